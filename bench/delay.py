@@ -1,9 +1,8 @@
-"""A relay before a DynamoDB engine that holds each request back, as a network would.
-
+"""A TCP relay that delays each request to a DynamoDB engine, as a network would.
     .venv/bin/python -m bench.delay http://127.0.0.1:8000 --ms 4
 
-It does not read what it relays, and runs in a process of its own: requests side by side wait side
-by side, and cost the caller nothing but the time.
+It runs in a process of its own and does not parse what it relays. Concurrent requests are delayed
+concurrently, and the caller spends no CPU time on it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ READ = 1 << 18
 
 
 async def serve(engine: str, seconds: float) -> None:
-    """Says where it listens, and relays until it is ended."""
+    """Prints its address, and relays until the process ends."""
     parts = urlsplit(engine)
     tasks: set[asyncio.Task[None]] = set()
 
@@ -41,7 +40,7 @@ async def serve(engine: str, seconds: float) -> None:
         task.add_done_callback(tasks.discard)
         with contextlib.suppress(ConnectionError):
             while data := await reader.read(READ):
-                # Calls of one time run in their order, so a request in two parts stays whole.
+                # Callbacks of the same time keep their order, so a split request stays in order.
                 loop.call_later(seconds, upward.write, data)
         loop.call_later(seconds, upward.close)
 
@@ -52,7 +51,7 @@ async def serve(engine: str, seconds: float) -> None:
 
 @contextlib.contextmanager
 def delaying(engine: str, milliseconds: float) -> Iterator[str]:
-    """The endpoint that runs to the engine, until the block ends."""
+    """Yields the endpoint of a relay that runs until the block ends."""
     command = [sys.executable, "-m", "bench.delay", engine, "--ms", str(milliseconds)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as relay:
         try:

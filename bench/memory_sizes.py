@@ -1,9 +1,7 @@
-"""What calls take and cost at each memory size of their function: ``python -m bench.memory_sizes``.
-
-Lambda gives a function its share of a vCPU by its memory: 1,769 MiB buy one. Processor time is
-measured in this process, as Lambda calls the handlers, and stretched by that share; a wait for
-DynamoDB takes as long at any size, and is paid at each. ``--write`` renews the table of
-docs/operations.md and the figures that it is made from.
+"""``python -m bench.memory_sizes``: time and price of calls at each memory size of their function.
+Lambda gives a function CPU in proportion to its memory: 1,769 MiB buy one vCPU. CPU time is
+measured in this process and divided by that share. Waiting for DynamoDB takes the same time at any
+size, and is billed. ``--write`` renews the table of docs/operations.md and the figures behind it.
 """
 
 from __future__ import annotations
@@ -54,23 +52,23 @@ print(time.process_time() * 1000)
 
 
 class Call(NamedTuple):
-    """Milliseconds of the processor, and requests to DynamoDB that wait for one another."""
+    """CPU milliseconds, and sequential requests to DynamoDB."""
 
     name: str
     cpu_ms: float
     round_trips: int
 
     def ms(self, memory: int) -> float:
-        """How long it takes, and is paid for, in a function of so many MiB."""
+        """Returns the billed milliseconds in a function of so many MiB."""
         return call_ms(self.cpu_ms, self.round_trips * ROUND_TRIP_MS, memory)
 
     def dollars(self, memory: int) -> float:
-        """Of a million calls, without what Lambda takes for each."""
+        """Returns the price of a million calls, without Lambda's price per request."""
         return self.ms(memory) * memory / 1024 * prices.GB_SECOND / 1000 * prices.MILLION
 
 
 def calls() -> Iterator[Call]:
-    """Of a process that has made such calls before."""
+    """Measures calls in a process that has made such calls before."""
     with running_dynoxide() as engine, pointed(engine.endpoint, create_table(engine.endpoint)):
         workload = Workload(Handlers())
         fill(workload)
@@ -84,13 +82,13 @@ def calls() -> Iterator[Call]:
                 for _ in range(times):
                     next(one)
                 spent.append((time.process_time() - began) * 1000 / times)
-            cost = capacity.last()
+            cost = capacity.last_measurement()
             assert cost is not None
             yield Call(TITLES.get(name, name), round(min(spent), 2), cost.round_trips)
 
 
 def starts() -> Iterator[Call]:
-    """Processor time until a new function can take its first call, the best of some."""
+    """Returns the CPU time until a new function can take its first call, the best of several."""
     environment = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": f"{ROOT / 'functions'}:{ROOT / 'layers/core/python'}",
@@ -107,16 +105,16 @@ def starts() -> Iterator[Call]:
 
 
 def read() -> list[Call]:
-    return [Call(**one) for one in json.loads(MEASURED.read_text())]
+    return [Call(**fields) for fields in json.loads(MEASURED.read_text())]
 
 
-def table(found: list[Call]) -> str:
-    """Time and price at each size, as Markdown."""
+def table(calls_measured: list[Call]) -> str:
+    """Returns time and price at each size, as Markdown."""
     lines = [
         f"| call | CPU, ms | round trips | {' | '.join(f'{size:,} MiB' for size in SIZES)} |",
         f"|---|---|---|{'---|' * len(SIZES)}",
     ]
-    for call in found:
+    for call in calls_measured:
         cells = [f"{call.ms(size):.0f} ms, ${call.dollars(size):.2f}" for size in SIZES]
         lines.append(
             f"| {call.name} | {call.cpu_ms:.1f} | {call.round_trips} | {' | '.join(cells)} |"
@@ -125,7 +123,7 @@ def table(found: list[Call]) -> str:
 
 
 def quoted(text: str) -> str:
-    """The book with the table of the measured figures between its marks."""
+    """Returns the page with the table of measured figures between its marks."""
     pattern = r"(<!-- memory sizes -->\n).*?(<!-- end -->)"
     text, count = re.subn(
         pattern, lambda marks: f"{marks[1]}{table(read())}\n{marks[2]}", text, flags=re.DOTALL

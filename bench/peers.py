@@ -1,8 +1,6 @@
-"""The servers that are compared: where each comes from, and how it is started.
-
-Peers have environments of their own under .tools/peers, made when they are first measured; owns the
-pins. Each is started as its documentation says, with one worker and SQLite in memory, and none of
-them is tuned.
+"""The servers that are compared: their pinned versions, how they are installed and started.
+Peers get virtual environments under .tools/peers when they are first measured. Each is started as
+its documentation says, with one worker and SQLite in memory, without tuning.
 """
 
 from __future__ import annotations
@@ -21,21 +19,22 @@ FOLDER: Final = ROOT / ".tools" / "peers"
 
 
 class Peer(NamedTuple):
-    """``wanted`` are the packages of its environment; none: it is this project."""
+    """A server to compare. ``wanted`` lists the packages of its environment; empty for this
+    project."""
 
     name: str
     title: str
     about: str
     wanted: tuple[str, ...]
     command: Callable[[Path], Server]
-    """Starts it in a folder."""
+    """Starts the server in a folder."""
 
 
 def ready(peer: Peer) -> None:
-    """Makes the environment of a peer, unless it is there.
+    """Makes the environment of a peer if it is missing.
 
     Raises:
-        RuntimeError: its packages cannot be installed; the message is the last that was said.
+        RuntimeError: its packages cannot be installed; the message is the installer's last output.
     """
     if not peer.wanted:
         return
@@ -58,7 +57,7 @@ def ready(peer: Peer) -> None:
 
 
 def _ours(folder: Path) -> Server:
-    # As those of the peers that are Python's, from the second start on.
+    # With cached bytecode, as peers in Python have from their second start on.
     return start_product(folder, "--data", str(folder / "data"), port=None, **REMEMBERED)
 
 
@@ -71,7 +70,7 @@ def _fasttrackml(folder: Path) -> Server:
 
 
 def _mlflow_go(folder: Path) -> Server:
-    """It passes to a `mlflow server` of its own what it does not do itself."""
+    """Starts mlflow-go, which passes what it does not implement to a `mlflow server` of its own."""
     bin_folder = FOLDER / "mlflow-go/bin"
     # The wheel for Linux names its library as macOS does, and does not find it by that name.
     (packed,) = (FOLDER / "mlflow-go").glob("lib/*/site-packages/mlflow_go_backend/lib*.dylib")
@@ -85,7 +84,7 @@ def _mlflow_go(folder: Path) -> Server:
 
 
 def _stock(folder: Path) -> Server:
-    # Its job runners would start eight processes, and it would look for prices in the internet.
+    # Else its job runners start eight processes, and it fetches prices from the internet.
     quiet = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_MODEL_CATALOG_URI": ""}
     return _mlflow(folder, FOLDER / "stock/bin/mlflow", [], **quiet)
 
@@ -115,7 +114,8 @@ PEERS: Final = (
         "mlflow-go",
         "`mlflow-go server` of mlflow-go-backend 0.2.2: Go, SQLite, with an MLflow 3.0.0 behind it "
         "for what it does not do itself",
-        # MLflow 3.17 has lost classes that it imports, SQLAlchemy 2.1 those of MLflow 3.0.
+        # MLflow 3.17 lacks classes that it imports, and SQLAlchemy 2.1 lacks those that MLflow 3.0
+        # imports.
         ("mlflow-go-backend==0.2.2", "mlflow==3.0.0", "sqlalchemy==2.0.36", "alembic==1.20.1"),
         _mlflow_go,
     ),

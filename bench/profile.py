@@ -1,8 +1,7 @@
-"""``make profile CALL=log-metric``: where the time of a call goes.
-
-The product's handlers run in this process against an engine of their own, without a server and
-without the indexer, so that the figures are those of the API itself. ``--server`` asks the same of
-the runner as well: what it takes longer is the server, the event loop and the client.
+"""``make profile CALL=log-metric``: shows where the time of a call goes.
+The product's handlers run in this process against the laptop's store, without server and indexer,
+so that the figures are those of the API itself. ``--server`` also measures the local runner; the
+difference is the server and the client.
 """
 
 from __future__ import annotations
@@ -27,28 +26,25 @@ from urllib.parse import parse_qsl
 from bench.client import Client
 from bench.environment import stand_alone
 from bench.workload import BATCH, HISTORY, INTERVAL_RUNS, Workload
-from mlcore.db import transport
-from mlcore.db.signature import Signer
+from local.store.store import Store
 from mlcore.http import handler as lambda_handler
-from mlcore.http import request
 from mlcore.observability import logger
 from tests.contract.api import Api
 from tests.contract.conftest import pointed
 from tests.contract.trace_calls import tell
-from tests.engines import binary, create_table, memory_folder, running_dynoxide
+from tests.engines import create_table, memory_folder, running_store
 from tests.servers import start_product, stopped
 
 RUNS: Final = 200
-"""Runs that are there before the call is made."""
+"""How many runs exist before the call is made."""
 REPEATS: Final = 5
-"""The least of so many rounds is told: whatever else the machine does only adds."""
+"""How many rounds are made; the fastest counts, because other load only adds time."""
 LINES: Final = 30
-TICKS: Final = os.sysconf("SC_CLK_TCK")
 TRACES: Final = "/api/3.0/mlflow/traces"
 
 
 class Handlers:
-    """Makes calls of the handlers themselves, without a server."""
+    """Calls the handlers directly, without a server."""
 
     seconds = 0.0
 
@@ -86,7 +82,7 @@ CALLS: Final[dict[str, Callable[[Workload], Iterator[None]]]] = {
 
 
 def fill(workload: Workload) -> None:
-    """Runs as trainings leave them, the histories that are read, and traces."""
+    """Creates runs as trainings leave them, with histories, and traces."""
     for calls, times in (
         (workload.create, RUNS),
         (workload.log_metric, RUNS),
@@ -100,7 +96,8 @@ def fill(workload: Workload) -> None:
 
 
 class Parts:
-    """Takes the CPU time of some functions of the product, in milliseconds of all their calls."""
+    """Measures the CPU time of chosen functions of the product, in milliseconds over all their
+    calls."""
 
     def __init__(self) -> None:
         self.milliseconds: defaultdict[str, float] = defaultdict(float)
@@ -117,15 +114,11 @@ class Parts:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """The functions are watched until the block ends."""
+        """Measures the functions until the block ends."""
         with contextlib.ExitStack() as stack:
             for owner, attribute, name in (
-                (transport, "_encode", "JSON to the engine"),
-                (transport, "_decode", "JSON of the engine"),
-                (request, "_json", "JSON of the request"),
+                (Store, "call", "store"),
                 (lambda_handler, "encode", "JSON of the answer"),
-                (Signer, "sign", "signature"),
-                (transport.Transport, "_answer", "HTTP to the engine, with its JSON"),
             ):
                 original = getattr(owner, attribute)
                 setattr(owner, attribute, self.timed(name, original))
@@ -134,19 +127,17 @@ class Parts:
 
 
 class Round(NamedTuple):
-    """Milliseconds of one call, on average of a round."""
+    """Milliseconds of one call, averaged over a round."""
 
     wall: float
     python: float
-    """CPU of this process."""
-    engine: float
-    """CPU of the engine's process."""
+    """CPU time of this process."""
     parts: dict[str, float]
 
 
 @contextlib.contextmanager
 def in_silence() -> Iterator[None]:
-    """A request's line costs what it costs, but it would bury the figures."""
+    """Suppresses the request log, whose cost stays but whose lines would hide the figures."""
     with Path(os.devnull).open("w") as nowhere:
         for handler in logging.getLogger(logger.name).handlers:
             if isinstance(handler, logging.StreamHandler):
@@ -154,40 +145,21 @@ def in_silence() -> Iterator[None]:
         yield
 
 
-def measured(calls: Iterator[None], times: int, engine: int) -> Round:
+def measured(calls: Iterator[None], times: int) -> Round:
     parts = Parts()
     with parts.watched():
-        engine_before, python_before = _cpu(engine), time.process_time()
-        began = time.perf_counter()
+        python_before, began = time.process_time(), time.perf_counter()
         for _ in range(times):
             next(calls)
         wall = time.perf_counter() - began
-        python, of_engine = time.process_time() - python_before, _cpu(engine) - engine_before
+        python = time.process_time() - python_before
     each = 1000 / times
     told = {name: spent / times for name, spent in parts.milliseconds.items()}
-    return Round(wall * each, python * each, of_engine * each, told)
-
-
-def _cpu(process: int) -> float:
-    """Seconds of CPU that a process has used, in steps of a hundredth."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
-
-
-def _engine_process() -> int:
-    """The engine that this process started."""
-    program = str(binary("dynoxide")).encode()
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            parent = entry.joinpath("stat").read_text().rpartition(")")[2].split()[1]
-            command = entry.joinpath("cmdline").read_bytes()
-            if int(parent) == os.getpid() and command.startswith(program):
-                return int(entry.name)
-    raise RuntimeError("the engine is not found")
+    return Round(wall * each, python * each, told)
 
 
 def functions(calls: Iterator[None], times: int) -> str:
-    """The functions of this thread that take the most time by themselves."""
+    """Returns the functions of this thread that take the most time themselves."""
     profile = cProfile.Profile()
     profile.enable()
     for _ in range(times):
@@ -199,7 +171,7 @@ def functions(calls: Iterator[None], times: int) -> str:
 
 
 def over_http(name: str, times: int) -> float:
-    """The median of the same call to the runner, in milliseconds."""
+    """Returns the median milliseconds of the same call to the runner."""
     with (
         memory_folder() as folder,
         stopped(start_product(folder, "--no-indexer")) as server,
@@ -215,31 +187,29 @@ def over_http(name: str, times: int) -> float:
 
 
 def profile(name: str, times: int, *, server: bool, lines: bool) -> dict[str, Any]:
-    """Prints where the time goes, and answers it."""
-    with running_dynoxide() as engine, pointed(engine.endpoint, create_table(engine.endpoint)):
+    """Prints where the time goes, and returns it."""
+    with running_store() as engine, pointed(engine.endpoint, create_table(engine.endpoint)):
         workload = Workload(Handlers())
         fill(workload)
         calls = CALLS[name](workload)
         for _ in range(5):
             next(calls)
-        process = _engine_process()
-        rounds = [measured(calls, times, process) for _ in range(REPEATS)]
-        least = min(rounds, key=lambda one: one.python)
-        found: dict[str, Any] = {
+        rounds = [measured(calls, times) for _ in range(REPEATS)]
+        least = min(rounds, key=lambda round: round.python)
+        figures: dict[str, Any] = {
             "call": name,
-            "wall": min(one.wall for one in rounds),
+            "wall": min(round.wall for round in rounds),
             "python": least.python,
-            "engine": min(one.engine for one in rounds),
             **{part: least.parts[part] for part in sorted(least.parts)},
         }
         if lines:
             print(functions(calls, times))
     if server:
-        found["over HTTP"] = over_http(name, times)
+        figures["over HTTP"] = over_http(name, times)
     print(
-        "  ".join(f"{key} {v if isinstance(v, str) else round(v, 2)}" for key, v in found.items())
+        "  ".join(f"{key} {v if isinstance(v, str) else round(v, 2)}" for key, v in figures.items())
     )
-    return found
+    return figures
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
-"""The same work for several servers, in turns: what befalls the machine befalls all of them.
-
-A turn of a server begins when the one before it has come to rest, so that nobody pays for what
-another does after its answers, such as following a stream.
+"""Does the same work with several servers in turns, so that disturbances of the machine affect all
+of them.
+A server's turn begins when the one before it has become idle, so that no server pays for another's
+background work, such as indexing.
 """
 
 from __future__ import annotations
@@ -17,21 +17,23 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import count
 from typing import Final
 
-from bench import loading, report
+from bench import loaded_runs, results
 from bench.client import Client
+from bench.loaded_runs import SEARCHES, rows
 from bench.peers import Peer, ready
-from bench.processes import megabytes, processes
-from bench.report import Figure
-from bench.search_rows import SEARCHES, rows
+from bench.process_usage import megabytes, processes
+from bench.results import Figure
 from bench.workload import Scale, Workload, point
 from tests.engines import memory_folder
 from tests.servers import Server, stopped
 
+CALLERS: Final = 4
+"""Clients that load runs at the same time."""
 WRITERS: Final = 8
 WRITTEN: Final = 100
-"""Metrics of each call of a writer."""
+"""Metrics in each call of a writer."""
 MOST_SECONDS: Final = 25.0
-"""Of one kind of call at one server; it makes fewer calls then."""
+"""Limit for one kind of call at one server; it makes fewer calls then."""
 REST_SECONDS: Final = 0.1
 MOST_REST_SECONDS: Final = 3.0
 IDLE_SECONDS: Final = 3.0
@@ -46,7 +48,7 @@ WRITING: Final = "8 writers, 100 metrics a call"
 
 
 class Side:
-    """One server with what was measured of it: milliseconds of each call, by the work's name."""
+    """One server and its measurements: milliseconds of each call, by the work's name."""
 
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
@@ -59,7 +61,7 @@ class Side:
 
     def fail(self, work: str, error: BaseException) -> None:
         self.figures[work] = Figure(reason=_reason(error))
-        # What is left in the connection belongs to the call that failed.
+        # The connection may still hold the answer of the failed call.
         if self.server and self.client:
             self.client.close()
 
@@ -69,14 +71,14 @@ class Side:
         return self.server.url
 
     def begin(self) -> None:
-        """A turn, on a connection that is open: servers close those that rest."""
+        """Begins a turn with an open connection: servers close idle connections."""
         assert self.client
         assert self.workload
         self.client.close()
         self.client.get(f"experiments/get?experiment_id={self.workload.experiment}")
 
     def rest(self) -> None:
-        """Until the server does next to nothing."""
+        """Waits until the server uses almost no CPU."""
         assert self.server
         until = time.monotonic() + MOST_REST_SECONDS
         before = _ticks(self.server)
@@ -89,7 +91,7 @@ class Side:
 
 
 def _ticks(server: Server) -> float:
-    return sum(one.seconds for one in processes(server.process.pid))
+    return sum(process.seconds for process in processes(server.process.pid))
 
 
 def compared(peers: Sequence[Peer], scale: Scale) -> list[Side]:
@@ -126,7 +128,7 @@ def _start(side: Side, stack: contextlib.ExitStack, scale: Scale) -> None:
                 stack.enter_context(attempt.pop_all())
     time.sleep(IDLE_SECONDS)
     side.server = server
-    side.figures[START] = report.figure(taken)
+    side.figures[START] = results.figure(taken)
     side.figures[IDLE] = Figure(p50=round(megabytes(server.process.pid), 1))
     side.client = stack.enter_context(Client(server.url))
     side.workload = Workload(side.client)
@@ -142,7 +144,7 @@ def _steps(sides: Sequence[Side], scale: Scale) -> None:
 def _rounds(
     name: str, sides: Sequence[Side], calls: Sequence[Iterator[None]], times: int, rounds: int
 ) -> None:
-    """So many calls of one kind to each server, a share of them in each round."""
+    """Makes ``times`` calls of one kind to each server, an equal share in each round."""
     _say(name)
     turns = list(zip(sides, calls, strict=True))
     for number in range(rounds):
@@ -164,7 +166,7 @@ def _rounds(
             side.rest()
     for side in sides:
         if name not in side.figures:
-            side.figures[name] = report.figure(side.taken[name])
+            side.figures[name] = results.figure(side.taken[name])
 
 
 def _load(sides: Sequence[Side], scale: Scale) -> None:
@@ -185,7 +187,7 @@ def _load(sides: Sequence[Side], scale: Scale) -> None:
                     answer = side.client.post("experiments/create", {"name": "loaded"})
                     experiments[side.peer.name] = answer["experiment_id"]
                 began = time.perf_counter()
-                loading.load(side.url, experiments[side.peer.name], chunk, loading.CALLERS)
+                loaded_runs.load(side.url, experiments[side.peer.name], chunk, CALLERS)
                 rate = len(chunk) / (time.perf_counter() - began)
                 rates.setdefault(side.peer.name, []).append(rate)
             except (KeyError, OSError, RuntimeError) as error:
@@ -207,8 +209,8 @@ def _searching(side: Side, experiment: str, name: str) -> Iterator[None]:
     expected = EXPECTED.get(name, MATCHING)
     while True:
         assert side.client
-        found = len(side.client.post("runs/search", body).get("runs") or ())
-        assert found == expected, f"{found} runs where {expected} match"
+        count = len(side.client.post("runs/search", body).get("runs") or ())
+        assert count == expected, f"{count} runs where {expected} match"
         yield
 
 
@@ -238,9 +240,9 @@ def _write(sides: Sequence[Side], scale: Scale) -> None:
             side.figures[WRITING] = Figure(p50=round(statistics.median(rates[side.peer.name])))
 
 
-def written(asked: tuple[str, str, float]) -> float:
-    """Metrics a second of one writer: server, experiment, seconds."""
-    url, experiment, seconds = asked
+def written(arguments: tuple[str, str, float]) -> float:
+    """Returns the metrics a second of one writer, given server, experiment and seconds."""
+    url, experiment, seconds = arguments
     with Client(url) as client:
         run_id = client.post("runs/create", {"experiment_id": experiment})["run"]["info"]["run_id"]
         began = time.perf_counter()
@@ -254,7 +256,7 @@ def written(asked: tuple[str, str, float]) -> float:
 
 
 def _reason(error: BaseException) -> str:
-    """The last line of what was said, without the fields of a query and the body of an answer."""
+    """Returns the last line of an error, without a query's fields and the body of an answer."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return re.sub(r"\?[^ :]*|(?<=: \d{3}) b['\"].*", "", lines[-1])[:120]
 

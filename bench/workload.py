@@ -1,4 +1,4 @@
-"""The calls that are measured, in their order; a call finds what those before it left."""
+"""The calls that are measured, in order; each uses the data that earlier calls left."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ BATCH = 1_000
 
 
 class Scale(NamedTuple):
-    """How much is done. ``runs`` are made one by one, ``loaded`` as fast as they are taken."""
+    """How much work is done. ``runs`` are made one by one, ``loaded`` as fast as the server accepts
+    them."""
 
     runs: int
     calls: int
     heavy: int
-    """Calls whose answers are large."""
+    """Number of calls with large answers."""
     loaded: int
     rounds: int
-    """In each, every server has its turn."""
+    """In each round every server has a turn."""
     writing: float
-    """Seconds of the eight writers in a round of theirs."""
+    """Seconds that the eight writers write in a round."""
     starts: int
 
 
@@ -36,7 +37,8 @@ SCALES: Final = {
 
 
 class Step(NamedTuple):
-    """A kind of call, made so many times. ``calls`` makes one request each time it is advanced."""
+    """A kind of call, made ``times`` times. ``calls`` makes one request each time it is
+    advanced."""
 
     name: str
     times: int
@@ -44,7 +46,7 @@ class Step(NamedTuple):
 
 
 class Caller(Protocol):
-    """``seconds`` is how long the last call took."""
+    """Makes calls; ``seconds`` is how long the last one took."""
 
     @property
     def seconds(self) -> float: ...
@@ -54,7 +56,6 @@ class Caller(Protocol):
 
 class Workload:
     """One experiment with its runs on one server, filled by the first steps.
-
     ``spread``: calls go to all runs in turn instead of one of them.
     """
 
@@ -137,7 +138,7 @@ class Workload:
             yield
 
     def log_many(self) -> Iterator[None]:
-        """The first ten of these make the history that is read later."""
+        """The first ten calls make the history that is read later."""
         for number in self._large:
             steps = range(number * BATCH, (number + 1) * BATCH)
             points = [point("curve", step) for step in steps]
@@ -158,23 +159,23 @@ class Workload:
 
     def _search(self, **more: Any) -> None:
         body = {"experiment_ids": [self.experiment], "max_results": SEARCHED, **more}
-        found = len(self.client.post("runs/search", body)["runs"])
-        assert found >= min(SEARCHED, len(self.runs)), found
+        count = len(self.client.post("runs/search", body)["runs"])
+        assert count >= min(SEARCHED, len(self.runs)), count
 
     def history(self) -> Iterator[None]:
         while True:
             path = f"metrics/get-history?run_id={self.runs[0]}&metric_key=curve"
-            found = len(self.client.get(path)["metrics"])
-            assert found == self._curve, found
+            count = len(self.client.get(path)["metrics"])
+            assert count == self._curve, count
             yield
 
     def interval(self) -> Iterator[None]:
-        """What a chart of ten runs asks, as MLflow's UI does."""
+        """Requests the data of a chart of ten runs in MLflow's UI."""
         runs = "&".join(f"run_ids={run}" for run in self.runs[:INTERVAL_RUNS])
         while True:
             path = f"metrics/get-history-bulk-interval?{runs}&metric_key=curve&max_results=2500"
-            found = len(self.client.get(path)["metrics"])
-            assert found > min(self._curve, SEARCHED), found
+            count = len(self.client.get(path)["metrics"])
+            assert count > min(self._curve, SEARCHED), count
             yield
 
     def start_trace(self) -> Iterator[None]:
@@ -197,8 +198,8 @@ class Workload:
     def search_traces(self) -> Iterator[None]:
         while True:
             body = {"locations": [self._of_experiment()], "max_results": SEARCHED}
-            found = len(self.client.post("/api/3.0/mlflow/traces/search", body)["traces"])
-            assert found == min(SEARCHED, self._traces), found
+            count = len(self.client.post("/api/3.0/mlflow/traces/search", body)["traces"])
+            assert count == min(SEARCHED, self._traces), count
             yield
 
     def _of_experiment(self) -> dict[str, Any]:
@@ -209,7 +210,8 @@ class Workload:
 
 
 def side_by_side(work: Callable[[], None], threads: int) -> None:
-    """In so many threads. Raises what one of them has raised, when all have ended."""
+    """Runs ``work`` in ``threads`` threads. Raises the exception of one of them when all have
+    ended."""
     with ThreadPoolExecutor(threads) as pool:
         calls = [pool.submit(work) for _ in range(threads)]
     for call in calls:

@@ -1,4 +1,4 @@
-// Asks SQL of the system tables, or takes the answers that a report carries.
+// Calls the API: runs SQL queries on the system tables, a few at a time.
 "use strict";
 
 const Asking = (() => {
@@ -11,7 +11,7 @@ const Asking = (() => {
 
   const rest = (seconds) => new Promise((go) => { setTimeout(go, 1000 * seconds); });
 
-  /** A call of the API. Throws an Error with what the server says of a refusal. */
+  /** Calls the API and returns its JSON. Throws an Error with the server's message. */
   async function call(method, path, body, workspace) {
     const headers = { ...(body ? { "Content-Type": "application/json" } : {}), ...(workspace ? { "X-MLFLOW-WORKSPACE": workspace } : {}) };
     for (let tried = 1; ; tried += 1) {
@@ -28,7 +28,7 @@ const Asking = (() => {
     }
   }
 
-  /** A query; a few at a time. */
+  /** Runs a query. At most TOGETHER queries run at the same time. */
   async function query(body, workspace) {
     if (busy >= TOGETHER) await new Promise((go) => { waiting.push(go); });
     busy += 1;
@@ -43,21 +43,21 @@ const Asking = (() => {
     }
   }
 
-  /** The lines of a chart as one statement: with the filter, and times cut to the grain. */
+  /** Joins the lines of a chart to one statement, with the filter and with times truncated to the grain. */
   function statement(lines, filter, grain) {
     return lines.join("\n")
       .replaceAll("{filter}", () => filter.join("\n"))
       .replace(/\{bucket ([a-z._]+)\}/g, (_, column) => `DATE_TRUNC('${grain.toUpperCase()}', ${column})`);
   }
 
-  /** The values that a statement names. */
+  /** The values of the parameters that a statement uses. */
   function parameters(sql, values) {
     return Object.fromEntries(Object.entries(values).filter(([name]) => new RegExp(`:${name}\\b`).test(sql)));
   }
 
   const literal = (value) => `'${value.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
 
-  /** The statement with its values inside, to be run anywhere. */
+  /** The statement with its values as literals, to be run elsewhere. */
   const complete = (sql, values) => sql.replace(/:([a-z]+)\b/g, (text, name) => (name in values ? literal(values[name]) : text));
 
   return { call, query, statement, parameters, complete };

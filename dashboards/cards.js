@@ -1,4 +1,4 @@
-// A card for each chart: its settings, its drawing, its numbers and its SQL.
+// Builds the card of a chart: settings, drawing, table of numbers, SQL.
 "use strict";
 
 const Cards = (() => {

@@ -1,5 +1,5 @@
-// Charts over time and steps, drawn by ECharts. All texts of users go in as text: labels are SVG
-// texts, and tooltips are elements.
+// Charts over time and steps, drawn by ECharts. Texts from users are never set as HTML: labels
+// are SVG texts, and tooltips are elements.
 "use strict";
 
 const Charts = (() => {
@@ -11,7 +11,7 @@ const Charts = (() => {
 
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  /** Draws an answer into an element; what was drawn there before is replaced. */
+  /** Draws a query result into an element and replaces an earlier drawing. */
   function draw(chart, answer, element, span) {
     const option = chart.draw === "stacks" ? stacks(chart, answer, element, span) : lines(chart, answer, span);
     const drawing = echarts.getInstanceByDom(element) ?? echarts.init(element, null, { renderer: "svg" });
@@ -27,7 +27,7 @@ const Charts = (() => {
     element.removeAttribute("aria-label");
   }
 
-  /** Where each row lies on the axis, or NaN beside what the axis shows; a time is a bucket's middle. */
+  /** The position of each row on the axis, or NaN outside of it. A time is placed in the middle of its bucket. */
   function positions(chart, answer, span) {
     const at = Tables.places(answer)[chart.x];
     if (chart.x !== "time") return answer.rows.map((row) => number(row[at]));
@@ -38,7 +38,7 @@ const Charts = (() => {
     });
   }
 
-  /** How many rows lie beside what the axis shows. */
+  /** The number of rows outside of the axis. */
   const beside = (chart, answer, span) => positions(chart, answer, span).filter(Number.isNaN).length;
 
   function lines(chart, answer, span) {
@@ -120,7 +120,7 @@ const Charts = (() => {
     };
   }
 
-  /** The values of a row in their own units. */
+  /** The values of a row, each formatted in its unit. */
   function tip(chart, answer, span, xs, points) {
     const at = Tables.places(answer);
     const row = answer.rows[xs.indexOf(points[0].value[0])];

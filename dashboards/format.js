@@ -1,5 +1,5 @@
-// Numbers, durations and times as people read them, and elements that hold text. Whatever users
-// named is only ever set as text of an element.
+// Formats numbers, durations and times for people, and builds elements that hold text.
+// Texts from users are only ever set as text of an element.
 "use strict";
 
 const Format = (() => {
@@ -16,7 +16,7 @@ const Format = (() => {
     return size !== 0 && (size < 1e-4 || size >= 1e9) ? value.toExponential(3) : digits.format(value);
   }
 
-  /** 4980 as "1 h 23 min"; what is below a minute keeps its fraction. */
+  /** Formats seconds: 4980 as "1 h 23 min". Below a minute the fraction is kept. */
   function duration(seconds) {
     if (Math.abs(seconds) < 60) return `${digits.format(seconds)} s`;
     const at = UNITS.findIndex(([size]) => Math.abs(seconds) >= size);
@@ -27,7 +27,7 @@ const Format = (() => {
     return left ? `${counts.format(whole)} ${name} ${left} ${rest}` : `${counts.format(whole)} ${name}`;
   }
 
-  /** A number of a unit: count, ratio, percent, seconds, hours, or any value. */
+  /** Formats a number of a unit: count, ratio, percent, seconds, hours, or any value. */
   function shown(value, unit) {
     if (Number.isNaN(value)) return "NaN";
     if (!finite(value)) return value > 0 ? "∞" : "−∞";

@@ -1,5 +1,5 @@
-// The dashboards: what is chosen, what is asked for it, and where it is shown. What is chosen stands
-// in the address, so that it can be sent to somebody.
+// The dashboards page: reads the filters, runs the queries and draws the cards. The filters are kept in
+// the address, so that a user can share them as a link.
 "use strict";
 
 (() => {
@@ -44,9 +44,9 @@
     return Asking.query({ sql, parameters: Asking.parameters(sql, values()) }, address.get("workspace"));
   }
 
-  // ------------------------------------------------------------------ what is asked for
+  // ------------------------------------------------------------------ queries
 
-  /** Asks for what a change touches; for everything when nothing particular has changed. */
+  /** Runs the queries that a change affects, or all queries without a particular change. */
   async function load(changed) {
     turn += 1;
     const mine = turn;
@@ -93,7 +93,7 @@
     for (const element of document.querySelectorAll("select[name=metric]")) Cards.fill(element, metrics, chosen.metric);
   }
 
-  /** The runs that have the metric; the newest is shown until one is chosen that is among them. */
+  /** Lists the runs that have the metric. Selects the newest unless the chosen run is among them. */
   async function runs(mine) {
     const answer = await ask("runs", book.choices.runs);
     if (mine !== turn) return;
@@ -127,7 +127,7 @@
     told(of("runs"));
   }
 
-  /** Which time is shown, and what lies apart from it. */
+  /** Shows the range of time and the outlying runs. */
   function told(count) {
     const day = (at) => time(at, "day");
     const shownTime = span.grain === "hour" ? [time(span.from), time(span.to)] : [day(span.from), day(span.to - 1)];
@@ -172,7 +172,7 @@
     find("moment").textContent = `as of ${report ? report.made : new Date().toISOString().slice(0, 19).replace("T", " ")} UTC`;
   }
 
-  /** Publishes first where the server does that; elsewhere its schedule is waited for. */
+  /** Publishes first if the server offers it. Otherwise new rows appear on the publisher's schedule. */
   async function refresh() {
     find("refresh").disabled = true;
     try {

@@ -1,5 +1,5 @@
-// Who may read the system tables: shows the readers, grants and takes away. The server decides who
-// may do that.
+// Lists the readers of the system tables, and grants or revokes access. The server decides who may
+// do that.
 "use strict";
 
 (() => {
@@ -20,7 +20,7 @@
     const box = html("input", { type: "checkbox", value: name });
     box.checked = chosen.has(name);
     box.disabled = name !== ALL && chosen.has(ALL);
-    // All of them need no choice among them.
+    // With all workspaces chosen, the single ones are disabled.
     if (name === ALL) box.addEventListener("change", () => {
       for (const one of document.querySelectorAll("#workspaces input")) if (one !== box) one.disabled = box.checked;
     });

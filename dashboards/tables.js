@@ -1,5 +1,5 @@
-// Rows of an answer as tables: all columns as they came, or the chosen ones of a chart with links to
-// MLflow's UI and bars; and as CSV.
+// Shows the rows of a query result as a table: with all columns, or with the columns of a chart, links
+// to MLflow's UI and bars. Also writes them as CSV.
 "use strict";
 
 const Tables = (() => {
@@ -17,7 +17,7 @@ const Tables = (() => {
     return `${site.server}/#${path}${site.workspaces && workspace ? `?workspace=${part(workspace)}` : ""}`;
   }
 
-  /** All values as they came. */
+  /** A table of all columns of a result. */
   function whole(answer) {
     const numbers = numeric(answer);
     const element = html("table");
@@ -36,7 +36,7 @@ const Tables = (() => {
     return element;
   }
 
-  /** The columns that a chart names. */
+  /** A table of the columns that the chart lists. */
   function list(chart, answer, site) {
     const at = places(answer);
     const numbers = numeric(answer);
@@ -90,7 +90,7 @@ const Tables = (() => {
     return Math.max(0, ...answer.rows.map((row) => Math.abs(number(row[source]))).filter(finite)) || 1;
   }
 
-  /** A bar from 0; behind it what the value is a part of, over it the range in which the value is. */
+  /** A bar from 0 to the value. Behind it a bar of the whole, over it the range of values, if the column has them. */
   function bar(column, value, largest, row, at) {
     const frame = html("div", { class: "track" });
     const piece = (name, from, to) => {
@@ -107,8 +107,8 @@ const Tables = (() => {
   }
 
   /**
-   * The rows as a file of RFC 4180. A text that a spreadsheet would take for a formula gets an
-   * apostrophe before it; numbers stay as they are.
+   * The rows as a file of RFC 4180. A text that a spreadsheet would read as a formula gets an
+   * apostrophe in front; numbers stay as they are.
    */
   function csv(answer) {
     const numbers = numeric(answer);

@@ -1,4 +1,4 @@
-// Dark or light: as the browser says, until the button is pressed.
+// Dark or light theme: follows the browser until the user presses the button.
 "use strict";
 
 const Theme = (() => {

@@ -1,4 +1,4 @@
-// Which time is shown: a preset, days that were chosen, or all; and what lies apart from it.
+// Chooses the range of time that is shown: a preset, chosen days, or all; and finds outlying runs.
 "use strict";
 
 const Window = (() => {
@@ -7,14 +7,14 @@ const Window = (() => {
   const USUAL = "90d";
   const BEGINNING = "0001-01-01";
   const END = "9999-12-31";
-  const FIRST = Date.UTC(2018, 0, 1); // MLflow's first year: what is before it, no clock has said
+  const FIRST = Date.UTC(2018, 0, 1); // MLflow's first year: earlier times are not plausible
   const APART = 400 * DAY;
   const SHARE = 0.05;
   const MOST = 130; // buckets on an axis
 
   const floor = (at, length) => Math.floor(at / length) * length;
 
-  /** The begin of the bucket that a time is in, or the next one's: weeks begin on Mondays. */
+  /** The begin of the bucket of a time, or of the next bucket. Weeks begin on Mondays. */
   function bucket(at, grain, next = 0) {
     if (grain === "week") return floor(at - 4 * DAY, 7 * DAY) + 4 * DAY + 7 * DAY * next;
     if (grain !== "month") return floor(at, grain === "hour" ? DAY / 24 : DAY) + (grain === "hour" ? DAY / 24 : DAY) * next;
@@ -22,7 +22,7 @@ const Window = (() => {
     return Date.UTC(month.getUTCFullYear(), month.getUTCMonth() + next, 1);
   }
 
-  /** What the axes of charts over time show: whole buckets. */
+  /** The ends of a time axis, which shows whole buckets. */
   function axes(from, to, given) {
     const name = given ?? grain(from, to);
     return { from: bucket(from, name), to: bucket(to - 1, name, 1), grain: name };
@@ -34,8 +34,8 @@ const Window = (() => {
   };
 
   /**
-   * Groups of months that lie together, each {from, to, runs}; those of few runs that lie far from
-   * the others, before MLflow was there or in the future are apart.
+   * Groups adjacent months, each group {from, to, runs}. Groups with few runs far from the others, before
+   * MLflow existed or in the future, are returned as "apart".
    */
   function groups(answer, now) {
     const at = Tables.places(answer);
@@ -54,7 +54,7 @@ const Window = (() => {
     return { total, kept: kept.length ? kept : found, apart: kept.length ? found.filter((one) => !kept.includes(one)) : [] };
   }
 
-  /** The longest buckets are months, and few enough to be told apart. */
+  /** The grain for a range: hours up to 3 days, days and weeks up to MOST buckets, else months. */
   function grain(from, to) {
     const days = (to - from) / DAY;
     if (days <= 3) return "hour";
@@ -62,9 +62,8 @@ const Window = (() => {
   }
 
   /**
-   * What is asked for and drawn: since and until for SQL, from and to for the axes.
-   * Without a choice the last 90 days in which there were runs. A report gives the grain that its
-   * answers have.
+   * The range of time: since and until for SQL, from and to for the axes. Default: the last 90 days, or
+   * those up to the newest run if it is older. A report passes the grain of its results.
    */
   function of(chosen, answer, now, given) {
     const { total, kept, apart } = groups(answer, now);
@@ -83,7 +82,7 @@ const Window = (() => {
       return { ...known, name: "all", since: BEGINNING, until: END, ...axes(from, to, given) };
     }
     const days = PRESETS[known.name];
-    // Nothing was chosen, and the runs ended long ago: the days up to the newest run.
+    // Nothing was chosen and all runs are older: show the days up to the newest run.
     const end = !chosen.window && newest < now - days * DAY ? newest + 1 : now;
     const unit = days <= 3 ? DAY / 24 : DAY;
     const to = floor(end, unit) + unit;

@@ -1,11 +1,11 @@
-"""Tunes a regressor on scikit-learn's diabetes data, tracks every trial, asks for the best one.
+"""Tunes a regressor on scikit-learn's diabetes data, tracks each trial, and searches for the best.
 
     MLFLOW_TRACKING_URI=http://127.0.0.1:5000 python examples/train.py
 
-Needs mlflow and scikit-learn; downloads nothing. Beside metrics and params each trial logs files: a
-report of the estimator, the curve of its error as a figure, its worst predictions as a table and
-its residuals as an image. The model of the best one is logged, loaded from the server and asked for
-predictions.
+Needs mlflow and scikit-learn; downloads nothing. In addition to metrics and params, each trial logs
+files: a report of the estimator, the curve of its error as a figure, its worst predictions as a
+table and its residuals as an image. The model of the best trial is logged, loaded from the server
+and used for predictions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TREES = 20
 
 
 def log_files(errors: list[float], expected: Any, predicted: Any) -> None:
-    """What a person wants to look at."""
+    """Logs the error curve, the worst predictions and the residuals as files of the run."""
     figure = Figure(figsize=(5, 3))
     axes = figure.subplots()
     axes.plot(errors)
@@ -50,7 +50,8 @@ def log_files(errors: list[float], expected: Any, predicted: Any) -> None:
 
 
 def trial(parameters: dict[str, Any], data: list[Any]) -> None:
-    """One run inside the sweep's run; the error on the data held back is logged for every tree."""
+    """Trains one model in a run nested in the sweep's run. Logs the error on the test data after
+    each tree."""
     x_train, x_test, y_train, y_test = data
     name = " ".join(f"{key}={value}" for key, value in parameters.items())
     with mlflow.start_run(run_name=name, nested=True, tags={"kind": "trial"}):
@@ -68,11 +69,11 @@ def trial(parameters: dict[str, Any], data: list[Any]) -> None:
 
 
 def find_files(folder: str) -> list[str]:
-    """All files below a folder of a run, by their path in it."""
+    """The paths of all files below a folder of a run, relative to it."""
     names = []
-    for found in mlflow.artifacts.list_artifacts(artifact_uri=folder):
-        name = found.path.rpartition("/")[2]
-        below = find_files(f"{folder}/{name}") if found.is_dir else None
+    for entry in mlflow.artifacts.list_artifacts(artifact_uri=folder):
+        name = entry.path.rpartition("/")[2]
+        below = find_files(f"{folder}/{name}") if entry.is_dir else None
         names += [name] if below is None else [f"{name}/{path}" for path in below]
     return names
 
@@ -107,7 +108,8 @@ def main() -> None:
 
 
 def log_best(run_id: str, parameters: dict[str, str], data: list[Any]) -> str:
-    """Logs a model with the best trial's parameters to its run; loads it as any user would."""
+    """Logs a model with the best trial's parameters to its run, loads it as a user would, and
+    returns its id."""
     x_train, x_test, y_train, y_test = data
     model = GradientBoostingRegressor(
         n_estimators=TREES,
@@ -119,7 +121,7 @@ def log_best(run_id: str, parameters: dict[str, str], data: list[Any]) -> str:
     model.fit(x_train, y_train)
     expected = model.predict(x_test)
     with mlflow.start_run(run_id=run_id):
-        # MLflow warns that a pickle runs code when it is loaded; here it is our own.
+        # Silences MLflow's warning that loading a pickle runs code: this script wrote the pickle.
         logging.getLogger("mlflow.sklearn").setLevel(logging.ERROR)
         logged = mlflow.sklearn.log_model(
             model,
@@ -134,12 +136,12 @@ def log_best(run_id: str, parameters: dict[str, str], data: list[Any]) -> str:
         )
     predicted = mlflow.pyfunc.load_model(logged.model_uri).predict(x_test)
     if not np.allclose(predicted, expected):
-        raise SystemExit("the model that was loaded predicts something else")
-    found = mlflow.search_logged_models(
+        raise SystemExit("the loaded model's predictions differ")
+    models = mlflow.search_logged_models(
         filter_string=f"source_run_id = '{run_id}' AND metrics.final_mse > 0",
         output_format="list",
     )
-    return str(found[0].model_id)
+    return str(models[0].model_id)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,4 @@
-"""Reads a CloudFormation template and resolves its intrinsic functions.
-
-Knows nothing of the product's resources.
-"""
+"""Reads a CloudFormation template and resolves its intrinsic functions."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import NAMESPACE_URL, uuid5
 
 import yaml
 
@@ -19,11 +16,12 @@ _SUBSTITUTION = re.compile(r"\$\{([^!][^}]*)\}")
 _LOADER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 NO_VALUE = object()
-"""What ``AWS::NoValue`` resolves to; the property that holds it disappears."""
+"""The value of ``AWS::NoValue``; a property with this value is removed."""
 
 
 class _Loader(_LOADER):  # type: ignore[misc]
-    """SafeLoader that reads ``!Ref`` and its kin as their long forms and leaves dates as text."""
+    """A SafeLoader that reads short forms such as ``!Ref`` as their long forms and leaves dates as
+    text."""
 
 
 def _intrinsic(loader: Any, suffix: str, node: yaml.Node) -> dict[str, Any]:
@@ -43,11 +41,8 @@ _Loader.add_constructor("tag:yaml.org,2002:timestamp", lambda _, node: node.valu
 
 
 def load(path: Path) -> dict[str, Any]:
-    """The template as plain data, with intrinsic functions in their long form.
-
-    Raises:
-        TemplateError: the file is missing or is not a template.
-    """
+    """Returns the template as plain data, with intrinsic functions in their long form. Raises
+    TemplateError if the file is missing or is not a template."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -63,10 +58,9 @@ def load(path: Path) -> dict[str, Any]:
 
 class Resolver:
     """Replaces intrinsic functions by values, as a deployment to this machine would.
-
-    ``parameters`` override the template's defaults. ``physical`` gives names to resources (logical
-    id → what ``Ref`` answers); other resources are named by their logical ids. ``Fn::GetAtt``
-    answers ``<attribute>:<name>`` in ARN form.
+    ``parameters`` override the template's defaults. ``physical`` maps logical ids to what ``Ref``
+    returns; a resource without an entry is named by its logical id. ``Fn::GetAtt`` returns an ARN
+    with the attribute and the name.
     """
 
     def __init__(
@@ -87,7 +81,8 @@ class Resolver:
             "AWS::Partition": "aws",
             "AWS::URLSuffix": "amazonaws.com",
             "AWS::StackName": stack,
-            "AWS::StackId": f"arn:aws:cloudformation:{region}:000000000000:stack/{stack}/{uuid4()}",
+            "AWS::StackId": f"arn:aws:cloudformation:{region}:000000000000:stack/{stack}/"
+            f"{uuid5(NAMESPACE_URL, region + stack)}",
             "AWS::NotificationARNs": [],
             "AWS::NoValue": NO_VALUE,
         }
@@ -100,7 +95,7 @@ class Resolver:
             self._values[name] = value
 
     def resolve(self, value: Any) -> Any:
-        """The value with every intrinsic function replaced."""
+        """Returns the value with every intrinsic function replaced."""
         if isinstance(value, list):
             items = (self.resolve(item) for item in value)
             return [item for item in items if item is not NO_VALUE]
@@ -118,7 +113,7 @@ class Resolver:
         return {key: item for key, item in resolved if item is not NO_VALUE}
 
     def condition(self, name: str) -> bool:
-        """The truth of a named condition."""
+        """Returns the truth of a named condition."""
         if name not in self._conditions:
             try:
                 expression = self._document["Conditions"][name]
@@ -166,10 +161,10 @@ class Resolver:
         if name == "FindInMap":
             keys = [self.resolve(part) for part in argument[:3]]
             try:
-                found = self._document["Mappings"][keys[0]][keys[1]][keys[2]]
+                value = self._document["Mappings"][keys[0]][keys[1]][keys[2]]
             except KeyError:
                 raise TemplateError(f"Fn::FindInMap {keys}: no such entry") from None
-            return self.resolve(found)
+            return self.resolve(value)
         arguments = self.resolve(argument)
         if name == "Join":
             return self._text(arguments[0]).join(self._text(part) for part in arguments[1])

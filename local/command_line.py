@@ -1,4 +1,4 @@
-"""The runner's command line, which other programs rely on; it starts nothing."""
+"""Parses the runner's command line, which other programs rely on."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from local import program_name
+from local.version import VERSION
+from mlcore.mlflow_version import MLFLOW_VERSION
+
 
 class Options(NamedTuple):
-    """What the user asked for. ``data`` is None for a folder that is thrown away."""
+    """The parsed options. ``data`` is None for an ephemeral folder."""
 
     host: str
     port: int
@@ -20,12 +24,12 @@ class Options(NamedTuple):
     auth: bool = False
     workspaces: bool = False
     chosen: tuple[tuple[str, str], ...] = ()
-    """Parameters of the template, by their names."""
+    """Parameters of the template as (name, value)."""
     catalog: Path | None = None
-    """The files of the model catalog; None for those in the data folder."""
+    """Folder of the model catalog's sources; None for the one in the data folder."""
 
     def parameters(self) -> dict[str, str]:
-        """The parameters that a deployment with these options would be given."""
+        """Returns the parameters that a deployment with these options would be given."""
         return {
             "Authentication": "basic" if self.auth else "none",
             "Workspaces": "true" if self.workspaces else "false",
@@ -34,15 +38,20 @@ class Options(NamedTuple):
 
 
 def default_data_folder() -> Path:
-    """``mlflow-serverless`` in the user's data home."""
+    """Returns ``mlflow-serverless`` in the user's data folder ($XDG_DATA_HOME)."""
     home = os.environ.get("XDG_DATA_HOME", "")
     return (Path(home) if home else Path.home() / ".local/share") / "mlflow-serverless"
 
 
 def parse(arguments: Sequence[str] | None = None) -> Options:
-    """Reads the command line; exits with code 2 on a mistake."""
+    """Parses the command line. Ends the process with code 2 if it is wrong."""
     parser = argparse.ArgumentParser(
-        prog="python -m local", description="Serve the product on this machine."
+        prog=program_name.server(), description="Serve the product on this machine."
+    )
+    parser.add_argument(
+        "--version",
+        action="version",
+        version=f"mlflow-serverless {VERSION} (MLflow {MLFLOW_VERSION})",
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
     parser.add_argument(
@@ -52,7 +61,9 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
     place.add_argument(
         "--data", type=Path, metavar="DIR", help=f"folder of the data ({default_data_folder()})"
     )
-    place.add_argument("--ephemeral", action="store_true", help="throw the data away at the end")
+    place.add_argument(
+        "--ephemeral", action="store_true", help="delete the data when the runner stops"
+    )
     parser.add_argument("--auth", action="store_true", help="basic authentication")
     parser.add_argument("--workspaces", action="store_true", help="several workspaces")
     parser.add_argument(
@@ -69,7 +80,7 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         metavar="DIR",
         help="folder with the sources of the model catalog (catalog, in the data folder)",
     )
-    parser.add_argument("--no-indexer", action="store_true", help="leave the stream unread")
+    parser.add_argument("--no-indexer", action="store_true", help="do not run the indexer")
     parser.add_argument(
         "--template",
         type=Path,

@@ -1,4 +1,4 @@
-"""What the template declares, as plain values; reads no template."""
+"""The parts of template.yaml that the runner serves, as plain values."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ class TemplateError(Exception):
 
 
 class FunctionDefinition(NamedTuple):
-    """One Lambda function.
-
-    ``handler`` is ``module.attribute``; ``code`` is the folder that holds the module.
-    """
+    """One Lambda function. ``handler`` is ``module.attribute``; ``code`` is the folder that holds
+    the module."""
 
     name: str
     handler: str
@@ -25,11 +23,8 @@ class FunctionDefinition(NamedTuple):
 
 
 class RouteDefinition(NamedTuple):
-    """One route of the HTTP API.
-
-    ``ANY /path/{proxy+}`` or ``$default``, the function behind it, and the one that is asked first
-    who calls.
-    """
+    """One route of the HTTP API: its key (``ANY /path/{proxy+}`` or ``$default``), its function,
+    and the authorizer's function, which is called first, if there is one."""
 
     key: str
     function: str
@@ -37,10 +32,8 @@ class RouteDefinition(NamedTuple):
 
 
 class StreamMapping(NamedTuple):
-    """One event-source mapping from the table's stream; the names are Lambda's.
-
-    −1 stands for no limit.
-    """
+    """One event source mapping from the table's stream. Fields are named as in Lambda; −1 means no
+    limit."""
 
     name: str
     function: str
@@ -54,21 +47,23 @@ class StreamMapping(NamedTuple):
     report_batch_item_failures: bool
 
 
-class Admission(NamedTuple):
-    """What each record has, at least, that one filter pattern lets through."""
+class RecordRequirement(NamedTuple):
+    """The properties that a stream record must have to match one filter pattern. A record with
+    these properties may still not match."""
 
     events: frozenset[str] | None
-    """Of which kinds it may be; None for any."""
+    """Allowed event names, such as ``INSERT``; None for any."""
     image: str
-    """``NewImage`` or ``OldImage``."""
+    """``NewImage`` or ``OldImage``: the image to which the next two fields apply."""
     types: frozenset[str]
-    """Of which types the item in that image may be."""
+    """Allowed values of the item's ``type``."""
     present: tuple[tuple[str, str], ...]
-    """Attributes that it has, each with its DynamoDB type."""
+    """Attributes that must exist, each with its DynamoDB type."""
 
 
 class QueueDefinition(NamedTuple):
-    """One SQS queue. ``dead_letter`` is the queue for what was received too often, if any."""
+    """One SQS queue. ``dead_letter`` names the queue that takes messages received
+    ``maximum_receives`` times without success; None for none."""
 
     name: str
     visibility_seconds: float
@@ -79,7 +74,7 @@ class QueueDefinition(NamedTuple):
 
 
 class QueueMapping(NamedTuple):
-    """One event-source mapping from a queue; the names are Lambda's."""
+    """One event source mapping from a queue. Fields are named as in Lambda."""
 
     name: str
     function: str
@@ -90,7 +85,7 @@ class QueueMapping(NamedTuple):
 
 
 class ScheduleDefinition(NamedTuple):
-    """A rule that calls a function again and again. ``event`` is what the function gets."""
+    """A rule that calls a function every ``seconds`` with ``event``."""
 
     name: str
     function: str

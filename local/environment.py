@@ -1,8 +1,10 @@
-"""The environment that the functions see, set before any of them is imported."""
+"""Sets the environment variables that the functions read. This happens before any function is
+imported."""
 
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterable, MutableMapping
 from pathlib import Path
 
@@ -20,84 +22,127 @@ _QUIET = {
     "POWERTOOLS_SERVICE_NAME": "local",
     "POWERTOOLS_LOG_LEVEL": "WARNING",
     "AWS_EC2_METADATA_DISABLED": "true",
-    # What functions prepare while they start in Lambda they prepare while they start here.
+    # Functions run the same preparations at their start as in Lambda.
     "AWS_LAMBDA_RUNTIME_API": "local",
-    # The engine here adds up all items of a partition to answer this.
+    # The store adds up all items of a partition to answer this.
     "COLLECTION_SIZES": "false",
 }
 _LAPTOP = {"WEBHOOK_ALLOW_LOOPBACK": "true"}
-"""A receiver on this machine may be reached over plain http, unless the user decides otherwise."""
+"""Webhook receivers on this machine may use plain http, unless the user sets another rule."""
 
 _WEBHOOK_CHOICES = ("MLFLOW_WEBHOOK_ALLOWED_SCHEMES", "MLFLOW_WEBHOOK_ALLOW_PRIVATE_IPS")
 
-_OWN_ENGINE_CREDENTIALS = {
+_EXAMPLE_CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE",
     "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
 }
-"""AWS's documented example key: no engine on this machine checks it, and no real one leaves it."""
+"""AWS's documented example key, which nothing on this machine checks."""
 
 _EVERYWHERE = ("0.0.0.0", "::")
 _THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 _NAMES_OF_THIS_MACHINE = (
     "localhost,localhost:*,127.0.0.1,127.0.0.1:*,0.0.0.0,0.0.0.0:*,[::1],[[]::1]:*"
 )
+_PRIVATE_ADDRESSES = (
+    "10.*,192.168.*,"
+    + ",".join(f"172.{second}.*" for second in range(16, 32))
+    + ",[[]fc*,[[]fd*,[[]fe80:*"
+)
+"""Addresses by which other machines of a private network reach this one: those that MLflow's server
+accepts without a setting, and link-local ones."""
+
+THIS_MACHINE = "127.0.0.1,localhost"
+"""The names of this machine that no proxy is asked for."""
+
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 _REAL_IDENTITY = ("AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_DEFAULT_PROFILE")
 
 
 def table_name(environ: MutableMapping[str, str] = os.environ) -> str:
-    """The table's name on this machine."""
+    """Returns TABLE_NAME, or the default name of a local table."""
     return environ.get("TABLE_NAME") or DEFAULT_TABLE_NAME
 
 
 def region(environ: MutableMapping[str, str] = os.environ) -> str:
-    """The region that functions and engine are told."""
+    """Returns the AWS region that functions are given."""
     return environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or DEFAULT_REGION
 
 
 def foreign_engine(environ: MutableMapping[str, str] = os.environ) -> str | None:
-    """The endpoint of an engine that somebody else runs, if the user named one."""
+    """Returns the endpoint of a DynamoDB engine that the user runs; None if the table is in the
+    store."""
     return environ.get("AWS_ENDPOINT_URL_DYNAMODB") or None
 
 
 def keep_files(folder: Path, environ: MutableMapping[str, str] = os.environ) -> Path | None:
-    """Where artifacts are kept: in the folder, unless the user names another or a bucket."""
+    """Sets ARTIFACT_FOLDER to ``folder`` unless the user set it, and returns it. Returns None if
+    ARTIFACT_BUCKET is set."""
     if environ.get("ARTIFACT_BUCKET"):
         return None
     return Path(environ.setdefault("ARTIFACT_FOLDER", str(folder)))
 
 
 def keep_tables(folder: Path, environ: MutableMapping[str, str] = os.environ) -> Path | None:
-    """Where the system tables are kept: in the folder, unless the user names another or a
-    bucket."""
+    """Sets SYSTEM_TABLES_FOLDER to ``folder`` unless the user set it, and returns it. Returns None
+    if SYSTEM_TABLES_BUCKET is set."""
     if environ.get("SYSTEM_TABLES_BUCKET"):
         return None
     return Path(environ.setdefault("SYSTEM_TABLES_FOLDER", str(folder)))
 
 
 def administrator(environ: MutableMapping[str, str] = os.environ) -> tuple[str, str]:
-    """Name and password that the first administrator gets."""
+    """Returns name and password for the first administrator."""
     return (
         environ.get("MLFLOW_AUTH_ADMIN_USERNAME") or "admin",
         environ.get("MLFLOW_AUTH_ADMIN_PASSWORD") or DEFAULT_PASSWORD,
     )
 
 
-def answer_to_own_names(host: str, environ: MutableMapping[str, str] = os.environ) -> None:
-    """Who listens on this machine alone is asked by its names; a page whose name was made to lead
-    here is refused, as MLflow's server does, unless the user says which hosts there are."""
+def own_host_names(host: str) -> str:
+    """Returns the Host headers that a runner listening on ``host`` accepts if the user names none,
+    in the form of MLFLOW_SERVER_ALLOWED_HOSTS: the names of this machine; unless only this machine
+    can connect, also private addresses, the machine's own name, and ``host``."""
     if host in _THIS_MACHINE:
-        environ.setdefault("MLFLOW_SERVER_ALLOWED_HOSTS", _NAMES_OF_THIS_MACHINE)
+        return _NAMES_OF_THIS_MACHINE
+    names = {socket.gethostname(), host} - {"", "0.0.0.0", "::"}
+    own = [
+        f"{escaped}{port}"
+        for name in sorted(names)
+        for escaped in ((f"[[]{name}]" if ":" in name else name),)
+        for port in (("", ":*") if ":" not in name else ("*",))
+    ]
+    return ",".join([_NAMES_OF_THIS_MACHINE, _PRIVATE_ADDRESSES, *own])
+
+
+def answer_to_own_names(host: str, environ: MutableMapping[str, str] = os.environ) -> None:
+    """Limits the accepted Host headers to :func:`own_host_names`, unless the user names hosts. This
+    stops DNS rebinding, as MLflow's server does."""
+    environ.setdefault("MLFLOW_SERVER_ALLOWED_HOSTS", own_host_names(host))
+
+
+def reach_this_machine_directly(environ: MutableMapping[str, str] = os.environ) -> bool:
+    """Adds this machine to NO_PROXY if the user has set a proxy, which could not reach it. Returns
+    whether that was necessary."""
+    if not any(environ.get(name) for spelled in _PROXIES for name in (spelled, spelled.lower())):
+        return False
+    known = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
+    names = [name.strip() for name in known.split(",") if name.strip()]
+    missing = [name for name in THIS_MACHINE.split(",") if name not in names]
+    if "*" in names or not missing:
+        return False
+    environ["NO_PROXY"] = environ["no_proxy"] = ",".join([*names, *missing])
+    return True
 
 
 def answer_at(host: str, port: int, environ: MutableMapping[str, str] = os.environ) -> None:
-    """Lets the functions find the API that they are part of."""
+    """Sets API_URL, the URL at which functions call this API."""
     name = "localhost" if host in _EVERYWHERE else f"[{host}]" if ":" in host else host
     environ["API_URL"] = f"http://{name}:{port}"
 
 
 def point_to(service_endpoint: str, environ: MutableMapping[str, str] = os.environ) -> None:
-    """Lets the functions find the services that this process answers for, KMS and SQS."""
+    """Sets the endpoint of the runner's stand-ins for KMS and SQS."""
     environ["AWS_ENDPOINT_URL_KMS"] = environ["AWS_ENDPOINT_URL_SQS"] = service_endpoint
 
 
@@ -105,15 +150,14 @@ def prepare(
     functions: Iterable[FunctionDefinition],
     endpoint: str,
     *,
-    own_engine: bool,
+    own_store: bool,
     environ: MutableMapping[str, str] = os.environ,
 ) -> None:
-    """Sets what the functions need.
-
-    What the user has set wins over the template, except credentials of our own engine.
-
-    All functions share this process, so one variable has one value: where two functions disagree
-    the first wins, and the log says so.
+    """Sets the variables that the functions need.
+    A variable that the user has set wins over the template; but with the store, real credentials
+    are replaced.
+    All functions share this process, so a variable has one value: if two functions declare
+    different values, the first wins and the log says so.
     """
     name, place = table_name(environ), region(environ)
     environ.update(
@@ -125,15 +169,9 @@ def prepare(
         }
     )
     given = dict(environ)
-    environ.setdefault("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", endpoint)
-    if own_engine:
-        environ["AWS_ENDPOINT_URL_DYNAMODB_STREAMS"] = endpoint
-        environ.update(_OWN_ENGINE_CREDENTIALS)
-        for variable in _REAL_IDENTITY:
-            environ.pop(variable, None)
-    elif "AWS_PROFILE" not in environ:
-        for variable, value in _OWN_ENGINE_CREDENTIALS.items():
-            environ.setdefault(variable, value)
+    _set_credentials(environ, own_store=own_store)
+    if not own_store:
+        environ.setdefault("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", endpoint)
     for variable, value in _QUIET.items():
         environ.setdefault(variable, value)
     if not any(variable in given for variable in _WEBHOOK_CHOICES):
@@ -151,3 +189,14 @@ def prepare(
     for variable, value in declared.items():
         if variable not in given and variable not in _QUIET and not variable.startswith("AWS_"):
             environ[variable] = value
+
+
+def _set_credentials(environ: MutableMapping[str, str], *, own_store: bool) -> None:
+    """Replaces all credentials beside the store; sets those that are missing beside an engine."""
+    if own_store:
+        environ.update(_EXAMPLE_CREDENTIALS)
+        for variable in _REAL_IDENTITY:
+            environ.pop(variable, None)
+    elif "AWS_PROFILE" not in environ:
+        for variable, value in _EXAMPLE_CREDENTIALS.items():
+            environ.setdefault(variable, value)

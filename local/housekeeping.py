@@ -1,4 +1,6 @@
-"""What DynamoDB does by itself and the embedded engine does not: sweeps, trims the stream."""
+"""Runs every hour the tasks that DynamoDB does by itself and the embedded engine does not: deletes
+expired items, trims the stream.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,14 @@ ROUND_SECONDS = 3600.0
 
 
 class Housekeeping:
-    """A background thread.
-
-    ``tasks`` run soon after the start and then every hour.
-    """
+    """Runs ``tasks`` in a background thread, five seconds after the start and then every hour."""
 
     def __init__(self, tasks: dict[str, Callable[[], int]]) -> None:
-        """A task answers how many things it removed."""
+        """
+        Args:
+            tasks: functions by the text that the log shows for them; each returns how many items it
+                removed.
+        """
         self._tasks = tasks
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
@@ -28,7 +31,7 @@ class Housekeeping:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread after the task at hand."""
+        """Ends the thread after the task that is running; waits 5 s at most."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(5)
@@ -40,7 +43,7 @@ class Housekeeping:
             pause = ROUND_SECONDS
 
     def tidy(self) -> None:
-        """Runs every task once; a failed one is reported and tried again in the next round."""
+        """Runs every task once. A failed one is logged and tried again in the next round."""
         for name, task in self._tasks.items():
             try:
                 count = task()

@@ -1,71 +1,95 @@
-"""One line a request on standard output; decides nothing."""
+"""Writes the runner's log: one line for each request on standard output, problems on standard
+error."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 import time
 import traceback
 from importlib import import_module
 from typing import Any
 
+_FIRST_ERROR = 400
+_LONGEST_CODE = 60
 _CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), 127)}
 
 
 class RequestCounter:
-    """Reads from the product's own count how many DynamoDB requests a handler made in this thread.
-
-    A product without a count is served all the same; the column then stays empty.
-    """
+    """Returns the number of DynamoDB requests that a handler made in this thread, as counted by the
+    core layer. Without that count the log's column stays empty."""
 
     def __init__(self) -> None:
-        self._last: Any = None
-        self._looked = False
+        self._last_measurement: Any = None
+        self._is_loaded = False
 
     def _measurement(self) -> Any:
-        if not self._looked:
-            self._looked = True
+        if not self._is_loaded:
+            self._is_loaded = True
             try:
-                self._last = import_module("mlcore.db.table").table.last_measurement
+                self._last_measurement = import_module("mlcore.db.table").table.last_measurement
             except Exception:
-                self._last = None
-        return self._last() if self._last is not None else None
+                self._last_measurement = None
+        return self._last_measurement() if self._last_measurement is not None else None
 
     def before(self) -> Any:
-        """What to hand to :meth:`requests_since`."""
+        """Returns a marker to pass to :meth:`requests_since`."""
         return self._measurement()
 
     def requests_since(self, before: Any) -> int | None:
-        """DynamoDB requests of the handler that ran since ``before``, None when it counted none."""
+        """Returns the DynamoDB requests of the handler that ran since ``before``; None if it
+        counted none."""
         after = self._measurement()
         return None if after is None or after is before else int(after.requests)
 
 
 class AccessLog:
-    """Writes the log of requests and of failed handlers."""
+    """Writes one line for each request."""
 
     def __init__(self) -> None:
         self._second = -1
         self._time = ""
 
     def write(
-        self, method: str, path: str, status: int, seconds: float, requests: int | None
+        self,
+        method: str,
+        path: str,
+        status: int,
+        seconds: float,
+        requests: int | None,
+        body: bytes = b"",
     ) -> None:
-        """One request. ``requests`` counts the DynamoDB requests it made, None when unknown."""
+        """Writes one request.
+
+        Args:
+            requests: how many DynamoDB requests it made, None if that is unknown.
+            body: the answer; of an error its code is written.
+        """
         now = int(time.time())
         if now != self._second:
             self._second, self._time = now, time.strftime("%H:%M:%S", time.localtime(now))
         count = "" if requests is None else f" {requests} req"
         shown = path.translate(_CONTROL)
-        # A reader that went away is no reason to fail the request.
+        code = f" {_error_code(body)}".rstrip() if status >= _FIRST_ERROR else ""
+        # A closed pipe must not fail the request.
         with contextlib.suppress(OSError):
             sys.stdout.write(
-                f"{self._time} {method} {shown} {status} {seconds * 1000:.1f} ms{count}\n"
+                f"{self._time} {method} {shown} {status}{code} {seconds * 1000:.1f} ms{count}\n"
             )
 
 
+def _error_code(body: bytes) -> str:
+    """Returns the ``error_code`` of an answer; "" if it has none."""
+    try:
+        code = json.loads(body)["error_code"]
+    except (ValueError, KeyError, TypeError):
+        return ""
+    return str(code)[:_LONGEST_CODE].translate(_CONTROL)
+
+
 def report(message: str, error: BaseException | None = None) -> None:
-    """Says on standard error what went wrong, with the traceback of ``error``."""
+    """Writes a message, and the traceback of ``error``, to standard error."""
     text = message if error is None else message + "\n" + "".join(traceback.format_exception(error))
     sys.stderr.write(f"{time.strftime('%H:%M:%S')} {text.rstrip()}\n")
     sys.stderr.flush()

@@ -1,68 +1,57 @@
-"""Puts the runner together: folder, engine, table, functions, stream, server; and ends them."""
+"""Assembles and ends the local runner: data folder, store, table, functions, stream process,
+server."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import gc
-import http.client
 import logging
 import socket
 import sqlite3
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local import environment, folder
+from local import banner, data_folder, environment, program_name, runner_record, table
 from local.aws.endpoint import AwsEndpoint
 from local.aws.kms import Kms
 from local.aws.sqs import Queues
 from local.aws.storage import Storage
 from local.command_line import Options
-from local.condition import Condition, damaged, find_unwritable
-from local.engine import engine as engines
-from local.engine import table, ttl
-from local.engine.engine import Engine, EngineFailed
-from local.engine.file import EngineFile
-from local.events.catalog import watch as watch_catalog
-from local.events.job import Job
-from local.events.process import StreamProcess
-from local.events.publishing import Publishing
+from local.data_folder import DataFolder
+from local.disk_health import DiskHealth, unwritable_message
+from local.events.catalog_watch import start_watching as watch_catalog
 from local.events.queue_poller import QueuePoller
-from local.folder import DataFolder
-from local.function import Function, ImportFailed
+from local.events.stream_job import StreamJob
+from local.events.stream_process import StreamProcess
+from local.events.table_publisher import TablePublisher
 from local.housekeeping import Housekeeping
+from local.http.application import Application
 from local.http.routes import Router
-from local.http.server import Application, Server, is_loopback, listen
-from local.http.website import Website
+from local.http.server import Server, is_loopback, listen
+from local.http.ui_files import Website
+from local.lambda_function import Function, load_first
 from local.log import report
-from local.pulse import Pulse
-from local.template import Template, read
+from local.own_store import StoreUnusable, prepare_store
+from local.own_store import endpoint as own_endpoint
+from local.shared_activity import SharedActivity
+from local.store import expired_items, store
+from local.store.table_file import TableFile
+from local.template import Template
+from local.template_cache import read
 from mlcore.errors import MlflowError
-
-HEALTH_SECONDS = 30
-
-CHECK_SECONDS = 0.7
-"""How long a start looks for damage in the engine's file: some hundred megabytes."""
-
-_EVERYBODY_KNOWS = (
-    "WARNING: the administrator {name!r} has the default password, which everybody knows. Set "
-    "MLFLOW_AUTH_ADMIN_PASSWORD before the first start on a folder, or change it now:\n"
-    "  python -m local.admin create-admin --name {name} --replace --data DIR   (runner stopped)"
-)
 
 
 class CannotStart(Exception):
-    """Something the user asked for is not possible; the message says what."""
+    """The runner cannot start as the user asked; the message says why."""
 
     code = 1
 
 
 class Refused(CannotStart):
-    """The command asks for what would be dangerous."""
+    """The options would be unsafe."""
 
     code = 2
 
@@ -73,18 +62,16 @@ class Runner:
     def __init__(self, options: Options, told_to_stop: Callable[[], bool] = lambda: False) -> None:
         self._options = options
         self._told_to_stop = told_to_stop
-        self._following: StreamProcess | None = None
-        self._engine: Engine | None = None
+        self._stream_process: StreamProcess | None = None
         self._warnings: list[str] = []
+        self._proxied = environment.reach_this_machine_directly()
         self._end: Callable[[], None] = lambda: None
-        self._lost = False
-        """The engine is given up."""
 
     def run(self) -> int:
-        """Serves until stopped; answers the exit code.
+        """Serves until it is stopped. Returns the exit code 0.
 
         Raises:
-            CannotStart, TemplateError, EngineFailed, FolderInUse: with a message for the user.
+            CannotStart, TemplateError, FolderInUse: with a message for the user.
         """
         options = self._options
         name, region = environment.table_name(), environment.region()
@@ -96,50 +83,50 @@ class Runner:
         with contextlib.ExitStack() as stack:
             bound = self._listen(stack)
             place = self._folder(stack)
-            endpoint = self._start_engine(stack, place, name)
+            file, endpoint = self._open_store(place, name)
             files = environment.keep_files(place.artifacts)
             tables = environment.keep_tables(place.system_tables)
             environment.answer_to_own_names(options.host)
             environment.answer_at(options.host, bound.getsockname()[1])
-            environment.prepare(
-                template.functions.values(), endpoint, own_engine=self._engine is not None
-            )
-            queues = self._answer_for_aws(stack, place, template)
-            dynamodb = table.OwnClient() if self._engine else table.client("dynamodb")
-            file = EngineFile(place.database, name) if self._engine else None
-            with _explained(place):
+            environment.prepare(template.functions.values(), endpoint, own_store=file is not None)
+            with _disk_errors_explained(place):
+                queues = self._answer_for_aws(stack, place, template)
+            dynamodb = table.SharedClient() if file else table.client("dynamodb")
+            # The last connection that is closed moves SQLite's log into the file.
+            stack.callback(dynamodb.close)
+            with _disk_errors_explained(place):
                 stream = table.ensure(dynamodb, name, template.table)
-                if file:
-                    file.index_stream()
-            functions = self._functions(template)
-            if options.auth or options.parameters()["Authentication"] == "basic":
-                with _explained(place):
+            functions = {key: Function(one) for key, one in template.functions.items()}
+            if options.parameters()["Authentication"] == "basic":
+                with _disk_errors_explained(place):
                     self._ensure_admin()
             storage = Storage(files) if files else None
-            condition = Condition([place.path, *([files] if files else [])], file)
-            logging.getLogger("mlcore").addHandler(condition)
-            stack.callback(logging.getLogger("mlcore").removeHandler, condition)
-            pulse = stack.enter_context(contextlib.closing(Pulse()))
-            application = Application(router, functions, Website(), storage, condition, pulse)
+            health = DiskHealth([place.path, *([files] if files else [])], file)
+            logging.getLogger("mlcore").addHandler(health)
+            stack.callback(logging.getLogger("mlcore").removeHandler, health)
+            activity = stack.enter_context(contextlib.closing(SharedActivity()))
+            application = Application(router, functions, Website(), storage, health, activity)
             server = Server(application, bound)
             self._end = server.stop
-            self._work_off(stack, template, functions, queues)
+            self._start_queue_pollers(stack, template, functions, queues)
             watch_catalog(stack, functions.values(), options.catalog or place.path / "catalog")
             if options.indexer and stream:
-                job = self._job(template, stream, place, file, pulse)
-                following = self._follow(stack, StreamProcess(job, condition.hear))
+                job = self._stream_job(template, stream, place, file, activity)
+                following = self._start_stream_process(
+                    stack, StreamProcess(job, health.record_warning)
+                )
                 if file and tables:
                     self._publish(stack, template, following, file, tables)
             if file:
-                self._keep_house(stack, dynamodb, file, name, template, storage)
-            # Nothing that exists now will ever be garbage.
-            gc.collect()
+                self._start_housekeeping(stack, dynamodb, file, name, template, storage)
+            # Objects made until now live as long as the process: exempt them from collection.
             gc.freeze()
+            gc.enable()
             server.serve(
-                lambda: self._announce(bound, place, endpoint),
-                lambda: self._lost or self._told_to_stop(),
+                lambda: self._announce(bound, place, endpoint, functions, is_own=file is not None),
+                self._told_to_stop,
             )
-        return 1 if self._lost else 0
+        return 0
 
     def _listen(self, stack: contextlib.ExitStack) -> socket.socket:
         host, port = self._options.host, self._options.port
@@ -151,48 +138,33 @@ class Runner:
     def _folder(self, stack: contextlib.ExitStack) -> DataFolder:
         path = self._options.data
         try:
-            place = DataFolder(path) if path else folder.ephemeral(engines.stop_abandoned)
+            place = DataFolder(path) if path else data_folder.ephemeral()
         except OSError as error:
             raise CannotStart(f"cannot use the folder {path}: {error.strerror}") from error
         stack.callback(place.close)
+        if path:
+            stack.callback(runner_record.remove, place)
         return place
 
-    def _start_engine(self, stack: contextlib.ExitStack, place: DataFolder, name: str) -> str:
-        """The endpoint of the engine, ours or the one that the user named."""
+    def _open_store(self, place: DataFolder, name: str) -> tuple[TableFile | None, str]:
+        """Returns the table's file and the store's endpoint; or no file and the endpoint of the
+        engine that the user named."""
         foreign = environment.foreign_engine()
         if foreign:
-            return foreign
-        if len(name) < table.MINIMUM_NAME_LENGTH:
-            raise CannotStart(
-                f"TABLE_NAME={name}: the embedded engine needs a name of "
-                f"{table.MINIMUM_NAME_LENGTH} characters or more"
-            )
-        engines.stop_abandoned(place)
-        file = EngineFile(place.database, name)
-        damage = file.damage(CHECK_SECONDS)
-        if damage:
-            raise CannotStart(damaged(file, damage))
-        self._engine = Engine(place, lambda message: self._give_up(message, file))
-        stack.callback(self._engine.stop)
+            if store.folder_of(foreign):
+                raise CannotStart(
+                    "AWS_ENDPOINT_URL_DYNAMODB names a store: name its folder, --data"
+                )
+            return None, foreign
+        store.register()
         try:
-            self._engine.start()
-        except EngineFailed as error:
-            unwritable = find_unwritable([place.path])
-            raise CannotStart(f"{error}. {unwritable}" if unwritable else str(error)) from error
-        return self._engine.endpoint
-
-    def _give_up(self, message: str, file: EngineFile) -> None:
-        """Without an engine nothing can be answered."""
-        report(message)
-        damage = file.damage(CHECK_SECONDS)
-        if damage:
-            report(damaged(file, damage))
-        self._lost = True
-        self._end()
+            return prepare_store(place, name), own_endpoint(place)
+        except StoreUnusable as error:
+            raise CannotStart(str(error)) from error
 
     def _ensure_admin(self) -> None:
-        """The administrator, who exists, and has a password, from the first start with
-        authentication."""
+        """Makes the administrator if there is none, and sets a password if it has none. Refuses the
+        well-known default password if other machines can connect."""
         # After the environment is complete:
         from mlcore.auth.passwords import check_password, hash_password  # noqa: PLC0415
         from mlcore.repos.users import users  # noqa: PLC0415
@@ -209,18 +181,22 @@ class Runner:
                 raise Refused(
                     f"--host {self._options.host} is open to other machines, and the default "
                     f"password of the administrator {username!r} is known to everybody: set "
-                    "MLFLOW_AUTH_ADMIN_PASSWORD, or change it (local.admin create-admin --replace)"
+                    "MLFLOW_AUTH_ADMIN_PASSWORD, or change it:\n  "
+                    f"{program_name.commands()} create-admin --name {username} --replace --data DIR"
                 )
-            self._warnings.append(_EVERYBODY_KNOWS.format(name=username))
+            self._warnings.append(
+                banner.WELL_KNOWN_ADMIN_WARNING.format(
+                    name=username, program=program_name.commands()
+                )
+            )
         if user is None:
             users.create(username, hash_password(password), is_admin=True)
-        elif user.is_admin and not user.password_hash:  # as an import leaves one
+        elif user.is_admin and not user.password_hash:  # an imported user has none
             users.update(username, password_hash=hash_password(password))
 
     def _answer_for_aws(
         self, stack: contextlib.ExitStack, place: DataFolder, template: Template
     ) -> Queues:
-        """Starts what stands for the services beside the engine."""
         queues = Queues(place.queues, template.queues)
         stack.callback(queues.close)
         services = AwsEndpoint({**Kms(place.secrets_key).operations(), **queues.operations()})
@@ -229,7 +205,7 @@ class Runner:
         environment.point_to(services.url)
         return queues
 
-    def _work_off(
+    def _start_queue_pollers(
         self,
         stack: contextlib.ExitStack,
         template: Template,
@@ -246,46 +222,36 @@ class Runner:
             stack.callback(poller.stop)
             poller.start()
 
-    def _functions(self, template: Template) -> dict[str, Function]:
-        functions = {name: Function(one) for name, one in template.functions.items()}
-        here = {route.function for route in template.routes}
-        here |= {mapping.function for mapping in template.queue_mappings}
-        for name, function in functions.items():
-            if name in _beside(template) - here:
-                continue
-            try:
-                function.load()
-            except ImportFailed as error:
-                report(str(error))
-        return functions
-
-    def _follow(self, stack: contextlib.ExitStack, following: StreamProcess) -> StreamProcess:
-        self._following = following
+    def _start_stream_process(
+        self, stack: contextlib.ExitStack, following: StreamProcess
+    ) -> StreamProcess:
+        self._stream_process = following
         stack.callback(following.stop)
         following.start()
         return following
 
-    def _job(
+    def _stream_job(
         self,
         template: Template,
         stream: str,
         place: DataFolder,
-        file: EngineFile | None,
-        pulse: Pulse,
-    ) -> Job:
-        """What is to be done beside the requests, by a process of its own."""
-        return Job(
+        file: TableFile | None,
+        activity: SharedActivity,
+    ) -> StreamJob:
+        """Returns the work of the stream process, which runs in parallel with requests."""
+        return StreamJob(
             stream=stream,
             region=environment.region(),
             table=environment.table_name(),
-            database=str(place.database) if file else None,
+            database=str(file.path) if file else None,
             checkpoints=str(place.checkpoints),
             dead_letters=str(place.dead_letters),
             mappings=list(template.mappings),
-            functions=[template.functions[name] for name in sorted(_beside(template))],
+            functions=[
+                template.functions[name] for name in sorted(_background_functions(template))
+            ],
             schedules=list(template.schedules),
-            pulse=pulse.descriptor,
-            began=time.time(),
+            shared_activity=activity.descriptor,
             end=file.last_record() if file else 0,
         )
 
@@ -294,25 +260,24 @@ class Runner:
         stack: contextlib.ExitStack,
         template: Template,
         following: StreamProcess,
-        file: EngineFile,
+        file: TableFile,
         tables: Path,
     ) -> None:
-        """The system tables are published where the lander runs."""
         landing = [
             following.position(mapping.name)
             for mapping in template.mappings
             if template.functions[mapping.function].handler.startswith("lander.")
         ]
         if landing:
-            publishing = Publishing(tables, landing, file)
+            publishing = TablePublisher(tables, landing, file)
             stack.callback(publishing.stop)
             publishing.start()
 
-    def _keep_house(
+    def _start_housekeeping(
         self,
         stack: contextlib.ExitStack,
         dynamodb: Any,
-        file: EngineFile,
+        file: TableFile,
         name: str,
         template: Template,
         storage: Storage | None,
@@ -323,72 +288,71 @@ class Runner:
         mappings = [mapping.name for mapping in template.mappings]
         tasks = {"stream records trimmed": lambda: self._trim(file, mappings)}
         if attribute:
-            tasks["expired items deleted"] = lambda: ttl.sweep(dynamodb, file, name, key, attribute)
+            tasks["expired items deleted"] = lambda: expired_items.delete_expired(
+                dynamodb, file, name, key, attribute
+            )
         if storage:
             tasks["abandoned uploads deleted"] = storage.drop_abandoned
         house = Housekeeping(tasks)
         stack.callback(house.stop)
         house.start()
 
-    def _trim(self, file: EngineFile, mappings: Sequence[str]) -> int:
-        """Where the stream is not followed nothing is trimmed: a later run with the indexer wants
-        the records."""
-        if self._following is None:
+    def _trim(self, file: TableFile, mappings: Sequence[str]) -> int:
+        """Trims the stream up to the position that all mappings have processed. Without a stream
+        process nothing is trimmed: a later run with the indexer still needs the records."""
+        if self._stream_process is None:
             return 0
-        positions = [self._following.processed(mapping) for mapping in mappings]
+        positions = [self._stream_process.processed(mapping) for mapping in mappings]
         known = [position for position in positions if position is not None]
         return file.trim_stream(min(known)) if known and len(known) == len(positions) else 0
 
-    async def _announce(self, bound: socket.socket, place: DataFolder, endpoint: str) -> None:
-        """Says where everything is, once the product has answered ``GET /health``."""
+    def _announce(
+        self,
+        bound: socket.socket,
+        place: DataFolder,
+        endpoint: str,
+        functions: dict[str, Function],
+        *,
+        is_own: bool,
+    ) -> None:
+        """Prints the addresses once ``GET /health`` succeeds."""
         host, port = bound.getsockname()[:2]
-        reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-        shown = f"[{reachable}]" if ":" in reachable else reachable
-        answer = await asyncio.get_running_loop().run_in_executor(None, _health, reachable, port)
+        name = banner.reachable_name(host)
+        answer = banner.health_status(name, port)
         if answer != "200":
             report(f"GET /health: {answer}; the product is not ready")
             return
+        authentication = self._options.parameters()["Authentication"]
+        if authentication == "none" and not is_loopback(host):
+            report(banner.OPEN_WARNING.format(host=host))
         for warning in self._warnings:
             report(warning)
-        kind = " (thrown away at the end)" if place.ephemeral else ""
-        owner = "started here" if self._engine else "from AWS_ENDPOINT_URL_DYNAMODB"
-        print(
-            f"mlflow-serverless  http://{shown}:{port}\n"
-            f"  data     {place.path}{kind}\n"
-            f"  engine   {endpoint} ({owner})\n"
-            f"  indexer  {'on' if self._following else 'off'}\n"
-            f"  client   export MLFLOW_TRACKING_URI=http://{shown}:{port}\n"
-            "ready",
-            flush=True,
+        runner_record.write(place, f"http://{name}:{port}", endpoint)
+        facts = banner.Facts(
+            host=host,
+            port=port,
+            place=place,
+            table=endpoint,
+            own_store=is_own,
+            indexer=self._stream_process is not None,
+            authentication=authentication,
+            proxied=self._proxied,
         )
+        print(banner.text(facts), flush=True)
+        load_first(functions.values())
 
 
-def _beside(template: Template) -> set[str]:
-    """The functions that the stream or a schedule calls."""
+def _background_functions(template: Template) -> set[str]:
     following = {mapping.function for mapping in template.mappings}
     return following | {schedule.function for schedule in template.schedules}
 
 
 @contextlib.contextmanager
-def _explained(place: DataFolder) -> Iterator[None]:
-    """
-    Raises:
-        CannotStart: in place of what the engine, its file or the layer says of a disk.
-    """
+def _disk_errors_explained(place: DataFolder) -> Iterator[None]:
+    """Turns errors of the store, its file or the core layer into CannotStart, whose message says
+    whether the disk is full."""
     try:
         yield
     except (BotoCoreError, ClientError, sqlite3.Error, OSError, MlflowError) as error:
-        raise CannotStart(
-            f"the table cannot be used: {error}. Is there room on the disk of {place.path}?"
-        ) from error
-
-
-def _health(host: str, port: int) -> str:
-    connection = http.client.HTTPConnection(host, port, timeout=HEALTH_SECONDS)
-    try:
-        connection.request("GET", "/health")
-        return str(connection.getresponse().status)
-    except OSError as error:
-        return str(error)
-    finally:
-        connection.close()
+        reason = unwritable_message([place.path]) or f"Is there room on the disk of {place.path}?"
+        raise CannotStart(f"the data cannot be used: {error}. {reason}") from error

@@ -1,6 +1,5 @@
-"""What the runner serves, read from template.yaml.
-
-Functions, routes, stream mappings and the table; it starts nothing.
+"""Reads from template.yaml the resources that the runner serves: functions, routes, event source
+mappings, queues, schedules and the table.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from local.cloudformation import Resolver, load
 from local.definitions import (
     FunctionDefinition,
     QueueDefinition,
@@ -33,7 +31,8 @@ _UNIT_SECONDS = {"minute": 60, "hour": 3600, "day": 86_400}
 
 
 class Template(NamedTuple):
-    """The parts of the template that the runner serves. ``table`` holds the table's properties."""
+    """The resources of the template that the runner serves. ``table`` holds the properties of the
+    DynamoDB table."""
 
     functions: dict[str, FunctionDefinition]
     routes: tuple[RouteDefinition, ...]
@@ -55,6 +54,8 @@ def read(
     Raises:
         TemplateError: a resource cannot be served here; the message names it.
     """
+    from local.cloudformation import Resolver, load  # noqa: PLC0415 - a YAML parser
+
     document = load(path)
     resources: dict[str, Any] = document["Resources"]
     tables = [name for name, resource in resources.items() if resource["Type"] == _TABLE]
@@ -132,7 +133,7 @@ def _function(
 
 
 def _named_function(text: str, functions: dict[str, FunctionDefinition]) -> str | None:
-    """The function that a resolved ARN, name or alias mentions."""
+    """Returns the function that a resolved ARN, name or alias names."""
     words = re.split(r"[^A-Za-z0-9]+", text)
     for word in words:
         if word in functions:
@@ -178,8 +179,8 @@ def _routes(
 def _authorizers(
     properties: dict[str, Any], kinds: dict[str, str], functions: dict[str, FunctionDefinition]
 ) -> dict[str, str]:
-    """The function of each authorizer, by the authorizer's name."""
-    found = {}
+    """Returns the function of each authorizer, by the authorizer's logical id."""
+    functions_by_id = {}
     for name, kind in kinds.items():
         if kind != "AWS::ApiGatewayV2::Authorizer":
             continue
@@ -192,8 +193,8 @@ def _authorizers(
             raise TemplateError(f"{name}: format 2.0 with simple responses is needed")
         if int(own.get("AuthorizerResultTtlInSeconds", 300)) and own.get("IdentitySource"):
             raise TemplateError(f"{name}: answers of an authorizer are not kept here")
-        found[name] = function
-    return found
+        functions_by_id[name] = function
+    return functions_by_id
 
 
 def _mappings(
@@ -202,11 +203,11 @@ def _mappings(
     functions: dict[str, FunctionDefinition],
     table_name: str,
 ) -> list[StreamMapping]:
-    found = []
+    mappings = []
     for name, kind in kinds.items():
         own = properties[name]
         if kind == _FUNCTION:
-            found += [
+            mappings += [
                 (f"{name}{event_name}", name, event.get("Properties", {}), "Stream")
                 for event_name, event in own.get("Events", {}).items()
                 if event["Type"] == "DynamoDB"
@@ -215,10 +216,10 @@ def _mappings(
             function = _named_function(str(own.get("FunctionName", "")), functions)
             if function is None:
                 raise TemplateError(f"{name}: FunctionName names no function of this template")
-            found.append((name, function, own, "EventSourceArn"))
+            mappings.append((name, function, own, "EventSourceArn"))
     return [
         _mapping(name, function, own)
-        for name, function, own, source in found
+        for name, function, own, source in mappings
         if str(own.get(source, "")).endswith(f":StreamArn:{table_name}")
         and own.get("Enabled", True)
     ]
@@ -280,13 +281,14 @@ def _queue_mappings(
 def _schedules(
     properties: dict[str, Any], kinds: dict[str, str], functions: dict[str, FunctionDefinition]
 ) -> Iterator[ScheduleDefinition]:
-    """Of rules with ``rate(5 minutes)`` and the like; other expressions need a calendar."""
+    """Yields the enabled rules of schedules. Raises TemplateError if a rule has an expression other
+    than ``rate(…)``, such as cron."""
     for name, kind in kinds.items():
         own = properties[name]
         if kind != _RULE or own.get("State", "ENABLED") != "ENABLED":
             continue
         if "EventPattern" in own:
-            continue  # an event of AWS, which no service here sends
+            continue  # an event of AWS that no local service sends
         rate = _RATE.fullmatch(str(own.get("ScheduleExpression", "")))
         if rate is None:
             raise TemplateError(f"{name}: ScheduleExpression is no rate")

@@ -1,1 +1,2 @@
-"""Looks after a table and a deployment from outside: verify, rebuild, import, remove, publish."""
+"""Commands that maintain a table or a deployment from outside: verify, rebuild, import, remove,
+publish."""

@@ -1,22 +1,24 @@
-"""``python -m local.admin``: looks after a table from outside; decides nothing itself.
+"""``python -m local.admin``: maintains a table, from outside the product.
 
     python -m local.admin verify  [--experiment ID | --all] [--data DIR]
     python -m local.admin reindex [--experiment ID | --all] [--data DIR]
     python -m local.admin sizes   [--experiment ID | --all] [--data DIR]
-    python -m local.admin replay  --queue URL
+    python -m local.admin replay  --queue URL | --lander-queue URL
     python -m local.admin create-admin [--name NAME] [--replace] [--data DIR]
     python -m local.admin import  --from URL [--experiment NAME …] [--with PART,…] [--data DIR]
     python -m local.admin compare --from URL [--experiment NAME …] [--with PART,…] [--data DIR]
+    python -m local.admin export  --to URI --artifacts DIR [--from URL | --data DIR]
     python -m local.admin config  list | get KEY | set KEY JSON | unset KEY [--data DIR]
     python -m local.admin gc      [--older-than 30d] [--experiment ID] [--data DIR]
     python -m local.admin sql     SELECT [--parameter NAME=VALUE …] [--url URL | --data DIR]
     python -m local.admin alert   SELECT --when CONDITION [--url URL | --data DIR]
     python -m local.admin report  --html FILE [--experiment ID …] [--url URL | --data DIR]
     python -m local.admin system-tables backfill [--land] | publish | verify [--data DIR]
+    python -m local.admin doctor  --url URL [--profile NAME] [--stack NAME] [--json FILE]
 
-Works on the engine that AWS_ENDPOINT_URL_DYNAMODB names, such as that of a running runner; else on
-a data folder that no runner uses; with TABLE_NAME and no folder, on that table in AWS, with the
-credentials of the environment.
+The table is the first of these: at the endpoint that AWS_ENDPOINT_URL_DYNAMODB names, such as that
+of a running runner; with TABLE_NAME and no --data, that table in AWS, with the credentials of the
+environment; else in a data folder, which a runner may serve at the same time.
 """
 
 from __future__ import annotations
@@ -30,80 +32,106 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from local import environment
+from local import environment, runner_record, table
 from local.command_line import default_data_folder
-from local.engine.engine import Engine, EngineFailed
-from local.engine.file import EngineFile
-from local.engine.table import client, ensure
-from local.folder import DataFolder, FolderInUse
+from local.data_folder import DataFolder, FolderInUse
+from local.folder_format import FolderTooNew
+from local.own_store import StoreUnusable, endpoint, prepare_store
+from local.runner_record import RunnerRecord
+from local.store import store
 from local.template import read
 from operate import (
-    administrators,
-    garbage,
+    create_admin,
+    purge,
     replay,
     report,
     settings,
     sizes,
+    source_address,
     system_tables,
     verification,
 )
 from operate.arguments import PARTS, TRANSFERS, parse
-from operate.modules import CannotRun, modules
+from operate.doctor import command as doctor
+from operate.export import start as export_start
+from operate.product_modules import CannotRun, load_modules
 
 _TEMPLATE = Path(__file__).resolve().parent.parent / "template.yaml"
 
 QUERYING = ("sql", "alert", "report")
-"""Commands that a running server can answer for."""
+"""Commands that can query a running server."""
 
 _STORES = ("ARTIFACT_FOLDER", "ARTIFACT_BUCKET")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 when all is as it should be, 1 when something was wrong or could not be done."""
+    """Runs a command. Returns 0 on success; 1 if a problem was found or the command failed; 2 for
+    an alert."""
     given = parse(arguments)
+    environment.reach_this_machine_directly()
     try:
-        if given.command in QUERYING and given.url:
-            return _sql(given)
-        with _table(given.data, new=given.command == "import") as place:
-            if given.command == "create-admin":
-                return administrators.create_admin(given.name, replace=given.replace)
-            if given.command == "replay":
-                return replay.run(given.queue)
-            if given.command in TRANSFERS:
-                return _transfer(given)
-            if given.command == "config":
-                modules()
-                return settings.run(given.action, given.key, given.value)
-            if given.command == "gc":
-                modules()
-                return garbage.run(given.older_than, given.experiment)
-            if given.command in QUERYING:
-                return _sql(given)
-            if given.command == "system-tables":
-                if given.action == "backfill":
-                    return system_tables.backfill(publishes=not given.land)
-                act: Callable[[], int] = getattr(system_tables, given.action)
-                return act()
-            if given.command == "sizes":
-                return sizes.run(given.experiment)
-            if given.command == "reindex":
-                return verification.reindex(given.experiment)
-            return verification.verify(given.experiment, place)
-    except (CannotRun, EngineFailed, FolderInUse) as error:
+        if given.command in TRANSFERS:
+            with source_address.served(given.source, given.files) as given.address:
+                return _run(given)
+        if given.command == "export":
+            return export_start.run(given)
+        return _run(given)
+    except (CannotRun, FolderInUse, FolderTooNew, StoreUnusable) as error:
         print(f"local.admin: {error}", file=sys.stderr)
         return 1
 
 
+def _run(given: argparse.Namespace) -> int:
+    if given.command == "doctor" or (
+        given.command in QUERYING and (given.url or _ask_runner(given))
+    ):
+        return _over_http(given)
+    with _table(given.data, new=given.command == "import") as place:
+        if given.command == "create-admin":
+            return create_admin.create_admin(given.name, replace=given.replace)
+        if given.command == "replay":
+            return replay.run(given.queue, given.lander_queue)
+        if given.command in TRANSFERS:
+            return _transfer(given)
+        if given.command == "config":
+            load_modules()
+            return settings.run(given.action, given.key, given.value)
+        if given.command == "gc":
+            load_modules()
+            return purge.run(given.older_than, given.experiment)
+        if given.command in QUERYING:
+            return _sql(given)
+        if given.command == "system-tables":
+            if given.action == "backfill":
+                return system_tables.backfill(publishes=not given.land)
+            act: Callable[[], int] = getattr(system_tables, given.action)
+            return act()
+        if given.command == "sizes":
+            return sizes.run(given.experiment)
+        if given.command == "reindex":
+            return verification.reindex(given.experiment)
+        return verification.verify(given.experiment, place)
+
+
+def _over_http(given: argparse.Namespace) -> int:
+    if given.command == "doctor":
+        names = doctor.DoctorOptions._fields
+        return doctor.run(doctor.DoctorOptions(*(getattr(given, name) for name in names)))
+    return _sql(given)
+
+
 @contextlib.contextmanager
 def _table(folder: Path | None, *, new: bool = False) -> Iterator[DataFolder | None]:
-    """The environment names a table while the block runs; the data folder, if it is in one.
+    """Sets the environment so that it names the table while the block runs. Yields the data folder,
+    None if the table is not in one.
 
     Args:
-        new: a data folder may be made.
+        new: whether to make a data folder that is missing.
     """
+    store.register()
     foreign = environment.foreign_engine()
     if foreign:
-        environment.prepare((), foreign, own_engine=False)
+        environment.prepare((), foreign, own_store=False)
         yield None
         return
     if folder is None and os.environ.get("TABLE_NAME"):
@@ -114,27 +142,55 @@ def _table(folder: Path | None, *, new: bool = False) -> Iterator[DataFolder | N
     if not path.is_dir() and not new:
         raise CannotRun(f"there is no folder {path}; name one with --data")
     with contextlib.ExitStack() as stack:
-        place = DataFolder(path)
+        try:
+            place = DataFolder(path)
+        except FolderInUse:
+            running = runner_record.read(path)
+            if running is None:
+                raise
+            _work_beside(running)
+            yield None
+            return
         stack.callback(place.close)
-        if not place.database.is_file() and not new:
+        name = environment.table_name()
+        file = prepare_store(place, name)
+        if not file.path.is_file() and not new:
             raise CannotRun(f"{path} holds no data; name another folder with --data")
-        engine = Engine(place)
-        stack.callback(engine.stop)
-        engine.start()
-        environment.prepare((), engine.endpoint, own_engine=True)
+        environment.prepare((), endpoint(place), own_store=True)
         environment.keep_files(place.artifacts)
         environment.keep_tables(place.system_tables)
         if new:
-            name = environment.table_name()
             declared = read(_TEMPLATE, name, environment.region(), {}).table
-            ensure(client("dynamodb"), name, declared)
-        EngineFile(place.database, environment.table_name()).index_stream()
+            table.ensure(table.SharedClient(), name, declared)
         yield place
+
+
+def _ask_runner(given: argparse.Namespace) -> bool:
+    """Sets ``url`` to the runner that serves the data folder, if one does: its system tables have
+    one publisher, and it answers from them while it writes."""
+    if environment.foreign_engine() or (given.data is None and os.environ.get("TABLE_NAME")):
+        return False
+    path = (given.data or default_data_folder()).expanduser().resolve()
+    running = runner_record.running(path)
+    given.url = running.url if running else None
+    return running is not None
+
+
+def _work_beside(running: RunnerRecord) -> None:
+    """Sets the environment so that it names the table, files and system tables of a runner."""
+    store.register()
+    environment.prepare((), running.table, own_store=True)
+    if running.artifacts:
+        environment.keep_files(Path(running.artifacts))
+    if running.system_tables:
+        environment.keep_tables(Path(running.system_tables))
 
 
 def _sql(given: argparse.Namespace) -> int:
     if given.command == "report":
-        wish = report.Wish(*(getattr(given, name) for name in report.Wish._fields))
+        wish = report.ReportOptions(
+            *(getattr(given, name) for name in report.ReportOptions._fields)
+        )
         ask = partial(system_tables.ask, url=given.url)
         if given.fresh:
             ask("SELECT 1", {}, fresh=True)
@@ -156,15 +212,15 @@ def _transfer(arguments: argparse.Namespace) -> int:
         raise CannotRun(
             f"where are artifacts kept? Set {' or '.join(_STORES)}, or leave them out (--with)"
         )
-    modules()
+    load_modules()
     command = import_module("operate.transfer.kubeflow_command")
     journal = arguments.journal
     if journal is None:
         name = "".join(letter if letter.isalnum() else "-" for letter in arguments.source)
         journal = (arguments.data or default_data_folder()).expanduser() / f"import-{name}.jsonl"
     code: int = command.run(
-        command.Wish(
-            url=arguments.source,
+        command.TransferOptions(
+            url=arguments.address,
             experiments=arguments.experiment,
             parts=parts,
             journal=journal,

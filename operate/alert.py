@@ -1,5 +1,5 @@
-"""``python -m local.admin alert``: a query and a condition on its answer, such as
-``MIN(success_ratio) < 0.9``; tells nobody itself, its exit code does."""
+"""``python -m local.admin alert``: runs a query and checks a condition on its answer, such as
+``MIN(success_ratio) < 0.9``. It sends no message; its exit code tells the result."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from mlcore.system_tables import alerts
-from operate.modules import CannotRun
+from operate.product_modules import CannotRun
 
-MET: Final = 2
+CONDITION_MET: Final = 2
 """Exit code when the condition is met."""
 
 
 def run(ask: Callable[[str], dict[str, Any]], sql: str, when: str | None) -> int:
-    """Prints the query's rows and whether the condition is met.
+    """Prints the query's rows and whether the condition is met. Returns the exit code.
 
     Args:
-        ask: answers a query; the second is for the value of the condition, for which all rows
-            count, while those of an answer may be cut.
+        ask: runs a query. It is called twice: for the rows, which may be cut, and for the
+            condition's value over all rows.
         when: the condition; None for the one that the query's text names.
 
     Raises:
         CannotRun: there is no condition, or it does not fit the query.
     """
-    told = when or alerts.when(sql)
-    if told is None:
-        raise CannotRun("say --when, or write a line -- when: … into the query's file")
+    text = when or alerts.when(sql)
+    if text is None:
+        raise CannotRun("give --when, or write a line -- when: … into the query's file")
     try:
-        condition = alerts.condition(told)
+        condition = alerts.condition(text)
     except alerts.Malformed as error:
         raise CannotRun(str(error)) from error
     answer = ask(sql)
@@ -39,5 +39,5 @@ def run(ask: Callable[[str], dict[str, Any]], sql: str, when: str | None) -> int
         print("… and more rows, which count for the condition")
     met = condition.is_met(value)
     shown = "no value" if value is None else f"{value:g}"
-    print(f"{'ALERT' if met else 'ok'}: {told.strip()}, it is {shown}")
-    return MET if met else 0
+    print(f"{'ALERT' if met else 'ok'}: {text.strip()}, it is {shown}")
+    return CONDITION_MET if met else 0

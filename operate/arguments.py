@@ -1,4 +1,4 @@
-"""The command line of ``python -m local.admin``."""
+"""Defines the command line of ``python -m local.admin``."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from local import program_name
 from local.command_line import default_data_folder
-from operate import garbage
+from operate import purge
+from operate.export import start as export_start
 
 TRANSFERS = {
-    "import": "bring over what another MLflow server has; resumes, and repeats without a change",
-    "compare": "print what another MLflow server has and this one has not; change nothing",
+    "import": "copy from another MLflow server what is missing here; can be repeated and resumed",
+    "compare": "print how another MLflow server and this one differ; change nothing",
 }
+DOCTOR_PATIENCE = 180.0
 PARTS = (
     *("runs", "models", "traces", "evaluation", "gateway", "mcp-servers"),
     *("artifacts", "webhooks", "users"),
@@ -22,13 +25,13 @@ PARTS = (
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m local.admin", description="Look after a table from outside."
+        prog=program_name.commands(), description="Maintain a table from outside the product."
     )
     commands = parser.add_subparsers(dest="command", required=True)
     for name, does in (
-        ("verify", "list derived items that are missing, stale or too many; change nothing"),
-        ("reindex", "write derived items anew from their sources, while everything runs"),
-        ("sizes", "tell how large the items of experiments are; reads all of them"),
+        ("verify", "list derived items that are missing, stale or surplus; change nothing"),
+        ("reindex", "rebuild derived items from their sources, while the product runs"),
+        ("sizes", "print the size of experiments' items; reads all of them"),
     ):
         command = commands.add_parser(name, help=does, description=does)
         which = command.add_mutually_exclusive_group()
@@ -37,10 +40,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         command.add_argument(
             "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
         )
-    does = "rebuild the experiments whose stream records the indexer gave up (in AWS)"
+    does = "repeat the work of stream records that the indexer or the lander gave up (in AWS)"
     command = commands.add_parser("replay", help=does, description=does)
-    command.add_argument(
-        "--queue", metavar="URL", required=True, help="the stack's output IndexerFailureQueueUrl"
+    queues = command.add_mutually_exclusive_group(required=True)
+    queues.add_argument("--queue", metavar="URL", help="the stack's output IndexerFailureQueueUrl")
+    queues.add_argument(
+        "--lander-queue", metavar="URL", help="the stack's output LanderFailureQueueUrl"
     )
     command.set_defaults(data=None)
     does = "make the first administrator; asks for the password, or reads a line of standard input"
@@ -59,7 +64,15 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
             dest="source",
             metavar="URL",
             required=True,
-            help="the other MLflow server, or kubeflow:URL",
+            help="the other MLflow server, its database (sqlite:///…, postgresql://…), a folder of "
+            "runs, or kubeflow:URL",
+        )
+        command.add_argument(
+            "--artifacts",
+            dest="files",
+            type=Path,
+            metavar="DIR",
+            help="folder of the files of a database (mlartifacts)",
         )
         command.add_argument(
             "--experiment", action="append", default=[], metavar="NAME", help="only this one"
@@ -72,22 +85,27 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
             help="what besides experiments (%(default)s)",
         )
         command.add_argument(
-            "--journal", type=Path, metavar="FILE", help="what was brought over (in --data)"
+            "--journal",
+            type=Path,
+            metavar="FILE",
+            help="file that records what was copied (in --data)",
         )
         command.add_argument(
             "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
         )
+    _add_export(commands)
     _add_config(commands)
     _add_gc(commands)
     _add_sql(commands)
+    _add_doctor(commands)
     return parser.parse_args(arguments)
 
 
 def _add_sql(commands: Any) -> None:
     folder = f"data folder ({default_data_folder()})"
     for name, does in (
-        ("sql", "ask SQL of MLflow's system tables"),
-        ("alert", "ask SQL, and exit with 2 when its answer meets a condition"),
+        ("sql", "query MLflow's system tables with SQL"),
+        ("alert", "run a query and exit with 2 when its answer meets a condition"),
     ):
         command = commands.add_parser(name, help=does, description=does)
         command.add_argument("statement", metavar="SELECT", help="or @FILE")
@@ -104,8 +122,8 @@ def _add_sql(commands: Any) -> None:
                 metavar="CONDITION",
                 help="MIN(success_ratio) < 0.9; without it the line -- when: of the file",
             )
-        command.add_argument("--fresh", action="store_true", help="publish first what has landed")
-        command.add_argument("--url", help="a running server, whose tables are asked")
+        command.add_argument("--fresh", action="store_true", help="publish landed rows first")
+        command.add_argument("--url", help="query the tables of this running server")
         command.add_argument("--data", type=Path, metavar="DIR", help=folder)
     _add_report(commands, folder)
     does = "fill the system tables from the table, publish what has landed, or compare the two"
@@ -117,12 +135,14 @@ def _add_sql(commands: Any) -> None:
         one.add_argument("--data", type=Path, metavar="DIR", help=folder)
         if action == "backfill":
             one.add_argument(
-                "--land", action="store_true", help="leave it to a deployment's publisher"
+                "--land",
+                action="store_true",
+                help="only land rows; a deployment's publisher publishes them",
             )
 
 
 def _add_report(commands: Any, folder: str) -> None:
-    does = "write the page of the dashboards with its answers into one file"
+    does = "write the dashboard page and its data into one file"
     command = commands.add_parser("report", help=does, description=does)
     command.add_argument("--html", type=Path, metavar="FILE", required=True)
     for name, shown, means in (
@@ -130,15 +150,55 @@ def _add_report(commands: Any, folder: str) -> None:
         ("user", "NAME", "runs of this user"),
         ("since", "DAY", "runs that started on this day or later, such as 2026-01-31"),
         ("until", "DAY", "runs that started on this day or before"),
-        ("metric", "NAME", "what the best runs are the best in (the one of most runs)"),
-        ("run", "ID", "whose curve is drawn (the newest with the metric)"),
+        ("metric", "NAME", "metric that ranks the best runs (the one that most runs have)"),
+        ("run", "ID", "run whose curve is drawn (the newest with the metric)"),
     ):
         command.add_argument(f"--{name}", default="", metavar=shown, help=means)
     command.add_argument("--order", choices=("lowest", "highest"), default="lowest")
-    command.add_argument("--minutes", type=int, default=60, help="of silence make a run stuck (60)")
-    command.add_argument("--fresh", action="store_true", help="publish first what has landed")
-    command.add_argument("--url", help="a running server, whose tables are asked")
+    command.add_argument(
+        "--minutes",
+        type=int,
+        default=60,
+        help="minutes without an update after which a run counts as stuck (60)",
+    )
+    command.add_argument("--fresh", action="store_true", help="publish landed rows first")
+    command.add_argument("--url", help="query the tables of this running server")
     command.add_argument("--data", type=Path, metavar="DIR", help=folder)
+
+
+def _add_export(commands: Any) -> None:
+    does = "copy everything into a database and a folder of MLflow's own server; can be repeated"
+    command = commands.add_parser("export", help=does, description=does)
+    command.add_argument(
+        "--to",
+        dest="database",
+        metavar="URI",
+        required=True,
+        help="sqlite:///mlflow.db, postgresql://…, or the path of an SQLite file",
+    )
+    command.add_argument(
+        "--artifacts", dest="files", type=Path, metavar="DIR", required=True, help="folder of files"
+    )
+    command.add_argument(
+        "--from", dest="source", metavar="URL", help="the product (the data folder's runner)"
+    )
+    command.add_argument("--workspace", default="default", metavar="NAME", help="(%(default)s)")
+    command.add_argument(
+        "--experiment", action="append", default=[], metavar="NAME", help="only this one"
+    )
+    command.add_argument(
+        "--with",
+        dest="parts",
+        default=",".join(export_start.PARTS),
+        metavar="PART,…",
+        help="what besides experiments (%(default)s)",
+    )
+    command.add_argument(
+        "--journal", type=Path, metavar="FILE", help="file that records what was copied (in --data)"
+    )
+    command.add_argument(
+        "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
+    )
 
 
 def _add_config(commands: Any) -> None:
@@ -160,10 +220,10 @@ def _add_config(commands: Any) -> None:
 
 
 def _add_gc(commands: Any) -> None:
-    does = "remove deleted experiments, runs and logged models for good, with their files"
+    does = "permanently remove deleted experiments, runs and logged models with their files"
     command = commands.add_parser("gc", help=does, description=does)
     command.add_argument("--older-than", type=_duration, default=0, metavar="30d")
-    command.add_argument("--experiment", metavar="ID", help="one experiment, or what is in it")
+    command.add_argument("--experiment", metavar="ID", help="only this experiment and its contents")
     command.add_argument(
         "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
     )
@@ -171,6 +231,34 @@ def _add_gc(commands: Any) -> None:
 
 def _duration(text: str) -> int:
     try:
-        return garbage.seconds_of(text)
+        return purge.parse_duration(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _add_doctor(commands: Any) -> None:
+    does = "use a running server as a team would, remove what that made, and say what is wrong"
+    command = commands.add_parser("doctor", help=does, description=does)
+    command.add_argument(
+        "--url", required=True, help="tracking URI; MLFLOW_TRACKING_USERNAME and so on log in"
+    )
+    for name, shown, means in (
+        ("profile", "NAME", "AWS profile, to look at the stack with this URL too"),
+        ("stack", "NAME", "CloudFormation stack, instead of the one with this URL"),
+        ("client", "PYTHON", "interpreter that has mlflow (this one, else one is made)"),
+        ("receiver", "HOST:PORT", "address of this machine that the server reaches, for a webhook"),
+        ("endpoint", "NAME", "chat endpoint of the AI gateway to call, which may cost money"),
+    ):
+        command.add_argument(f"--{name}", metavar=shown, help=means)
+    command.add_argument(
+        "--without", action="append", default=[], metavar="STEP", help="a step to leave out"
+    )
+    command.add_argument(
+        "--patience",
+        type=float,
+        default=DOCTOR_PATIENCE,
+        metavar="SECONDS",
+        help="for what follows later, such as SQL (%(default)s)",
+    )
+    command.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes as JSON")
+    command.set_defaults(data=None)

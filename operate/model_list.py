@@ -1,8 +1,5 @@
-"""``python -m operate.model_list``: makes the lists of models and providers of the gateway.
-
-They are those of the installed ``mlflow``: what each model can do and costs, and which credentials
-a provider takes. Both ship with the function as data.
-"""
+"""``python -m operate.model_list``: makes the gateway's lists of models and providers from the
+installed ``mlflow``: abilities and prices of each model, and the credentials of each provider."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ def main() -> int:
 
 
 def models_text(names: Iterable[str], stock: Any) -> str:
-    """A line for each model, so that a change shows what changed."""
+    """Returns JSON with a line for each model, so that a diff shows which models changed."""
     lines = [f'{{"source":{_compact(installed_source())},"providers":{{']
     for provider in names:
         models = stock._load_bundled_provider(provider)
@@ -40,19 +37,21 @@ def models_text(names: Iterable[str], stock: Any) -> str:
 
 
 def providers_text(stock: Any) -> str:
-    """What each provider that takes more than a key takes."""
-    found = {name: stock.get_provider_config_response(name) for name in stock._PROVIDER_AUTH_MODES}
-    return json.dumps(found, indent=1, sort_keys=True) + "\n"
+    """Returns JSON with the credential fields of each provider that needs more than a key."""
+    responses = {
+        name: stock.get_provider_config_response(name) for name in stock._PROVIDER_AUTH_MODES
+    }
+    return json.dumps(responses, indent=1, sort_keys=True) + "\n"
 
 
 def _short(info: dict[str, Any]) -> list[Any]:
-    """Kind, capabilities as bits, limits, prices of a token, modalities, two dates; without what is
-    missing at the end."""
+    """Returns mode, abilities as bits, limits, prices of a token, modalities and two dates, without
+    missing values at the end."""
     bits = sum(1 << at for at, name in enumerate(CAPABILITIES) if info.get(name))
-    said = [info.get("mode"), bits, *(info.get(name) for name in LIMITS)]
-    while said and said[-1] is None:
-        said.pop()
-    return said
+    values = [info.get("mode"), bits, *(info.get(name) for name in LIMITS)]
+    while values and values[-1] is None:
+        values.pop()
+    return values
 
 
 def _compact(value: Any) -> str:

@@ -1,9 +1,8 @@
 """``python -m operate.price_list [PATH]``: makes the price list of models that ships in the layer.
-
-PATH is a folder of files ``<provider>.json`` in the form of MLflow's model catalogue (by default
-the one in the installed ``mlflow``), or a file in the form of LiteLLM's
-``model_prices_and_context_window.json``. Prices are taken as they stand; models without a price
-stay in the list, since MLflow's server says that they cost nothing.
+PATH is a folder of ``<provider>.json`` files in the form of MLflow's model catalogue (by default
+that of the installed ``mlflow``), or a file in the form of LiteLLM's
+``model_prices_and_context_window.json``. Models without a price stay in the list, because MLflow's
+server gives them a cost of zero.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from mlcore.prices.price_list import FILE
 from mlcore.prices.setting import FIELDS
 
 Prices = dict[str, dict[str, list[float | None]]]
-"""By provider, then by model: the parts of a price in their order."""
+"""By provider, then by model: the parts of a price in the order of FIELDS."""
 
 LITELLM_FIELDS: Final = (
     "input_cost_per_token",
@@ -32,32 +31,32 @@ LITELLM_FIELDS: Final = (
     "cache_creation_input_token_cost_above_1hr",
 )
 _EXAMPLE: Final = "sample_spec"
-"""The entry of LiteLLM's file that explains the others."""
+"""The entry of LiteLLM's file that documents the fields."""
 
 
 class NoPriceList(Exception):
-    """The message says why."""
+    """The source cannot be read; the message says why."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 when the list was written, 1 when what it is made of cannot be read."""
+    """Returns 0 when the list was written, 1 when its source cannot be read."""
     parser = argparse.ArgumentParser(prog="python -m operate.price_list", description=__doc__)
     parser.add_argument("path", type=Path, nargs="?", help="a folder or a file")
     parser.add_argument("--output", type=Path, default=FILE, help="default: %(default)s")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        found = of_path(asked.path) if asked.path else of_installed()
-        source = asked.path.name if asked.path else installed_source()
+        prices = of_path(options.path) if options.path else of_installed()
+        source = options.path.name if options.path else installed_source()
     except NoPriceList as error:
         print(f"operate.price_list: {error}", file=sys.stderr)
         return 1
-    asked.output.write_text(text(source, found), encoding="utf-8")
-    print(f"{asked.output}: {sum(map(len, found.values()))} models of {len(found)} providers")
+    options.output.write_text(text(source, prices), encoding="utf-8")
+    print(f"{options.output}: {sum(map(len, prices.values()))} models of {len(prices)} providers")
     return 0
 
 
 def of_installed() -> Prices:
-    """The prices in the installed MLflow."""
+    """Returns the prices in the installed MLflow."""
     mlflow = importlib.util.find_spec("mlflow")
     if mlflow is None or not mlflow.submodule_search_locations:
         raise NoPriceList("mlflow is not installed; name a folder or a file")
@@ -73,33 +72,35 @@ def installed_source() -> str:
 
 
 def of_path(path: Path) -> Prices:
-    """Raises NoPriceList."""
+    """Returns the prices of a folder or a file. Raises NoPriceList if it cannot be read or contains
+    no prices."""
     try:
         if not path.is_dir():
             return of_litellm(json.loads(path.read_bytes()))
         files = sorted(path.glob("*.json"), key=lambda file: file.stem)
-        found = {file.stem: _of_catalogue(json.loads(file.read_bytes())) for file in files}
+        prices = {file.stem: _of_catalogue(json.loads(file.read_bytes())) for file in files}
     except (OSError, AttributeError, TypeError, ValueError, ArithmeticError) as error:
         raise NoPriceList(f"{path} holds no prices: {error!r}") from error
-    if not found:
+    if not prices:
         raise NoPriceList(f"{path} holds no files of prices")
-    return found
+    return prices
 
 
 def of_litellm(entries: Mapping[str, Mapping[str, Any]]) -> Prices:
-    """Names lose their provider in front; prices of a token become those of a million."""
-    found: Prices = {}
+    """Converts LiteLLM's entries: removes the provider from names, and converts prices of one token
+    to prices of a million."""
+    prices: Prices = {}
     for name, entry in sorted(entries.items()):
         provider = entry.get("litellm_provider")
         if name == _EXAMPLE or not isinstance(provider, str):
             continue
         parts = [_of_a_million(entry.get(field)) for field in LITELLM_FIELDS]
-        found.setdefault(provider, {}).setdefault(name.removeprefix(f"{provider}/"), _short(parts))
-    return dict(sorted(found.items()))
+        prices.setdefault(provider, {}).setdefault(name.removeprefix(f"{provider}/"), _short(parts))
+    return dict(sorted(prices.items()))
 
 
 def text(source: str, prices: Prices) -> str:
-    """JSON with a line for each model, so that a change shows what changed."""
+    """Returns JSON with a line for each model, so that a diff shows which models changed."""
     lines = [f'{{"source":{_compact(source)},', '"providers":{']
     for provider, models in prices.items():
         named = [f"{_compact(name)}:{_compact(parts)}" for name, parts in models.items()]
@@ -112,11 +113,11 @@ def text(source: str, prices: Prices) -> str:
 
 
 def _of_catalogue(file: Mapping[str, Any]) -> dict[str, list[float | None]]:
-    found = {}
+    prices = {}
     for name, entry in file["models"].items():
         pricing = entry.get("pricing") or {}
-        found[name] = _short([_number(pricing.get(field)) for field in FIELDS])
-    return found
+        prices[name] = _short([_number(pricing.get(field)) for field in FIELDS])
+    return prices
 
 
 def _of_a_million(of_one: Any) -> float | None:

@@ -1,4 +1,5 @@
-"""``python -m local.admin replay``: works off the indexer's failure queue."""
+"""``python -m local.admin replay``: repeats the work of stream records that the indexer or the
+lander gave up."""
 
 from __future__ import annotations
 
@@ -7,14 +8,20 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 
-from operate.failures import FailureQueue, Record
-from operate.modules import modules
+from operate.failure_queue import FailureQueue, Record
+from operate.product_modules import load_modules
 from operate.verification import show
 
 _LOST = (
     "the stream no longer has the records of a failure: every experiment was rebuilt, but which "
-    "webhooks were to hear of them and which files were to go cannot be told. The message stays"
+    "webhooks to call and which files to delete is no longer known. The message stays in the queue"
 )
+
+_UNLANDED = (
+    "the stream no longer has the records of a failure: run `local.admin system-tables backfill "
+    "--land`, then delete the message. It stays in the queue"
+)
+_BUCKET = "SYSTEM_TABLES_BUCKET"
 
 
 def replay(
@@ -23,40 +30,83 @@ def replay(
     every: Callable[[], Iterable[str]],
     tell: Callable[[Sequence[Record]], bool],
 ) -> bool:
-    """Rebuilds the experiments that the queue's messages are about, each once, tells what their
-    records say, and takes away the messages of which both went well; whether that was all.
+    """Rebuilds each experiment that the queue's messages name, repeats the side effects of their
+    records, and deletes a message when both succeeded. Returns whether the queue is empty
+    afterwards.
 
     Args:
-        rebuild: an experiment by its id; whether it could be.
-        every: the ids of all experiments, for messages that no longer tell which.
-        tell: webhooks and the remover of files what records say; whether it could be.
+        rebuild: rebuilds an experiment by its id; returns whether it could.
+        every: returns the ids of all experiments, for messages whose records the stream no longer
+            has.
+        tell: sends webhooks and file removals for records; returns whether it could.
     """
     failures = list(queue.failures())
     named: set[str] = set().union(*(failure.experiment_ids or () for failure in failures))
     if any(failure.experiment_ids is None for failure in failures):
         named.update(every())
-    broken = {one for one in sorted(named) if not rebuild(one)}
-    left = 0
+    broken = {experiment_id for experiment_id in sorted(named) if not rebuild(experiment_id)}
+    remaining = 0
     for failure in failures:
         if failure.records is None:
-            left += 1
+            remaining += 1
             print(_LOST, file=sys.stderr)
         elif broken.isdisjoint(failure.experiment_ids or ()) and tell(failure.records):
             queue.done(failure)
         else:
-            left += 1
-    print(f"{len(failures) - left} failures replayed, {left} left in the queue")
-    return not left
+            remaining += 1
+    print(f"{len(failures) - remaining} failures replayed, {remaining} remaining in the queue")
+    return not remaining
 
 
-def run(url: str) -> int:
-    rebuilding, errors = modules()
+def land_again(queue: FailureQueue, land: Callable[[Sequence[Record]], None]) -> bool:
+    """Lands the records of each message for the system tables, and deletes the message. Landing
+    twice changes nothing. Returns whether the queue is empty afterwards.
+
+    Args:
+        land: writes the changes of the records as an object for the publisher.
+    """
+    remaining = landed = 0
+    for failure in list(queue.failures()):
+        if failure.records is None:
+            remaining += 1
+            print(_UNLANDED, file=sys.stderr)
+            continue
+        if failure.records:
+            land(failure.records)
+        queue.done(failure)
+        landed += 1
+    print(f"{landed} failures landed, {remaining} remaining in the queue")
+    return not remaining
+
+
+def run_landing(url: str) -> int:
+    """Replays the lander's failure queue; returns 0 if it is empty afterwards."""
+    load_modules()
+    if not os.environ.get(_BUCKET):
+        print(f"set {_BUCKET}: the stack's output SystemTablesBucketName", file=sys.stderr)
+        return 1
+    lander = import_module("lander.app")
+
+    def land(records: Sequence[Record]) -> None:
+        lander.land(records, lander.shard_of(records))
+
+    return 0 if land_again(FailureQueue(url), land) else 1
+
+
+def run(url: str | None, lander_url: str | None = None) -> int:
+    """Replays the indexer's or else the lander's failure queue; returns 0 if it is empty
+    afterwards."""
+    return run_indexing(url) if url else run_landing(lander_url or "")
+
+
+def run_indexing(url: str) -> int:
+    rebuilding, errors = load_modules()
 
     def rebuild(experiment_id: str) -> bool:
         try:
             show(rebuilding.reindex(experiment_id))
         except (errors.ResourceDoesNotExist, errors.InvalidParameterValue):
-            return True  # it is gone, and there is nothing to derive from
+            return True  # the experiment was deleted: it has no derived items
         except errors.MlflowError as error:
             print(f"experiment {experiment_id}: {error.message}", file=sys.stderr)
             return False
@@ -67,12 +117,15 @@ def run(url: str) -> int:
     def tell(records: Sequence[Record]) -> bool:
         missing = [name for name in app.queues_of(records) if not os.environ.get(name)]
         if missing:
-            print(f"set {' and '.join(missing)}: records have something to say", file=sys.stderr)
+            print(
+                f"set {' and '.join(missing)}: webhooks or file removals wait to be sent",
+                file=sys.stderr,
+            )
             return False
         try:
-            app.tell(records)
+            app.run_side_effects(records)
         except errors.MlflowError as error:
-            print(f"what records say could not be told: {error.message}", file=sys.stderr)
+            print(f"webhooks or file removals could not be sent: {error.message}", file=sys.stderr)
             return False
         return True
 

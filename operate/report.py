@@ -1,5 +1,5 @@
-"""``python -m local.admin report --html FILE``: the page of the dashboards with its answers inside,
-as one file that asks nobody; what charts there are ``dashboards/charts.json`` says."""
+"""``python -m local.admin report --html FILE``: writes the dashboard page and the answers of its
+queries into one file that loads nothing. ``dashboards/charts.json`` defines the charts."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from local.http.website import CHARTS, DASHBOARDS
-from operate.modules import CannotRun
+from local.http.ui_files import CHARTS, DASHBOARDS
+from operate.product_modules import CannotRun
 
 BEGINNING: Final = "0001-01-01"
 END: Final = "9999-12-31"
 FIRST_YEAR: Final = "2018"
-"""MLflow's: runs that started before it have no clock, and decide no axis."""
+"""The year of MLflow's first release. Runs with an earlier start had no valid clock and do not set
+the range of an axis."""
 LONGEST: Final = (("hour", 3), ("day", 130), ("week", 7 * 130))
-"""Up to how many days the points of a chart are so far apart; else months."""
+"""Up to how many days a chart's points are hours, days or weeks apart; months beyond that."""
 _BUCKET: Final = re.compile(r"\{bucket ([a-z._]+)\}")
 _PLACEHOLDER: Final = re.compile(r":([a-z]+)\b")
 _ASSET: Final = re.compile(
@@ -29,14 +30,14 @@ _ASSET: Final = re.compile(
 )
 _POLICY: Final = re.compile(r'(?<=http-equiv="Content-Security-Policy" content=")[^"]*')
 _LINKS: Final = re.compile(r'<link rel="icon"[^>]*>\n?|<a id="readers".*?</a>')
-"""What a file has not: its icon, and the link to the readers."""
+"""Elements of the page that the file leaves out: the icon, and the link to the readers."""
 
 Ask = Callable[[str, dict[str, Any]], dict[str, Any]]
-"""Takes a statement and its parameters; answers ``{"columns", "types", "rows"}``."""
+"""Runs a statement with parameters; returns ``{"columns", "types", "rows"}``."""
 
 
-class Wish(NamedTuple):
-    """What the page would be asked by its filters; empty is all, days are ``YYYY-MM-DD``."""
+class ReportOptions(NamedTuple):
+    """The values of the page's filters. Empty means all; days are ``YYYY-MM-DD``."""
 
     experiment: str = ""
     user: str = ""
@@ -48,17 +49,17 @@ class Wish(NamedTuple):
     minutes: int = 60
 
 
-def write(target: Path, ask: Ask, wish: Wish, server: str | None = None) -> int:
-    """Asks for every chart and writes the file.
+def write(target: Path, ask: Ask, options: ReportOptions, server: str | None = None) -> int:
+    """Runs the queries of all charts and writes the file. Returns 0.
 
     Args:
         server: the address that links to runs and experiments begin with.
 
     Raises:
-        CannotRun: a day is none, a statement is refused, the chart library is missing, or the file
-            cannot be written.
+        CannotRun: a day is malformed, a statement is refused, the chart library is missing, or the
+            file cannot be written.
     """
-    content = page({**_answered(ask, wish), "server": (server or "").rstrip("/")})
+    content = page({**_answered(ask, options), "server": (server or "").rstrip("/")})
     try:
         target.write_text(content, encoding="utf-8")
     except OSError as error:
@@ -68,7 +69,8 @@ def write(target: Path, ask: Ask, wish: Wish, server: str | None = None) -> int:
 
 
 def page(report: dict[str, Any]) -> str:
-    """The page with styles, scripts and answers inside; its policy allows these and no others."""
+    """Returns the page with styles, scripts and answers inline. Its Content-Security-Policy allows
+    these only."""
     allowed: dict[str, list[str]] = {"style": [], "script": []}
 
     def inside(found: re.Match[str]) -> str:
@@ -79,7 +81,7 @@ def page(report: dict[str, Any]) -> str:
         return f"<{kind}>{text}</{kind}>"
 
     source = _LINKS.sub("", (DASHBOARDS / "index.html").read_text(encoding="utf-8"))
-    # Text of others cannot end the element: JSON may spell the sign in another way.
+    # Escape <, so that no value can end the script element.
     answers = json.dumps(report).replace("<", "\\u003c")
     data = f'<script type="application/json" id="report">{answers}</script>\n'
     first = source.index("<script ")
@@ -97,11 +99,11 @@ def _asset(name: str) -> str:
     raise CannotRun(f"{name} of the dashboards is missing: run `make setup`")
 
 
-def _answered(ask: Ask, wish: Wish) -> dict[str, Any]:
+def _answered(ask: Ask, options: ReportOptions) -> dict[str, Any]:
     book = json.loads((DASHBOARDS / "charts.json").read_text(encoding="utf-8"))
-    values = {name: str(value) for name, value in wish._asdict().items()}
-    values["since"] = _day(wish.since).isoformat() if wish.since else BEGINNING
-    values["until"] = (_day(wish.until) + timedelta(1)).isoformat() if wish.until else END
+    values = {name: str(value) for name, value in options._asdict().items()}
+    values["since"] = _day(options.since).isoformat() if options.since else BEGINNING
+    values["until"] = (_day(options.until) + timedelta(1)).isoformat() if options.until else END
     answers: dict[str, Any] = {}
     grain = "day"
 
@@ -112,26 +114,26 @@ def _answered(ask: Ask, wish: Wish) -> dict[str, Any]:
         rows: list[list[Any]] = answers[name]["rows"]
         return rows
 
-    grain = _grain(wish, asked("span", book["choices"]["span"]))
+    grain = _grain(options, asked("span", book["choices"]["span"]))
     choices = asked("filters", book["choices"]["filters"])
-    values["metric"] = wish.metric or _first(row[1] for row in choices if row[0] == "metric")
+    values["metric"] = options.metric or _first(row[1] for row in choices if row[0] == "metric")
     runs = asked("runs", book["choices"]["runs"])
     asked("totals", book["choices"]["totals"])
-    values["run"] = wish.run or _first(row[1] for row in runs)
+    values["run"] = options.run or _first(row[1] for row in runs)
     for chart in book["charts"]:
         asked(chart["name"], chart["sql"])
     return {
         "book": book,
         "answers": answers,
-        "chosen": {**values, "since": wish.since, "until": wish.until, "window": "all"},
+        "chosen": {**values, "since": options.since, "until": options.until, "window": "all"},
         "grain": grain,
         "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S"),
     }
 
 
-def _grain(wish: Wish, months: list[list[Any]]) -> str:
-    """How far apart the points of the charts over time are: by the days that are chosen, else by
-    those in which runs started.
+def _grain(options: ReportOptions, months: list[list[Any]]) -> str:
+    """Returns the distance of the points in charts over time, from the chosen days, else from those
+    in which runs started.
 
     Args:
         months: rows of (month, runs, first start, last start).
@@ -139,8 +141,8 @@ def _grain(wish: Wish, months: list[list[Any]]) -> str:
     tomorrow = (datetime.now(UTC) + timedelta(1)).strftime("%Y-%m-%d")
     usual = [row for row in months if row[2] >= FIRST_YEAR and row[2][:10] <= tomorrow]
     starts = [(row[2][:10], row[3][:10]) for row in usual or months]
-    since = wish.since or min((first for first, _ in starts), default=wish.until or tomorrow)
-    until = wish.until or max((last for _, last in starts), default=since)
+    since = options.since or min((first for first, _ in starts), default=options.until or tomorrow)
+    until = options.until or max((last for _, last in starts), default=since)
     days = (_day(until) - _day(since)).days + 1
     return next((name for name, most in LONGEST if days <= most), "month")
 
@@ -153,4 +155,4 @@ def _day(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError as error:
-        raise CannotRun(f"{text} is no day: write it as 2026-01-31") from error
+        raise CannotRun(f"{text} is not a day: write it as 2026-01-31") from error

@@ -1,5 +1,5 @@
-"""``python -m local.admin config``: reads and writes the settings of a deployment; checks nothing
-itself."""
+"""``python -m local.admin config``: reads and writes a deployment's settings. The core layer
+validates them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from importlib import import_module
 
 
 def run(action: str, key: str | None, value: str | None) -> int:
-    """0 when it could be done. ``value`` is JSON."""
+    """Performs an action and returns 0 if it succeeded. ``value`` is JSON."""
     config, errors = import_module("mlcore.repos.settings.config"), import_module("mlcore.errors")
     try:
         if action == "list":
-            for name, found in config.find_all().items():
-                print(f"{name} {json.dumps(found, ensure_ascii=False)}")
+            for name, setting_and_value in config.find_all().items():
+                print(f"{name} {json.dumps(setting_and_value, ensure_ascii=False)}")
         elif action == "get":
             print(json.dumps(config.get(key), ensure_ascii=False))
         elif action == "unset":

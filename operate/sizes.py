@@ -1,8 +1,7 @@
-"""``python -m local.admin sizes``: how large the item collections of experiments are.
-
-DynamoDB keeps an experiment's items in one collection, entries of local indexes included, and takes
-no more than 10 GB of it. Everything is read to tell: in AWS a collection of 10 GB costs 2.5 million
-read units, some 0.3 dollars.
+"""``python -m local.admin sizes``: prints how large the item collections of experiments are.
+DynamoDB keeps an experiment's items and their entries in local indexes in one collection of at most
+10 GB. The command reads every item: in AWS a collection of 10 GB costs 2.5 million read units, some
+0.3 dollars.
 """
 
 from __future__ import annotations
@@ -12,17 +11,17 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final
 
-from operate.modules import CannotRun, modules
+from operate.product_modules import CannotRun, load_modules
 
 LIMIT_BYTES: Final = 10 * 1024**3
 INDEX_ENTRY_BYTES: Final = 100
-"""What DynamoDB counts for an entry of an index beside its keys."""
+"""Bytes that DynamoDB counts for an index entry besides its keys."""
 _CONTAINER_BYTES: Final = 3
 
 
 def item_bytes(item: Mapping[str, Any]) -> int:
-    """The size of an item in DynamoDB's JSON, as DynamoDB counts it, and of its entries in local
-    indexes."""
+    """Returns the bytes that DynamoDB counts for an item, given in DynamoDB's JSON, and for its
+    entries in local indexes."""
     size = sum(len(name.encode()) + _value_bytes(value) for name, value in item.items())
     key = sum(len(name) + len(item[name]["S"].encode()) for name in ("PK", "SK"))
     for number in range(1, 6):
@@ -33,17 +32,18 @@ def item_bytes(item: Mapping[str, Any]) -> int:
 
 
 def collection(experiment_id: str) -> Counter[str]:
-    """The bytes of an experiment's items by their type."""
+    """Returns the bytes of an experiment's items by their type."""
     keys, tables = import_module("mlcore.db.keys"), import_module("mlcore.db.table")
     model = import_module("mlcore.models.base").Item
-    found: Counter[str] = Counter()
+    bytes_by_type: Counter[str] = Counter()
     for item in tables.table.query_all(keys.experiment(experiment_id).pk):
-        found[model.of(item).type] += item_bytes(item)
-    return found
+        bytes_by_type[model.of(item).type] += item_bytes(item)
+    return bytes_by_type
 
 
 def run(experiment_id: str | None) -> int:
-    rebuild, errors = modules()
+    """Prints the sizes of one experiment or of all."""
+    rebuild, errors = load_modules()
     try:
         for one in [experiment_id] if experiment_id else rebuild.experiment_ids():
             _show(one, collection(one))
@@ -52,12 +52,12 @@ def run(experiment_id: str | None) -> int:
     return 0
 
 
-def _show(experiment_id: str, found: Counter[str]) -> None:
-    total = found.total()
+def _show(experiment_id: str, bytes_by_type: Counter[str]) -> None:
+    total = bytes_by_type.total()
     print(
         f"experiment {experiment_id}: {total:,} bytes, {100 * total / LIMIT_BYTES:.2f} % of 10 GB"
     )
-    for kind, size in found.most_common():
+    for kind, size in bytes_by_type.most_common():
         print(f"  {size:15,}  {kind}")
 
 
@@ -68,7 +68,7 @@ def _value_bytes(value: Mapping[str, Any]) -> int:
     if kind == "N":
         return (len(content.lstrip("-")) + 1) // 2 + 1
     if kind == "B":
-        # Base64 in answers, bytes before they are sent.
+        # Base64 in responses, bytes in requests.
         return len(content) if isinstance(content, bytes) else len(content.rstrip("=")) * 3 // 4
     if kind == "M":
         return _CONTAINER_BYTES + sum(

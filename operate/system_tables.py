@@ -1,4 +1,5 @@
-"""``python -m local.admin sql`` and ``system-tables``: the system tables from outside."""
+"""``python -m local.admin sql`` and ``system-tables``: queries, fills, publishes and verifies the
+system tables."""
 
 from __future__ import annotations
 
@@ -18,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from operate import alert
-from operate.modules import CannotRun, modules
+from operate.product_modules import CannotRun, load_modules
 
 PATIENCE = 30
-"""Times that a query is sent while the server runs as many others as it may."""
+"""How often a query is sent while the server answers that too many queries run."""
 
 
 def _engines() -> None:
-    modules()
+    load_modules()
     if find_spec("mltables") is None or find_spec("duckdb") is None:
         raise CannotRun("the engine for SQL is not installed: run `make setup`")
 
@@ -38,24 +39,24 @@ def ask(
     fresh: bool = False,
     url: str | None = None,
 ) -> dict[str, Any]:
-    """Columns and rows of a query: of a running server, or of the tables that the environment
-    names.
+    """Returns columns and rows of a query, from a running server or from the tables that the
+    environment names.
 
     Args:
-        form: ``arrow`` for ``{"arrow": Base64 of a stream}`` instead.
+        form: ``arrow`` returns ``{"arrow": Base64 of a stream}`` instead.
 
     Raises:
-        CannotRun: the statement is refused, or nobody answers.
+        CannotRun: the statement is refused, or the server cannot be reached.
     """
-    asked = {"sql": sql, "parameters": parameters, "format": form}
+    body = {"sql": sql, "parameters": parameters, "format": form}
     if url:
-        return _asked(url, {**asked, "fresh": fresh})
+        return _asked(url, {**body, "fresh": fresh})
     _engines()
     if fresh:
         import_module("mltables.publisher").publish()
     errors = import_module("mlcore.errors")
     try:
-        answer: dict[str, Any] = import_module("sql.child").ask(asked)
+        answer: dict[str, Any] = import_module("sql.execution").run_query(body)
     except errors.MlflowError as error:
         raise CannotRun(error.message) from error
     return answer
@@ -65,7 +66,7 @@ def _asked(url: str, body: dict[str, Any]) -> dict[str, Any]:
     if not url.startswith(("http://", "https://")):
         raise CannotRun(f"--url {url}: an address of http or https is needed")
     headers = {"Content-Type": "application/json"}
-    # The variables by which MLflow's client logs in.
+    # The variables with the credentials of MLflow's client.
     user, password = map(os.environ.get, ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD"))
     if user and password:
         login = base64.b64encode(f"{user}:{password}".encode()).decode()
@@ -73,13 +74,13 @@ def _asked(url: str, body: dict[str, Any]) -> dict[str, Any]:
     request = urllib.request.Request(  # noqa: S310 -- checked above
         f"{url.rstrip('/')}/api/3.0/mlflow-serverless/sql", json.dumps(body).encode(), headers
     )
-    for left in reversed(range(PATIENCE)):
+    for tries in reversed(range(PATIENCE)):
         try:
             with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310
                 answer: dict[str, Any] = json.load(response)
                 return answer
         except urllib.error.HTTPError as error:
-            if error.code != HTTPStatus.TOO_MANY_REQUESTS or not left:
+            if error.code != HTTPStatus.TOO_MANY_REQUESTS or not tries:
                 raise CannotRun(_said(error)) from error
             time.sleep(float(error.headers.get("Retry-After") or 1))
         except OSError as error:
@@ -92,19 +93,19 @@ def _said(error: urllib.error.HTTPError) -> str:
     try:
         return str(json.loads(text)["message"])
     except (ValueError, KeyError, TypeError):
-        # Who is not logged in is told so in plain text.
+        # The answer to a missing login is plain text.
         return text.strip() or str(error)
 
 
 def given_parameters(pairs: Sequence[str]) -> dict[str, Any]:
-    """Of ``name=value``, as texts."""
-    found = {}
+    """Parses ``name=value`` pairs; values are texts."""
+    parameters = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals:
             raise CannotRun(f"--parameter {pair}: name=value is needed")
-        found[name] = value
-    return found
+        parameters[name] = value
+    return parameters
 
 
 def sql(
@@ -115,11 +116,11 @@ def sql(
     fresh: bool = False,
     url: str | None = None,
 ) -> int:
-    """Prints the answer; a statement ``@file.sql`` is the file's."""
+    """Prints the answer of a query; ``@file.sql`` reads the statement from a file."""
     if form == "arrow" and sys.stdout.isatty():
         raise CannotRun("a stream of Arrow is no text: write it to a file, > answer.arrows")
-    told = "arrow" if form == "arrow" else "json"
-    answer = ask(text_of(statement), given_parameters(pairs), told, fresh=fresh, url=url)
+    answer_form = "arrow" if form == "arrow" else "json"
+    answer = ask(text_of(statement), given_parameters(pairs), answer_form, fresh=fresh, url=url)
     if form == "arrow":
         sys.stdout.buffer.write(base64.b64decode(answer["arrow"]))
         return 0
@@ -136,7 +137,7 @@ def sql(
 
 
 def text_of(statement: str) -> str:
-    """A statement; of ``@file.sql`` the file's."""
+    """Returns the statement, from the file if it is ``@file.sql``."""
     if not statement.startswith("@"):
         return statement
     try:
@@ -153,7 +154,7 @@ def check(
     fresh: bool = False,
     url: str | None = None,
 ) -> int:
-    """The exit code of an alert: 2 when its condition is met."""
+    """Checks an alert; returns 2 when its condition is met, else 0."""
     sql = text_of(statement)
     publishes = [fresh, False]
 
@@ -164,15 +165,16 @@ def check(
 
 
 def _histories() -> None:
-    modules()
+    load_modules()
     if not import_module("mlcore.artifacts").has_store():
         raise CannotRun("long histories are files: name them with ARTIFACT_BUCKET")
 
 
 def backfill(*, publishes: bool = True) -> int:
-    """
+    """Fills the system tables from DynamoDB.
+
     Args:
-        publishes: else it is left to the deployment's publisher, and no engine is needed.
+        publishes: False leaves publishing to the deployment, so that no SQL engine is needed.
     """
     _histories()
     if not publishes:
@@ -197,7 +199,7 @@ def publish() -> int:
 
 
 def verify() -> int:
-    """1 when the tables and DynamoDB differ."""
+    """Prints the differences between the tables and DynamoDB; returns 1 if there are any."""
     _histories()
     _engines()
     count = 0

@@ -1,7 +1,6 @@
-"""``python -m operate.ui_bucket STACK``: puts the web UI's files into a stack's bucket.
-
-Files that are there already stay as they are, and old ones are kept: pages that somebody has open
-still ask for them. The pages come last, so that they never name what is not there yet.
+"""``python -m operate.ui_bucket STACK``: uploads the web UI's files to a stack's bucket.
+Unchanged files are not sent, and old ones are kept, because open pages still load them. Pages are
+sent last, so that they never refer to missing files.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from typing import Any
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local.http.website import CHART_LIBRARY, DASHBOARD_PAGES, FOLDER, File, dashboards, files
+from local.http.ui_files import CHART_LIBRARY, DASHBOARD_PAGES, FOLDER, File, dashboards, files
 
 OUTPUT = "UiBucketName"
 _PAGES = (*DASHBOARD_PAGES, "index.html")
 
 
 class CannotPublish(Exception):
-    """The message says why."""
+    """The files cannot be uploaded; the message says why."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 when the bucket holds all files, 1 when it does not."""
+    """Returns 0 when the bucket holds all files, else 1."""
     parser = argparse.ArgumentParser(prog="python -m operate.ui_bucket", description=__doc__)
     parser.add_argument("stack", help="name of the CloudFormation stack")
     stack = parser.parse_args(arguments).stack
@@ -42,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def bucket_of(cloudformation: Any, stack: str) -> str:
-    """The bucket that a stack made for the UI."""
+    """Returns the bucket that a stack made for the UI."""
     described = cloudformation.describe_stacks(StackName=stack)["Stacks"][0]
     for output in described.get("Outputs", ()):
         if output["OutputKey"] == OUTPUT:
@@ -51,8 +50,8 @@ def bucket_of(cloudformation: Any, stack: str) -> str:
 
 
 def publish(s3: Any, bucket: str, folder: Path) -> tuple[int, int]:
-    """Makes the bucket hold the files of a folder; answers how many were sent and how many were
-    there."""
+    """Uploads the files of a folder that the bucket lacks; returns how many were sent and how many
+    were there."""
     wanted = {path or "index.html": file for path, file in files(folder)}
     if "index.html" not in wanted:
         raise CannotPublish(f"{folder} holds no UI: run `make setup`")

@@ -1,4 +1,4 @@
-"""``python -m local.admin verify`` and ``reindex``: what is derived, held against its sources."""
+"""``python -m local.admin verify`` and ``reindex``: compares derived items with their sources."""
 
 from __future__ import annotations
 
@@ -7,48 +7,57 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from local import environment
-from local.engine.file import EngineFile
+from local.data_folder import DataFolder
 from local.events.checkpoints import Checkpoints
-from local.folder import DataFolder
-from operate.modules import CannotRun, modules
+from local.store.store import table_path
+from local.store.table_file import TableFile
+from operate.product_modules import CannotRun, load_modules
 
 SHOWN = 100
-"""Findings of an experiment that are printed one by one."""
+"""How many findings of an experiment are printed."""
 
 INDEXER = "IndexerEventSourceMapping"
-"""What the template calls the reading of the stream that derives items."""
+"""The template's name for the event source mapping of the indexer."""
 
 
 def reindex(experiment_id: str | None) -> int:
-    rebuild, _ = modules()
+    rebuild, _ = load_modules()
     reports = list(_reports(rebuild.reindex, experiment_id))
-    print(f"{sum(len(one.findings) for one in reports if one)} derived items repaired")
+    repaired = sum(len(report.findings) for report in reports if report)
+    if repaired:
+        print("also counted: items that only lagged, which `verify` does not call wrong")
+    print(f"{repaired} derived items repaired")
     return 1 if None in reports else 0
 
 
 def verify(experiment_id: str | None, place: DataFolder | None) -> int:
-    """What is behind is no failure: it heals by itself, once the product runs."""
-    rebuild, _ = modules()
+    """Prints findings; returns 0 if nothing is wrong. Lag is no failure: the indexer repairs it
+    when the product runs."""
+    rebuild, _ = load_modules()
     unread = _unread(place) if place else set()
     reports = list(_reports(lambda one: rebuild.verify(one, unread=unread), experiment_id))
-    known = [one for one in reports if one]
+    known = [report for report in reports if report]
     behind = sum(len(one.behind) for one in known)
     wrong = sum(len(one.findings) for one in known)
     if behind:
-        print(f"{behind} derived items behind: the indexer brings them up to date while it runs")
+        print(f"{behind} derived items lag: the indexer updates them while it runs")
     print(f"{wrong} derived items wrong")
+    if place and place.engine_database.exists() and not wrong and None not in reports:
+        print(f"{place.engine_database}, from which the store was made, is not needed any more")
     return 1 if wrong or len(known) < len(reports) else 0
 
 
 def _unread(place: DataFolder) -> set[tuple[str, str]]:
-    """The items whose records the indexer of this folder has still to read."""
+    """Returns the keys of items with stream records that the indexer of this folder has not
+    processed."""
     read_up_to = Checkpoints(place.checkpoints).lowest(INDEXER)
-    return EngineFile(place.database, environment.table_name()).unread(read_up_to)
+    return TableFile(table_path(place.store, environment.table_name())).unread_keys(read_up_to)
 
 
 def _reports(act: Callable[[str], Any], experiment_id: str | None) -> Iterator[Any]:
-    """A report for each experiment, printed; None for one that has none."""
-    rebuild, errors = modules()
+    """Prints and yields a report for each experiment; yields None for an experiment that cannot be
+    examined."""
+    rebuild, errors = load_modules()
     try:
         wanted: Iterable[str] = [experiment_id] if experiment_id else rebuild.experiment_ids()
         for one in wanted:

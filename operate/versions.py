@@ -1,8 +1,7 @@
-"""``python -m operate.versions``: the versions of a deployed stack's functions, which callers reach
-through the alias ``live``. Publishes none; a deployment does.
-
-``show`` says which settings each alias answers with, ``prune`` removes versions that are older than
-those kept, and ``rollback`` moves all aliases to the deployment before.
+"""``python -m operate.versions``: shows, prunes or rolls back the versions of a deployed stack's
+functions, which callers reach through the alias ``live``.
+``show`` prints the settings that each alias serves, ``prune`` removes old versions, and
+``rollback`` moves all aliases to the previous deployment. Only a deployment publishes versions.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 ALIAS: Final = "live"
 KEPT: Final = 1
-"""Versions before the live one that `prune` leaves. With SnapStart each costs as much as the live
-one."""
+"""How many versions before the live one ``prune`` keeps. With SnapStart each costs as much as the
+live one."""
 
 
 class CannotMove(Exception):
-    """The message says why."""
+    """The aliases cannot be moved; the message says why."""
 
 
 class Function(NamedTuple):
@@ -31,15 +30,16 @@ class Function(NamedTuple):
     name: str
     live: int
     settings: dict[int, str]
-    """The description of each version, oldest first. Versions of one deployment share theirs."""
+    """The description of each version, oldest first. Versions of one deployment share a
+    description."""
     latest: str
-    """The description of what was deployed last."""
+    """The description of the last deployment."""
     weighted: frozenset[int]
-    """Versions that a canary sends calls to."""
+    """Versions that get a share of the calls, in a canary deployment."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 when it could be done, 1 when not or when an alias stands where no deployment put it."""
+    """Returns 0 on success; 1 on failure or when an alias does not serve the last deployment."""
     parser = argparse.ArgumentParser(prog="python -m operate.versions", description=__doc__)
     parser.add_argument("action", choices=("show", "prune", "rollback"))
     parser.add_argument("stack", help="name of the CloudFormation stack")
@@ -47,23 +47,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         service = boto3.client("lambda")
-        found = functions(boto3.client("cloudformation"), service, given.stack)
+        stack_functions = functions(boto3.client("cloudformation"), service, given.stack)
         if given.action == "rollback":
-            print(f"{given.stack}: all aliases answer with {roll_back(service, found)}")
+            print(f"{given.stack}: all aliases answer with {roll_back(service, stack_functions)}")
             return 0
         if given.action == "prune":
-            print(f"{given.stack}: {prune(service, found, given.keep)} old versions removed")
+            print(
+                f"{given.stack}: {prune(service, stack_functions, given.keep)} old versions removed"
+            )
     except (CannotMove, BotoCoreError, ClientError) as error:
         print(f"operate.versions: {error}", file=sys.stderr)
         return 1
-    behind = [one for one in found if one.settings.get(one.live) != one.latest]
-    for one in found if given.action == "show" else behind:
+    behind = [
+        function
+        for function in stack_functions
+        if function.settings.get(function.live) != function.latest
+    ]
+    for one in stack_functions if given.action == "show" else behind:
         print(f"{one.name}: version {one.live}, {one.settings.get(one.live)} of {one.latest}")
     return 1 if behind else 0
 
 
 def functions(cloudformation: Any, service: Any, stack: str) -> list[Function]:
-    """Those of a stack, by name."""
+    """Returns the functions of a stack, by name."""
     pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack)
     names = sorted(
         resource["PhysicalResourceId"]
@@ -92,10 +98,10 @@ def _function(service: Any, name: str) -> Function:
     )
 
 
-def prune(service: Any, found: Sequence[Function], keep: int) -> int:
-    """Removes what is older than the live version and the ``keep`` before it; answers how many."""
+def prune(service: Any, stack_functions: Sequence[Function], keep: int) -> int:
+    """Removes versions older than the live one and the ``keep`` before it; returns how many."""
     removed = 0
-    for one in found:
+    for one in stack_functions:
         older = [version for version in one.settings if version < one.live]
         for version in older[: max(len(older) - keep, 0)]:
             if version not in one.weighted:
@@ -104,25 +110,24 @@ def prune(service: Any, found: Sequence[Function], keep: int) -> int:
     return removed
 
 
-def roll_back(service: Any, found: Sequence[Function]) -> str:
-    """Moves every alias to the newest deployment before the live one of which all functions have a
-    version, and answers its description.
-
-    Raises:
-        CannotMove: there is none, or the aliases do not agree.
-    """
-    live = {one.settings.get(one.live, "") for one in found}
+def roll_back(service: Any, stack_functions: Sequence[Function]) -> str:
+    """Moves every alias to the newest deployment before the live one for which all functions have a
+    version. Returns the deployment's description. Raises CannotMove if there is no such deployment,
+    or the aliases disagree."""
+    live = {function.settings.get(function.live, "") for function in stack_functions}
     if len(live) != 1:
         raise CannotMove(f"the aliases are of several deployments: {', '.join(sorted(live))}")
     earlier = [
-        {text: version for version, text in one.settings.items() if version < one.live}
-        for one in found
+        {text: version for version, text in function.settings.items() if version < function.live}
+        for function in stack_functions
     ]
     shared = set.intersection(*(set(texts) for texts in earlier)) - live
     if not shared:
-        raise CannotMove("no earlier version is kept of every function; deploy the one before")
+        raise CannotMove(
+            "not every function has the version before; deploy the release that you want back"
+        )
     chosen = max(shared, key=lambda text: earlier[0][text])
-    for one, texts in zip(found, earlier, strict=True):
+    for one, texts in zip(stack_functions, earlier, strict=True):
         service.update_alias(
             FunctionName=one.name,
             Name=ALIAS,

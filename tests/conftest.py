@@ -25,6 +25,8 @@ for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_CONFIG_FILE"):
 
 # Shared machines pause; a slow example, or one that is slowly drawn, is no wrong one.
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# `make check` takes a part of the examples, `make test` all of them.
+settings.register_profile("check", settings.get_profile("default"), max_examples=15)
 settings.load_profile("default")
 
 

@@ -1,4 +1,7 @@
-"""Starts the DynamoDB engines of the tests and creates the template's table in them."""
+"""Where the tests have their tables: the product's own store, or a DynamoDB engine that is started.
+
+``TEST_ENGINE=dynoxide`` runs the tests of the contract on dynoxide in place of the store.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,8 @@ import botocore.config
 import pytest
 
 from local import template
+from local.store import store
+from tests.store_client import StoreClient
 
 ROOT = Path(__file__).resolve().parents[1]
 REGION = "us-east-1"
@@ -33,11 +38,25 @@ _PORTS = range(20_000, 32_000)
 _numbers = itertools.count(random.SystemRandom().choice(_PORTS))
 """Processes that ask at the same moment begin at different places."""
 
-__all__ = ["Engine", "client", "create_table", "dynoxide", "extenddb", "running_dynoxide"]
+__all__ = [
+    "Engine",
+    "client",
+    "create_table",
+    "dynoxide",
+    "extenddb",
+    "running_dynoxide",
+    "running_store",
+    "table_engine",
+]
+
+STORE, DYNOXIDE = "store", "dynoxide"
+CHOSEN = os.environ.get("TEST_ENGINE", STORE)
+
+store.register()
 
 
 class Engine(NamedTuple):
-    """A running engine. ``lags`` tells whether its global indexes follow the table with a delay."""
+    """The store or a running engine; ``lags``: its global indexes follow with a delay."""
 
     name: str
     endpoint: str
@@ -51,6 +70,8 @@ def client(endpoint: str) -> Any:
     One for each engine, for making it takes longer than most tests; closing it closes its
     connections, and it opens others when it is used again.
     """
+    if store.folder_of(endpoint):
+        return StoreClient(endpoint)
     return boto3.client(
         "dynamodb",
         endpoint_url=endpoint,
@@ -65,25 +86,23 @@ def _wanted() -> dict[str, Any]:
     return template.read(ROOT / "template.yaml", "any", REGION).table
 
 
+def table_definition(name: str) -> dict[str, Any]:
+    """The parameters of CreateTable for the table of template.yaml."""
+    wanted = _wanted()
+    kept = ("AttributeDefinitions", "KeySchema", "LocalSecondaryIndexes", "GlobalSecondaryIndexes")
+    return {
+        "TableName": name,
+        "BillingMode": "PAY_PER_REQUEST",
+        **{key: wanted[key] for key in kept},
+        "StreamSpecification": {"StreamEnabled": True, **wanted["StreamSpecification"]},
+    }
+
+
 def create_table(endpoint: str, name: str | None = None) -> str:
     """Creates the table of template.yaml and returns its name, a new one unless given."""
     name = name or f"mlflow-{uuid4().hex}"
-    wanted = _wanted()
     with contextlib.closing(client(endpoint)) as engine:
-        engine.create_table(
-            TableName=name,
-            BillingMode="PAY_PER_REQUEST",
-            **{
-                key: wanted[key]
-                for key in (
-                    "AttributeDefinitions",
-                    "KeySchema",
-                    "LocalSecondaryIndexes",
-                    "GlobalSecondaryIndexes",
-                )
-            },
-            StreamSpecification={"StreamEnabled": True, **wanted["StreamSpecification"]},
-        )
+        engine.create_table(**table_definition(name))
         deadline = time.monotonic() + START_SECONDS
         while engine.describe_table(TableName=name)["Table"]["TableStatus"] != "ACTIVE":
             if time.monotonic() > deadline:
@@ -182,6 +201,22 @@ def running_extenddb() -> Iterator[Engine]:
             EXTENDDB__STORAGE__SQLITE__PATH=":memory:",
         ) as endpoint:
             yield Engine("extenddb", endpoint, lags=True)
+
+
+@contextlib.contextmanager
+def running_store() -> Iterator[Engine]:
+    """The product's own store in a folder of its own; nothing runs."""
+    with memory_folder() as folder:
+        yield Engine(STORE, store.endpoint_of(folder), lags=False)
+
+
+@pytest.fixture(scope="session")
+def table_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """The store, or the engine that TEST_ENGINE or the test names: one for each worker of the test
+    run; tests take a table of their own in it."""
+    name = getattr(request, "param", CHOSEN)
+    with {STORE: running_store, DYNOXIDE: running_dynoxide}[name]() as engine:
+        yield engine
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,7 @@ FOLDER = ROOT / ".tools" / "ministack"
 # What it needs besides to run Lambda functions from a SAM template, on their interpreter.
 LAMBDA_PINS = (PIN, "aws-sam-translator==1.115.0")
 LAMBDA_FOLDER = ROOT / ".tools" / "ministack-lambda"
+_PROGRAM = Path(__file__).with_name("ministack_program.py")
 START_SECONDS = 120
 
 
@@ -60,7 +61,8 @@ def running(folder: Path, python: str | None = None, **more: str) -> Iterator[st
     log = folder / "ministack.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [str(executable(python))],
+            # -P: beside the program is a module that has the name of the package.
+            [str(executable(python).with_name("python")), "-P", str(_PROGRAM)],
             cwd=folder,
             env=environment(
                 BIND_HOST="127.0.0.1",

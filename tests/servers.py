@@ -166,9 +166,9 @@ def stopped(server: Server) -> Iterator[Server]:
         server.stop()
 
 
-def announced_engine(server: Server) -> str:
-    """The endpoint of the engine of our runner, as it says at its last start."""
-    return re.findall(r"^ *engine +(http\S+)", server.log.read_text(), re.MULTILINE)[-1]
+def announced_table(server: Server) -> str:
+    """The endpoint of the table of our runner, as it says at its last start."""
+    return re.findall(r"^ *table +(\S+)", server.log.read_text(), re.MULTILINE)[-1]
 
 
 def followed(server: Server, **more: str) -> str:
@@ -180,7 +180,7 @@ def followed(server: Server, **more: str) -> str:
         answer = subprocess.run(
             command,
             cwd=ROOT,
-            env=environment(AWS_ENDPOINT_URL_DYNAMODB=announced_engine(server), **more),
+            env=environment(AWS_ENDPOINT_URL_DYNAMODB=announced_table(server), **more),
             capture_output=True,
             text=True,
             check=False,

@@ -1,1 +1,1 @@
-"""What a deployment costs in a month: while nobody works, and while a team does."""
+"""A deployment's monthly costs, idle and used by a team."""

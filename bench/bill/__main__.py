@@ -1,4 +1,4 @@
-"""``make cost``: a month's bill of a team, and what a deployment costs while nobody works."""
+"""``make cost``: prints a team's monthly bill, and what an idle deployment costs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ QUOTED: Final[dict[str, Callable[[], str]]] = {
     "idle": idle.table,
     "choices": idle.choices,
     "teams": lambda: usage.table(TEAMS),
+    "flood": lambda: usage.flood_text(idle.stages()["prod"]),
 }
 
 
 def quoted(text: str) -> str:
-    """The book with the tables of today between its marks."""
+    """Returns the page with the current tables between its marks."""
     for name, made in QUOTED.items():
         pattern = rf"(<!-- make cost: {name} -->\n).*?(<!-- end -->)"
         text, count = re.subn(pattern, partial(_between, made()), text, flags=re.DOTALL)

@@ -1,4 +1,4 @@
-"""What each resource of the template costs in a month in which nobody works, per stage."""
+"""What each resource of the template costs in a month without use, per stage."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from operate.versions import KEPT
 ROOT: Final = Path(__file__).resolve().parents[2]
 
 POLLS: Final = 5 * 3 * 60 * prices.HOURS
-"""Requests of Lambda to an empty queue: five pollers, each asks three times a minute."""
+"""Lambda's monthly requests to an empty queue: five pollers, each three times a minute."""
 
 SCHEDULED_GB_SECONDS: Final = 0.2
-"""Of a scheduled call that finds nothing to do, at most: a tenth of a second at 1,769 MiB."""
+"""Upper bound of a scheduled call that finds nothing to do: a tenth of a second at 1,769 MiB."""
 
 FREE: Final = {
     "AWS::ApiGatewayV2::Api": "by request",
@@ -48,7 +48,7 @@ FREE: Final = {
     "AWS::SQS::Queue": "by request; those of Lambda are its event source's",
     "AWS::Serverless::LayerVersion": "nothing",
 }
-"""Types that cost nothing while nobody works, and by what they cost else."""
+"""Types that cost nothing while unused, each with what it is charged by."""
 
 
 SCHEDULED_CALL: Final = (
@@ -58,7 +58,7 @@ _RATE: Final = re.compile(r"rate\((\d+) (minute|hour)s?\)")
 
 
 class Item(NamedTuple):
-    """So many of one thing; ``each`` is dollars a month."""
+    """``number`` equal resources; ``each`` is dollars a month."""
 
     what: str
     number: int
@@ -69,18 +69,18 @@ class Item(NamedTuple):
         return self.number * self.each
 
 
-ALARMS: Final = "metrics that alarms watch"
-QUEUES: Final = "queues that Lambda asks for messages"
-LOOKS: Final = "looks for what has landed for the system tables"
+ALARMS: Final = "alarms, one metric each"
+QUEUES: Final = "queues that Lambda polls"
+LOOKS: Final = "scheduled calls that find nothing to publish or load"
 KEYS: Final = "key of secrets (KMS)"
 RENEWALS: Final = "renewals of the key, after two years"
 DASHBOARDS: Final = "dashboard"
-SCHEDULED: Final = "schedules that look whether there is something to do"
+SCHEDULED: Final = "schedules for inactive runs and automatic scoring"
 SNAPSHOTS: Final = "snapshots of versions (SnapStart)"
 
 
 class NotPriced(Exception):
-    """A resource may cost something that this file does not know; the message names it."""
+    """A resource may cost something for which this file has no price; the message names it."""
 
 
 @functools.cache
@@ -89,15 +89,12 @@ def template() -> dict[str, Any]:
 
 
 def items(parameters: Mapping[str, str], kept: int = KEPT) -> list[Item]:
-    """Of a deployment with these parameters; ``kept`` versions stay before the live one.
-
-    Raises:
-        NotPriced: there is a type of resource, or a setting, without a price.
-    """
+    """Returns the resources of a deployment with these parameters; ``kept`` versions stay before
+    the live one. Raises NotPriced if a resource type or a setting has no price."""
     document = template()
     resolver = cloudformation.Resolver(document, parameters=parameters)
     shared = resolver.resolve(document["Globals"]["Function"])
-    found: dict[tuple[str, float], int] = {}
+    counts: dict[tuple[str, float], int] = {}
     for name, resource in document["Resources"].items():
         if "Condition" in resource and not resolver.condition(resource["Condition"]):
             continue
@@ -105,12 +102,12 @@ def items(parameters: Mapping[str, str], kept: int = KEPT) -> list[Item]:
         if resource["Type"] == "AWS::Serverless::Function":
             properties = {**shared, **properties}
         for what, number, each in _of(name, resource["Type"], properties, kept):
-            found[what, each] = found.get((what, each), 0) + number
-    return [Item(what, number, each) for (what, each), number in found.items() if number]
+            counts[what, each] = counts.get((what, each), 0) + number
+    return [Item(what, number, each) for (what, each), number in counts.items() if number]
 
 
 def _calls(name: str, schedule: str) -> float:
-    """How often a month; the calls of a schedule are free themselves."""
+    """Returns how often a schedule fires in a month; firing itself is free."""
     words = _RATE.fullmatch(schedule)
     if words is None:
         raise NotPriced(f"{name}: {schedule}")
@@ -139,7 +136,7 @@ def _of(name: str, kind: str, properties: Mapping[str, Any], kept: int) -> list[
             memory = int(properties["MemorySize"]) / 1024
             each = memory * prices.SNAPSHOT_GB_SECOND * prices.SECONDS
             return [Item(SNAPSHOTS, (1 + kept) * snapshot, each)]
-        case "AWS::Scheduler::Schedule":  # each call lists what landed, and ends
+        case "AWS::Scheduler::Schedule":  # each call lists the landed objects, and ends
             calls = _calls(name, properties["ScheduleExpression"])
             return [Item(LOOKS, int(calls), prices.FILES_PUT)]
         case "AWS::Events::Rule" if "EventPattern" in properties:
@@ -157,20 +154,20 @@ def _of(name: str, kind: str, properties: Mapping[str, Any], kept: int) -> list[
 
 
 def _watched(alarm: Mapping[str, Any]) -> int:
-    """The metrics of an alarm. Those of a query are the ones that it finds: of throttled indexes
-    there are none while nobody works."""
+    """Returns how many metrics an alarm watches. A query counts the metrics that it finds: for
+    throttled indexes none while the deployment is idle."""
     return sum("MetricStat" in one for one in alarm["Metrics"]) if "Metrics" in alarm else 1
 
 
 def stages() -> dict[str, dict[str, str]]:
-    """The parameters of each stage of samconfig.toml."""
-    found = {}
+    """Returns the parameters of each stage of samconfig.toml."""
+    parameters_of = {}
     for name, commands in tomllib.loads((ROOT / "samconfig.toml").read_text()).items():
         given = isinstance(commands, dict) and commands.get("deploy", {}).get("parameters", {})
         if given:
             overrides = given["parameter_overrides"].split()
-            found[name] = dict(pair.split("=", 1) for pair in overrides)
-    return found
+            parameters_of[name] = dict(pair.split("=", 1) for pair in overrides)
+    return parameters_of
 
 
 def total(found: list[Item]) -> float:
@@ -178,7 +175,7 @@ def total(found: list[Item]) -> float:
 
 
 def table() -> str:
-    """The stages beside each other, as Markdown."""
+    """Returns the stages beside each other, as Markdown."""
     columns = {name: items(parameters) for name, parameters in stages().items()}
     rows: dict[tuple[str, float], dict[str, int]] = {}
     for stage, found in columns.items():
@@ -191,7 +188,7 @@ def table() -> str:
     for (what, each), numbers in rows.items():
         cells = (str(numbers.get(stage, 0)) for stage in columns)
         lines.append(f"| {what} | ${each:.2f} | {' | '.join(cells)} |")
-    sums = (f"**${total(found):.2f}**" for found in columns.values())
+    sums = (f"**${total(column):.2f}**" for column in columns.values())
     lines.append(f"| **together** | | {' | '.join(sums)} |")
     return "\n".join(lines)
 
@@ -206,7 +203,7 @@ CHOICES: Final = (
 
 
 def choices() -> str:
-    """What parameters add to a month, as Markdown."""
+    """Returns what parameters add to a month, as Markdown."""
     base = stages()["prod"]
     without = total(items(base))
     lines = ["| choice | adds each month |", "|---|---|"]

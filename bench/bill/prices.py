@@ -1,8 +1,7 @@
-"""Dollars that AWS asks for, in one place.
-
-List prices of us-east-1 as AWS's pricing pages showed them, without free allowances (a million
-requests of SQS and Lambda, ten alarms, three dashboards, 25 GB of a table) and without discounts.
-They were not fetched by a program: compare before you rely on them.
+"""AWS's prices in dollars, in one place.
+List prices of us-east-1 from AWS's pricing pages, without free allowances (a million requests of
+SQS and Lambda, ten alarms, three dashboards, 25 GB of a table) and discounts. They were entered by
+hand: compare them before you rely on them.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 DATE: Final = "2025-11"
-"""When these were the list prices."""
+"""The month in which these were the list prices."""
 
 HOURS: Final = 730
 SECONDS: Final = HOURS * 3600
@@ -22,27 +21,37 @@ WRITE_UNIT: Final = 0.625 / MILLION
 READ_UNIT: Final = 0.125 / MILLION
 TABLE_GB: Final = 0.25
 BACKUP_GB: Final = 0.20
-"""Point-in-time recovery, of each GB of the table."""
+"""Point-in-time recovery, per GB of the table."""
 
 # Lambda, on arm64
 GB_SECOND: Final = 0.0000133334
 INVOCATION: Final = 0.20 / MILLION
 SNAPSHOT_GB_SECOND: Final = 0.0000015046
-"""SnapStart's cache: of each version that has a snapshot, by the function's memory."""
+"""SnapStart's cache, per version with a snapshot and GB of the function's memory."""
 SNAPSHOT_GB_RESTORED: Final = 0.0001397998
 
 # In front
 API_REQUEST: Final = 1.00 / MILLION
 CLOUDFRONT_REQUEST: Final = 0.01 / 10_000
 CLOUDFRONT_GB: Final = 0.085
+CLOUDFRONT_FUNCTION: Final = 0.10 / MILLION
+EGRESS_GB: Final = 0.09
+"""From S3 and API Gateway to the internet. What goes to CloudFront is free, and so is S3 within a
+region."""
+NAT_HOUR: Final = 0.045
+"""One NAT gateway, with $0.045 for each GB through it."""
 
 # Files, queues, keys
 FILES_GB: Final = 0.023
 FILES_PUT: Final = 0.005 / 1_000
+FILES_GET: Final = 0.0004 / 1_000
+FILE_EVENT: Final = 1.00 / MILLION
+"""S3's events to EventBridge, for which a bucket opts in."""
 QUEUE_REQUEST: Final = 0.40 / MILLION
 KEY: Final = 1.00
+KEY_REQUEST: Final = 0.03 / 10_000
 KEY_RENEWAL: Final = 1.00
-"""A month, after each of the first two renewals."""
+"""Per month, after each of the first two rotations."""
 
 # CloudWatch
 ALARM_METRIC: Final = 0.10

@@ -1,4 +1,5 @@
-"""What a team's month takes of AWS, from capacities that tests/contract/test_bill.py measures."""
+"""Computes a team's monthly usage of AWS from capacities that tests/contract/test_bill.py
+measures."""
 
 from __future__ import annotations
 
@@ -14,31 +15,54 @@ from local import cloudformation
 CAPACITY: Final = Path(__file__).with_name("capacity.json")
 
 ROUND_TRIP_MS: Final = 6.0
-"""Of DynamoDB, from a function in the same region; the engine of the tests says nothing of it."""
+"""Round trip to DynamoDB from a function in the same region; an assumption, not measured."""
 
 WHOLE_MB: Final = 1769
-"""Memory of a function that buys one vCPU; Lambda gives less in proportion."""
+"""Function memory that buys one vCPU; Lambda gives less in proportion."""
 
 COLD_SHARE: Final = 0.01
-"""Calls for which a function starts."""
+"""Share of calls that start a function."""
 
 COLD_MS: Final = 600.0
-"""Billed for a start, at most."""
+"""Upper bound of what is billed for a start."""
 
 FILE_READS: Final = 2.0
-"""Read units of a file's call, which asks for whose it is."""
+"""Read units of a call for a file, which looks up the file's owner."""
 
 PAGE_FILES: Final = 20
-"""Requests to CloudFront for a page besides those of the API: most are in the browser's cache."""
+"""Requests to CloudFront for a page besides API calls; most files are in the browser's cache."""
 
 PAGE_MB: Final = 0.5
+RUN_MINUTES: Final = 30
+"""How long a run writes. Runs follow one another until they fill the day: an upper bound of the
+minutes in which system tables change; an assumption."""
+
+LANDINGS: Final = 3
+"""Batches of the lander in a minute with changes: its batching window has 20 seconds."""
+
+LANDING_MS: Final = 100.0
+"""An upper bound with one PUT to S3; an assumption."""
+
+PUBLICATION: Final = {"writes": 17, "reads": 210, "seconds": 2.0}
+"""S3's requests of one publication of a run's points (PUT and LIST, and GET), counted before an S3
+server in the tests, and its seconds, which mostly wait for S3."""
+
+DOWNLOADED: Final = 0.1
+"""Share of the stored files that leaves the region in a month; an assumption."""
+
+ANSWER_KB: Final = 2.0
+"""Mean size of an answer of the API to a client outside the region; an assumption."""
+
+PAGE_KB: Final = 60.0
+"""Mean size of an answer to a page of the UI, compressed or not; an assumption."""
+
 METRICS: Final = (1, 10, 50)
 OWN_METRICS: Final = 4
 
 
 class Team(NamedTuple):
-    """What is done in a day, and what is kept. ``steps`` of a run, each one call with ``metrics``;
-    ``files`` of a run; ``views`` are pages opened; gigabytes are those of the month."""
+    """A team's work in a day, and its stored data. ``steps`` of a run are calls with ``metrics``
+    each; ``files`` are per run; ``views`` are opened pages; gigabytes are those of the month."""
 
     name: str
     runs: int
@@ -64,19 +88,20 @@ class Line(NamedTuple):
 
 
 def capacity() -> dict[str, dict[str, dict[str, float]]]:
-    """By story, of the API (``api``) and of the indexer (``index``): calls, round_trips,
-    read_units, write_units, cpu_ms."""
+    """Returns, by story, calls, round_trips, read_units, write_units and cpu_ms of the API
+    (``api``) and of the indexer (``index``)."""
     measured: dict[str, dict[str, dict[str, float]]] = json.loads(CAPACITY.read_text())
     return measured
 
 
 def call_ms(cpu_ms: float, waiting_ms: float, memory_mb: float) -> float:
-    """How long calls take in a function of that memory, which does not shorten their waits."""
+    """Returns how long calls take in a function of that memory, which does not shorten their
+    waits."""
     return cpu_ms / min(1.0, memory_mb / WHOLE_MB) + waiting_ms
 
 
 class _Sum:
-    """Of calls of one kind of function."""
+    """Sums calls of one kind of function."""
 
     def __init__(self) -> None:
         self.calls = self.reads = self.writes = self.cpu_ms = self.waiting_ms = 0.0
@@ -95,8 +120,8 @@ class _Sum:
 
 
 def with_metrics(story: str, metrics: int) -> dict[str, dict[str, float]]:
-    """A ``step``, or the ``end`` of a run, with so many metrics: on the line through the two
-    measured ones beside it."""
+    """Returns a ``step``, or the ``end`` of a run, with ``metrics`` metrics, interpolated between
+    the two measured ones."""
     measured = capacity()
     upper = next((n for n in METRICS[1:] if n >= metrics), METRICS[-1])
     lower = METRICS[METRICS.index(upper) - 1]
@@ -112,8 +137,8 @@ def with_metrics(story: str, metrics: int) -> dict[str, dict[str, float]]:
 
 
 def bill(team: Team, parameters: Mapping[str, str] | None = None) -> list[Line]:
-    """A month's, by what AWS would call it. ``parameters`` are a stage's; those of prod unless
-    given."""
+    """Returns a month's bill by AWS's names of the lines. ``parameters`` are a stage's, by default
+    those of prod."""
     chosen = {**idle.stages()["prod"], **(parameters or {})}
     measured, days = capacity(), prices.DAYS
     api, index, login = _Sum(), _Sum(), _Sum()
@@ -128,13 +153,24 @@ def bill(team: Team, parameters: Mapping[str, str] | None = None) -> list[Line]:
         for part, total in (("api", api), ("index", index)):
             if part in story:
                 total.add(times * days, story[part])
+    page_calls = (
+        team.views
+        / 2
+        * days
+        * sum(measured[story]["api"]["calls"] for story in ("page of runs", "page of a run"))
+    )
     uploads = team.runs * team.files * days
     file_call = {"calls": 1, "read_units": FILE_READS, "write_units": 0, "cpu_ms": 20}
     api.add(uploads, {**file_call, "round_trips": 2})
     if chosen["Authentication"] in ("basic", "oidc"):
         login.add(api.calls, measured["login"]["api"])
     memory = _memory(chosen)
-    page = PAGE_FILES * prices.CLOUDFRONT_REQUEST + PAGE_MB / 1000 * prices.CLOUDFRONT_GB
+    minutes = min(team.runs * RUN_MINUTES, 24 * 60) * days
+    guarded = chosen["Authentication"] == "basic"
+    cloudfront = (team.views * days * PAGE_FILES + page_calls) * (
+        prices.CLOUDFRONT_REQUEST + guarded * prices.CLOUDFRONT_FUNCTION
+    ) + (team.views * days * PAGE_MB * 1000 + page_calls * PAGE_KB) / 1e6 * prices.CLOUDFRONT_GB
+    egress = team.files_gb * DOWNLOADED + (api.calls - page_calls) * ANSWER_KB / 1e6
     return [
         Line("DynamoDB: writes of calls", api.writes * prices.WRITE_UNIT),
         Line("DynamoDB: writes of the indexer", index.writes * prices.WRITE_UNIT),
@@ -143,13 +179,62 @@ def bill(team: Team, parameters: Mapping[str, str] | None = None) -> list[Line]:
         Line("Lambda: functions of the API", api.functions(memory)),
         Line("Lambda: authorizer", login.functions(memory)),
         Line("Lambda: indexer", index.functions(memory)),
+        Line("System tables: lander", minutes * _landing(chosen)),
+        Line("System tables: publisher", minutes / _minutes(chosen) * _publication(chosen)),
         Line("API Gateway", api.calls * prices.API_REQUEST),
-        Line("CloudFront", team.views * days * page),
-        Line("S3: files", team.files_gb * prices.FILES_GB + uploads * prices.FILES_PUT),
+        Line("CloudFront", cloudfront),
+        Line(
+            "S3: files, with their events",
+            team.files_gb * prices.FILES_GB + uploads * (prices.FILES_PUT + prices.FILE_EVENT),
+        ),
+        Line("Data to clients outside the region", egress * prices.EGRESS_GB),
         Line("CloudWatch: logs", api.calls * _logged(chosen)),
         Line("CloudWatch: metrics of our own", OWN_METRICS * prices.METRIC),
-        Line("whether anybody works or not", idle.total(idle.items(chosen))),
+        Line("fixed costs, also while nobody works", idle.total(idle.items(chosen))),
     ]
+
+
+def _function_memory(name: str, parameters: Mapping[str, str]) -> float:
+    properties = idle.template()["Resources"][name]["Properties"]
+    memory = properties.get("MemorySize")
+    return memory / 1024 if isinstance(memory, int) else _memory(parameters)
+
+
+def _minutes(parameters: Mapping[str, str]) -> int:
+    declared = idle.template()["Parameters"]["SystemTablesMinutes"]
+    return int(parameters.get("SystemTablesMinutes", declared["Default"]))
+
+
+def _landing(parameters: Mapping[str, str]) -> float:
+    """Returns dollars for what the lander does in a minute with changes."""
+    seconds = LANDING_MS / 1000 * _function_memory("LanderFunction", parameters)
+    return LANDINGS * (prices.INVOCATION + seconds * prices.GB_SECOND + prices.FILES_PUT)
+
+
+def _publication(parameters: Mapping[str, str]) -> float:
+    """Returns dollars for one publication of the system tables."""
+    seconds = PUBLICATION["seconds"] * _function_memory("PublisherFunction", parameters)
+    requests = PUBLICATION["writes"] * prices.FILES_PUT + PUBLICATION["reads"] * prices.FILES_GET
+    return prices.INVOCATION + seconds * prices.GB_SECOND + requests
+
+
+def flood(requests: float, parameters: Mapping[str, str]) -> float:
+    """Returns dollars for requests of somebody without a login: API Gateway, the authorizer, the
+    function that answers 401, and the log lines."""
+    memory = _memory(parameters)
+    one = _Sum()
+    one.add(1, {"calls": 2, "read_units": 0, "write_units": 0, "cpu_ms": 2, "round_trips": 0})
+    return requests * (prices.API_REQUEST + one.functions(memory) + _logged(parameters))
+
+
+def flood_text(parameters: Mapping[str, str]) -> str:
+    """Returns a sentence about a flood, as Markdown."""
+    rate = int(parameters["ThrottlingRate"])
+    million, day = flood(prices.MILLION, parameters), flood(rate * 86400, parameters)
+    return (
+        f"**A flood** of requests without a login costs ${million:.2f} for a million.\n"
+        f"With prod's `ThrottlingRate` of {rate:,} a second it costs at most ${day:,.0f} a day."
+    )
 
 
 def _memory(parameters: Mapping[str, str]) -> float:
@@ -158,7 +243,7 @@ def _memory(parameters: Mapping[str, str]) -> float:
 
 
 def _logged(parameters: Mapping[str, str]) -> float:
-    """Dollars for the lines of one request, written and kept."""
+    """Returns dollars for the log lines of one request, written and stored."""
     size = capacity()["line"]["api"]["bytes"]
     if parameters.get("AccessLogs", "true") == "true":
         size += access_line()
@@ -167,7 +252,8 @@ def _logged(parameters: Mapping[str, str]) -> float:
 
 
 def access_line() -> int:
-    """Bytes of API Gateway's own line of a request, whose values have some twelve letters."""
+    """Returns the bytes of API Gateway's access log line of a request, with values of some twelve
+    letters."""
     document = idle.template()
     resolved: Any = cloudformation.Resolver(document).resolve(
         document["Resources"]["ApiStage"]["Properties"]["AccessLogSettings"]
@@ -176,7 +262,7 @@ def access_line() -> int:
 
 
 def table(teams: tuple[Team, ...]) -> str:
-    """The teams beside each other, as Markdown."""
+    """Returns the teams beside each other, as Markdown."""
     columns = [bill(team) for team in teams]
     heads = " | ".join(team.name for team in teams)
     lines = [f"| a month in dollars | {heads} |", f"|---|{'---|' * len(teams)}"]

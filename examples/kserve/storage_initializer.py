@@ -1,4 +1,4 @@
-"""KServe's storage initializer for models of this registry: fetches the files that a URI names.
+"""A storage initializer for KServe: downloads the files of a model in this registry.
 
     storage_initializer.py <uri> <folder>
 
@@ -8,11 +8,11 @@
     models:/churn@champion               the version of an alias
     models:/m-0123…                      a logged model
 
-The server's name may stand before the model's, as upstream writes it
-(``model-registry://registry.example/churn/v3``); it must be the server that is configured, so that
-a URI never takes the login elsewhere. Files come from presigned URLs of the server's bucket, which
-get no login either; an ``s3://`` URI of another bucket is refused. Needs Python 3.9 or later and
-nothing else.
+As in Kubeflow's URIs, the server's name may precede the model's
+(``model-registry://registry.example/churn/v3``). It must be the configured server, so that a URI
+cannot send the credentials elsewhere. Files are downloaded from presigned URLs of the server's
+bucket, without the credentials; an ``s3://`` URI of another bucket is refused. Needs only Python
+3.9 or later.
 
 Environment:
     MLFLOW_TRACKING_URI or MODEL_REGISTRY_BASE_URL: the server.
@@ -47,15 +47,15 @@ BUSY = (429, 500, 502, 503, 504)
 
 
 class Failed(Exception):
-    """The model cannot be fetched; the message says why."""
+    """The model cannot be downloaded; the message says why."""
 
 
 class _WithoutLogin(HTTPRedirectHandler):
-    """Follows a redirection to another server without what proves who asks."""
+    """Follows redirects to another server without the headers that hold the credentials."""
 
     def redirect_request(self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: str):  # type: ignore[no-untyped-def]
         if urlsplit(newurl).scheme not in ("http", "https"):
-            raise HTTPError(newurl, code, "a redirection that is none of HTTP", headers, fp)
+            raise HTTPError(newurl, code, "a redirect to another protocol than HTTP", headers, fp)
         following = super().redirect_request(req, fp, code, msg, headers, newurl)
         if following is not None and _origin(newurl) != _origin(req.full_url):
             for name in ("Authorization", "X-mlflow-workspace"):
@@ -70,7 +70,7 @@ def _origin(url: str) -> tuple[str, str, int]:
 
 
 class Server:
-    """The registry, asked with the login of the environment."""
+    """A client of the registry, with the credentials of the environment."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         url = environment.get("MLFLOW_TRACKING_URI") or environment.get("MODEL_REGISTRY_BASE_URL")
@@ -83,7 +83,7 @@ class Server:
         self._opener = build_opener(_WithoutLogin())
 
     def json(self, path: str, /, **query: str) -> Any:
-        """The answer of a GET; None where there is nothing of that name."""
+        """The JSON that a GET request returns; None if the server answers 404."""
         try:
             with self._open(f"{path}?{urlencode(query)}") as answer:
                 return json.load(answer)
@@ -93,10 +93,11 @@ class Server:
             raise Failed(f"{path}: {error.code} {_why(error)}") from None
 
     def fetch(self, path: str, target: Path, bucket: str) -> bool:
-        """Writes a file; False if there is none. What is written is whole, or not there.
+        """Downloads a file; False if it does not exist. The target is written completely or not at
+        all.
 
         Args:
-            bucket: the one that the file must come from; "" for the server's, whatever it is.
+            bucket: the bucket from which the file must come; "" accepts any bucket of the server.
         """
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_name(f".{target.name}.part")
@@ -122,7 +123,7 @@ class Server:
     def _open(self, path: str) -> Any:
         for attempt in range(ATTEMPTS):
             try:
-                # HTTP or HTTPS: the constructor has looked.
+                # The constructor has checked that the scheme is HTTP or HTTPS.
                 request = Request(self.url + path, headers=self._headers)  # noqa: S310
                 return self._opener.open(request, timeout=SECONDS)
             except HTTPError as error:
@@ -136,7 +137,7 @@ class Server:
 
 
 def _is_of_bucket(url: str, bucket: str) -> bool:
-    """Whether a presigned URL is one of a bucket's, which its host or its path begins with."""
+    """Whether a presigned URL belongs to a bucket: its host or its path begins with the name."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     return host.startswith(f"{bucket.lower()}.") or parts.path.startswith(f"/{bucket}/")
@@ -171,8 +172,8 @@ def _why(error: HTTPError) -> str:
 
 
 def location_of(server: Server, uri: str) -> tuple[str, str]:
-    """Where the files are that a URI names: a path below the server's root of files, and the
-    bucket if the URI says it."""
+    """The path of a model's files below the server's artifact root, and the bucket if the URI names
+    one."""
     if uri.startswith("model-registry://"):
         uri = _of_registry(server, uri)
     if uri.startswith("models:/"):
@@ -184,11 +185,11 @@ def location_of(server: Server, uri: str) -> tuple[str, str]:
         return path[len(FILES) :].strip("/"), ""
     if parts.scheme in ("mlflow-artifacts", "s3"):
         return path, parts.netloc if parts.scheme == "s3" else ""
-    raise Failed(f"{uri} is not kept by {server.url}: use an initializer that knows its scheme")
+    raise Failed(f"{uri} is not stored by {server.url}: use an initializer for its scheme")
 
 
 def _of_registry(server: Server, uri: str) -> str:
-    """The URI of the model artifact of a version, by names in Kubeflow's API."""
+    """The URI of a version's model artifact, found by names with Kubeflow's API."""
     names = uri[len("model-registry://") :].strip("/").split("/")
     if names[0] and _is_host(names[0]) and len(names) > 1:
         host = names.pop(0).lower()
@@ -219,14 +220,14 @@ def _of_registry(server: Server, uri: str) -> str:
 
 
 def _is_host(text: str) -> bool:
-    """Whether the first name of a URI is a server's: ``localhost``, or with a dot or a port."""
+    """Whether the first segment of a URI is a host: ``localhost``, or a name with a dot or port."""
     return (
         text == "localhost" or re.fullmatch(r"[\w.-]+\.[\w-]+(:\d+)?|[\w.-]+:\d+", text) is not None
     )
 
 
 def _of_mlflow(server: Server, uri: str) -> str:
-    """The location of a version or a logged model, by MLflow's API."""
+    """The artifact URI of a model version or a logged model, found with MLflow's API."""
     name, _, version = uri[len("models:/") :].strip("/").partition("/")
     name, _, alias = unquote(name).partition("@")
     if alias:
@@ -249,10 +250,10 @@ def _of_mlflow(server: Server, uri: str) -> str:
 
 
 def files_of(server: Server, folder: str) -> Iterator[str]:
-    """The files below a folder of the server's, relative to it."""
-    waiting = [""]
-    while waiting:
-        below = waiting.pop()
+    """The paths of all files below a folder of the server, relative to it."""
+    pending = [""]
+    while pending:
+        below = pending.pop()
         listed = server.json(FILES, path="/".join(part for part in (folder, below) if part))
         for entry in (listed or {}).get("files", ()):
             name = str(entry["path"]).rsplit("/", 1)[-1]
@@ -260,23 +261,23 @@ def files_of(server: Server, folder: str) -> Iterator[str]:
                 raise Failed(f"the server lists a file with the name {name!r}")
             path = f"{below}/{name}" if below else name
             if entry.get("is_dir"):
-                waiting.append(path)
+                pending.append(path)
             else:
                 yield path
 
 
 def fetch(server: Server, uri: str, target: Path) -> int:
-    """Fetches the files of a URI; answers how many there were. Raises Failed: there are none."""
-    place, bucket = location_of(server, uri)
+    """Downloads the files of a URI and returns their number. Raises Failed if there are none."""
+    folder, bucket = location_of(server, uri)
     count = 0
-    for path in files_of(server, place):
-        if not server.fetch(f"{place}/{path}", target / path, bucket):
-            raise Failed(f"{place}/{path} was removed meanwhile")
+    for path in files_of(server, folder):
+        if not server.fetch(f"{folder}/{path}", target / path, bucket):
+            raise Failed(f"{folder}/{path} was removed meanwhile")
         count += 1
-    if not count and server.fetch(place, target / place.rsplit("/", 1)[-1], bucket):
+    if not count and server.fetch(folder, target / folder.rsplit("/", 1)[-1], bucket):
         count = 1
     if not count:
-        raise Failed(f"there are no files at {place!r}, or they may not be read")
+        raise Failed(f"there are no files at {folder!r}, or they may not be read")
     return count
 
 

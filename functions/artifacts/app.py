@@ -1,4 +1,5 @@
-"""The RPCs of files: the artifact proxy, listings, uploads, and what the UI shows."""
+"""Routes of the Lambda function ``artifacts``: the artifact proxy, listings, uploads, and the files
+that the UI shows."""
 
 from __future__ import annotations
 
@@ -91,8 +92,8 @@ PLAIN_ROUTES = (
         PlainRoute(method, prefix + _FILE, parse, function, policy, cost=0)
         for prefix in ("/api", "/ajax-api")
         for method, parse, function, policy in (
-            ("GET", m.proxied_file, proxy.download, "artifacts.read_proxied"),
-            ("PUT", m.sent_file, proxy.upload, "artifacts.update_proxied"),
+            ("GET", m.parse_proxy_download, proxy.download, "artifacts.read_proxied"),
+            ("PUT", m.parse_proxy_upload, proxy.upload, "artifacts.update_proxied"),
         )
     ),
     PlainRoute(
@@ -132,7 +133,7 @@ PLAIN_ROUTES = (
     PlainRoute(
         "POST",
         "/ajax-api/2.0/mlflow/upload-artifact",
-        m.sent_file_of_run,
+        m.parse_run_file_upload,
         viewers.upload_artifact,
         "artifacts.update_file_of_run",
         cost=1,
@@ -142,5 +143,5 @@ PLAIN_ROUTES = (
 handler = lambda_handler(RPCS, PLAIN_ROUTES)
 
 if "AWS_LAMBDA_RUNTIME_API" in os.environ:
-    # As with the client of DynamoDB: in the start of the function, not in its first request.
+    # Creates the S3 client during the function's start, not in its first request.
     store()

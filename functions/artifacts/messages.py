@@ -1,6 +1,6 @@
-"""Requests of the artifact RPCs, in the field order of MLflow's service.proto and
-mlflow_artifacts.proto; ``artifact_path`` comes from the path of the request. Then those of routes
-that are no RPCs."""
+"""Request messages of the artifact RPCs, with fields in the order of MLflow's service.proto and
+mlflow_artifacts.proto (``artifact_path`` comes from the URL's path), and requests of the plain
+routes that download or upload files."""
 
 from __future__ import annotations
 
@@ -99,49 +99,49 @@ class GetModelVersionArtifact(Message):
     name: str
     version: str
     path: str
+    presigned: str
 
 
 class GetLoggedModelArtifact(Message):
     model_id: str
     artifact_file_path: str
+    presigned: str
 
 
-class ProxiedFile(NamedTuple):
-    """A file of the proxy."""
+class ProxyDownload(NamedTuple):
+    """A download through the artifact proxy."""
 
     artifact_path: str
 
 
-class SentFile(NamedTuple):
-    """A file for the proxy."""
+class ProxyUpload(NamedTuple):
+    """An upload through the artifact proxy."""
 
     artifact_path: str
     data: bytes | None
-    """None when the body is not what the client sent."""
+    """None if API Gateway did not deliver the body unchanged."""
 
 
-class SentFileOfRun(NamedTuple):
-    """A file for a run."""
+class RunFileUpload(NamedTuple):
+    """An upload to a run, by the UI."""
 
     run_id: str
-    """The run that is written to; empty if none is named by ``run_uuid``, which is refused."""
-    other_run_id: str
-    """The parameter ``run_id``, which names no run to write to."""
+    """The run to write to; an empty one is refused."""
     path: str
     data: bytes
 
 
-def proxied_file(sent: Sent) -> ProxiedFile:
-    return ProxiedFile(sent.parameters["artifact_path"])
+def parse_proxy_download(sent: Sent) -> ProxyDownload:
+    return ProxyDownload(sent.parameters["artifact_path"])
 
 
-def sent_file(sent: Sent) -> SentFile:
+def parse_proxy_upload(sent: Sent) -> ProxyUpload:
     data = None if sent.body_is_incomplete() else sent.body()
-    return SentFile(sent.parameters["artifact_path"], data)
+    return ProxyUpload(sent.parameters["artifact_path"], data)
 
 
-def sent_file_of_run(sent: Sent) -> SentFileOfRun:
-    """The UI names the run by ``run_uuid`` alone."""
-    given = sent.arguments()
-    run_id, other, path = (given.get(name, "") for name in ("run_uuid", "run_id", "path"))
-    return SentFileOfRun(run_id, other, path, sent.body())
+def parse_run_file_upload(sent: Sent) -> RunFileUpload:
+    """Parses an upload by the UI. It names the run by ``run_id``; before 3.18, ``run_uuid``."""
+    arguments = sent.arguments()
+    run_id = arguments.get("run_id") or arguments.get("run_uuid", "")
+    return RunFileUpload(run_id, arguments.get("path", ""), sent.body())

@@ -1,42 +1,49 @@
-"""The artifact proxy: files by their path from the root of the store."""
+"""The artifact proxy: downloads, uploads, lists and deletes files by their path below the store's
+root."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from artifacts import downloads
+from artifacts import file_responses
 from artifacts import messages as m
 from mlcore import errors
 from mlcore.artifacts import exact_path, safe_path, store
-from mlcore.artifacts.paths import is_hidden, names_file, scoped
+from mlcore.artifacts.paths import is_hidden, key_in_workspace, names_file
+from mlcore.artifacts.skill_files import check_not_skill
 from mlcore.http import Request, Response
-from mlcore.queries.artifacts import listing
+from mlcore.repos.runs.core.artifact_listing import listing
 
 UPLOAD_SECONDS = 43_200
-"""How long the URLs of an upload work; in AWS not beyond the credentials that signed them."""
+"""Seconds for which upload URLs are valid; in AWS they also end with the credentials that signed
+them."""
 
 
 def key_of(path: str, request: Request) -> str:
-    """The key of a path as the request gave it."""
-    return scoped(safe_path(path), request.workspace)
+    """Returns the store's key for a path, after MLflow's decoding; for reads."""
+    return key_in_workspace(safe_path(path), request.workspace)
 
 
 def exact_key_of(path: str, request: Request) -> str:
-    """As :func:`key_of`, for what is written or removed: by its very name."""
+    """Returns the store's key for exactly this path; for writes and deletions. Raises
+    InvalidParameterValue, and PermissionDenied for the files of a skill."""
     if request.has_query:
-        # "what?.txt" that was not encoded: only "what" is left of the name.
+        # An unencoded "what?.txt" arrives as the path "what" with a query string.
         raise errors.InvalidParameterValue(
             "Invalid path: a '?' in the name of a file must be percent-encoded."
         )
-    return scoped(exact_path(path), request.workspace)
+    key = key_in_workspace(exact_path(path), request.workspace)
+    check_not_skill(key)
+    return key
 
 
-def download(message: m.ProxiedFile, request: Request) -> Response:
-    return downloads.file(key_of(message.artifact_path, request), request)
+def download(message: m.ProxyDownload, request: Request) -> Response:
+    return file_responses.file_response(key_of(message.artifact_path, request), request)
 
 
-def upload(message: m.SentFile, request: Request) -> Response:
-    """Writes the body; one that did not come as it was sent is to be sent to the store itself."""
+def upload(message: m.ProxyUpload, request: Request) -> Response:
+    """Writes the body. If API Gateway did not deliver the body unchanged, redirects the client to
+    upload it to the store directly."""
     path = message.artifact_path
     key = exact_key_of(path, request)
     if not names_file(path):
@@ -47,13 +54,13 @@ def upload(message: m.SentFile, request: Request) -> Response:
         if request.is_signed():
             raise errors.BadRequest(
                 "The body did not arrive as it was sent: it is too large, or its Content-Type says "
-                f"text. {downloads.SIGNED_UPLOADS}"
+                f"text. {file_responses.SIGNED_UPLOADS}"
             )
         location = store().upload_url(
             key,
             seconds=UPLOAD_SECONDS,
             content_type=None,
-            origin=downloads.origin(request),
+            origin=file_responses.origin(request),
         )
         return Response(307, "", headers={"location": location, "cache-control": "no-store"})
     store().put(key, message.data)

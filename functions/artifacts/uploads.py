@@ -1,47 +1,48 @@
-"""Uploads in parts and presigned URLs: what goes to the store past us."""
+"""Multipart uploads and presigned URLs, by which clients transfer files directly with the store."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from artifacts import downloads, roots
+from artifacts import artifact_roots, file_responses
 from artifacts import messages as m
 from artifacts.proxy import UPLOAD_SECONDS, exact_key_of, key_of
 from mlcore import errors
-from mlcore.artifacts import Part, below, exact_path, locate, safe_path, store
+from mlcore.artifacts import UploadedPart, exact_path, join, locate, safe_path, store
 from mlcore.artifacts.content import content_type
 from mlcore.artifacts.locations import PROXIED, scheme
+from mlcore.artifacts.skill_files import check_not_skill
 from mlcore.http import Request
 from mlcore.http.compression import MAX_BODY_BYTES
 
-MOST_PARTS: Final = 10_000
-LONGEST_SECONDS: Final = 604_800
+MAX_PARTS: Final = 10_000
+MAX_URL_SECONDS: Final = 604_800
 PRESIGNED_UPLOAD_SECONDS: Final = 900
-_OF_A_CREDENTIAL: Final = 60
+_CREDENTIAL_OVERHEAD: Final = 60
 """Bytes of JSON around a URL."""
 
 
 def create(message: m.CreateMultipartUpload, request: Request) -> dict[str, Any]:
     key = _key(message, request)
-    # Clients find no part in an empty file; one that is empty makes it.
+    # For an empty file clients ask for 0 parts; one empty part creates it.
     count = message.num_parts or 1
-    if not 1 <= count <= MOST_PARTS:
+    if not 1 <= count <= MAX_PARTS:
         raise errors.InvalidParameterValue(
-            f"num_parts must be between 1 and {MOST_PARTS} (got {count}). "
+            f"num_parts must be between 1 and {MAX_PARTS} (got {count}). "
             "MLFLOW_MULTIPART_UPLOAD_CHUNK_SIZE at the client sets the size of a part."
         )
     upload_id = store().create_upload(key)
 
     def url(number: int) -> str:
         return store().part_url(
-            key, upload_id, number, seconds=UPLOAD_SECONDS, origin=downloads.origin(request)
+            key, upload_id, number, seconds=UPLOAD_SECONDS, origin=file_responses.origin(request)
         )
 
-    most = MAX_BODY_BYTES // (len(url(count)) + _OF_A_CREDENTIAL)
-    if count > most:
+    max_parts = MAX_BODY_BYTES // (len(url(count)) + _CREDENTIAL_OVERHEAD)
+    if count > max_parts:
         store().abort_upload(key, upload_id)
         raise errors.InvalidParameterValue(
-            f"{count} parts are more than the {most} that this server can describe in one answer. "
+            f"{count} parts are more than the {max_parts} whose URLs fit one response. "
             "Set MLFLOW_MULTIPART_UPLOAD_CHUNK_SIZE at the client to a larger size."
         )
     numbers = range(1, count + 1)
@@ -50,7 +51,7 @@ def create(message: m.CreateMultipartUpload, request: Request) -> dict[str, Any]
 
 
 def complete(message: m.CompleteMultipartUpload, request: Request) -> dict[str, Any]:
-    parts = [Part(part.part_number, part.etag) for part in message.parts]
+    parts = [UploadedPart(part.part_number, part.etag) for part in message.parts]
     numbers = [part.number for part in parts]
     if not parts or numbers != sorted(set(numbers)) or numbers[0] < 1:
         raise errors.InvalidParameterValue("The parts are not in the order of their numbers.")
@@ -66,10 +67,7 @@ def abort(message: m.AbortMultipartUpload, request: Request) -> dict[str, Any]:
 def get_presigned_download_url(
     message: m.GetPresignedDownloadUrl, request: Request
 ) -> dict[str, Any]:
-    key = key_of(message.artifact_path, request)
-    size = downloads.existing_file(key, 0).size
-    url = downloads.download_url(key, downloads.download_seconds(), request)
-    return {"url": url, "headers": {}, "file_size": size}
+    return file_responses.presigned(key_of(message.artifact_path, request), request)
 
 
 def create_presigned_upload_url(
@@ -80,9 +78,9 @@ def create_presigned_upload_url(
     path = exact_path(message.path)
     seconds = _seconds(message, PRESIGNED_UPLOAD_SECONDS)
     root = (
-        roots.of_run(message.run_id, request)
+        artifact_roots.root_of_run(message.run_id, request)
         if message.run_id
-        else roots.of_logged_model(message.model_id, request)
+        else artifact_roots.root_of_logged_model(message.model_id, request)
     )
     if scheme(root) in PROXIED:
         raise errors.InvalidParameterValue(
@@ -91,9 +89,10 @@ def create_presigned_upload_url(
             "This endpoint requires a direct cloud storage artifact URI."
         )
     key = locate(root, request.workspace, path)
+    check_not_skill(key)
     kind = content_type(path)
     url = store().upload_url(
-        key, seconds=seconds, content_type=kind, origin=downloads.origin(request)
+        key, seconds=seconds, content_type=kind, origin=file_responses.origin(request)
     )
     return {"presigned_url": url, "headers": {"Content-Type": kind}}
 
@@ -102,8 +101,8 @@ def create_presigned_download_url(
     message: m.CreatePresignedDownloadUrl, request: Request
 ) -> dict[str, Any]:
     path = safe_path(message.path)
-    seconds = _seconds(message, downloads.download_seconds())
-    root = roots.of_run(message.run_id, request)
+    seconds = _seconds(message, file_responses.download_seconds())
+    root = artifact_roots.root_of_run(message.run_id, request)
     if scheme(root) in PROXIED:
         raise errors.InvalidParameterValue(
             "Presigned download is not supported for runs with proxied artifact storage "
@@ -111,21 +110,20 @@ def create_presigned_download_url(
             "This endpoint requires a run with a direct cloud storage artifact URI."
         )
     key = locate(root, request.workspace, path)
-    answer: dict[str, Any] = {
-        "presigned_url": "",
-        "file_size": downloads.existing_file(key, 0).size,
+    size = file_responses.existing_file(key, 0).size
+    return {
+        "presigned_url": file_responses.download_url(key, seconds, request),
+        "file_size": size,
     }
-    answer["presigned_url"] = downloads.download_url(key, seconds, request)
-    return answer
 
 
 def _seconds(
     message: m.CreatePresignedUploadUrl | m.CreatePresignedDownloadUrl, default: int
 ) -> int:
     seconds = message.expiration if message.has("expiration") else default
-    if not 1 <= seconds <= LONGEST_SECONDS:
+    if not 1 <= seconds <= MAX_URL_SECONDS:
         raise errors.InvalidParameterValue(
-            f"expiration must be between 1 and {LONGEST_SECONDS} seconds (got {seconds})."
+            f"expiration must be between 1 and {MAX_URL_SECONDS} seconds (got {seconds})."
         )
     return seconds
 
@@ -134,11 +132,14 @@ def _key(
     message: m.CreateMultipartUpload | m.CompleteMultipartUpload | m.AbortMultipartUpload,
     request: Request,
 ) -> str:
-    """Clients send the path of the file on their machine; its name counts."""
+    """Returns the store's key for the uploaded file. Clients send the file's path on their machine;
+    only its last segment is used."""
     path = message.path
     if not path.startswith("/"):  # Windows
         path = path.replace("\\", "/")
     name = exact_path(path.rpartition("/")[2])
     if not name:
         raise errors.InvalidParameterValue("'path' names no file.")
-    return below(exact_key_of(message.artifact_path, request), name)
+    key = join(exact_key_of(message.artifact_path, request), name)
+    check_not_skill(key)
+    return key

@@ -1,17 +1,20 @@
-"""Files of runs, logged models and model versions, as the pages of the UI ask for them."""
+"""Lists, returns and uploads files of runs, logged models and model versions, for the pages of the
+UI."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from artifacts import downloads, roots
+from artifacts import artifact_roots, file_responses
 from artifacts import messages as m
 from mlcore import errors
 from mlcore.artifacts import exact_path, locate, safe_path, store
+from mlcore.artifacts.skill_files import check_not_skill
 from mlcore.http import Request, Response
-from mlcore.queries import artifacts as queries
+from mlcore.repos.runs.core import artifact_listing as queries
+from mlcore.wire import encode
 
-MOST_UPLOADED_BYTES: Final = 10 * 1024 * 1024
+MAX_UPLOAD_BYTES: Final = 10 * 1024 * 1024
 
 
 def list_artifacts(message: m.ListArtifacts, request: Request) -> dict[str, Any]:
@@ -22,30 +25,40 @@ def list_logged_model_artifacts(
     message: m.ListLoggedModelArtifacts, request: Request
 ) -> dict[str, Any]:
     path = safe_path(message.artifact_directory_path)
-    root = roots.of_logged_model(message.model_id, request)
+    root = artifact_roots.root_of_logged_model(message.model_id, request)
     return queries.below(root, path, request.workspace)
 
 
 def get_artifact(message: m.GetArtifact, request: Request) -> Response:
     path = _path(message)
     run_id = message.run_id or message.run_uuid or "None"  # as MLflow's server words it
-    return _file(roots.of_run(run_id, request), path, request)
+    return _file(artifact_roots.root_of_run(run_id, request), path, request)
 
 
 def get_model_version_artifact(message: m.GetModelVersionArtifact, request: Request) -> Response:
     path = _path(message)
-    return _file(roots.of_model_version(message.name, message.version, request), path, request)
+    root = artifact_roots.root_of_model_version(message.name, message.version, request)
+    return _file_or_url(root, path, message.presigned, request)
 
 
 def get_logged_model_artifact(message: m.GetLoggedModelArtifact, request: Request) -> Response:
     if not message.artifact_file_path:
         raise errors.BadRequest('Request must include the "artifact_file_path" query parameter.')
     safe = safe_path(message.artifact_file_path)
-    return _file(roots.of_logged_model(message.model_id, request), safe, request)
+    root = artifact_roots.root_of_logged_model(message.model_id, request)
+    return _file_or_url(root, safe, message.presigned, request)
 
 
 def _file(root: str, path: str, request: Request) -> Response:
-    return downloads.file(locate(root, request.workspace, path), request)
+    return file_responses.file_response(locate(root, request.workspace, path), request)
+
+
+def _file_or_url(root: str, path: str, presigned: str, request: Request) -> Response:
+    """Returns the file, or with ``presigned=true`` a JSON object with its size and a URL."""
+    if presigned != "true":
+        return _file(root, path, request)
+    key = locate(root, request.workspace, path)
+    return Response(200, encode(file_responses.presigned(key, request)))
 
 
 def _path(message: m.GetArtifact | m.GetModelVersionArtifact) -> str:
@@ -54,18 +67,20 @@ def _path(message: m.GetArtifact | m.GetModelVersionArtifact) -> str:
     return safe_path(message.path)
 
 
-def upload_artifact(message: m.SentFileOfRun, request: Request) -> Response:
-    run_id, _, path, data = message
+def upload_artifact(message: m.RunFileUpload, request: Request) -> Response:
+    run_id, path, data = message
     if not run_id:
-        raise errors.InvalidParameterValue("Request must specify run_uuid.")
+        raise errors.InvalidParameterValue("Request must specify run_id or run_uuid.")
     if not path:
         raise errors.InvalidParameterValue("Request must specify path.")
     safe = exact_path(path)
     if not data:
         raise errors.InvalidParameterValue("Request must specify data.")
-    if len(data) > MOST_UPLOADED_BYTES:
+    if len(data) > MAX_UPLOAD_BYTES:
         raise errors.InvalidParameterValue("Artifact size is too large. Max size is 10MB.")
     if not safe or path.endswith("/"):
         raise errors.InvalidParameterValue(f"'{path}' names no file.")
-    store().put(locate(roots.of_run(run_id, request), request.workspace, safe), data)
+    key = locate(artifact_roots.root_of_run(run_id, request), request.workspace, safe)
+    check_not_skill(key)
+    store().put(key, data)
     return Response(200, "")

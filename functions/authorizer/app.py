@@ -1,9 +1,10 @@
-"""The authorizer of the HTTP API: says who calls, and lets everybody through.
+"""The Lambda authorizer of the HTTP API: identifies the caller. It refuses only requests that
+bypass CloudFront, where the deployment forbids it.
 
-A refusal of API Gateway's own would reach clients as ``{"message":"Forbidden"}`` and without the
-challenge that makes a browser ask for a password. So an unknown caller is passed on without a
-name, and the function behind answers 401 with MLflow's text. The answer is never empty: by it the
-function behind knows that somebody asked.
+If the authorizer refused an unknown caller, API Gateway would answer ``{"message":"Forbidden"}``
+without the challenge that makes a browser ask for a password. So an unknown caller's request is
+passed on without a username, and the API function answers 401 with MLflow's text. The authorizer's
+context is never empty: by it the API function knows that authentication took place.
 """
 
 from __future__ import annotations
@@ -12,58 +13,60 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from authorizer.address import viewer_address
+from authorizer.caller_address import viewer_address
 from mlcore.db import capacity, deadline
 from mlcore.entities.users import User
-from mlcore.environment import AUTHENTICATION, OIDC
+from mlcore.environment import AUTHENTICATION, GATEWAY_LOGIN, OIDC
 from mlcore.errors import MlflowError
+from mlcore.http.origin import bypasses_cloudfront
 from mlcore.http.request import headers_of
 from mlcore.observability import logger
 
 Authenticate = Callable[[str, str], User | None]
-"""The user whom an Authorization header proves, else None; takes the caller's address, too."""
-
+"""Takes an Authorization header and the caller's address; returns the user or None."""
 
 _GATEWAY: Final = "/gateway/"
-_GATEWAY_LOGIN: Final = "x-mlflow-authorization"
 
-MOST_SECONDS: Final = 8.0
-"""API Gateway waits ten for an authorizer."""
+MAX_SECONDS: Final = 8.0
+"""API Gateway waits ten seconds for an authorizer."""
 
 
-def _chosen(environment: Mapping[str, str]) -> tuple[str, Authenticate]:
+def _choose_method(environment: Mapping[str, str]) -> tuple[str, Authenticate]:
     if environment.get(AUTHENTICATION) == OIDC:
-        from authorizer import oidc  # noqa: PLC0415 -- its library is in a layer of its own
+        from authorizer import oidc_authentication  # noqa: PLC0415 -- its library is in a layer of its own
 
-        return OIDC, oidc.authenticator(environment)
-    from authorizer import basic  # noqa: PLC0415 -- as above: one of the two is imported
+        return OIDC, oidc_authentication.authenticator(environment)
+    from authorizer import basic_authentication  # noqa: PLC0415 -- as above: one of the two is imported
 
-    return "basic", basic.authenticate
+    return "basic", basic_authentication.authenticate
 
 
-_method, _authenticate = _chosen(os.environ)
+_method, _authenticate = _choose_method(os.environ)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Takes an authorizer's request of format 2.0, answers a simple response."""
+    """Takes an authorizer event of payload format 2.0 and returns a simple response, whose context
+    has the user if the login is valid."""
     headers = headers_of(event)
+    if bypasses_cloudfront(os.environ, headers):
+        return {"isAuthorized": False}
     peer: str = event["requestContext"]["http"].get("sourceIp", "")
     address = viewer_address(peer, headers, os.environ)
-    found: dict[str, Any] = {"method": _method}
-    with deadline.within(context, MOST_SECONDS), capacity.measure():
+    context_of_caller: dict[str, Any] = {"method": _method}
+    with deadline.within(context, MAX_SECONDS), capacity.measure():
         try:
             user = _authenticate(_login(event, headers), address)
         except MlflowError as error:
-            # The table cannot be asked: nobody is known, and the function behind will say so.
+            # The table cannot be read: the caller stays unknown, and the API function reports it.
             logger.warning("authentication failed", extra={"error_code": error.error_code})
             user = None
     if user is not None:
-        found |= {"username": user.username, "is_admin": user.is_admin}
-    return {"isAuthorized": True, "context": found}
+        context_of_caller |= {"username": user.username, "is_admin": user.is_admin}
+    return {"isAuthorized": True, "context": context_of_caller}
 
 
 def _login(event: Mapping[str, Any], headers: Mapping[str, str]) -> str:
-    """The header by which the caller logs in. Clients of the AI gateway have one of their own for
-    it, because their Authorization is meant for a provider."""
-    of_gateway = headers.get(_GATEWAY_LOGIN, "") if _GATEWAY in event.get("rawPath", "") else ""
-    return of_gateway or headers.get("authorization", "")
+    """Returns the value of the header with the caller's login. Clients of the AI gateway may send
+    it in a header of its own, because their Authorization header is meant for a provider."""
+    gateway_login = headers.get(GATEWAY_LOGIN, "") if _GATEWAY in event.get("rawPath", "") else ""
+    return gateway_login or headers.get("authorization", "")

@@ -1,33 +1,43 @@
-"""The routes of the catalog of models and MCP servers, in both versions of its API."""
+"""Routes of the Lambda function ``catalog``: the catalog of models and MCP servers, under both
+versions of its API (``v1`` and ``v1alpha1``)."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from catalog import models, registering, servers, sources
-from catalog.answers import MANNER, MODELS, OLD, SERVERS, V1, Function, answering, parse
+from catalog import models, registration, servers, sources
+from catalog.calls import (
+    MODELS_API,
+    RESPONSE_STYLE,
+    SERVERS_API,
+    V1,
+    V1ALPHA1,
+    Function,
+    parse,
+    route_function,
+)
 from mlcore.http import PlainRoute, lambda_handler
 
 _MODEL: Final = "/sources/{source_id}/models/{model_name+}"
 
-_ANYBODY: Final = "requests.anybody"
+_EVERYONE: Final = "requests.anybody"
 _MODELS: Final[tuple[tuple[str, str, Function, str, int], ...]] = (
-    ("GET", "/sources", sources.list_sources, _ANYBODY, 1),
-    ("GET", "/labels", sources.list_labels, _ANYBODY, 1),
-    ("GET", "/models", models.list_models, _ANYBODY, 3),
-    ("GET", "/models/filter_options", models.filter_options, _ANYBODY, 2),
-    ("GET", f"{_MODEL}/artifacts/performance", models.list_performance, _ANYBODY, 3),
-    ("GET", f"{_MODEL}/artifacts", models.list_artifacts, _ANYBODY, 3),
-    ("GET", _MODEL, models.get_model, _ANYBODY, 3),
-    ("POST", f"{_MODEL}:register", registering.register, "catalog.register", 21),
+    ("GET", "/sources", sources.list_sources, _EVERYONE, 1),
+    ("GET", "/labels", sources.list_labels, _EVERYONE, 1),
+    ("GET", "/models", models.list_models, _EVERYONE, 3),
+    ("GET", "/models/filter_options", models.filter_options, _EVERYONE, 2),
+    ("GET", f"{_MODEL}/artifacts/performance", models.list_performance, _EVERYONE, 3),
+    ("GET", f"{_MODEL}/artifacts", models.list_artifacts, _EVERYONE, 3),
+    ("GET", _MODEL, models.get_model, _EVERYONE, 3),
+    ("POST", f"{_MODEL}:register", registration.register, "catalog.register", 21),
 )
 _SERVER: Final = "/mcp_servers/{server_id}"
 _SERVERS: Final[tuple[tuple[str, str, Function, str, int], ...]] = (
-    ("GET", "/mcp_servers", servers.list_servers, _ANYBODY, 2),
-    ("GET", "/mcp_servers/filter_options", servers.filter_options, _ANYBODY, 2),
-    ("GET", _SERVER, servers.get_server, _ANYBODY, 2),
-    ("GET", f"{_SERVER}/tools", servers.list_tools, _ANYBODY, 2),
-    ("GET", f"{_SERVER}/tools/{{tool_name}}", servers.get_tool, _ANYBODY, 2),
+    ("GET", "/mcp_servers", servers.list_servers, _EVERYONE, 2),
+    ("GET", "/mcp_servers/filter_options", servers.filter_options, _EVERYONE, 2),
+    ("GET", _SERVER, servers.get_server, _EVERYONE, 2),
+    ("GET", f"{_SERVER}/tools", servers.list_tools, _EVERYONE, 2),
+    ("GET", f"{_SERVER}/tools/{{tool_name}}", servers.get_tool, _EVERYONE, 2),
 )
 
 PLAIN_ROUTES: Final = (
@@ -35,24 +45,24 @@ PLAIN_ROUTES: Final = (
         PlainRoute(
             method,
             f"{api}/{version}{path}",
-            registering.parse_registration if function is registering.register else parse,
-            answering(function),
+            registration.parse_registration if function is registration.register else parse,
+            route_function(function),
             policy,
             cost=cost,
         )
-        for api, table in ((MODELS, _MODELS), (SERVERS, _SERVERS))
-        for version in (V1, OLD)
+        for api, table in ((MODELS_API, _MODELS), (SERVERS_API, _SERVERS))
+        for version in (V1, V1ALPHA1)
         for method, path, function, policy, cost in table
     ),
-    # Of the old version alone.
+    # This route exists in v1alpha1 only.
     PlainRoute(
         "GET",
-        f"{SERVERS}/{OLD}{_SERVER}/logo",
+        f"{SERVERS_API}/{V1ALPHA1}{_SERVER}/logo",
         parse,
-        answering(servers.get_logo),
-        _ANYBODY,
+        route_function(servers.get_logo),
+        _EVERYONE,
         cost=2,
     ),
 )
 
-handler = lambda_handler((), PLAIN_ROUTES, MANNER)
+handler = lambda_handler((), PLAIN_ROUTES, RESPONSE_STYLE)

@@ -1,17 +1,17 @@
-"""The rules of models and their artifacts."""
+"""Lists and returns the catalog's models, their artifacts, and the options for filters."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Final
 
-from catalog import orders, recommendations, search, shown, sources
-from catalog.answers import Call, Position, descending, page
-from catalog.generation import MODELS, OPTIONS, Generation
+from catalog import entry_json, model_search, recommendations, sorting, sources
+from catalog.calls import Call, Position, descending, page
+from catalog.generations import MODELS, OPTIONS, Generation
 from mlcore.catalog import filters, options
 from mlcore.catalog.entry import MODEL, Entry
 from mlcore.errors import ResourceDoesNotExist
-from mlcore.kubeflow.errors import bad
+from mlcore.kubeflow.errors import invalid
 from mlcore.search import filter_query
 
 _RECOMMENDED: Final = "RECOMMENDED"
@@ -19,96 +19,105 @@ _RECOMMENDED: Final = "RECOMMENDED"
 
 def list_models(call: Call) -> Any:
     arguments = call.arguments()
-    node = filter_query.read(arguments.get("filterQuery", ""), filters.MODELS)
+    node = filter_query.parse_node(arguments.get("filterQuery", ""), filters.MODELS)
     words = arguments.get("q", "").lower()
     by, down = arguments.get("orderBy", ""), descending(arguments)
     recommended = call.flag("recommendations") or by.upper() == _RECOMMENDED
-    setting = recommendations.setting_of(call) if recommended else None
-    read, after = call.reading()
-    keys = sources.chosen(call, read, "models")
+    setting = recommendations.parse_setting(call) if recommended else None
+    generation, after = call.pinned_generation()
+    keys = sources.requested_source_keys(call, generation, "models")
 
     def in_order() -> list[int]:
         if setting is not None:
-            read.fetch([MODELS, *recommendations.parts_of(read, setting)])
-            return recommendations.ordered(read, setting)
-        return orders.models(read, by, descending=down)
+            generation.fetch([MODELS, *recommendations.required_parts(generation, setting)])
+            return recommendations.sort_models(generation, setting)
+        return sorting.sort_models(generation, by, descending=down)
 
     def find() -> list[int]:
-        read.fetch(
+        generation.fetch(
             [
-                *orders.parts_of(by, read),
-                *(recommendations.parts_of(read, setting) if setting else ()),
-                *(search.words_parts(read) if words else ()),
-                *search.parts_of(node, read),
+                *sorting.required_parts(by, generation),
+                *(recommendations.required_parts(generation, setting) if setting else ()),
+                *(model_search.parts_for_words(generation) if words else ()),
+                *model_search.required_parts(node, generation),
             ]
         )
-        every = read.models
-        wanted = {at for at, key in enumerate(every["sources"]) if key in keys}
-        met = search.places(node, read)
+        models = generation.models
+        wanted = {index for index, key in enumerate(models["sources"]) if key in keys}
+        matches = model_search.matching_positions(node, generation)
         if words:
-            said = search.saying(words, read)
-            met = said if met is None else met & said
-        source = every["source"]
+            with_words = model_search.positions_with_words(words, generation)
+            matches = with_words if matches is None else matches & with_words
+        source = models["source"]
         return [
-            at
-            for at in read.remembered(("order", by, down, setting), in_order)
-            if source[at] in wanted and (met is None or at in met)
+            position
+            for position in generation.cached(("order", by, down, setting), in_order)
+            if source[position] in wanted and (matches is None or position in matches)
         ]
 
-    question = (
+    cache_key = (
         *("models", keys, arguments.get("filterQuery", ""), words),
         *(by, down, setting),
     )
-    found = read.remembered(question, find)
-    read.fetch([MODELS])
-    ids, weights = read.models["id"], read.models["weight"]
+    positions = generation.cached(cache_key, find)
+    generation.fetch([MODELS])
+    ids, weights = generation.models["id"], generation.models["weight"]
     return page(
         call,
-        found,
-        lambda places: [shown.sourced(entry) for entry in read.entries(places)],
-        read,
+        positions,
+        lambda chunk: [entry_json.model_json(entry) for entry in generation.entries(chunk)],
+        generation,
         after,
-        identity=lambda at: int(ids[at]),
-        weigh=lambda at: int(weights[at]),
+        identity=lambda position: int(ids[position]),
+        weigh=lambda position: int(weights[position]),
     )
 
 
 def filter_options(call: Call) -> Any:
-    read = call.current()
-    return options_of(read, read.keys(call.workspace, "models"), "models", MODEL)
+    generation = call.current_generation()
+    return filter_options_of(
+        generation, generation.source_keys(call.workspace, "models"), "models", MODEL
+    )
 
 
-def options_of(read: Generation, keys: frozenset[str], asset_type: str, kind: str) -> Any:
-    """What filters on entries of some sources can be about."""
+def filter_options_of(
+    generation: Generation, keys: frozenset[str], asset_type: str, kind: str
+) -> Any:
+    """Returns the values by which entries of the given sources can be filtered, and the named
+    queries.
+
+    Args:
+        keys: the keys of the sources.
+        kind: the kind of entry.
+    """
 
     def choose() -> dict[str, Any]:
-        read.fetch([OPTIONS])
-        some = [
-            one["options"]
-            for one in read.options()
-            if one["kind"] == kind and one["source"] in keys
+        generation.fetch([OPTIONS])
+        of_sources = [
+            stored["options"]
+            for stored in generation.options()
+            if stored["kind"] == kind and stored["source"] in keys
         ]
-        return options.shown(some, read.state.get("queries", {}).get(asset_type, {}))
+        return options.response(of_sources, generation.state.get("queries", {}).get(asset_type, {}))
 
-    return read.remembered(("options", kind, keys), choose)
+    return generation.cached(("options", kind, keys), choose)
 
 
 def get_model(call: Call) -> Any:
-    return shown.sourced(find(call))
+    return entry_json.model_json(find_model(call))
 
 
-def find(call: Call, *, whole: bool = False) -> Entry:
-    """The model that a path names, with its artifacts if it is to be whole. Raises
-    ResourceDoesNotExist."""
-    entry = _named(call, call.current(), whole=whole)
+def find_model(call: Call, *, with_artifacts: bool = False) -> Entry:
+    """Returns the model that the request's path names. Raises ResourceDoesNotExist."""
+    entry = _find(call, call.current_generation(), with_artifacts=with_artifacts)
     if entry is None:
         raise _missing(call)
     return entry
 
 
-def _named(call: Call, read: Generation, *, whole: bool) -> Entry | None:
+def _find(call: Call, generation: Generation, *, with_artifacts: bool) -> Entry | None:
     source, name = call.parameter("source_id"), call.parameter("model_name")
-    return read.model(call.workspace, source, name, whole=whole)
+    return generation.model(call.workspace, source, name, with_artifacts=with_artifacts)
 
 
 def _missing(call: Call) -> ResourceDoesNotExist:
@@ -118,55 +127,63 @@ def _missing(call: Call) -> ResourceDoesNotExist:
 
 
 def list_artifacts(call: Call) -> Any:
-    """Those of a model that is not there are refused with 400, as upstream does it."""
-    test = _test(call)
-    read, after = call.reading()
-    entry = _named(call, read, whole=True)
+    """Returns a page of a model's artifacts. As on Kubeflow's server, a missing model is answered
+    with 400."""
+    test = _parse_filter(call)
+    generation, after = call.pinned_generation()
+    entry = _find(call, generation, with_artifacts=True)
     if entry is None:
         name, source = call.parameter("model_name"), call.parameter("source_id")
-        raise bad(f"invalid model name '{name}' for source '{source}'")
-    types = call.repeated("artifactType", "artifact_type")
+        raise invalid(f"invalid model name '{name}' for source '{source}'")
+    types = call.list_argument("artifactType", "artifact_type")
     for kind in types:
         if kind not in ("model-artifact", "metrics-artifact"):
-            raise bad(f"invalid artifactType: {kind[:50]}")
-    found = [
+            raise invalid(f"invalid artifactType: {kind[:50]}")
+    artifacts = [
         child
         for child in entry.children
         if (not types or child.fields["artifactType"] in types) and test(child)
     ]
-    return _artifacts(call, _in_order(call, found), read, after)
+    return _artifact_page(call, _sorted(call, artifacts), generation, after)
 
 
 def list_performance(call: Call) -> Any:
-    """With replicas for a rate of requests, and only what is worth its price, where asked."""
-    test, setting = _test(call), recommendations.setting_of(call)
+    """Returns a page of a model's performance artifacts: with numbers of replicas if the request
+    has a target rate, and only the recommended ones if it asks for recommendations."""
+    test, setting = _parse_filter(call), recommendations.parse_setting(call)
     recommended = call.flag("recommendations")
-    read, after = call.reading()
-    entry = _named(call, read, whole=True)
+    generation, after = call.pinned_generation()
+    entry = _find(call, generation, with_artifacts=True)
     if entry is None:
         raise _missing(call)
-    found = [child for child in recommendations.performance(entry, setting) if test(child)]
+    artifacts = [
+        child for child in recommendations.performance_artifacts(entry, setting) if test(child)
+    ]
     if recommended:
-        return _artifacts(call, recommendations.recommended(found, setting), read, after)
-    return _artifacts(call, _in_order(call, found), read, after)
+        return _artifact_page(
+            call, recommendations.recommend(artifacts, setting), generation, after
+        )
+    return _artifact_page(call, _sorted(call, artifacts), generation, after)
 
 
-def _test(call: Call) -> filter_query.Test:
-    return filter_query.parse(call.arguments().get("filterQuery", ""), filters.ARTIFACTS)
+def _parse_filter(call: Call) -> filter_query.Test:
+    return filter_query.parse_test(call.arguments().get("filterQuery", ""), filters.ARTIFACTS)
 
 
-def _in_order(call: Call, found: Sequence[Entry]) -> list[Entry]:
+def _sorted(call: Call, entries: Sequence[Entry]) -> list[Entry]:
     arguments = call.arguments()
     by, down = arguments.get("orderBy", ""), descending(arguments)
-    return orders.ordered(found, by, descending=down, default="ID")
+    return sorting.sort_entries(entries, by, descending=down, default="ID")
 
 
-def _artifacts(call: Call, found: Sequence[Entry], read: Generation, after: Position | None) -> Any:
+def _artifact_page(
+    call: Call, artifacts: Sequence[Entry], generation: Generation, after: Position | None
+) -> Any:
     return page(
         call,
-        found,
-        lambda some: [shown.entry(child) for child in some],
-        read,
+        artifacts,
+        lambda chunk: [entry_json.entry_json(child) for child in chunk],
+        generation,
         after,
         identity=lambda child: child.id,
     )

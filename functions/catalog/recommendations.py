@@ -1,5 +1,5 @@
-"""Performance artifacts: how many replicas a rate of requests needs, and which hardware is worth
-what it costs."""
+"""Recommends performance artifacts (benchmarks of a model on some hardware): computes how many
+replicas a target rate of requests needs, and selects the hardware that is worth its cost."""
 
 from __future__ import annotations
 
@@ -7,72 +7,79 @@ import math
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from catalog.answers import Call
-from catalog.generation import CANDIDATES, MODELS, Generation
+from catalog.calls import Call
+from catalog.generations import CANDIDATES, MODELS, Generation
 from mlcore.catalog import candidates
 from mlcore.catalog.candidates import (
     LEAST_RATE,
     PERFORMANCE,
     REPLICAS,
+    CandidateCollector,
     Candidates,
-    Gathering,
-    Measured,
+    Measurement,
     Names,
-    enough,
-    measured,
+    is_enough_faster,
+    measurement,
     number,
 )
-from mlcore.catalog.columns import PARTS
+from mlcore.catalog.columns import ARTIFACT_LEVEL
 from mlcore.catalog.entry import Entry
 from mlcore.search.filter_query import DOUBLE, INT
 
-TOTAL: Final = "total_requests_per_second"
+TOTAL_RATE: Final = "total_requests_per_second"
 
-_USUAL: Final = Names()
+_DEFAULT_NAMES: Final = Names()
 
 
 class Setting(NamedTuple):
     target: int | None
-    """Requests a second; None where no rate is aimed at."""
+    """Requests per second; None without a target."""
     names: Names
+    """The custom properties with the request rate, the latency, the hardware count and the hardware
+    type."""
 
 
-def setting_of(call: Call) -> Setting:
-    """A rate of 0 is none. Raises InvalidParameterValue."""
+def parse_setting(call: Call) -> Setting:
+    """Reads from a request how artifacts are recommended for it. A ``targetRPS`` of 0 counts as no
+    target. Raises InvalidParameterValue."""
     arguments = call.arguments()
     return Setting(
         call.number("targetRPS", 0, 2**31 - 1) or None,
         Names(
-            arguments.get("rpsProperty", _USUAL.rate),
-            arguments.get("latencyProperty", _USUAL.latency),
-            arguments.get("hardwareCountProperty", _USUAL.hardware_count),
-            arguments.get("hardwareTypeProperty", _USUAL.hardware),
+            arguments.get("rpsProperty", _DEFAULT_NAMES.rate),
+            arguments.get("latencyProperty", _DEFAULT_NAMES.latency),
+            arguments.get("hardwareCountProperty", _DEFAULT_NAMES.hardware_count),
+            arguments.get("hardwareTypeProperty", _DEFAULT_NAMES.hardware),
         ),
     )
 
 
-def performance(model: Entry, setting: Setting) -> list[Entry]:
-    """The performance artifacts of a model, with replicas where a rate is aimed at."""
-    found = [child for child in model.children if child.fields.get("metricsType") == PERFORMANCE]
+def performance_artifacts(model: Entry, setting: Setting) -> list[Entry]:
+    """Returns the performance artifacts of a model. With a target rate, each has the number of
+    replicas that the rate needs and the total rate of these replicas as custom properties."""
+    artifacts = [
+        child for child in model.children if child.fields.get("metricsType") == PERFORMANCE
+    ]
     if setting.target is None:
-        return found
-    return [_replicated(child, setting.target, setting.names.rate) for child in found]
+        return artifacts
+    return [_with_replicas(child, setting.target, setting.names.rate) for child in artifacts]
 
 
-def _replicated(artifact: Entry, target: int, property_name: str) -> Entry:
+def _with_replicas(artifact: Entry, target: int, property_name: str) -> Entry:
     rate = number(artifact, property_name)
     if rate is None or rate < LEAST_RATE:
         return artifact
     replicas = math.ceil(target / rate)
     return artifact._replace(
-        properties={**artifact.properties, REPLICAS: replicas, TOTAL: rate * replicas},
-        types={**artifact.types, REPLICAS: INT, TOTAL: DOUBLE},
+        properties={**artifact.properties, REPLICAS: replicas, TOTAL_RATE: rate * replicas},
+        types={**artifact.types, REPLICAS: INT, TOTAL_RATE: DOUBLE},
     )
 
 
-def recommended(artifacts: Iterable[Entry], setting: Setting) -> list[Entry]:
-    """Of each type of hardware the fastest, and each slower one that costs less than all faster
-    ones, without those that are hardly faster than the next."""
+def recommend(artifacts: Iterable[Entry], setting: Setting) -> list[Entry]:
+    """Selects artifacts for each type of hardware: the fastest, and each slower one that costs less
+    than all faster ones; of these, without those that are hardly faster than the next cheaper
+    one. Ordered by hardware type, then by latency."""
     by_type: dict[str, list[_Priced]] = {}
     for artifact in artifacts:
         latency = number(artifact, setting.names.latency)
@@ -80,10 +87,14 @@ def recommended(artifacts: Iterable[Entry], setting: Setting) -> list[Entry]:
             count = number(artifact, setting.names.hardware_count)
             replicas = number(artifact, REPLICAS)
             cost = (1.0 if count is None else count) * (1.0 if replicas is None else replicas)
-            one = _Priced(latency, cost, artifact.id, artifact)
+            priced = _Priced(latency, cost, artifact.id, artifact)
             hardware = str(artifact.properties.get(setting.names.hardware, ""))
-            by_type.setdefault(hardware, []).append(one)
-    return [one.artifact for hardware in sorted(by_type) for one in _worth(by_type[hardware])]
+            by_type.setdefault(hardware, []).append(priced)
+    return [
+        priced.artifact
+        for hardware in sorted(by_type)
+        for priced in _worth_their_cost(by_type[hardware])
+    ]
 
 
 class _Priced(NamedTuple):
@@ -93,74 +104,81 @@ class _Priced(NamedTuple):
     artifact: Entry
 
 
-def _worth(artifacts: list[_Priced]) -> list[_Priced]:
-    """Of one type of hardware those that are cheaper than all faster ones; of these, from the
-    cheapest on, a dearer one only if it is enough faster than the last that stayed."""
-    first, *others = sorted(artifacts, key=lambda one: one[:3])
+def _worth_their_cost(artifacts: list[_Priced]) -> list[_Priced]:
+    """Selects from artifacts of one type of hardware, in two passes: first those that cost less
+    than all faster ones; then, from the cheapest on, each dearer one only if it is enough faster
+    than the last one selected. Ordered by latency."""
+    first, *others = sorted(artifacts, key=lambda artifact: artifact[:3])
     cheaper = [first]
-    for one in others:
-        if one.cost < cheaper[-1].cost:
-            cheaper.append(one)
-    found = [cheaper.pop()]
+    for artifact in others:
+        if artifact.cost < cheaper[-1].cost:
+            cheaper.append(artifact)
+    selected = [cheaper.pop()]
     while cheaper:
-        one = cheaper.pop()
-        if enough(one.latency, found[-1].latency):
-            found.append(one)
-    return found[::-1]
+        artifact = cheaper.pop()
+        if is_enough_faster(artifact.latency, selected[-1].latency):
+            selected.append(artifact)
+    return selected[::-1]
 
 
 # ------------------------------------------------------------------ all models
 
 
-def parts_of(read: Generation, setting: Setting) -> list[str]:
-    """The parts of a generation that an order by recommendations is about."""
-    if _are_stored(read, setting):
+def required_parts(generation: Generation, setting: Setting) -> list[str]:
+    """Returns the parts of a generation that :func:`sort_models` needs; for prefetching."""
+    if _uses_stored_candidates(setting):
         return [MODELS, CANDIDATES]
-    properties = [read.properties_part(name) for name in (*setting.names, REPLICAS)]
-    return [MODELS, read.attribute_part(PARTS, "metricsType"), *properties]
+    properties = [generation.properties_part(name) for name in (*setting.names, REPLICAS)]
+    return [MODELS, generation.attribute_part(ARTIFACT_LEVEL, "metricsType"), *properties]
 
 
-def _are_stored(read: Generation, setting: Setting) -> bool:
-    return setting.names == _USUAL and read.has(CANDIDATES)
+def _uses_stored_candidates(setting: Setting) -> bool:
+    """Whether the stored candidates can be used: the loader stores them for the default property
+    names only."""
+    return setting.names == _DEFAULT_NAMES
 
 
-def ordered(read: Generation, setting: Setting) -> list[int]:
-    """Models by the least latency of what is recommended of each; those without any last."""
-    if _are_stored(read, setting):
-        found = read.candidates
+def sort_models(generation: Generation, setting: Setting) -> list[int]:
+    """Returns the positions of all models, ordered by the lowest latency among each model's
+    recommended artifacts. Models without any come last."""
+    if _uses_stored_candidates(setting):
+        weighed = generation.candidates
     else:
         names = setting.names
-        found = read.remembered(("candidates", names), lambda: _gathered(read, names))
-    return candidates.ordered(found, setting.target, len(read.models["id"]))
+        weighed = generation.cached(
+            ("candidates", names), lambda: _compute_candidates(generation, names)
+        )
+    return candidates.model_order(weighed, setting.target, len(generation.models["id"]))
 
 
-def _gathered(read: Generation, names: Names) -> Candidates:
-    """Those of properties for which none are stored."""
-    latencies = _numbers(read, names.latency)
-    counts, rates = _numbers(read, names.hardware_count), _numbers(read, names.rate)
-    replicas = _numbers(read, REPLICAS)
+def _compute_candidates(generation: Generation, names: Names) -> Candidates:
+    """Returns the candidates for other than the default property names, from the columns."""
+    latencies = _numbers(generation, names.latency)
+    counts, rates = _numbers(generation, names.hardware_count), _numbers(generation, names.rate)
+    replicas = _numbers(generation, REPLICAS)
     hardware: dict[int, Any] = {}
-    for column in read.custom(PARTS, names.hardware).values():
+    for column in generation.custom_values(ARTIFACT_LEVEL, names.hardware).values():
         hardware.update(zip(column.at, column.values, strict=True))
-    owners = read.owners
-    models: dict[int, list[Measured]] = {}
-    metrics = read.attribute(PARTS, "metricsType")
+    owners = generation.owners
+    models: dict[int, list[Measurement]] = {}
+    metrics = generation.attribute_values(ARTIFACT_LEVEL, "metricsType")
     for at, kind in zip(metrics.at, metrics.values, strict=True):
         if kind == PERFORMANCE and (latency := latencies.get(at)) is not None:
-            one = measured(
+            measured = measurement(
                 hardware.get(at), latency, counts.get(at), rates.get(at), replicas.get(at)
             )
-            models.setdefault(owners[at], []).append(one)
-    gathering = Gathering()
+            models.setdefault(owners[at], []).append(measured)
+    collector = CandidateCollector()
     for owner, artifacts in models.items():
-        gathering.add(owner, artifacts)
-    return gathering.candidates()
+        collector.add(owner, artifacts)
+    return collector.candidates()
 
 
-def _numbers(read: Generation, name: str) -> dict[int, float]:
-    found: dict[int, float] = {}
-    columns = read.custom(PARTS, name)
+def _numbers(generation: Generation, name: str) -> dict[int, float]:
+    """Returns the numbers that artifacts have as a custom property, by the artifact's position."""
+    numbers: dict[int, float] = {}
+    columns = generation.custom_values(ARTIFACT_LEVEL, name)
     for kind in (INT, DOUBLE):
         if kind in columns:
-            found.update(zip(columns[kind].at, columns[kind].values, strict=True))
-    return found
+            numbers.update(zip(columns[kind].at, columns[kind].values, strict=True))
+    return numbers

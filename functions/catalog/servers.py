@@ -1,4 +1,4 @@
-"""The rules of MCP servers and their tools."""
+"""Lists and returns MCP servers, their tools and their logos."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ import base64
 import binascii
 from typing import Any, Final
 
-from catalog import orders, shown, sources
-from catalog.answers import Call, descending, page
-from catalog.generation import Generation
-from catalog.models import options_of
+from catalog import entry_json, sorting, sources
+from catalog.calls import Call, descending, page
+from catalog.generations import Generation
+from catalog.models import filter_options_of
 from mlcore.catalog import filters
 from mlcore.catalog.entry import SERVER, Entry
 from mlcore.errors import MlflowError, ResourceDoesNotExist
 from mlcore.http import Response
-from mlcore.kubeflow.errors import bad
+from mlcore.kubeflow.errors import invalid
 from mlcore.search import filter_query
 from mlcore.search.like import ilike
 
 _TEXTS: Final = ("description", "provider", "displayName")
-_TOOLS: Final = 10
-_PICTURES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml")
+_DEFAULT_TOOLS: Final = 10
+_IMAGE_TYPES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml")
 _NO_SCRIPT: Final = {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 }
 
 
-class UnsupportedPicture(MlflowError):
-    """415: what a server gives as its picture is none."""
+class UnsupportedImage(MlflowError):
+    """415: the server's logo is of an image type that browsers do not show."""
 
     error_code = "INVALID_PARAMETER_VALUE"
     http_status = 415
@@ -35,27 +35,27 @@ class UnsupportedPicture(MlflowError):
 
 def list_servers(call: Call) -> Any:
     arguments = call.arguments()
-    node = filter_query.read(arguments.get("filterQuery", ""), filters.SERVERS)
+    node = filter_query.parse_node(arguments.get("filterQuery", ""), filters.SERVERS)
     words = arguments.get("q", "").lower()
     name = arguments.get("name", "")
     fits = ilike(name if "%" in name else f"%{name}%") if name else None
-    tools = _tools(call)
+    tools = _tool_limit(call)
     by, down = arguments.get("orderBy", ""), descending(arguments)
-    read, after = call.reading()
-    keys = sources.chosen(call, read, "mcp_servers")
-    query, named = _named(call, read)
-    test = filter_query.compiled(filter_query.Every((node, named)), filters.SERVERS)
+    generation, after = call.pinned_generation()
+    keys = sources.requested_source_keys(call, generation, "mcp_servers")
+    query, named = _named_query(call, generation)
+    test = filter_query.compile_test(filter_query.AllOf((node, named)), filters.SERVERS)
 
     def in_order() -> list[Entry]:
-        return orders.ordered(read.servers, by, descending=down)
+        return sorting.sort_entries(generation.servers, by, descending=down)
 
     def find() -> list[Entry]:
         return [
             entry
-            for entry in read.remembered(("order of servers", by, down), in_order)
+            for entry in generation.cached(("order of servers", by, down), in_order)
             if entry.source in keys
             and (fits is None or fits(entry.name))
-            and (not words or _says(entry, words))
+            and (not words or _contains_words(entry, words))
             and test(entry)
         ]
 
@@ -65,109 +65,120 @@ def list_servers(call: Call) -> Any:
     )
     return page(
         call,
-        read.remembered(question, find),
-        lambda some: [shown.server(one, tools) for one in some],
-        read,
+        generation.cached(question, find),
+        lambda chunk: [entry_json.server_json(entry, tools) for entry in chunk],
+        generation,
         after,
-        identity=lambda one: one.id,
+        identity=lambda entry: entry.id,
     )
 
 
-def _tools(call: Call) -> int | None:
-    """How many tools of each server are shown; None for none. Raises InvalidParameterValue."""
+def _tool_limit(call: Call) -> int | None:
+    """Returns the maximum number of tools to include for each server; None if the request does not
+    ask for tools. Raises InvalidParameterValue."""
     limit = call.number("toolLimit", 0, 100)
     if not call.flag("includeTools"):
         return None
-    return _TOOLS if limit is None else limit
+    return _DEFAULT_TOOLS if limit is None else limit
 
 
-def _says(entry: Entry, words: str) -> bool:
+def _contains_words(entry: Entry, words: str) -> bool:
     return words in entry.name.lower() or any(
         words in str(entry.fields.get(name, "")).lower() for name in _TEXTS
     )
 
 
-def _named(call: Call, read: Generation) -> tuple[str, filter_query.Node]:
-    """A named query: its name, and what it says. Raises InvalidParameterValue: there is none of the
-    name."""
+def _named_query(call: Call, generation: Generation) -> tuple[str, filter_query.Node]:
+    """Returns the name and the conditions of the request's ``namedQuery``; ``""`` and no conditions
+    if it has none. Raises InvalidParameterValue for an unknown query."""
     name = call.arguments().get("namedQuery")
     if name is None:
         return "", filter_query.NOTHING
-    queries = read.state.get("queries", {}).get("mcp_servers", {})
+    queries = generation.state.get("queries", {}).get("mcp_servers", {})
     if name not in queries:
-        raise bad(f"unknown named query: {name[:100]}")
+        raise invalid(f"unknown named query: {name[:100]}")
     query = queries[name]
     if any(condition.get("value") in ("min", "max") for condition in query.values()):
-        query = _options(call, read)["namedQueries"][name]
-    conditions = ((field, one["operator"], one.get("value", "")) for field, one in query.items())
+        query = _filter_options(call, generation)["namedQueries"][name]
+    conditions = (
+        (field, condition["operator"], condition.get("value", ""))
+        for field, condition in query.items()
+    )
     return name, filter_query.all_of(conditions, filters.SERVERS)
 
 
-def _options(call: Call, read: Generation) -> Any:
-    return options_of(read, read.keys(call.workspace, "mcp_servers"), "mcp_servers", SERVER)
+def _filter_options(call: Call, generation: Generation) -> Any:
+    return filter_options_of(
+        generation, generation.source_keys(call.workspace, "mcp_servers"), "mcp_servers", SERVER
+    )
 
 
 def filter_options(call: Call) -> Any:
-    return _options(call, call.current())
+    return _filter_options(call, call.current_generation())
 
 
 def get_server(call: Call) -> Any:
-    return shown.server(_find(call, call.current()), _tools(call))
+    return entry_json.server_json(_find(call, call.current_generation()), _tool_limit(call))
 
 
-def _find(call: Call, read: Generation) -> Entry:
+def _find(call: Call, generation: Generation) -> Entry:
     text = call.parameter("server_id")
     if not (text.isascii() and text.isdecimal()) or len(text) > 18:
-        raise bad(f"invalid server id: {text[:50]!r} is no number")
-    entry = read.server(call.workspace, int(text))
+        raise invalid(f"invalid server id: {text[:50]!r} is no number")
+    entry = generation.server(call.workspace, int(text))
     if entry is None:
         raise ResourceDoesNotExist(f"no MCP server found for id {text}: not found")
     return entry
 
 
 def get_logo(call: Call) -> Response:
-    """The picture of a server: a redirection to where it is, or itself where the server brings it.
+    """Returns a server's logo: a redirect if the logo is an address, the image itself if it is a
+    ``data:`` URL.
 
     Raises:
-        ResourceDoesNotExist: the server, or its picture.
-        UnsupportedPicture: it is no picture that a browser shows.
+        ResourceDoesNotExist: the server does not exist or has no logo.
+        UnsupportedImage: the logo is not an image that browsers show.
     """
-    server = _find(call, call.current())
+    server = _find(call, call.current_generation())
     logo = str(server.fields.get("logo") or "")
     if not logo:
         raise ResourceDoesNotExist(f"no logo found for MCP server {server.id}: not found")
     if logo.startswith(("https://", "http://")) and logo.isascii() and logo.isprintable():
         return Response(302, "", headers={"location": logo})
     kind, mark, data = logo.removeprefix("data:").partition(";base64,")
-    if not logo.startswith("data:") or not mark or kind not in _PICTURES:
-        raise UnsupportedPicture(f"the logo of MCP server {server.id} is no picture")
+    if not logo.startswith("data:") or not mark or kind not in _IMAGE_TYPES:
+        raise UnsupportedImage(f"the logo of MCP server {server.id} is no picture")
     try:
         picture = base64.b64decode(data, validate=True)
     except binascii.Error:
-        raise UnsupportedPicture(f"the logo of MCP server {server.id} is no Base64") from None
+        raise UnsupportedImage(f"the logo of MCP server {server.id} is no Base64") from None
     return Response(200, picture, kind, _NO_SCRIPT)
 
 
 def list_tools(call: Call) -> Any:
     arguments = call.arguments()
-    test = filter_query.parse(arguments.get("filterQuery", ""), filters.TOOLS)
+    test = filter_query.parse_test(arguments.get("filterQuery", ""), filters.TOOLS)
     by, down = arguments.get("orderBy", ""), descending(arguments)
-    read, after = call.reading()
-    server = _find(call, read)
+    generation, after = call.pinned_generation()
+    server = _find(call, generation)
     return page(
         call,
-        orders.ordered(filter(test, server.children), by, descending=down),
-        lambda some: [shown.tool(tool) for tool in some],
-        read,
+        sorting.sort_entries(filter(test, server.children), by, descending=down),
+        lambda chunk: [entry_json.tool_json(tool) for tool in chunk],
+        generation,
         after,
-        identity=lambda one: one.id,
+        identity=lambda tool: tool.id,
     )
 
 
 def get_tool(call: Call) -> Any:
-    server = _find(call, call.current())
+    server = _find(call, call.current_generation())
     name = call.parameter("tool_name")
     for tool in server.children:
         if tool.name == name:
-            return {**shown.tool(tool), "serverId": str(server.id), "serverName": server.name}
+            return {
+                **entry_json.tool_json(tool),
+                "serverId": str(server.id),
+                "serverName": server.name,
+            }
     raise ResourceDoesNotExist(f"no tool {name} found for MCP server {server.id}: not found")

@@ -1,17 +1,17 @@
-"""The rules of sources and labels."""
+"""Lists the catalog's sources and labels, and resolves which sources a request is about."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from catalog.answers import Call, descending, page
-from catalog.generation import Generation
+from catalog.calls import Call, descending, page
+from catalog.generations import Generation
 from mlcore.catalog.entry import ASSET_TYPES, source_key
-from mlcore.kubeflow.errors import bad
+from mlcore.kubeflow.errors import invalid
 
 UNLABELLED: Final = "null"
-"""Stands for sources without a label."""
+"""In a request's ``sourceLabel``: sources without a label."""
 
 _ORDERS: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
     "ID": lambda source: str(source["id"]),
@@ -21,18 +21,22 @@ _ORDERS: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
 
 def list_sources(call: Call) -> Any:
     arguments = call.arguments()
-    read, after = call.reading()
+    generation, after = call.pinned_generation()
     by = arguments.get("orderBy", "ID").upper()
     if by not in _ORDERS:
-        raise bad(f"unsupported order by field: {by[:50]}")
+        raise invalid(f"unsupported order by field: {by[:50]}")
     wanted = arguments.get("name", "").lower()
-    found = [
+    sources = [
         source
-        for source in read.sources(call.workspace, arguments.get("assetType", "models"))
+        for source in generation.sources(call.workspace, arguments.get("assetType", "models"))
         if wanted in source["name"].lower()
     ]
-    found.sort(key=lambda one: (_ORDERS[by](one), one["id"]), reverse=descending(arguments))
-    return page(call, found, lambda some: [_source(one) for one in some], read, after)
+    sources.sort(
+        key=lambda source: (_ORDERS[by](source), source["id"]), reverse=descending(arguments)
+    )
+    return page(
+        call, sources, lambda chunk: [_source(source) for source in chunk], generation, after
+    )
 
 
 def _source(source: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,49 +48,51 @@ def _source(source: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def list_labels(call: Call) -> Any:
-    """By any of their keys; labels that lack it are last."""
+    """Returns a page of labels. ``orderBy`` may be any key of a label; labels without it come
+    last."""
     arguments = call.arguments()
     asset_type = arguments.get("assetType", "models")
     if asset_type not in ASSET_TYPES:
-        raise bad(
+        raise invalid(
             f"invalid value '{asset_type[:50]}' for CatalogAssetType: "
             f"valid values are [{' '.join(ASSET_TYPES)}]"
         )
-    read, after = call.reading()
+    generation, after = call.pinned_generation()
     labels = [
         label
-        for label in read.state.get("labels", ())
+        for label in generation.state.get("labels", ())
         if label["assetType"] == asset_type
         and label.get("workspace", call.workspace) == call.workspace
     ]
     down = descending(arguments)
     by = arguments.get("orderBy", "")
     if by:
-        having = [label for label in labels if label.get(by) is not None]
-        lacking = [label for label in labels if label.get(by) is None]
-        labels = sorted(having, key=lambda one: str(one[by]), reverse=down) + lacking
+        with_key = [label for label in labels if label.get(by) is not None]
+        without_key = [label for label in labels if label.get(by) is None]
+        labels = sorted(with_key, key=lambda label: str(label[by]), reverse=down) + without_key
     elif down:
         labels.reverse()
-    return page(call, labels, lambda some: [_label(one) for one in some], read, after)
+    return page(call, labels, lambda chunk: [_label(label) for label in chunk], generation, after)
 
 
 def _label(label: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in label.items() if name != "workspace"}
 
 
-def chosen(call: Call, read: Generation, asset_type: str) -> frozenset[str]:
-    """The keys of the sources whose entries a request is about. Raises InvalidParameterValue."""
-    sources = call.repeated("source")
-    labels = call.repeated("sourceLabel")
+def requested_source_keys(call: Call, generation: Generation, asset_type: str) -> frozenset[str]:
+    """Returns the keys of the sources that the request's ``source`` or ``sourceLabel`` selects; of
+    all visible sources if it has neither. Raises InvalidParameterValue if it has both."""
+    sources = call.list_argument("source")
+    labels = call.list_argument("sourceLabel")
     if sources and labels:
-        raise bad("source and sourceLabel cannot be used together")
-    listed: Iterable[Mapping[str, Any]] = read.sources(call.workspace, asset_type)
+        raise invalid("source and sourceLabel cannot be used together")
+    listed: Iterable[Mapping[str, Any]] = generation.sources(call.workspace, asset_type)
     if sources:
-        listed = [one for one in listed if one["id"] in sources]
+        listed = [source for source in listed if source["id"] in sources]
     if labels:
         wanted = {label.lower() for label in labels}
-        listed = [one for one in listed if wanted & _labels_of(one)]
-    return frozenset(source_key(one["workspace"], one["id"]) for one in listed)
+        listed = [source for source in listed if wanted & _labels_of(source)]
+    return frozenset(source_key(source["workspace"], source["id"]) for source in listed)
 
 
 def _labels_of(source: Mapping[str, Any]) -> set[str]:

@@ -1,4 +1,4 @@
-"""Keys of services that hold models: from a secret of Secrets Manager, or from the environment."""
+"""API keys for the Hugging Face Hub: from a secret of Secrets Manager, or from the environment."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import os
 import re
 from typing import Final
 
-from catalog_loader.fields import Wrong
+from catalog_loader.field_checks import InvalidField
 from mlcore import secrets
 from mlcore.errors import TemporarilyUnavailable
 
 SECRET: Final = "CATALOG_SECRET"  # noqa: S105 -- a name
-"""Environment: the ARN of the secret, which is a key, or a JSON object of keys by name."""
+"""Environment: the secret's ARN. The secret is one key, or a JSON object of keys by name."""
 
 DEFAULT: Final = "HF_API_KEY"
 
@@ -20,35 +20,37 @@ _NAME: Final = re.compile(r"(?!AWS_)[A-Z][A-Z0-9_]{0,99}")
 
 
 class NoKey(Exception):
-    """The secret cannot be read now; the message says why."""
+    """The secret with the API key cannot be read; the message explains why."""
 
 
 def api_key(name: str = "") -> str | None:
-    """The key of a name; None if there is none, so that what is open to all is read.
+    """Returns the API key with this name; None if the default key is missing: then only public
+    models can be read.
 
     Args:
-        name: as a source gives it; empty for the default, which need not be there.
+        name: the name that a source has; empty for the default key, which may be missing.
 
     Raises:
-        Wrong: no key can have the name, or a source asks for one that is not there.
-        NoKey: whether it is there cannot be told.
+        InvalidField: the name is invalid, or the source names a key that does not exist.
+        NoKey: the secret cannot be read.
     """
     if name and not _NAME.fullmatch(name):
-        raise Wrong(f"apiKeyEnvVar: {name[:100]!r} is no name of a key")
+        raise InvalidField(f"apiKeyEnvVar: {name[:100]!r} is no name of a key")
     wanted = name or DEFAULT
-    found = _stored().get(wanted) or os.environ.get(wanted)
-    if name and name != DEFAULT and not found:
-        raise Wrong(f"apiKeyEnvVar: there is no key {name!r}")
-    return found or None
+    key = _stored().get(wanted) or os.environ.get(wanted)
+    if name and name != DEFAULT and not key:
+        raise InvalidField(f"apiKeyEnvVar: there is no key {name!r}")
+    return key or None
 
 
 def _stored() -> dict[str, str]:
-    """The keys of the secret. It is read each time: a key that was changed counts at once."""
+    """Returns the keys in the secret, by name. The secret is read each time, so that a changed key
+    takes effect at once."""
     secret = os.environ.get(SECRET)
     if not secret:
         return {}
     try:
-        text = secrets.stored(secret)
+        text = secrets.read_from_secrets_manager(secret)
     except TemporarilyUnavailable as error:
         raise NoKey(str(error)) from None
     if not text.lstrip().startswith("{"):

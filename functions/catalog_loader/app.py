@@ -1,5 +1,6 @@
-"""The loader of the catalog: on a schedule, on a change of its files, and when an administrator
-asks; and what previews a source, because it reads YAML too."""
+"""The Lambda function that loads the catalog: on a schedule, on a change of the catalog's files,
+and when an administrator asks for it. It also serves the preview of a source, because that reads
+YAML too."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _VERSIONS: Final = Versions({_OLD: _V1})
 
 
 def reload(_message: None, request: Request) -> dict[str, Any]:
-    """Loads the catalog whether or not its files have changed. An extension of ours."""
+    """Loads the catalog whether or not its files have changed. Kubeflow has no such route; it is
+    our extension."""
     return loading.load(files(), force=True)._asdict()
 
 
@@ -39,7 +41,8 @@ _answer: Final = lambda_handler((), PLAIN_ROUTES, _VERSIONS.manner())
 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
-    """An HTTP event is answered; any other loads the catalog if its files have changed."""
+    """Answers an HTTP event. Any other event (a schedule, a change of a file) loads the catalog if
+    its files have changed."""
     if "requestContext" in event:
         return _answer(dict(event), context)
     report = loading.load(files())

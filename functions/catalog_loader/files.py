@@ -1,6 +1,7 @@
-"""The files of the catalog: a folder on a laptop, a part of the artifact bucket in AWS.
+"""The catalog's files: in a folder of the local machine, or in the artifact bucket in AWS.
 
-A name is a path below the catalog, with "/" between segments. No name leads out of it.
+A file's name is its path below the catalog's root, with ``/`` between segments. Names outside of
+the root are refused.
 """
 
 from __future__ import annotations
@@ -13,32 +14,33 @@ from mlcore import artifacts
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 
 FOLDER: Final = "CATALOG_FOLDER"
-"""Environment: the folder; set by the local runner."""
+"""Environment: the catalog's folder; set by the local runner."""
 
-KEY: Final = artifacts.internal(DEFAULT_WORKSPACE, "catalog")
-"""Else, where the files are in the artifact bucket; no other API reads or writes there."""
+KEY: Final = artifacts.internal_key(DEFAULT_WORKSPACE, "catalog")
+"""Without that, the prefix of the files in the artifact bucket. No other API reads or writes
+there."""
 
-_MOST_FILES: Final = 2_000
+_MAX_FILES: Final = 2_000
 
 
 class OutsideCatalog(ValueError):
-    """A path leads out of the catalog, or to nothing."""
+    """A path is outside of the catalog, or no file has it."""
 
 
 class Files(Protocol):
     def names(self) -> dict[str, str]:
-        """All files, each with a mark that changes with what it holds."""
+        """Returns all files by name, each with a mark that changes with its content."""
 
     def read(self, name: str) -> bytes:
-        """Raises OutsideCatalog: it is not there."""
+        """Returns a file's content. Raises OutsideCatalog if the file does not exist."""
 
 
-class Folder:
+class FolderFiles:
     def __init__(self, path: str) -> None:
         self._root = Path(path).resolve()
 
     def names(self) -> dict[str, str]:
-        found = {}
+        names_and_marks = {}
         for folder, _, files in os.walk(self._root):
             for name in files:
                 path = Path(folder, name)
@@ -46,10 +48,10 @@ class Folder:
                     continue
                 about = path.stat()
                 key = path.relative_to(self._root).as_posix()
-                found[key] = f"{about.st_mtime_ns} {about.st_size}"
-            if len(found) > _MOST_FILES:
+                names_and_marks[key] = f"{about.st_mtime_ns} {about.st_size}"
+            if len(names_and_marks) > _MAX_FILES:
                 break
-        return found
+        return names_and_marks
 
     def read(self, name: str) -> bytes:
         path = (self._root / name).resolve()
@@ -58,19 +60,19 @@ class Folder:
         return path.read_bytes()
 
 
-class InBucket:
+class BucketFiles:
     def names(self) -> dict[str, str]:
-        found: dict[str, str] = {}
+        names_and_marks: dict[str, str] = {}
         waiting = [""]
-        while waiting and len(found) <= _MOST_FILES:
+        while waiting and len(names_and_marks) <= _MAX_FILES:
             folder = waiting.pop()
             for entry in artifacts.store().list(f"{KEY}/{folder}" if folder else KEY):
                 name = f"{folder}/{entry.name}" if folder else entry.name
                 if entry.size is None:
                     waiting.append(name)
                 elif opened := artifacts.store().open(f"{KEY}/{name}", 0):
-                    found[name] = f"{opened.etag} {opened.size}"
-        return found
+                    names_and_marks[name] = f"{opened.etag} {opened.size}"
+        return names_and_marks
 
     def read(self, name: str) -> bytes:
         data = artifacts.store().get(f"{KEY}/{name}")
@@ -80,37 +82,38 @@ class InBucket:
 
 
 def files() -> Files:
-    """The files of this process."""
+    """Returns the store of the catalog's files that the environment configures."""
     folder = os.environ.get(FOLDER)
-    return Folder(folder) if folder else InBucket()
+    return FolderFiles(folder) if folder else BucketFiles()
 
 
-def find(path: str, base: str, names: dict[str, str]) -> str:
-    """The name of a file that a source names.
+def resolve(path: str, base: str, names: dict[str, str]) -> str:
+    """Returns the name of the catalog's file that a source's path means.
 
     Args:
-        path: relative to the folder ``base``; an absolute one is where the file was mounted once:
-            the longest end of it that is in the catalog counts.
+        path: relative to the folder ``base``. An absolute path is taken from a Kubernetes mount:
+            its longest end that is the name of a file counts.
+        names: the catalog's files.
 
     Raises:
-        OutsideCatalog: it leads out of the catalog, or to nothing.
+        OutsideCatalog: the path is outside of the catalog, or no file has it.
     """
     parts = PurePosixPath(path).parts
     if path.startswith("/"):
-        for at in range(1, len(parts)):
-            name = "/".join(parts[at:])
+        for start in range(1, len(parts)):
+            name = "/".join(parts[start:])
             if name in names and ".." not in parts:
                 return name
         raise OutsideCatalog(f"{path}: no such file or directory in the catalog")
-    whole: list[str] = [part for part in base.split("/") if part]
+    segments: list[str] = [part for part in base.split("/") if part]
     for part in parts:
         if part == "..":
-            if not whole:
+            if not segments:
                 raise OutsideCatalog(f"the path {path!r} leads out of the catalog")
-            whole.pop()
+            segments.pop()
         else:
-            whole.append(part)
-    name = "/".join(whole)
+            segments.append(part)
+    name = "/".join(segments)
     if name not in names:
         raise OutsideCatalog(f"{path}: no such file or directory in the catalog")
     return name

@@ -1,7 +1,8 @@
-"""Sources of Hugging Face: which models of its Hub a source names, and what the Hub says of them,
-as the models of a YAML file would say it.
+"""Reads sources of the Hugging Face Hub: finds the models that a source names, and converts the
+Hub's data to the form of models in a YAML file.
 
-``huggingface_hub`` asks the Hub. It is imported where a source needs it: it costs half a second.
+The client library ``huggingface_hub`` is imported only when a source needs it: the import takes
+half a second.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from catalog_loader import fields
+from catalog_loader import field_checks
 from catalog_loader.api_keys import NoKey, api_key
-from catalog_loader.configuration import Source, matches
-from catalog_loader.fields import Check, Wrong
+from catalog_loader.field_checks import Check, InvalidField
+from catalog_loader.source_files import Source, matches
 from mlcore.ids import now_ms
 
 ENDPOINT: Final = "https://huggingface.co"
-MOST_MODELS: Final = 500
-"""Of a source that does not say it."""
-INTERVAL: Final = "24h"
-"""After which a source is read again, where it does not say it."""
+DEFAULT_MAX_MODELS: Final = 500
+"""Models of a source without ``maxModels``."""
+DEFAULT_INTERVAL: Final = "24h"
+"""Interval between two reads of a source without ``syncInterval``."""
 
 _LEAST_INTERVAL_MS: Final = 300_000
 _SECONDS_OF_A_REQUEST: Final = 10.0
@@ -39,20 +40,20 @@ _EXPANDED: Final = (
 )
 _DURATION: Final = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:h|m|s))+")
 _PART: Final = re.compile(r"([0-9.]+)([hms])")
-_alone: Final = threading.Lock()
-"""The client of ``huggingface_hub`` is one of the whole process."""
+_client_lock: Final = threading.Lock()
+"""The client of ``huggingface_hub`` is global, so only one load may use it at a time."""
 _UNITS: Final = {"h": 3_600_000, "m": 60_000, "s": 1000}
 
 
 class NotReached(Exception):
-    """The Hub does not answer now; what was read before stays."""
+    """The Hub does not answer; the source keeps the entries that were read before."""
 
 
-class Found(NamedTuple):
+class HubModels(NamedTuple):
     models: list[dict[str, Any]]
-    """As a YAML file has them."""
+    """In the form of a YAML file."""
     missing: list[str]
-    """The names of models that the Hub does not show to the source."""
+    """Names of models that do not exist, or that the source's key may not read."""
 
 
 class Settings(NamedTuple):
@@ -66,28 +67,32 @@ class Settings(NamedTuple):
 
 
 def settings_of(source: Source) -> Settings:
-    """Raises Wrong."""
-    read = fields.read("properties", dict(source.properties), _PROPERTIES, others=None)
+    """Reads the settings of a Hugging Face source from its ``properties``; omitted ones get their
+    defaults. Raises InvalidField if a property is unknown or has a wrong type."""
+    read = field_checks.read_mapping(
+        "properties", dict(source.properties), _PROPERTIES, others=None
+    )
     return Settings(
         read.get("apiKeyEnvVar", ""),
         read.get("url") or os.environ.get("HF_ENDPOINT") or ENDPOINT,
-        read.get("maxModels", MOST_MODELS),
+        read.get("maxModels", DEFAULT_MAX_MODELS),
         read.get("allowedOrganization", ""),
-        read.get("syncInterval") or _interval("", INTERVAL),
+        read.get("syncInterval") or _interval("", DEFAULT_INTERVAL),
     )
 
 
 def within_organization(source: Source) -> Source:
-    """The source, whose patterns name the organization that it is bound to. Raises Wrong: one names
-    another, or no organization at all."""
+    """Returns the source with its organization (``allowedOrganization``) added to each pattern.
+    Raises InvalidField if no models are named, if a pattern names another organization, or if it
+    names none and none is set."""
     bound = settings_of(source).organization
     included = [_bound(pattern, bound) for pattern in source.included or (("*",) if bound else ())]
     if not included:
-        raise Wrong("includedModels: a source of Hugging Face names its models")
+        raise InvalidField("includedModels: a source of Hugging Face names its models")
     for pattern in included:
         organization, slash, _ = pattern.partition("/")
         if "*" in organization or (not slash and "*" in pattern):
-            raise Wrong(f"includedModels: {pattern!r} names no organization")
+            raise InvalidField(f"includedModels: {pattern!r} names no organization")
     excluded = [_bound(pattern, bound, foreign=True) for pattern in source.excluded]
     return source._replace(included=tuple(included), excluded=tuple(excluded))
 
@@ -99,36 +104,36 @@ def _bound(pattern: str, organization: str, *, foreign: bool = False) -> str:
     if not slash:
         return f"{organization}/{pattern}"
     if owner.lower() != organization.lower() and not foreign:
-        raise Wrong(f"includedModels: {pattern!r} is not of {organization!r}")
+        raise InvalidField(f"includedModels: {pattern!r} is not of {organization!r}")
     return pattern
 
 
-def fetch(source: Source, *, seconds: float, ours: bool = True, cards: bool = True) -> Found:
-    """The models that a source names; those that it excludes are among them.
+def fetch(source: Source, *, seconds: float, trusted: bool = True, cards: bool = True) -> HubModels:
+    """Returns the models that a source's patterns name, including those that it excludes.
 
     Args:
-        source: as :func:`within_organization` answers it.
-        seconds: for how long the Hub is asked.
-        ours: whether somebody who runs the deployment wrote the source. Its address counts then;
-            of anybody else it would tell what is inside our network.
-        cards: whether the models' cards are read, a request for each.
+        source: a result of :func:`within_organization`.
+        seconds: the timeout for all requests together.
+        trusted: whether the deployment's operator wrote the source. Only then is its ``url`` used:
+            anybody else could probe the internal network with it.
+        cards: whether the models' cards are read, with one request each.
 
     Raises:
-        Wrong: the source is.
-        NotReached: the Hub, or the key for it.
+        InvalidField: the source is invalid.
+        NotReached: the Hub does not answer, or the API key cannot be read.
     """
     settings = settings_of(source)
-    if not ours:
+    if not trusted:
         settings = settings._replace(url=os.environ.get("HF_ENDPOINT") or ENDPOINT)
     try:
         key = api_key(settings.key_name)
     except NoKey as error:
         raise NotReached(str(error)) from None
-    with _alone:
-        return _fetched(source, settings.most, _Hub(settings, key, seconds), cards=cards)
+    with _client_lock:
+        return _fetch(source, settings.most, _Hub(settings, key, seconds), cards=cards)
 
 
-def _fetched(source: Source, most: int, hub: _Hub, *, cards: bool) -> Found:
+def _fetch(source: Source, most: int, hub: _Hub, *, cards: bool) -> HubModels:
     infos: dict[str, Any] = {}
     missing = []
     for pattern in source.included:
@@ -146,11 +151,12 @@ def _fetched(source: Source, most: int, hub: _Hub, *, cards: bool) -> Found:
     with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
         texts = dict(zip((info.id for info in shown), pool.map(hub.readme, shown), strict=True))
     now = now_ms()
-    return Found([_model(info, texts.get(name), now) for name, info in infos.items()], missing)
+    return HubModels([_model(info, texts.get(name), now) for name, info in infos.items()], missing)
 
 
 class _Hub:
-    """The client of one load: it ends in time, and goes to no other host."""
+    """The Hub's client for one load. It keeps to the timeout, and refuses redirects to other
+    hosts."""
 
     def __init__(self, settings: Settings, key: str | None, seconds: float) -> None:
         from huggingface_hub import HfApi, set_client_factory  # noqa: PLC0415 -- see above
@@ -180,12 +186,14 @@ class _Hub:
 
     @staticmethod
     def _after(response: Any) -> None:
-        """The loader comes again; to wait here would hold up everything else."""
+        """Raises NotReached for errors that the client would retry: the next load tries again, and
+        waiting would delay the other sources."""
         if response.status_code == 429 or response.status_code >= 500:
             raise NotReached(f"the Hub answers {response.status_code}")
 
-    def _asked(self, ask: Callable[[], Any]) -> Any:
-        """None where the Hub says that there is nothing, or nothing for this key."""
+    def _call(self, ask: Callable[[], Any]) -> Any:
+        """Returns the result of ``ask``; None if the Hub answers that it does not exist or may not
+        be read. Raises NotReached."""
         import httpx2  # noqa: PLC0415 -- as above
         from huggingface_hub import errors  # noqa: PLC0415
 
@@ -204,32 +212,32 @@ class _Hub:
             raise NotReached(f"the Hub answers what is no model: {error!r}") from None
 
     def model(self, name: str) -> Any:
-        return self._asked(lambda: self._api.model_info(name, expand=list(_EXPANDED)))
+        return self._call(lambda: self._api.model_info(name, expand=list(_EXPANDED)))
 
     def listed(self, pattern: str, most: int) -> list[Any]:
-        """The models that a pattern stands for, so many at the most."""
+        """Returns the models whose names match a pattern, at most ``most``."""
         author, _, rest = pattern.partition("/")
         search = rest.partition("*")[0] or None
 
         def ask() -> list[Any]:
-            found: list[Any] = []
+            models: list[Any] = []
             listed: Iterable[Any] = self._api.list_models(
                 author=author, search=search, expand=list(_EXPANDED)
             )
             for info in listed:
                 if matches(pattern, info.id):
-                    found.append(info)
-                if len(found) >= most:
+                    models.append(info)
+                if len(models) >= most:
                     break
-            return found
+            return models
 
-        found = self._asked(ask)
-        if found is None:
+        models = self._call(ask)
+        if models is None:
             raise NotReached(f"the Hub does not list the models of {author!r}")
-        return list(found)
+        return list(models)
 
     def readme(self, info: Any) -> str | None:
-        """The model's card as it is shown; None where there is none to see."""
+        """Returns the text of the model's card; None if it has none that may be read."""
         from huggingface_hub import get_session  # noqa: PLC0415 -- as above
         from huggingface_hub.utils import (  # type: ignore[attr-defined]  # noqa: PLC0415
             build_hf_headers,
@@ -245,12 +253,12 @@ class _Hub:
             hf_raise_for_status(answer)
             return str(answer.text)
 
-        text = self._asked(ask)
+        text = self._call(ask)
         return None if text is None else text[:_LONGEST_README]
 
 
 def _host_of(url: str) -> tuple[str | None, int | None]:
-    """The host and port that a request goes to."""
+    """Returns the host and port of a URL."""
     parts = urlsplit(url)
     return parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
 
@@ -259,7 +267,7 @@ def _host_of(url: str) -> tuple[str | None, int | None]:
 
 
 def _model(info: Any, readme: str | None, now: int) -> dict[str, Any]:
-    """A model of the Hub in the form of a YAML file."""
+    """Returns a model of the Hub in the form of a YAML file."""
     card = info.card_data.to_dict() if info.card_data is not None else {}
     config = info.config if isinstance(info.config, dict) else {}
     tags = [str(tag) for tag in info.tags or ()]
@@ -274,7 +282,7 @@ def _model(info: Any, readme: str | None, now: int) -> dict[str, Any]:
         "hf_model_type": config.get("model_type"),
         "last_synced": str(now),
     }
-    found = {
+    model = {
         "name": info.id,
         "description": card.get("description"),
         "readme": _without_header(readme) if readme else None,
@@ -293,22 +301,23 @@ def _model(info: Any, readme: str | None, now: int) -> dict[str, Any]:
         },
         "artifacts": [{"artifactType": "model-artifact", "uri": f"hf://{info.id}"}],
     }
-    return {name: value for name, value in found.items() if value not in (None, [])}
+    return {name: value for name, value in model.items() if value not in (None, [])}
 
 
 def _license(card: Mapping[str, Any], tags: Iterable[str]) -> str | None:
-    """As the card has it, which names one that is none of the Hub's own beside it."""
-    told = card.get("license")
-    if told == "other" and isinstance(card.get("license_name"), str):
+    """Returns the license in the card, or else in the tags. A card with the license ``other`` has
+    its name in ``license_name``."""
+    license_id = card.get("license")
+    if license_id == "other" and isinstance(card.get("license_name"), str):
         return str(card["license_name"])
-    if isinstance(told, str):
-        return told
+    if isinstance(license_id, str):
+        return license_id
     return next((tag.removeprefix("license:") for tag in tags if tag.startswith("license:")), None)
 
 
 def _texts(value: Any) -> list[str]:
     members = value if isinstance(value, list) else [value]
-    return [each for each in members if isinstance(each, str) and each]
+    return [member for member in members if isinstance(member, str) and member]
 
 
 def _milliseconds(time_: datetime | None) -> str | None:
@@ -316,7 +325,7 @@ def _milliseconds(time_: datetime | None) -> str | None:
 
 
 def _without_header(text: str) -> str:
-    """A card without the YAML that it begins with."""
+    """Returns the card's text without its YAML front matter."""
     if not text.startswith("---\n"):
         return text
     _, mark, rest = text[4:].partition("\n---\n")
@@ -327,42 +336,42 @@ def _without_header(text: str) -> str:
 
 
 def _url(where: str, value: Any) -> str:
-    found = fields.text(where, value)
+    url = field_checks.text(where, value)
     try:
-        parts = urlsplit(found)
-        host, _ = _host_of(found)
+        parts = urlsplit(url)
+        host, _ = _host_of(url)
     except ValueError:
         host = None
     if not host or parts.scheme not in ("https", "http") or "@" in parts.netloc:
-        raise Wrong(f"{where}: must be an address of http or https")
-    return found
+        raise InvalidField(f"{where}: must be an address of http or https")
+    return url
 
 
 def _most(where: str, value: Any) -> int:
-    found = fields.number(where, int(value) if str(value).isdecimal() else value)
-    if not 1 <= found <= 10_000:
-        raise Wrong(f"{where}: must be from 1 to 10000")
-    return found
+    most = field_checks.number(where, int(value) if str(value).isdecimal() else value)
+    if not 1 <= most <= 10_000:
+        raise InvalidField(f"{where}: must be from 1 to 10000")
+    return most
 
 
 def _organization(where: str, value: Any) -> str:
-    found = fields.text(where, value)
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}", found):
-        raise Wrong(f"{where}: is no organization")
-    return found
+    organization = field_checks.text(where, value)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}", organization):
+        raise InvalidField(f"{where}: is no organization")
+    return organization
 
 
 def _interval(where: str, value: Any) -> int:
-    """Milliseconds of a duration such as ``24h`` or ``1h30m``."""
-    text = fields.text(where, value)
+    """Parses a duration such as ``24h`` or ``1h30m`` to milliseconds; at least five minutes."""
+    text = field_checks.text(where, value)
     if not _DURATION.fullmatch(text) or len(text) > 30:
-        raise Wrong(f"{where}: must be a duration such as 24h or 1h30m")
-    found = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
-    return max(int(found), _LEAST_INTERVAL_MS)
+        raise InvalidField(f"{where}: must be a duration such as 24h or 1h30m")
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+    return max(int(seconds), _LEAST_INTERVAL_MS)
 
 
 _PROPERTIES: Final[dict[str, Check]] = {
-    "apiKeyEnvVar": fields.text,
+    "apiKeyEnvVar": field_checks.text,
     "url": _url,
     "maxModels": _most,
     "allowedOrganization": _organization,

@@ -1,12 +1,12 @@
-"""The names under which licenses are shown: a source says an identifier (``apache-2.0``), and the
-catalog shows its name (``Apache 2.0``). The API's own server does so too: filters that name a
-license find the same models in both."""
+"""Names of licenses: a source has an identifier (``apache-2.0``), and the catalog shows a name
+(``Apache 2.0``). Kubeflow's server does the same, so that filters by license find the same models
+on both."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from catalog_loader import fields
+from catalog_loader import field_checks
 
 _SHORT: Final = {
     "apache-2.0": "Apache 2.0",
@@ -98,11 +98,12 @@ _SPDX: Final = {
         for edition, scope in _EDITIONS.items()
     },
 }
-"""Names of the SPDX license list: of the licenses that models and servers are published under."""
+"""Names from the SPDX license list, for licenses that models and servers are published under."""
 
 
-def shown(where: str, value: Any) -> str:
-    """A field that holds a license: its name, or the text itself where that is no identifier."""
-    text = fields.text(where, value).strip()
+def license_name(where: str, value: Any) -> str:
+    """Returns the full name of the license that a field identifies; the text itself if it is not a
+    known identifier."""
+    text = field_checks.text(where, value).strip()
     identifier = text.lower()
     return _SHORT.get(identifier) or _SPDX.get(identifier) or text

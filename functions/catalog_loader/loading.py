@@ -1,4 +1,4 @@
-"""Loads the catalog: reads its sources, writes a generation beside the one that is read, and
+"""Loads the catalog: reads its sources, writes a new generation beside the current one, and
 switches to it."""
 
 from __future__ import annotations
@@ -8,21 +8,21 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from catalog_loader import configuration, parts, reading, yaml_text
-from catalog_loader.configuration import Configuration, Source
-from catalog_loader.fields import Wrong
+from catalog_loader import generation_parts, source_files, source_reading, yaml_text
+from catalog_loader.field_checks import InvalidField
 from catalog_loader.files import Files, OutsideCatalog
-from catalog_loader.reading import DISABLED, ERROR, MOST_ERROR, PARTIAL, Read
+from catalog_loader.source_files import Configuration, Source
+from catalog_loader.source_reading import DISABLED, ERROR, MAX_ERROR_LENGTH, PARTIAL, Read
 from catalog_loader.yaml_text import NotYaml
 from mlcore.ids import now_ms
 from mlcore.observability import logger
+from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos import catalog
 from mlcore.repos.catalog import Current
-from mlcore.settle import settle
 
 
 class Report(NamedTuple):
-    """What a call of the loader did."""
+    """The result of a load."""
 
     generation: str
     changed: bool
@@ -32,27 +32,27 @@ class Report(NamedTuple):
 
 
 def load(files: Files, *, force: bool = False) -> Report:
-    """Brings the catalog up to its files, and to the Hub where a source on it is due; without
-    effect where nothing has changed.
+    """Updates the catalog from its files, and from the Hugging Face Hub if a source there is due.
+    Does nothing if nothing has changed.
 
     Args:
-        force: everything is read whether or not it has changed.
+        force: read all sources whether or not they have changed.
 
     Raises:
-        TemporarilyUnavailable: others load at the same time, again and again.
+        TemporarilyUnavailable: concurrent loads kept winning.
     """
-    return settle("catalog", lambda: _attempt(files, force))
+    return retry_on_conflict("catalog", lambda: _attempt(files, force))
 
 
 def _attempt(files: Files, force: bool) -> Report:
     before = catalog.current()
     now = now_ms()
     names = files.names()
-    mark = _mark(names)
-    if not before.version and not configuration.named(names):
+    fingerprint = _fingerprint(names)
+    if not before.version and not source_files.defining_files(names):
         return _report(before, changed=False)
-    due = any((one.get("due") or now + 1) <= now for one in before.state.get("sources", ()))
-    if before.version and not force and not due and before.state.get("mark") == mark:
+    due = any((source.get("due") or now + 1) <= now for source in before.state.get("sources", ()))
+    if before.version and not force and not due and before.state.get("mark") == fingerprint:
         catalog.sweep(before, now, unfinished=False)
         return _report(before, changed=False)
     texts: dict[str, Any] = {}
@@ -63,40 +63,42 @@ def _attempt(files: Files, force: bool) -> Report:
         return texts[name]
 
     try:
-        found = configuration.merged((name, text(name)) for name in configuration.named(names))
-    except (Wrong, NotYaml, OutsideCatalog) as error:
+        configuration = source_files.merge(
+            (name, text(name)) for name in source_files.defining_files(names)
+        )
+    except (InvalidField, NotYaml, OutsideCatalog) as error:
         logger.warning("the catalog's sources cannot be read: %s", error)
-        after = catalog.renew(before, _refused(before.state, mark, str(error)))
+        after = catalog.renew(before, _state_after_error(before.state, fingerprint, str(error)))
         return _report(after, changed=False)
-    known = _states(before)
+    states = _source_states(before)
     reads = []
-    for source in found.sources:
-        told = known.get(_place(source), {})
-        read = None if force else reading.unread(source, told, now)
-        reads.append(read or reading.read(source, text, names, told, now))
+    for source in configuration.sources:
+        state_before = states.get(_state_key(source), {})
+        read = None if force else source_reading.skip_until_due(source, state_before, now)
+        reads.append(read or source_reading.read(source, text, names, state_before, now))
     texts.clear()
-    reads = reading.with_kept(parts.entries_of(before), reads)
-    state = _state(found, reads, mark)
-    after = catalog.write(before, lambda store: parts.fill(store, reads), state)
+    reads = source_reading.with_kept(generation_parts.read_entries(before), reads)
+    state = _state(configuration, reads, fingerprint)
+    after = catalog.write(before, lambda store: generation_parts.store_parts(store, reads), state)
     catalog.sweep(after, now_ms(), unfinished=True)
     return _report(after, changed=True)
 
 
-def _place(source: Source) -> tuple[str, str, str]:
+def _state_key(source: Source) -> tuple[str, str, str]:
     return source.workspace, source.asset_type, source.id
 
 
-def _states(before: Current) -> dict[tuple[str, str, str], Mapping[str, Any]]:
-    """What a generation says of each source."""
+def _source_states(before: Current) -> dict[tuple[str, str, str], Mapping[str, Any]]:
+    """Returns the state that a generation stores of each source."""
     return {
-        (one["workspace"], one["assetType"], one["id"]): one
-        for one in before.state.get("sources", ())
+        (source["workspace"], source["assetType"], source["id"]): source
+        for source in before.state.get("sources", ())
     }
 
 
-def _mark(names: Mapping[str, str]) -> str:
-    """Changes with every file of the catalog."""
-    text = json.dumps([parts.FORMAT, sorted(names.items())])
+def _fingerprint(names: Mapping[str, str]) -> str:
+    """Returns a digest that changes when any file of the catalog changes."""
+    text = json.dumps([generation_parts.FORMAT, sorted(names.items())])
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
@@ -106,27 +108,30 @@ def _report(current: Current, *, changed: bool) -> Report:
     return Report(
         current.generation,
         changed,
-        sum(one["count"] for one in sources if one["assetType"] == "models"),
-        sum(one["count"] for one in sources if one["assetType"] != "models"),
-        sum(one["status"] in (ERROR, PARTIAL) for one in sources) + bool(state.get("error")),
+        sum(source["count"] for source in sources if source["assetType"] == "models"),
+        sum(source["count"] for source in sources if source["assetType"] != "models"),
+        sum(source["status"] in (ERROR, PARTIAL) for source in sources) + bool(state.get("error")),
     )
 
 
-def _refused(state: Mapping[str, Any], mark: str, error: str) -> dict[str, Any]:
-    """The state of the generation that stays, of which every source says why it stays."""
+def _state_after_error(state: Mapping[str, Any], fingerprint: str, error: str) -> dict[str, Any]:
+    """Returns the state of the current generation after its files could not be read: every enabled
+    source gets the error."""
     sources = [
-        {**one, "error": error[:MOST_ERROR], "status": ERROR} if one["status"] != DISABLED else one
-        for one in state.get("sources", ())
+        source
+        if source["status"] == DISABLED
+        else {**source, "error": error[:MAX_ERROR_LENGTH], "status": ERROR}
+        for source in state.get("sources", ())
     ]
-    return {**state, "mark": mark, "sources": sources, "error": error[:MOST_ERROR]}
+    return {**state, "mark": fingerprint, "sources": sources, "error": error[:MAX_ERROR_LENGTH]}
 
 
 # ------------------------------------------------------------------ a generation
 
 
-def _state(found: Configuration, reads: Sequence[Read], mark: str) -> dict[str, Any]:
+def _state(configuration: Configuration, reads: Sequence[Read], fingerprint: str) -> dict[str, Any]:
     return {
-        "mark": mark,
+        "mark": fingerprint,
         "sources": [
             {
                 "id": read.source.id,
@@ -143,6 +148,6 @@ def _state(found: Configuration, reads: Sequence[Read], mark: str) -> dict[str, 
             }
             for read in reads
         ],
-        "labels": list(found.labels),
-        "queries": found.queries,
+        "labels": list(configuration.labels),
+        "queries": configuration.queries,
     }

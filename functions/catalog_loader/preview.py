@@ -1,4 +1,5 @@
-"""What a source would show, before anybody configures it: nothing is written."""
+"""Previews a source before it is configured: lists its models, and which of them it would include.
+Writes nothing."""
 
 from __future__ import annotations
 
@@ -6,17 +7,17 @@ from email.parser import BytesParser
 from email.policy import HTTP
 from typing import Any, Final, NamedTuple
 
-from catalog_loader import configuration, contents, hugging_face, yaml_text
-from catalog_loader.configuration import HUGGING_FACE, Source
-from catalog_loader.fields import Wrong
-from catalog_loader.files import OutsideCatalog, files, find
+from catalog_loader import entry_parsing, hugging_face, source_files, yaml_text
+from catalog_loader.field_checks import InvalidField
+from catalog_loader.files import OutsideCatalog, files, resolve
 from catalog_loader.hugging_face import NotReached
-from catalog_loader.reading import PATH
+from catalog_loader.source_files import HUGGING_FACE, Source
+from catalog_loader.source_reading import PATH
 from catalog_loader.yaml_text import NotYaml
 from mlcore.errors import MlflowError
 from mlcore.http import Request, Sent
 from mlcore.http.kubeflow import arguments, check_path
-from mlcore.kubeflow.errors import bad
+from mlcore.kubeflow.errors import invalid
 
 CONFIG: Final = "config"
 DATA: Final = "catalogData"
@@ -24,58 +25,60 @@ STATUSES: Final = ("all", "included", "excluded")
 
 _PAGE_SIZE: Final = 10
 _HUB_SECONDS: Final = 18.0
-"""For which the Hub is asked: API Gateway waits half a minute."""
+"""Timeout for reading the Hub: API Gateway waits 30 seconds for a response."""
 
 
 class Unprocessable(MlflowError):
-    """422: what was sent is no source."""
+    """422: the source in the request is invalid or cannot be read."""
 
     error_code = "INVALID_PARAMETER_VALUE"
     http_status = 422
 
 
-class Asked(NamedTuple):
+class PreviewRequest(NamedTuple):
     """A parsed request for a preview."""
 
     arguments: dict[str, str]
     parts: dict[str, bytes]
-    """Of the form, by name."""
+    """The parts of the multipart form, by name."""
 
 
-def parse(sent: Sent) -> Asked:
-    """Raises InvalidParameterValue."""
+def parse(sent: Sent) -> PreviewRequest:
+    """Reads the arguments and the uploaded parts of a request to preview a source. Raises
+    InvalidParameterValue if they are malformed."""
     check_path(sent)
-    return Asked(arguments(sent), _parts(sent))
+    return PreviewRequest(arguments(sent), _parts(sent))
 
 
-def preview(asked: Asked, request: Request) -> dict[str, Any]:
-    """The models of a source by name, with whether it includes them, and how many there are.
+def preview(preview_request: PreviewRequest, request: Request) -> dict[str, Any]:
+    """Returns a page of the source's models, ordered by name, each with whether the source includes
+    it, and the counts of all of them.
 
     Raises:
-        InvalidParameterValue: an argument is wrong.
-        Unprocessable: the source is.
+        InvalidParameterValue: an argument is invalid.
+        Unprocessable: the source is invalid or cannot be read.
     """
-    given, parts = asked
+    given, parts = preview_request
     status = given.get("filterStatus", "all")
     if status not in STATUSES:
-        raise bad(f"invalid filterStatus: must be one of {', '.join(STATUSES)}")
+        raise invalid(f"invalid filterStatus: must be one of {', '.join(STATUSES)}")
     size = _number("pageSize", given.get("pageSize", str(_PAGE_SIZE)), 1)
     begin = _number("nextPageToken", given.get("nextPageToken", "0"), 0)
     if not parts.get(CONFIG, b"").strip():
         raise Unprocessable(f"{CONFIG} is required")
     try:
-        source = configuration.source_of(CONFIG, yaml_text.parse(parts[CONFIG]))
+        source = source_files.source_of(CONFIG, yaml_text.parse(parts[CONFIG]))
         if source.type in HUGGING_FACE:
             source = hugging_face.within_organization(source)
         names = sorted(_names(source, parts.get(DATA)))
-    except (Wrong, NotYaml, NotReached, OutsideCatalog) as error:
+    except (InvalidField, NotYaml, NotReached, OutsideCatalog) as error:
         raise Unprocessable(str(error)) from None
-    marked = [(name, source.includes(name)) for name in names]
-    included = sum(each for _, each in marked)
+    inclusions = [(name, source.includes(name)) for name in names]
+    included_count = sum(included for _, included in inclusions)
     shown = [
-        {"name": name, "included": each}
-        for name, each in marked
-        if status == "all" or each == (status == "included")
+        {"name": name, "included": included}
+        for name, included in inclusions
+        if status == "all" or included == (status == "included")
     ]
     items = shown[begin : begin + size]
     end = begin + len(items)
@@ -86,46 +89,46 @@ def preview(asked: Asked, request: Request) -> dict[str, Any]:
         "size": len(items),
         "summary": {
             "totalModels": len(names),
-            "includedModels": included,
-            "excludedModels": len(names) - included,
+            "includedModels": included_count,
+            "excludedModels": len(names) - included_count,
         },
     }
 
 
 def _number(name: str, text: str, least: int) -> int:
     if not (text.isascii() and text.isdecimal()) or len(text) > 9 or int(text) < least:
-        raise bad(f"invalid {name}")
+        raise invalid(f"invalid {name}")
     return int(text)
 
 
 def _names(source: Source, data: bytes | None) -> list[str]:
-    if source.type not in configuration.TYPES:
-        raise Wrong(f"unsupported source type: {source.type} (must be yaml or hf)")
+    if source.type not in source_files.TYPES:
+        raise InvalidField(f"unsupported source type: {source.type} (must be yaml or hf)")
     if source.type in HUGGING_FACE:
-        found = hugging_face.fetch(source, seconds=_HUB_SECONDS, ours=False, cards=False)
-        return [str(model["name"]) for model in found.models]
+        hub_models = hugging_face.fetch(source, seconds=_HUB_SECONDS, trusted=False, cards=False)
+        return [str(model["name"]) for model in hub_models.models]
     if data is None:
         path = source.properties.get(PATH)
         if not isinstance(path, str) or not path:
-            raise Wrong(f"missing {PATH} string property, and no {DATA}")
+            raise InvalidField(f"missing {PATH} string property, and no {DATA}")
         read = files()
-        data = read.read(find(path, "", read.names()))
-    return [entry.name for entry in contents.models(source.key, yaml_text.parse(data))]
+        data = read.read(resolve(path, "", read.names()))
+    return [entry.name for entry in entry_parsing.models(source.key, yaml_text.parse(data))]
 
 
 def _parts(sent: Sent) -> dict[str, bytes]:
-    """The parts of a form by name. Raises InvalidParameterValue."""
+    """Returns the parts of a form by name. Raises InvalidParameterValue."""
     content_type = sent.headers.get("content-type", "")
     if not content_type.lower().startswith("multipart/form-data"):
-        raise bad("the request must be multipart/form-data")
+        raise invalid("the request must be multipart/form-data")
     head = f"Content-Type: {content_type}\r\n\r\n".encode("latin-1", "replace")
     message = BytesParser(policy=HTTP).parsebytes(head + sent.body())
-    found: dict[str, bytes] = {}
+    parts: dict[str, bytes] = {}
     for part in message.iter_parts() if message.is_multipart() else ():
         name = part.get_param("name", header="content-disposition")
         if isinstance(name, str):
             payload = part.get_payload(decode=True)
-            found[name] = payload if isinstance(payload, bytes) else b""
-    if not found:
-        raise bad("the form has no parts")
-    return found
+            parts[name] = payload if isinstance(payload, bytes) else b""
+    if not parts:
+        raise invalid("the form has no parts")
+    return parts

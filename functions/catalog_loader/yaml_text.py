@@ -1,8 +1,9 @@
-"""YAML from outside, as plain values, within bounds: depth, size and repetition. Nothing of it is
-ever made but dicts, lists, texts, numbers, booleans and None.
+"""Parses untrusted YAML into dicts, lists, texts, numbers, booleans and None, with limits on bytes,
+depth and number of values.
 
-It reads libyaml's events, so that no tree of nodes with their positions is held, nothing recurses,
-and an alias costs what it stands for: nine lines that mean a billion values are refused.
+The parser consumes libyaml's events: it holds no tree of nodes and does not recurse, and each alias
+counts as many values as it stands for, so that nine lines that expand to a billion values are
+refused.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import yaml
 
 MAX_BYTES: Final = 64_000_000
 MAX_VALUES: Final = 6_000_000
-"""Values of a file, each as often as aliases repeat it."""
+"""Values in a file; those behind an alias count once per use."""
 MAX_DEPTH: Final = 64
 
 _INT: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
@@ -30,11 +31,12 @@ _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class NotYaml(ValueError):
-    """The text is no YAML that is read here; the message says where and why."""
+    """The text is not YAML, or uses an unsupported feature; the message names the place and the
+    reason."""
 
 
-class _Open:
-    """A list or mapping that has not ended."""
+class _OpenCollection:
+    """A list or mapping whose end has not been read yet."""
 
     __slots__ = ("anchor", "key", "merged", "size", "value", "waiting")
 
@@ -44,12 +46,12 @@ class _Open:
         self.size = 1
         self.key: Any = None
         self.waiting = False
-        """A key has come, its value has not."""
+        """A key has been read, its value has not."""
         self.merged: list[Any] = []
 
 
 def parse(data: bytes) -> Any:
-    """The one document of a file; None for an empty one. Raises NotYaml."""
+    """Returns the value of the file's only document; None for an empty file. Raises NotYaml."""
     if len(data) > MAX_BYTES:
         raise NotYaml(f"the file has {len(data)} bytes, more than {MAX_BYTES}")
     if b"\0" in data:
@@ -66,7 +68,7 @@ def parse(data: bytes) -> Any:
 class _Reader:
     def __init__(self, text: str) -> None:
         self._events = _LOADER(text)
-        self._open: list[_Open] = []
+        self._open: list[_OpenCollection] = []
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._size = 0
         self._found: list[Any] = []
@@ -100,7 +102,7 @@ class _Reader:
             if len(self._open) == MAX_DEPTH:
                 raise NotYaml(f"it is nested more than {MAX_DEPTH} deep{_at(event)}")
             is_list = isinstance(event, yaml.SequenceStartEvent)
-            self._open.append(_Open([] if is_list else {}, event.anchor))
+            self._open.append(_OpenCollection([] if is_list else {}, event.anchor))
         elif isinstance(event, yaml.SequenceEndEvent | yaml.MappingEndEvent):
             ended = self._open.pop()
             for merged in ended.merged:
@@ -136,7 +138,7 @@ class _Reader:
                 owner.value[owner.key] = value
 
     @staticmethod
-    def _merge(owner: _Open, value: Any, event: Any) -> None:
+    def _merge(owner: _OpenCollection, value: Any, event: Any) -> None:
         for one in value if isinstance(value, list) else [value]:
             if not isinstance(one, dict):
                 raise NotYaml(f"only mappings can be merged{_at(event)}")

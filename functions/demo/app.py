@@ -1,4 +1,5 @@
-"""The two calls of the UI's "Start demo": data to look at, made and taken away again."""
+"""Routes of the Lambda function ``demo``: the UI's "Start demo" creates sample data, and an
+administrator deletes it."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ PLAIN_ROUTES = (
     PlainRoute(
         "POST",
         "/ajax-api/3.0/mlflow/demo/generate",
-        service.features,
+        service.parse_features,
         service.generate,
         "requests.anybody",
         cost=0,

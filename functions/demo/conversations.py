@@ -1,5 +1,5 @@
-"""Traces of an assistant in a bicycle shop: sessions with several turns, tools, costs, one failure,
-and what people and judges say of them."""
+"""The demo's traces: conversations with the assistant of a bicycle shop, with sessions, tools,
+token usage, one failure, and assessments by a person and a judge."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import json
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from demo.caller import Caller
+from demo.api_client import ApiClient
+from mlcore import reserved_tags
 from mlcore.ids import now_ms
 from mlcore.wire import times
 
 _MODEL: Final = "gpt-4o-mini"
 _MINUTE_MS: Final = 60_000
-_SPAN_TYPE: Final = "mlflow.spanType"
 _BY_HAND: Final = {"source_type": "HUMAN", "source_id": "ann@bicycles.example"}
 _BY_JUDGE: Final = {"source_type": "LLM_JUDGE", "source_id": "mlflow-demo-judge"}
 
 
 class Turn(NamedTuple):
-    """A question, what was found for it, and the answer."""
+    """A question to the assistant, the passages that it retrieved, and its answer."""
 
     session: str
     user: str
@@ -29,7 +29,7 @@ class Turn(NamedTuple):
     answer: str
     is_grounded: bool = True
     remark: str = ""
-    """What somebody wrote about it."""
+    """A person's assessment of the answer."""
 
 
 TURNS: Final = (
@@ -96,41 +96,42 @@ TURNS: Final = (
     ),
 )
 FAILED: Final = Turn("stock", "kim", "Is the red one there in size L?", (), "")
-"""Ends in an error of the tool that looks into the stock."""
+"""The turn whose tool call fails."""
 
 
-def make(caller: Caller, experiment_id: str) -> None:
+def make(client: ApiClient, experiment_id: str) -> None:
     now = now_ms()
     turns = [*TURNS, FAILED]
     calls = []
     for number, turn in enumerate(turns):
         began = now - (len(turns) - number) * 7 * _MINUTE_MS
-        calls.append(partial(_trace, caller, experiment_id, number, turn, began))
-    caller.side_by_side(calls)
-    caller.side_by_side(
+        calls.append(partial(_trace, client, experiment_id, number, turn, began))
+    client.run_in_parallel(calls)
+    client.run_in_parallel(
         [
-            partial(_assess, caller, _trace_id(experiment_id, number), turn)
+            partial(_assess, client, _trace_id(experiment_id, number), turn)
             for number, turn in enumerate(TURNS)
         ]
     )
 
 
-def remove(caller: Caller, experiment_id: str) -> None:
+def remove(client: ApiClient, experiment_id: str) -> None:
     ids = [f"tr-{_trace_id(experiment_id, number)}" for number in range(len(TURNS) + 1)]
-    caller.post("/2.0/mlflow/traces/delete-traces", experiment_id=experiment_id, request_ids=ids)
+    client.post("/2.0/mlflow/traces/delete-traces", experiment_id=experiment_id, request_ids=ids)
 
 
 def _trace_id(experiment_id: str, number: int) -> str:
-    """32 hexadecimal digits; a demo that is made again has the same."""
+    """32 hexadecimal digits that follow from the experiment and the turn's number, so that creating
+    the demo twice creates each trace once."""
     name = f"demo {experiment_id} {number}".encode()
     return hashlib.sha256(name).hexdigest()[:32]
 
 
-def _trace(caller: Caller, experiment_id: str, number: int, turn: Turn, began: int) -> None:
+def _trace(client: ApiClient, experiment_id: str, number: int, turn: Turn, began: int) -> None:
     trace_id = _trace_id(experiment_id, number)
     failed = turn is FAILED
     place = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment_id}}
-    caller.post(
+    client.post(
         "/3.0/mlflow/traces",
         trace={
             "trace_info": {
@@ -142,21 +143,21 @@ def _trace(caller: Caller, experiment_id: str, number: int, turn: Turn, began: i
                 "response_preview": turn.answer,
                 "state": "ERROR" if failed else "OK",
                 "trace_metadata": {
-                    "mlflow.trace.session": f"demo-{turn.session}",
-                    "mlflow.trace.user": turn.user,
+                    reserved_tags.TRACE_SESSION: f"demo-{turn.session}",
+                    reserved_tags.TRACE_USER: turn.user,
                 },
-                "tags": {"mlflow.traceName": "assistant", "mlflow.demo": "true"},
+                "tags": {reserved_tags.TRACE_NAME: "assistant", reserved_tags.DEMO: "true"},
             }
         },
     )
-    caller.export(experiment_id, _spans(trace_id, turn, began, failed=failed))
+    client.export(experiment_id, _spans(trace_id, turn, began, failed=failed))
 
 
 def _spans(trace_id: str, turn: Turn, began: int, *, failed: bool) -> list[dict[str, Any]]:
     root, search, answer = (f"{number:016x}" for number in (1, 2, 3))
 
     def span(name: str, kind: str, span_id: str, start: int, end: int, **more: Any) -> Any:
-        attributes = {_SPAN_TYPE: kind, **more.pop("attributes", {})}
+        attributes = {reserved_tags.SPAN_TYPE: kind, **more.pop("attributes", {})}
         for direction in ("inputs", "outputs"):
             if direction in more:
                 attributes[f"mlflow.span{direction.title()}"] = more.pop(direction)
@@ -183,7 +184,7 @@ def _spans(trace_id: str, turn: Turn, began: int, *, failed: bool) -> list[dict[
             span("assistant", "AGENT", root, 0, 1900, inputs=question, status=refused),
             span("look_into_stock", "TOOL", search, 40, 1880, inputs=question, status=refused),
         ]
-    found = [
+    documents = [
         {"page_content": text, "metadata": {"doc_uri": f"handbook/{turn.session}.md"}}
         for text in turn.passages
     ]
@@ -194,13 +195,13 @@ def _spans(trace_id: str, turn: Turn, began: int, *, failed: bool) -> list[dict[
     words = len(" ".join((turn.question, *turn.passages)).split())
     usage = {"input_tokens": 60 + 2 * words, "output_tokens": 2 * len(turn.answer.split())}
     usage["total_tokens"] = sum(usage.values())
-    said = {
+    completion = {
         "model": _MODEL,
         "choices": [{"message": {"role": "assistant", "content": turn.answer}}],
     }
     return [
         span("assistant", "AGENT", root, 0, 1900, inputs=question, outputs=turn.answer),
-        span("search_handbook", "RETRIEVER", search, 30, 310, inputs=question, outputs=found),
+        span("search_handbook", "RETRIEVER", search, 30, 310, inputs=question, outputs=documents),
         span(
             "answer",
             "CHAT_MODEL",
@@ -208,23 +209,23 @@ def _spans(trace_id: str, turn: Turn, began: int, *, failed: bool) -> list[dict[
             320,
             1880,
             inputs={"messages": messages, "model": _MODEL},
-            outputs=said,
+            outputs=completion,
             attributes={
-                "mlflow.llm.model": _MODEL,
-                "mlflow.llm.provider": "openai",
-                "mlflow.chat.tokenUsage": usage,
+                reserved_tags.SPAN_MODEL: _MODEL,
+                reserved_tags.SPAN_PROVIDER: "openai",
+                reserved_tags.SPAN_TOKEN_USAGE: usage,
             },
         ),
     ]
 
 
-def _assess(caller: Caller, trace_id: str, turn: Turn) -> None:
+def _assess(client: ApiClient, trace_id: str, turn: Turn) -> None:
     path = f"/3.0/mlflow/traces/tr-{trace_id}/assessments"
-    there = caller.get(f"/3.0/mlflow/traces/tr-{trace_id}")["trace"]["trace_info"]
-    if there.get("assessments"):
+    trace_info = client.get(f"/3.0/mlflow/traces/tr-{trace_id}")["trace"]["trace_info"]
+    if trace_info.get("assessments"):
         return
     about = {"trace_id": f"tr-{trace_id}"}
-    caller.post(
+    client.post(
         path,
         assessment={
             **about,
@@ -237,7 +238,7 @@ def _assess(caller: Caller, trace_id: str, turn: Turn) -> None:
         },
     )
     if turn.remark:
-        caller.post(
+        client.post(
             path,
             assessment={
                 **about,

@@ -1,56 +1,59 @@
-"""The demo's experiments: found by their names, made, and put away."""
+"""Finds, creates and deletes the demo's experiments by name."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from demo.caller import Caller
+from demo.api_client import ApiClient
+from mlcore import reserved_tags
 from mlcore.ids import new_ulid
 
 _KIND: Final = "mlflow.experimentKind"
-_DEMO: Final = "mlflow.demo"
 GENAI: Final = "genai_development"
 TRAINING: Final = "custom_model_development"
 
 
-def find(caller: Caller, name: str) -> tuple[str, dict[str, str]] | None:
-    """The id and the tags of the active experiment of a name."""
-    found = caller.find("/2.0/mlflow/experiments/get-by-name", experiment_name=name)
-    if found is None or found["experiment"]["lifecycle_stage"] != "active":
+def find(client: ApiClient, name: str) -> tuple[str, dict[str, str]] | None:
+    """Returns the id and the tags of the active experiment with this name; None if it does not
+    exist."""
+    answer = client.find("/2.0/mlflow/experiments/get-by-name", experiment_name=name)
+    if answer is None or answer["experiment"]["lifecycle_stage"] != "active":
         return None
-    tags = {tag["key"]: tag["value"] for tag in found["experiment"].get("tags", ())}
-    return found["experiment"]["experiment_id"], tags
+    tags = {tag["key"]: tag["value"] for tag in answer["experiment"].get("tags", ())}
+    return answer["experiment"]["experiment_id"], tags
 
 
-def ensure(caller: Caller, name: str, kind: str) -> tuple[str, dict[str, str]]:
-    """As :func:`find`, made where there is none. One of this name that somebody has deleted is put
-    away first."""
-    found = find(caller, name)
-    while found is None:
-        tags = [{"key": _KIND, "value": kind}, {"key": _DEMO, "value": "true"}]
-        if caller.make("/2.0/mlflow/experiments/create", name=name, tags=tags) is None:
-            _put_away(caller, name)
-        found = find(caller, name)
-    return found
+def find_or_create(client: ApiClient, name: str, kind: str) -> tuple[str, dict[str, str]]:
+    """Like :func:`find`, but creates a missing experiment. A deleted experiment with this name is
+    renamed first, because it keeps the name taken."""
+    experiment = find(client, name)
+    while experiment is None:
+        tags = [{"key": _KIND, "value": kind}, {"key": reserved_tags.DEMO, "value": "true"}]
+        if client.create("/2.0/mlflow/experiments/create", name=name, tags=tags) is None:
+            _release_name(client, name)
+        experiment = find(client, name)
+    return experiment
 
 
-def discard(caller: Caller, name: str) -> None:
-    """Deletes the experiment under a name that nobody asks for. May be repeated."""
-    found = find(caller, name)
-    if found is not None:
-        _rename(caller, found[0], name)
-        caller.remove("POST", "/2.0/mlflow/experiments/delete", experiment_id=found[0])
+def rename_and_delete(client: ApiClient, name: str) -> None:
+    """Renames the experiment to an unused name and deletes it, so that its name becomes free. A
+    missing experiment is not an error."""
+    experiment = find(client, name)
+    if experiment is not None:
+        _rename(client, experiment[0], name)
+        client.remove("POST", "/2.0/mlflow/experiments/delete", experiment_id=experiment[0])
 
 
-def _put_away(caller: Caller, name: str) -> None:
-    """A deleted experiment keeps its name, and only an active one can be renamed."""
-    found = caller.find("/2.0/mlflow/experiments/get-by-name", experiment_name=name)
-    if found is not None and found["experiment"]["lifecycle_stage"] != "active":
-        experiment_id = found["experiment"]["experiment_id"]
-        caller.post("/2.0/mlflow/experiments/restore", experiment_id=experiment_id)
-        discard(caller, name)
+def _release_name(client: ApiClient, name: str) -> None:
+    """Frees the name of a deleted experiment: restores it, because only an active one can be
+    renamed, renames it and deletes it again."""
+    answer = client.find("/2.0/mlflow/experiments/get-by-name", experiment_name=name)
+    if answer is not None and answer["experiment"]["lifecycle_stage"] != "active":
+        experiment_id = answer["experiment"]["experiment_id"]
+        client.post("/2.0/mlflow/experiments/restore", experiment_id=experiment_id)
+        rename_and_delete(client, name)
 
 
-def _rename(caller: Caller, experiment_id: str, name: str) -> None:
-    gone = f"{name} (deleted {new_ulid()})"
-    caller.post("/2.0/mlflow/experiments/update", experiment_id=experiment_id, new_name=gone)
+def _rename(client: ApiClient, experiment_id: str, name: str) -> None:
+    new_name = f"{name} (deleted {new_ulid()})"
+    client.post("/2.0/mlflow/experiments/update", experiment_id=experiment_id, new_name=new_name)

@@ -1,8 +1,8 @@
-"""What the demo consists of, what of it is there, and its making and removal.
+"""Creates and deletes the parts of the demo.
 
-Each part leaves its version in a tag of the experiment when it is whole; a part without its tag is
-made (again). What a part makes has names or ids that follow from the experiment, so making it twice
-leaves one of each.
+When a part is complete, its version is stored in a tag of the experiment; a part without the tag is
+created (again). Names and ids follow from the experiment, so that creating a part twice creates
+each thing once.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import json
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from demo import conversations, experiments, judging, training, wording
-from demo.caller import Caller
+from demo import conversations, experiments, judge, prompts, training
+from demo.api_client import ApiClient
 from mlcore.http import Request, Response, Sent
 
 EXPERIMENT: Final = "MLflow Demo"
-"""As on MLflow's server: the UI looks for it."""
+"""The same name as on MLflow's server, because the UI searches for it."""
 _VERSION_TAG: Final = "mlflow.demo.version."
 
 
@@ -24,35 +24,35 @@ class Part(NamedTuple):
     """A feature of the demo."""
 
     version: int
-    make: Callable[[Caller, str], None]
-    """By the id of the experiment."""
-    remove: Callable[[Caller, str], None]
+    make: Callable[[ApiClient, str], None]
+    """Takes the client and the experiment's id."""
+    remove: Callable[[ApiClient, str], None]
 
 
 PARTS: Final[dict[str, Part]] = {
     "traces": Part(1, conversations.make, conversations.remove),
-    "prompts": Part(1, wording.make, wording.remove),
-    "evaluation": Part(1, judging.make_dataset, judging.remove_dataset),
-    "judges": Part(1, judging.make_judges, judging.remove_judges),
+    "prompts": Part(1, prompts.make, prompts.remove),
+    "evaluation": Part(1, judge.make_dataset, judge.remove_dataset),
+    "judges": Part(1, judge.make_judges, judge.remove_judges),
     "training": Part(1, training.make, training.remove),
 }
-"""By the names that MLflow's server has for them; ``training`` is ours."""
+"""Parts by the names that MLflow's server uses; ``training`` exists only here."""
 
 
 def generate(wanted: list[str], request: Request) -> Response:
-    """Makes the parts that are asked for. What is there stays."""
-    caller = Caller(request)
-    experiment_id, tags = experiments.ensure(caller, EXPERIMENT, experiments.GENAI)
+    """Creates the requested parts that do not exist yet."""
+    client = ApiClient(request)
+    experiment_id, tags = experiments.find_or_create(client, EXPERIMENT, experiments.GENAI)
     missing = [name for name in wanted if tags.get(_VERSION_TAG + name) != _version(name)]
     for name in missing:
-        PARTS[name].make(caller, experiment_id)
-        caller.post(
+        PARTS[name].make(client, experiment_id)
+        client.post(
             "/2.0/mlflow/experiments/set-experiment-tag",
             experiment_id=experiment_id,
             key=_VERSION_TAG + name,
             value=_version(name),
         )
-    return _told(
+    return _json_response(
         status="created" if missing else "exists",
         experiment_id=experiment_id,
         features_generated=missing,
@@ -61,34 +61,34 @@ def generate(wanted: list[str], request: Request) -> Response:
 
 
 def delete(_message: None, request: Request) -> Response:
-    """May be repeated. The experiment is deleted under another name, so that the demo can be made
-    anew."""
-    caller = Caller(request)
-    found = experiments.find(caller, EXPERIMENT)
+    """Deletes all parts and the experiment, which is renamed before, so that the demo can be
+    created again. A missing demo is not an error."""
+    client = ApiClient(request)
+    experiment = experiments.find(client, EXPERIMENT)
     removed = []
-    if found is not None:
-        experiment_id, tags = found
+    if experiment is not None:
+        experiment_id, tags = experiment
         removed = [name for name in PARTS if _VERSION_TAG + name in tags]
         for part in PARTS.values():
-            part.remove(caller, experiment_id)
-        experiments.discard(caller, EXPERIMENT)
-    return _told(status="deleted", features_deleted=removed)
+            part.remove(client, experiment_id)
+        experiments.rename_and_delete(client, EXPERIMENT)
+    return _json_response(status="deleted", features_deleted=removed)
 
 
-def features(sent: Sent) -> list[str]:
-    """The parts that ``{"features": [...]}`` names; all of them without a body that says so, as
-    MLflow's server reads it."""
+def parse_features(sent: Sent) -> list[str]:
+    """Returns the parts that a body ``{"features": [...]}`` names; as on MLflow's server, all parts
+    for any other body."""
     try:
-        told = json.loads(sent.body() or b"{}")
+        body = json.loads(sent.body() or b"{}")
     except ValueError:
-        told = {}
-    asked = told.get("features") if isinstance(told, dict) else None
-    return [name for name in PARTS if not isinstance(asked, list) or name in asked]
+        body = {}
+    features = body.get("features") if isinstance(body, dict) else None
+    return [name for name in PARTS if not isinstance(features, list) or name in features]
 
 
 def _version(name: str) -> str:
     return str(PARTS[name].version)
 
 
-def _told(**fields: Any) -> Response:
+def _json_response(**fields: Any) -> Response:
     return Response(200, json.dumps(fields))

@@ -1,5 +1,5 @@
-"""A classifier in training: runs with curves, one that went wrong, and the best as a registered
-model. The numbers are drawn by rules of our own; nothing is trained."""
+"""The demo's training runs of a classifier: runs with metric curves, one that diverges, and a
+registered model of the best. The numbers are computed by formulas; nothing is trained."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from demo import experiments
-from demo.caller import Caller
+from demo.api_client import ApiClient
+from mlcore import reserved_tags
 from mlcore.ids import now_ms
 
 EXPERIMENT: Final = "MLflow Demo: training"
@@ -41,36 +42,37 @@ TRIALS: Final = (
 )
 
 
-def make(caller: Caller, _experiment_id: str) -> None:
-    """In an experiment of its own: the UI shows experiments of models in another way."""
-    experiment_id, _ = experiments.ensure(caller, EXPERIMENT, experiments.TRAINING)
-    listed = caller.post("/2.0/mlflow/runs/search", experiment_ids=[experiment_id])
-    there = {
+def make(client: ApiClient, _experiment_id: str) -> None:
+    """Creates the runs in an experiment of their own, because the UI shows experiments with
+    training runs differently."""
+    experiment_id, _ = experiments.find_or_create(client, EXPERIMENT, experiments.TRAINING)
+    listed = client.post("/2.0/mlflow/runs/search", experiment_ids=[experiment_id])
+    runs_by_trial = {
         tag["value"]: run["info"]
         for run in listed.get("runs", ())
         for tag in run["data"].get("tags", ())
         if tag["key"] == _TRIAL
     }
-    caller.side_by_side(
+    client.run_in_parallel(
         [
-            partial(_run, caller, experiment_id, trial, there.get(trial.name))
+            partial(_log_run, client, experiment_id, trial, runs_by_trial.get(trial.name))
             for trial in TRIALS
-            if there.get(trial.name, {}).get("status") in (None, "RUNNING")
+            if runs_by_trial.get(trial.name, {}).get("status") in (None, "RUNNING")
         ]
     )
-    _register(caller, experiment_id)
+    _register(client, experiment_id)
 
 
-def remove(caller: Caller, _experiment_id: str) -> None:
-    caller.remove("DELETE", "/2.0/mlflow/registered-models/delete", name=MODEL)
-    experiments.discard(caller, EXPERIMENT)
+def remove(client: ApiClient, _experiment_id: str) -> None:
+    client.remove("DELETE", "/2.0/mlflow/registered-models/delete", name=MODEL)
+    experiments.rename_and_delete(client, EXPERIMENT)
 
 
 def curve(trial: Trial) -> list[dict[str, float]]:
-    """The metrics of each epoch; the same for the same settings."""
+    """Returns the metrics of each epoch, as a function of the trial's settings."""
     rng = random.Random(trial.name)  # noqa: S311 -- noise of a curve
     least = 0.18 + 0.9 / (trial.depth + 2) + 0.3 * trial.dropout**2
-    found = []
+    points = []
     for epoch in range(EPOCHS):
         fall = math.exp(-epoch * min(trial.rate, 0.004) * 90)
         loss = least + (2.3 - least) * fall + rng.gauss(0, 0.012)
@@ -79,17 +81,22 @@ def curve(trial: Trial) -> list[dict[str, float]]:
             loss = float("nan")
         kept = loss + 0.06 + overfit
         accuracy = 1 / (1 + math.exp(2.6 * (kept - 0.95))) if not math.isnan(loss) else 0.1
-        found.append({"train_loss": loss, "val_loss": kept, "val_accuracy": accuracy})
+        points.append({"train_loss": loss, "val_loss": kept, "val_accuracy": accuracy})
         if trial.diverges() and epoch > 8:
             break
-    return found
+    return points
 
 
-def _run(
-    caller: Caller, experiment_id: str, trial: Trial, unfinished: dict[str, Any] | None
+def _log_run(
+    client: ApiClient, experiment_id: str, trial: Trial, unfinished: dict[str, Any] | None
 ) -> None:
-    """``unfinished`` is the run as an earlier call left it: the same points change nothing."""
-    info = unfinished or _created(caller, experiment_id, trial)
+    """Logs a trial's run.
+
+    Args:
+        unfinished: the run that an interrupted call left; logging the same points again has no
+            further effect. None creates a run.
+    """
+    info = unfinished or _create_run(client, experiment_id, trial)
     run_id, began = info["run_id"], int(info["start_time"])
     points = curve(trial)
     metrics: list[dict[str, Any]] = [
@@ -98,13 +105,13 @@ def _run(
         for key, value in values.items()
     ]
     params = {"learning_rate": trial.rate, "depth": trial.depth, "dropout": trial.dropout}
-    caller.post(
+    client.post(
         "/2.0/mlflow/runs/log-batch",
         run_id=run_id,
         metrics=metrics,
         params=[{"key": key, "value": str(value)} for key, value in params.items()],
     )
-    caller.post(
+    client.post(
         "/2.0/mlflow/runs/update",
         run_id=run_id,
         status="FAILED" if trial.diverges() else "FINISHED",
@@ -112,8 +119,8 @@ def _run(
     )
 
 
-def _created(caller: Caller, experiment_id: str, trial: Trial) -> dict[str, Any]:
-    made = caller.post(
+def _create_run(client: ApiClient, experiment_id: str, trial: Trial) -> dict[str, Any]:
+    made = client.post(
         "/2.0/mlflow/runs/create",
         experiment_id=experiment_id,
         run_name=trial.name,
@@ -127,23 +134,26 @@ def _json(value: float) -> float | str:
     return "NaN" if math.isnan(value) else value
 
 
-def _register(caller: Caller, experiment_id: str) -> None:
-    tags = [{"key": "task", "value": "image classification"}, {"key": "mlflow.demo", "value": "1"}]
+def _register(client: ApiClient, experiment_id: str) -> None:
+    tags = [
+        {"key": "task", "value": "image classification"},
+        {"key": reserved_tags.DEMO, "value": "1"},
+    ]
     description = "Tells garments apart. Made for the demo: it has no files."
-    caller.make(
+    client.create(
         "/2.0/mlflow/registered-models/create", name=MODEL, description=description, tags=tags
     )
-    best = caller.post(
+    best = client.post(
         "/2.0/mlflow/runs/search",
         experiment_ids=[experiment_id],
         filter="attributes.status = 'FINISHED'",
         order_by=["metrics.val_accuracy DESC"],
         max_results=2,
     )["runs"]
-    found = caller.get("/2.0/mlflow/model-versions/search", filter=f"name = '{MODEL}'")
-    versions = [int(version["version"]) for version in found.get("model_versions", ())]
+    answer = client.get("/2.0/mlflow/model-versions/search", filter=f"name = '{MODEL}'")
+    versions = [int(version["version"]) for version in answer.get("model_versions", ())]
     for run in best[::-1][len(versions) :]:
-        made = caller.post(
+        made = client.post(
             "/2.0/mlflow/model-versions/create",
             name=MODEL,
             source=f"{run['info']['artifact_uri']}/model",
@@ -153,4 +163,4 @@ def _register(caller: Caller, experiment_id: str) -> None:
         versions.append(int(made["model_version"]["version"]))
     champion = str(max(versions))
     path = "/2.0/mlflow/registered-models/alias"
-    caller.post(path, name=MODEL, alias="champion", version=champion)
+    client.post(path, name=MODEL, alias="champion", version=champion)

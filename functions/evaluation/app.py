@@ -1,11 +1,19 @@
-"""The RPCs of what quality is judged with: evaluation datasets, scorers and the jobs in which they
-run, label schemas, review queues and issues."""
+"""Routes of the Lambda function ``evaluation``: evaluation datasets, scorers and their jobs, label
+schemas, review queues and issues."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from evaluation import datasets, issues, label_schemas, records, review_queues, scorers
+from evaluation import (
+    datasets,
+    issue_search,
+    issues,
+    label_schemas,
+    records,
+    review_queues,
+    scorers,
+)
 from evaluation import messages as m
 from evaluation import review_messages as r
 from evaluation.job_routes import JOB_RPCS
@@ -18,7 +26,7 @@ _SCHEMAS = "/mlflow/label-schemas"
 _QUEUES = "/mlflow/review-queues"
 _ISSUES = "/mlflow/issues"
 
-# MLflow has these under version 3.0 alone.
+# MLflow serves these routes under /api/3.0 only.
 _get, _post, _put = (partial(verb, version="3.0") for verb in (get, post, put))
 _patch, _delete = (partial(verb, version="3.0") for verb in (patch, delete))
 
@@ -131,7 +139,7 @@ RPCS = (
         follow="evaluation.registered_scorer",
         since="3.4",
         cost=3,
-        deviation="Scorers that are code are kept and never run.",
+        deviation="Scorers that are code are stored and never run.",
     ),
     _get(
         f"{_SCORERS}/list",
@@ -331,7 +339,7 @@ RPCS = (
     _post(
         f"{_ISSUES}/search",
         r.SearchIssues,
-        issues.search_issues,
+        issue_search.search_issues,
         "reviews.search_issues",
         hides="source_runs",
         since="3.11",

@@ -1,4 +1,4 @@
-"""The rules of evaluation datasets: tags, experiments, search."""
+"""Creates, searches, tags and deletes evaluation datasets, and assigns them to experiments."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from mlcore.entities.evaluation.datasets import EvaluationDataset
 from mlcore.http import Request
 from mlcore.limits.evaluation.datasets import USER_TAG, digest
 from mlcore.limits.experiments import check_searched
-from mlcore.limits.text import check_max_results
+from mlcore.limits.shared_checks import check_max_results
+from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.evaluation import records as evaluation_records
 from mlcore.repos.experiments import experiments
 from mlcore.responses.evaluation import datasets as responses
 from mlcore.search import evaluation_fields, grammar, order
 from mlcore.search.match import predicate
-from mlcore.settle import settle
 
 
 def create_dataset(message: m.CreateDataset, request: Request) -> dict[str, Any]:
-    """Names need not be unique, and experiments need not be there."""
+    """Creates a dataset. Names need not be unique, and the experiments need not exist."""
     tags = {
         key: _tag_text(value)
         for key, value in _json_object(message.tags, "tags").items()
@@ -47,10 +47,10 @@ def create_dataset(message: m.CreateDataset, request: Request) -> dict[str, Any]
         experiment_ids=tuple(dict.fromkeys(message.experiment_ids)),
     )
     evaluation_datasets.create(dataset)
-    answer = responses.dataset(dataset)
+    body = responses.dataset(dataset)
     if dataset.experiment_ids:
-        answer["experiment_ids"] = list(dataset.experiment_ids)
-    return {"dataset": answer}
+        body["experiment_ids"] = list(dataset.experiment_ids)
+    return {"dataset": body}
 
 
 def get_dataset(message: m.GetDataset, request: Request) -> dict[str, Any]:
@@ -63,7 +63,8 @@ def get_dataset(message: m.GetDataset, request: Request) -> dict[str, Any]:
 
 
 def delete_dataset(message: m.DeleteDataset, request: Request) -> dict[str, Any]:
-    """The records first: a call that was cut short can be repeated."""
+    """Deletes the records and then the dataset, so that an interrupted call can be repeated.
+    Deleting a missing dataset is not an error."""
     dataset = evaluation_datasets.find(request.workspace, message.dataset_id)
     if dataset is not None:
         evaluation_records.delete_all(dataset)
@@ -72,7 +73,8 @@ def delete_dataset(message: m.DeleteDataset, request: Request) -> dict[str, Any]
 
 
 def search_datasets(message: m.SearchEvaluationDatasets, request: Request) -> dict[str, Any]:
-    """All datasets of the workspace are read, strongly consistently."""
+    """Filters and sorts in memory: each call reads all datasets of the workspace, strongly
+    consistently."""
     limit = message.max_results
     if not limit:
         raise errors.InvalidParameterValue(
@@ -96,23 +98,23 @@ def search_datasets(message: m.SearchEvaluationDatasets, request: Request) -> di
     following = (pair for pair in keyed if after is None or pair[0] > after)
     rows = heapq.nsmallest(limit + 1, following, key=lambda pair: pair[0])
     page = paging.fitting([dataset for _, dataset in rows[:limit]], _weight)
-    answer: dict[str, Any] = {}
+    body: dict[str, Any] = {}
     if page:
-        answer["datasets"] = [responses.dataset(dataset) for dataset in page]
+        body["datasets"] = [responses.dataset(dataset) for dataset in page]
     if len(page) < len(rows):
-        answer["next_page_token"] = paging.token(key_of(page[-1]), query)
-    return answer
+        body["next_page_token"] = paging.token(key_of(page[-1]), query)
+    return body
 
 
 def set_dataset_tags(message: m.SetDatasetTags, request: Request) -> dict[str, Any]:
-    """Tags that are null stay as they are."""
+    """Adds or overwrites tags. A tag whose value is null is left unchanged."""
     given = _json_object(message.tags, "tags")
     added = {key: str(value) for key, value in given.items() if value is not None}
 
     def change(dataset: EvaluationDataset) -> EvaluationDataset:
         return dataset._replace(tags={**dataset.tags, **added})
 
-    if changed(message.dataset_id, request, change) is None:
+    if update(message.dataset_id, request, change) is None:
         raise errors.ResourceDoesNotExist(
             f"Could not find evaluation dataset with ID {message.dataset_id}"
         )
@@ -120,13 +122,13 @@ def set_dataset_tags(message: m.SetDatasetTags, request: Request) -> dict[str, A
 
 
 def delete_dataset_tag(message: m.DeleteDatasetTag, request: Request) -> dict[str, Any]:
-    """May be repeated; of a missing dataset nothing is missing."""
+    """Deletes a tag. A missing tag or dataset is not an error."""
 
     def change(dataset: EvaluationDataset) -> EvaluationDataset:
         kept = {key: text for key, text in dataset.tags.items() if key != message.key}
         return dataset._replace(tags=kept)
 
-    changed(message.dataset_id, request, change)
+    update(message.dataset_id, request, change)
     return {}
 
 
@@ -141,8 +143,8 @@ def add_to_experiments(message: m.AddDatasetToExperiments, request: Request) -> 
     added = tuple(dict.fromkeys(message.experiment_ids))
     if evaluation_datasets.find(request.workspace, message.dataset_id) is None:
         raise _missing(message.dataset_id)
-    found = experiments.find_many(added, request.workspace)
-    for experiment_id, experiment in zip(added, found, strict=True):
+    stored = experiments.find_many(added, request.workspace)
+    for experiment_id, experiment in zip(added, stored, strict=True):
         if experiment is None:
             raise errors.ResourceDoesNotExist(f"No Experiment with id={experiment_id}")
 
@@ -150,7 +152,7 @@ def add_to_experiments(message: m.AddDatasetToExperiments, request: Request) -> 
         joined = tuple(dict.fromkeys((*dataset.experiment_ids, *added)))
         return dataset._replace(experiment_ids=joined, last_update_time=ids.now_ms())
 
-    written = changed(message.dataset_id, request, change)
+    written = update(message.dataset_id, request, change)
     if written is None:
         raise _missing(message.dataset_id)
     return {"dataset": responses.dataset(written)}
@@ -159,28 +161,29 @@ def add_to_experiments(message: m.AddDatasetToExperiments, request: Request) -> 
 def remove_from_experiments(
     message: m.RemoveDatasetFromExperiments, request: Request
 ) -> dict[str, Any]:
-    """May be repeated."""
+    """Removes a dataset from experiments. Experiments that it is not in are ignored."""
     removed = set(message.experiment_ids)
 
     def change(dataset: EvaluationDataset) -> EvaluationDataset:
-        kept = tuple(each for each in dataset.experiment_ids if each not in removed)
+        kept = tuple(name for name in dataset.experiment_ids if name not in removed)
         if len(kept) == len(dataset.experiment_ids):
             return dataset
         return dataset._replace(experiment_ids=kept, last_update_time=ids.now_ms())
 
-    written = changed(message.dataset_id, request, change)
+    written = update(message.dataset_id, request, change)
     if written is None:
         raise _missing(message.dataset_id)
     return {"dataset": responses.dataset(written)}
 
 
-def changed(
+def update(
     dataset_id: str,
     request: Request,
     change: Callable[[EvaluationDataset], EvaluationDataset],
 ) -> EvaluationDataset | None:
-    """Reads a dataset, writes what ``change`` makes of it if that is something else, and answers
-    it; None for a missing one."""
+    """Applies ``change`` to a dataset with an optimistic write, which is retried after concurrent
+    writes. Returns the new dataset, or None if it does not exist. Nothing is written if ``change``
+    returns an equal dataset."""
 
     def attempt() -> EvaluationDataset | None:
         dataset = evaluation_datasets.find(request.workspace, dataset_id)
@@ -191,7 +194,7 @@ def changed(
             evaluation_datasets.replace(wanted)
         return wanted
 
-    return settle("dataset", attempt)
+    return retry_on_conflict("dataset", attempt)
 
 
 def _missing(dataset_id: str) -> errors.ResourceDoesNotExist:

@@ -1,4 +1,4 @@
-"""Requests of judges that run on the server, and of the jobs in which they do."""
+"""Request messages for running judges on the server, and for their jobs."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class CancelJob(Message):
 
 def _status(value: Any, place: Place, misfits: Misfits) -> Any:
     if value not in STATUSES:
-        shown = ", ".join(f"'{each}'" for each in STATUSES[:-1])
-        expected = f"{shown} or '{STATUSES[-1]}'"
+        names = ", ".join(f"'{status}'" for status in STATUSES[:-1])
+        expected = f"{names} or '{STATUSES[-1]}'"
         misfits.note(place, f"Input should be {expected}", "enum", value, {"expected": expected})
     return value
 

@@ -1,11 +1,12 @@
-"""The RPCs of judges that run on the server, and of the jobs in which they do; made for the UI."""
+"""Routes that start judges on the server and read or cancel their jobs. MLflow's UI calls them;
+they exist under ``/ajax-api`` only."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from evaluation import invocations, jobs
 from evaluation import job_messages as m
+from evaluation import jobs, judge_invocations
 from mlcore.http import get, patch, post
 
 _get, _post, _patch = (partial(verb, version="3.0", ajax_only=True) for verb in (get, post, patch))
@@ -14,7 +15,7 @@ JOB_RPCS = (
     _post(
         "/mlflow/scorer/invoke",
         m.InvokeScorer,
-        invocations.invoke_scorer,
+        judge_invocations.invoke_scorer,
         "jobs.invoke_scorer",
         since="3.9",
         deviation="At most 2,000 traces; scorers that are code are refused.",
@@ -22,7 +23,7 @@ JOB_RPCS = (
     _post(
         "/mlflow/genai/evaluate/invoke",
         m.InvokeEvaluation,
-        invocations.invoke_evaluation,
+        judge_invocations.invoke_evaluation,
         "jobs.invoke_evaluation",
         since="3.13",
         deviation="At most 2,000 traces; scorers that are code are refused.",
@@ -30,10 +31,10 @@ JOB_RPCS = (
     _post(
         "/mlflow/issues/invoke",
         m.InvokeIssueDetection,
-        invocations.invoke_issue_detection,
+        judge_invocations.invoke_issue_detection,
         "jobs.invoke_issue_detection",
         since="3.11",
-        deviation="Refused: no issues are looked for.",
+        deviation="Always refused: issue detection is not implemented.",
     ),
     _get("/mlflow/jobs/{job_id}", m.GetJob, jobs.get_status, "jobs.own_job", since="3.11", cost=1),
     _patch(

@@ -1,7 +1,8 @@
-"""The rules of jobs: who asked for one may look at it and take it back.
+"""Reads, cancels and searches jobs.
 
-MLflow's server asks for them in two ways. What ``/ajax-api/3.0/jobs`` refuses is told as FastAPI
-tells it, what ``/ajax-api/3.0/mlflow/jobs`` refuses in MLflow's shape.
+MLflow serves them under two paths, which differ in the form of their errors:
+``/ajax-api/3.0/jobs`` answers in FastAPI's form (``{"detail": …}``), ``/ajax-api/3.0/mlflow/jobs``
+in MLflow's (``{"error_code": …, "message": …}``).
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from mlcore.http import Request
 from mlcore.repos.evaluation import jobs
 from mlcore.responses.evaluation import jobs as responses
 
-_MOST_FOUND: Final = 1000
+_MAX_JOBS: Final = 1000
 
 
 def get_job(message: m.GetJob, request: Request) -> dict[str, Any]:
-    with _detailed():
+    with _fastapi_errors():
         return responses.job(_get(message.job_id, request))
 
 
@@ -30,7 +31,7 @@ def get_status(message: m.GetJob, request: Request) -> dict[str, Any]:
 
 
 def cancel_job(message: m.CancelJob, request: Request) -> dict[str, Any]:
-    with _detailed():
+    with _fastapi_errors():
         return responses.job(_cancel(message.job_id, request))
 
 
@@ -39,25 +40,25 @@ def cancel_status(message: m.CancelJob, request: Request) -> dict[str, Any]:
 
 
 def search_jobs(message: m.SearchJobs, request: Request) -> dict[str, Any]:
-    """Oldest first; of those that somebody asked for who logged in, the caller's own. At most the
-    thousand newest that fit."""
+    """Returns the newest 1,000 matching jobs, oldest of them first. Where authentication is on,
+    callers who are not administrators see only their own jobs."""
     now, wanted = ids.now_ms(), message.params or {}
     access = request.access
-    found = [
+    matching = [
         job
-        for each in jobs.of_workspace(request.workspace)
-        if (job := as_of(each, now))
+        for stored in jobs.of_workspace(request.workspace)
+        if (job := as_of(stored, now))
         and (access is None or access.is_admin or job.creator == access.username)
         and (message.job_name is None or job.name == message.job_name)
         and (not message.statuses or job.status in message.statuses)
         and all(key in job.params and job.params[key] == wanted[key] for key in wanted)
     ]
-    return {"jobs": list(map(responses.job, found[-_MOST_FOUND:]))}
+    return {"jobs": list(map(responses.job, matching[-_MAX_JOBS:]))}
 
 
 @contextmanager
-def _detailed() -> Iterator[None]:
-    """Raises Detailed: what was refused within."""
+def _fastapi_errors() -> Iterator[None]:
+    """Turns MLflow errors raised inside into FastAPI's form (``errors.Detailed``)."""
     try:
         yield
     except errors.MlflowError as error:

@@ -1,5 +1,5 @@
-"""The rules of label schemas. Each experiment has one that nobody made: it appears when they are
-first listed."""
+"""Creates, changes and lists label schemas. Each experiment has a default one, which is created
+when its label schemas are first listed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import contextlib
 from typing import Any
 from uuid import uuid4
 
-from evaluation import pages, parents
+from evaluation import experiment_lookup, newest_first_pages
 from evaluation import review_messages as m
 from mlcore import errors, ids
 from mlcore.entities.evaluation.label_schemas import (
@@ -24,10 +24,10 @@ from mlcore.limits.evaluation.label_schemas import (
     check_name,
     check_same_kind,
 )
+from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.evaluation import label_schemas
-from mlcore.repos.evaluation.entities import NameTaken
+from mlcore.repos.evaluation.entities import EntityNameTaken
 from mlcore.responses.evaluation import label_schemas as responses
-from mlcore.settle import settle
 from mlcore.wire import Message
 
 
@@ -36,19 +36,21 @@ def create_label_schema(message: m.CreateLabelSchema, request: Request) -> dict[
         raise errors.InvalidParameterValue(
             "Label schema `type` must be one of FEEDBACK or EXPECTATION; got proto enum value 0."
         )
-    given = _input(message.input)
+    input_fields = _input(message.input)
     instruction = message.instruction if message.has("instruction") else None
     check_name(message.name)
     check_instruction(instruction)
-    check_input(given)
-    experiment_id = parents.not_deleted(message.experiment_id, request).experiment_id
+    check_input(input_fields)
+    experiment_id = experiment_lookup.get_unless_deleted(
+        message.experiment_id, request
+    ).experiment_id
     now = ids.now_ms()
     schema = LabelSchema(
         schema_id=_new_id(),
         experiment_id=experiment_id,
         name=message.name,
         schema_type=message.type,
-        input=given,
+        input=input_fields,
         instruction=instruction,
         enable_comment=message.enable_comment,
         is_default=False,
@@ -57,7 +59,7 @@ def create_label_schema(message: m.CreateLabelSchema, request: Request) -> dict[
     )
     try:
         label_schemas.create(schema)
-    except NameTaken as taken:
+    except EntityNameTaken as taken:
         raise _name_taken(schema) from taken
     return {"label_schema": responses.label_schema(schema)}
 
@@ -70,7 +72,7 @@ def get_label_schema(message: m.GetLabelSchema, request: Request) -> dict[str, A
 
 
 def get_by_name(message: m.GetLabelSchemaByName, request: Request) -> dict[str, Any]:
-    experiment = parents.not_deleted(message.experiment_id, request)
+    experiment = experiment_lookup.get_unless_deleted(message.experiment_id, request)
     schema = label_schemas.find_by_name(experiment, message.name)
     if schema is None:
         raise errors.ResourceDoesNotExist(
@@ -81,23 +83,27 @@ def get_by_name(message: m.GetLabelSchemaByName, request: Request) -> dict[str, 
 
 
 def list_label_schemas(message: m.ListLabelSchemas, request: Request) -> dict[str, Any]:
-    """The newest first."""
+    """Returns a page of an experiment's label schemas, newest first. Creates the default one if it
+    is missing."""
     limit = message.max_results if message.has("max_results") else 100
-    experiment = parents.not_deleted(message.experiment_id, request)
+    experiment = experiment_lookup.get_unless_deleted(message.experiment_id, request)
     experiment_id = experiment.experiment_id
-    after = pages.place_in(message.page_token, experiment_id)
-    found = label_schemas.of_experiment(experiment)
-    if not any(schema.is_default for schema in found):
-        with contextlib.suppress(NameTaken):
+    after = newest_first_pages.parse_token(message.page_token, experiment_id)
+    schemas = label_schemas.of_experiment(experiment)
+    if not any(schema.is_default for schema in schemas):
+        with contextlib.suppress(EntityNameTaken):
             label_schemas.create(_default(experiment_id))
-        found = label_schemas.of_experiment(experiment)
-    rows = pages.following(
-        ((-schema.created_time, schema.schema_id, schema) for schema in found), after
+        schemas = label_schemas.of_experiment(experiment)
+    rows = newest_first_pages.rows_after(
+        ((-schema.created_time, schema.schema_id, schema) for schema in schemas), after
     )
-    return pages.answer("label_schemas", rows, limit, experiment_id, responses.label_schema)
+    return newest_first_pages.page(
+        "label_schemas", rows, limit, experiment_id, responses.label_schema
+    )
 
 
 def update_label_schema(message: m.UpdateLabelSchema, request: Request) -> dict[str, Any]:
+    """Changes the fields that the request has. Raises InvalidParameterValue for the default one."""
 
     def attempt() -> LabelSchema:
         schema = find(message.schema_id, request)
@@ -110,15 +116,15 @@ def update_label_schema(message: m.UpdateLabelSchema, request: Request) -> dict[
         wanted = schema._replace(last_update_time=ids.now_ms(), **_changes(message, schema))
         try:
             label_schemas.replace(schema, wanted)
-        except NameTaken as taken:
+        except EntityNameTaken as taken:
             raise _name_taken(wanted) from taken
         return wanted
 
-    return {"label_schema": responses.label_schema(settle("label schema", attempt))}
+    return {"label_schema": responses.label_schema(retry_on_conflict("label schema", attempt))}
 
 
 def delete_label_schema(message: m.DeleteLabelSchema, request: Request) -> dict[str, Any]:
-    """May be repeated."""
+    """Deletes a label schema. A missing one is not an error; the default one cannot be deleted."""
 
     def attempt() -> None:
         schema = find(message.schema_id, request)
@@ -130,7 +136,7 @@ def delete_label_schema(message: m.DeleteLabelSchema, request: Request) -> dict[
             )
         label_schemas.delete(schema)
 
-    settle("label schema", attempt)
+    retry_on_conflict("label schema", attempt)
     return {}
 
 
@@ -149,15 +155,16 @@ def _changes(message: m.UpdateLabelSchema, schema: LabelSchema) -> dict[str, Any
     if message.has("enable_comment"):
         changes["enable_comment"] = message.enable_comment
     if message.input is not None:
-        given = _input(message.input)
-        check_input(given)
-        check_same_kind(schema.input, given)
-        changes["input"] = given
+        input_fields = _input(message.input)
+        check_input(input_fields)
+        check_same_kind(schema.input, input_fields)
+        changes["input"] = input_fields
     return changes
 
 
 def _input(message: m.LabelSchemaInput | None) -> Input:
-    """The kind of input that is given, and its fields. Raises InvalidParameterValue."""
+    """Returns the input's kind and fields, for example ``{"numeric": {"min_value": 1.0}}``. Raises
+    InvalidParameterValue if the message has no kind."""
     if message is not None:
         if message.pass_fail is not None:
             given = message.pass_fail

@@ -1,4 +1,5 @@
-"""Requests of evaluation datasets and scorers, in the field order of MLflow's definitions."""
+"""Request messages for evaluation datasets and scorers. Fields are in the order of MLflow's
+protobuf definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The rules of the records of evaluation datasets: the same inputs are the same record."""
+"""Adds, lists and deletes records of evaluation datasets. A record is identified by its inputs:
+records with equal inputs are merged into one."""
 
 from __future__ import annotations
 
@@ -6,56 +7,58 @@ import json
 from typing import Any, Final
 
 from evaluation import messages as m
-from evaluation.datasets import changed
+from evaluation.datasets import update
 from mlcore import errors, ids, paging
 from mlcore.entities.evaluation.datasets import EvaluationDataset, EvaluationRecord
 from mlcore.http import Request
 from mlcore.limits.evaluation.datasets import (
     check_record,
     digest,
-    last_user,
-    merged,
+    extend_schema,
+    last_tagged_user,
+    merge_record,
     new_record,
-    profile_of,
+    profile_text,
     record_id,
-    schema_with,
 )
+from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.evaluation import records as evaluation_records
 from mlcore.repos.evaluation.records import Place
 from mlcore.responses.evaluation import datasets as responses
-from mlcore.settle import Conflict, settle
 
 QUERY_RECORDS: Final = 1000
-"""At most so many are asked for at once."""
+"""Largest number of records that one database query reads."""
 
 
 def upsert_records(message: m.UpsertDatasetRecords, request: Request) -> dict[str, Any]:
-    """A record with the inputs of another one joins it, within a request as well."""
-    records = _records(message.records)
-    found = evaluation_datasets.find(request.workspace, message.dataset_id)
-    if found is None:
+    """Adds records, and merges those whose inputs equal those of a stored record or of another
+    record of the request. Returns how many were inserted and how many merged."""
+    records = _parse_records(message.records)
+    dataset = evaluation_datasets.find(request.workspace, message.dataset_id)
+    if dataset is None:
         if not records:
             return {"inserted_count": 0, "updated_count": 0}
         raise errors.BadRequest(f"Evaluation dataset with id '{message.dataset_id}' not found")
     now = ids.now_ms()
-    inserted, updated = _write(found, records, now)
+    inserted, updated = _upsert(dataset, records, now)
 
     def change(dataset: EvaluationDataset) -> EvaluationDataset:
         return dataset._replace(
             last_update_time=now,
-            last_updated_by=last_user(records),
+            last_updated_by=last_tagged_user(records),
             digest=digest(dataset.name, now),
-            schema=schema_with(dataset.schema, records) if records else dataset.schema,
-            profile=profile_of(evaluation_records.count(dataset), dataset.profile),
+            schema=extend_schema(dataset.schema, records) if records else dataset.schema,
+            profile=profile_text(evaluation_records.count(dataset), dataset.profile),
         )
 
-    changed(found.dataset_id, request, change)
+    update(dataset.dataset_id, request, change)
     return {"inserted_count": inserted, "updated_count": updated}
 
 
 def get_records(message: m.GetDatasetRecords, request: Request) -> dict[str, Any]:
-    """Oldest first. A page holds what fits an answer."""
+    """Returns a page of records, oldest first. A page may be shorter than ``max_results`` to keep
+    the response within its size limit."""
     limit = message.max_results or 1000
     if limit < 0:
         raise errors.InvalidParameterValue(
@@ -63,7 +66,7 @@ def get_records(message: m.GetDatasetRecords, request: Request) -> dict[str, Any
             "It must be a positive integer"
         )
     dataset_id = message.dataset_id
-    after = _place_in(message.page_token, dataset_id)
+    after = _parse_token(message.page_token, dataset_id)
     dataset = evaluation_datasets.find(request.workspace, dataset_id)
     if dataset is None:
         return {"records": "[]"}
@@ -72,77 +75,78 @@ def get_records(message: m.GetDatasetRecords, request: Request) -> dict[str, Any
     for record in evaluation_records.in_order(dataset, after, min(limit + 1, QUERY_RECORDS)):
         text = json.dumps(responses.record(record))
         weight += 2 * len(text)
-        if texts and (len(texts) == limit or weight > paging.RESPONSE_WEIGHT):
+        if texts and (len(texts) == limit or weight > paging.MAX_RESPONSE_BYTES):
             more = True
             break
         texts.append(text)
         last = evaluation_records.place_of(record)
-    answer = {"records": f"[{', '.join(texts)}]"}
+    body = {"records": f"[{', '.join(texts)}]"}
     if more and last is not None:
-        answer["next_page_token"] = paging.token(list(last), dataset_id)
-    return answer
+        body["next_page_token"] = paging.token(list(last), dataset_id)
+    return body
 
 
 def delete_records(message: m.DeleteDatasetRecords, request: Request) -> dict[str, Any]:
-    found = evaluation_datasets.find(request.workspace, message.dataset_id)
-    if found is None:
+    stored = evaluation_datasets.find(request.workspace, message.dataset_id)
+    if stored is None:
         return {"deleted_count": 0}
     wanted = list(dict.fromkeys(filter(None, message.dataset_record_ids)))
-    there = evaluation_records.find_many(found, wanted)
-    evaluation_records.delete(found, list(there))
+    records = evaluation_records.find_many(stored, wanted)
+    evaluation_records.delete(stored, list(records))
 
     def change(dataset: EvaluationDataset) -> EvaluationDataset:
-        left = evaluation_records.count(dataset)
-        return dataset._replace(profile=profile_of(left, dataset.profile))
+        count = evaluation_records.count(dataset)
+        return dataset._replace(profile=profile_text(count, dataset.profile))
 
-    changed(found.dataset_id, request, change)
-    return {"deleted_count": len(there)}
+    update(stored.dataset_id, request, change)
+    return {"deleted_count": len(records)}
 
 
-def _records(text: str) -> list[dict[str, Any]]:
+def _parse_records(text: str) -> list[dict[str, Any]]:
+    """Parses the JSON list of records; an empty JSON object counts as an empty list."""
     try:
-        found = json.loads(text)
+        records = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if found == {}:
+        records = None
+    if records == {}:
         return []
-    if not isinstance(found, list):
+    if not isinstance(records, list):
         raise errors.InvalidParameterValue("Parameter 'records' must be the JSON text of a list.")
-    return [check_record(each) for each in found]
+    return [check_record(record) for record in records]
 
 
-def _write(dataset: EvaluationDataset, records: list[dict[str, Any]], now: int) -> tuple[int, int]:
-    """How many records are new, and how often one joined another."""
+def _upsert(dataset: EvaluationDataset, records: list[dict[str, Any]], now: int) -> tuple[int, int]:
+    """Writes the records. Returns how many were inserted, and how many were merged into another."""
     by_id: dict[str, list[tuple[int, dict[str, Any]]]] = {}
-    for position, each in enumerate(records):
-        by_id.setdefault(record_id(dataset.dataset_id, each), []).append((position, each))
+    for position, given in enumerate(records):
+        by_id.setdefault(record_id(dataset.dataset_id, given), []).append((position, given))
     inserted: set[str] = set()
-    left = list(by_id)
+    pending = list(by_id)
 
     def attempt() -> None:
-        nonlocal left
-        there = evaluation_records.find_many(dataset, left)
+        nonlocal pending
+        stored = evaluation_records.find_many(dataset, pending)
         wanted: list[EvaluationRecord] = []
-        for name in left:
-            record = there.get(name)
-            inserted.discard(name)
-            for position, each in by_id[name]:
+        for key in pending:
+            record = stored.get(key)
+            inserted.discard(key)
+            for position, given in by_id[key]:
                 if record is None:
-                    record = new_record(dataset.dataset_id, each, now, position)
-                    inserted.add(name)
+                    record = new_record(dataset.dataset_id, given, now, position)
+                    inserted.add(key)
                 else:
-                    record = merged(record, each, now)
+                    record = merge_record(record, given, now)
             if record is not None:
                 wanted.append(record)
-        left = list(evaluation_records.write(wanted))
-        if left:
-            raise Conflict
+        pending = list(evaluation_records.write(wanted))
+        if pending:
+            raise WriteConflict
 
-    settle("dataset", attempt)
+    retry_on_conflict("dataset", attempt)
     return len(inserted), len(records) - len(inserted)
 
 
-def _place_in(token: str, dataset_id: str) -> Place | None:
+def _parse_token(token: str, dataset_id: str) -> Place | None:
     position = paging.position_of(token, dataset_id)
     if position is None:
         return None

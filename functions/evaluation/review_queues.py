@@ -1,11 +1,12 @@
-"""The rules of review queues: people, their questions, and the traces that they are asked about."""
+"""Creates, changes and lists review queues and their items. A queue holds reviewers, label schemas
+(the questions) and items (the traces to review)."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 from uuid import uuid4
 
-from evaluation import pages, parents
+from evaluation import experiment_lookup, newest_first_pages
 from evaluation import review_messages as m
 from mlcore import errors, ids
 from mlcore.entities.evaluation.review_queues import (
@@ -19,7 +20,7 @@ from mlcore.entities.evaluation.review_queues import (
 from mlcore.entities.experiments import Experiment
 from mlcore.http import Request
 from mlcore.limits.evaluation.review_queues import (
-    completer_of,
+    completed_by_of,
     item_ids_of,
     members_of_user_queue,
     name_of_custom_queue,
@@ -29,15 +30,16 @@ from mlcore.limits.evaluation.review_queues import (
     user_of,
     users_of,
 )
+from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos.evaluation import label_schemas, review_queues
-from mlcore.repos.evaluation.entities import NameTaken
+from mlcore.repos.evaluation.entities import EntityNameTaken
 from mlcore.repos.traces import traces
 from mlcore.repos.users import users
 from mlcore.responses.evaluation import review_queues as responses
-from mlcore.settle import Conflict, settle
 
 DEFAULT_MAX_RESULTS: Final = 1000
-TOGETHER: Final = 100
+TRACES_PER_READ: Final = 100
+"""Traces that are read at once while a page of items is collected."""
 
 
 def create_review_queue(message: m.CreateReviewQueue, request: Request) -> dict[str, Any]:
@@ -52,20 +54,20 @@ def create_review_queue(message: m.CreateReviewQueue, request: Request) -> dict[
     else:
         name = name_of_custom_queue(message.name)
         _check_no_user(name, request)
-    experiment = parents.not_deleted(message.experiment_id, request)
+    experiment = experiment_lookup.get_unless_deleted(message.experiment_id, request)
     _check_schemas(experiment, message.experiment_id, schema_ids)
     owner = request.username()
     queue = _new_queue(experiment, name, message.queue_type, users, schema_ids, owner)
     try:
         review_queues.create(queue)
-    except NameTaken as taken:
+    except EntityNameTaken as taken:
         raise _name_taken(name) from taken
     return {"review_queue": responses.review_queue(queue)}
 
 
 def get_or_create_user_queue(message: m.GetOrCreateUserQueue, request: Request) -> dict[str, Any]:
     name = name_of_user_queue(message.user)
-    experiment = parents.not_deleted(message.experiment_id, request)
+    experiment = experiment_lookup.get_unless_deleted(message.experiment_id, request)
 
     def attempt() -> ReviewQueue:
         queue = review_queues.find_by_name(experiment, name)
@@ -79,11 +81,11 @@ def get_or_create_user_queue(message: m.GetOrCreateUserQueue, request: Request) 
         queue = _new_queue(experiment, name, USER, (name,), (), name)
         try:
             review_queues.create(queue)
-        except NameTaken as taken:
-            raise Conflict from taken
+        except EntityNameTaken as taken:
+            raise WriteConflict from taken
         return queue
 
-    return {"review_queue": responses.review_queue(settle("review queue", attempt))}
+    return {"review_queue": responses.review_queue(retry_on_conflict("review queue", attempt))}
 
 
 def get_review_queue(message: m.GetReviewQueue, request: Request) -> dict[str, Any]:
@@ -91,7 +93,7 @@ def get_review_queue(message: m.GetReviewQueue, request: Request) -> dict[str, A
 
 
 def get_by_name(message: m.GetReviewQueueByName, request: Request) -> dict[str, Any]:
-    experiment = parents.not_deleted(message.experiment_id, request)
+    experiment = experiment_lookup.get_unless_deleted(message.experiment_id, request)
     queue = review_queues.find_by_name(experiment, message.name)
     if queue is None:
         raise errors.ResourceDoesNotExist(
@@ -102,24 +104,27 @@ def get_by_name(message: m.GetReviewQueueByName, request: Request) -> dict[str, 
 
 
 def list_review_queues(message: m.ListReviewQueues, request: Request) -> dict[str, Any]:
-    """The newest first: all, those of a user, those that have a trace."""
+    """Returns an experiment's queues, newest first. The request may restrict them to those of a
+    user or to those that contain a trace."""
     limit = message.max_results if message.has("max_results") else DEFAULT_MAX_RESULTS
-    experiment = parents.not_deleted(message.experiment_id, request)
+    experiment = experiment_lookup.get_unless_deleted(message.experiment_id, request)
     experiment_id = experiment.experiment_id
-    after = pages.place_in(message.page_token, experiment_id)
+    after = newest_first_pages.parse_token(message.page_token, experiment_id)
     queues = review_queues.of_experiment(experiment)
     if message.has("user"):
         queues = [queue for queue in queues if user_of(message.user) in queue.users]
     if message.has("item_id"):
         queues = review_queues.with_item(queues, message.item_id) if message.item_id else []
-    rows = pages.following(
+    rows = newest_first_pages.rows_after(
         ((-queue.created_time, queue.queue_id, queue) for queue in queues), after
     )
-    return pages.answer("review_queues", rows, limit, experiment_id, responses.review_queue)
+    return newest_first_pages.page(
+        "review_queues", rows, limit, experiment_id, responses.review_queue
+    )
 
 
 def update_review_queue(message: m.UpdateReviewQueue, request: Request) -> dict[str, Any]:
-    """Questions stay as they are while anything is in the queue."""
+    """Changes a queue. Its label schemas cannot be changed while it has items."""
 
     def attempt() -> ReviewQueue:
         queue = get(message.queue_id, request)
@@ -136,33 +141,33 @@ def update_review_queue(message: m.UpdateReviewQueue, request: Request) -> dict[
         wanted = queue._replace(last_update_time=ids.now_ms(), **changes)
         try:
             review_queues.replace(queue, wanted)
-        except NameTaken as taken:
+        except EntityNameTaken as taken:
             raise _name_taken(wanted.name) from taken
         return wanted
 
-    return {"review_queue": responses.review_queue(settle("review queue", attempt))}
+    return {"review_queue": responses.review_queue(retry_on_conflict("review queue", attempt))}
 
 
 def delete_review_queue(message: m.DeleteReviewQueue, request: Request) -> dict[str, Any]:
-    """May be repeated."""
+    """Deletes a queue. A missing queue is not an error."""
 
     def attempt() -> None:
         queue = find(message.queue_id, request)
         if queue is not None:
             review_queues.delete(queue)
 
-    settle("review queue", attempt)
+    retry_on_conflict("review queue", attempt)
     return {}
 
 
 def add_items(message: m.AddItemsToReviewQueue, request: Request) -> dict[str, Any]:
-    """What is there already stays as it is."""
+    """Adds traces to a queue. Traces that are already in it keep their status."""
     item_ids = item_ids_of(message.item_ids)
     queue = get(message.queue_id, request)
-    there = traces.find_many(item_ids, request.workspace)
+    stored_traces = traces.find_many(item_ids, request.workspace)
     missing = [
         item_id
-        for item_id, stored in zip(item_ids, there, strict=True)
+        for item_id, stored in zip(item_ids, stored_traces, strict=True)
         if stored is None or stored.experiment.experiment_id != queue.experiment_id
     ]
     if missing:
@@ -177,7 +182,7 @@ def add_items(message: m.AddItemsToReviewQueue, request: Request) -> dict[str, A
     ]
     try:
         review_queues.add(queue, new)
-    except Conflict:
+    except WriteConflict:
         raise _missing(message.queue_id) from None
     return {
         "items": [
@@ -187,18 +192,19 @@ def add_items(message: m.AddItemsToReviewQueue, request: Request) -> dict[str, A
 
 
 def remove_items(message: m.RemoveItemsFromReviewQueue, request: Request) -> dict[str, Any]:
-    """May be repeated."""
+    """Removes items from a queue. Items that are not in it are ignored."""
     item_ids = item_ids_of(message.item_ids)
     review_queues.remove(get(message.queue_id, request), item_ids)
     return {}
 
 
 def list_items(message: m.ListReviewQueueItems, request: Request) -> dict[str, Any]:
-    """The newest first; of traces that are gone nothing is shown."""
+    """Returns a page of a queue's items, newest first. Items whose trace was deleted are left
+    out."""
     limit = message.max_results if message.has("max_results") else DEFAULT_MAX_RESULTS
     queue = get(message.queue_id, request)
-    after = pages.place_in(message.page_token, queue.queue_id)
-    following = pages.following(
+    after = newest_first_pages.parse_token(message.page_token, queue.queue_id)
+    following = newest_first_pages.rows_after(
         (
             (-item.created_time, item.item_id, item)
             for item in review_queues.items(queue)
@@ -206,19 +212,23 @@ def list_items(message: m.ListReviewQueueItems, request: Request) -> dict[str, A
         ),
         after,
     )
-    rows: list[pages.Row[QueueItem]] = []
-    for start in range(0, len(following), TOGETHER):
-        chunk = following[start : start + TOGETHER]
-        there = traces.find_many([item_id for _, item_id, _ in chunk], request.workspace)
-        rows += [row for row, stored in zip(chunk, there, strict=True) if stored is not None]
+    rows: list[newest_first_pages.Row[QueueItem]] = []
+    for start in range(0, len(following), TRACES_PER_READ):
+        chunk = following[start : start + TRACES_PER_READ]
+        stored_traces = traces.find_many([item_id for _, item_id, _ in chunk], request.workspace)
+        rows += [
+            row for row, stored in zip(chunk, stored_traces, strict=True) if stored is not None
+        ]
         if len(rows) > limit:
             break
-    return pages.answer("items", rows, limit, queue.queue_id, responses.review_queue_item)
+    return newest_first_pages.page(
+        "items", rows, limit, queue.queue_id, responses.review_queue_item
+    )
 
 
 def set_item_status(message: m.SetReviewQueueItemStatus, request: Request) -> dict[str, Any]:
-    """Who is logged in has done it, whatever the request says. The same status again changes
-    nothing."""
+    """Sets an item's status. Where authentication is on, ``completed_by`` is always the caller,
+    even if the request names another user. Setting the same status again changes nothing."""
     status = message.status
     if status is None or status == "REVIEW_STATUS_UNSPECIFIED":
         raise errors.InvalidParameterValue(
@@ -228,7 +238,7 @@ def set_item_status(message: m.SetReviewQueueItemStatus, request: Request) -> di
         given = None if status == PENDING else request.access.username
     else:
         given = message.completed_by if message.has("completed_by") else None
-    completed_by = completer_of(status, given)
+    completed_by = completed_by_of(status, given)
     queue = get(message.queue_id, request)
     item_id = message.item_id.strip()
 
@@ -251,7 +261,7 @@ def set_item_status(message: m.SetReviewQueueItemStatus, request: Request) -> di
         review_queues.replace_item(queue, wanted)
         return wanted
 
-    return {"item": responses.review_queue_item(settle("review queue", attempt))}
+    return {"item": responses.review_queue_item(retry_on_conflict("review queue", attempt))}
 
 
 def find(queue_id: str, request: Request) -> ReviewQueue | None:
@@ -259,7 +269,8 @@ def find(queue_id: str, request: Request) -> ReviewQueue | None:
 
 
 def get(queue_id: str, request: Request) -> ReviewQueue:
-    """Raises ResourceDoesNotExist."""
+    """Returns the review queue with this id. Raises ResourceDoesNotExist if the workspace has
+    none."""
     queue = find(queue_id, request)
     if queue is None:
         raise _missing(queue_id)
@@ -309,7 +320,8 @@ def _changes(message: m.UpdateReviewQueue, queue: ReviewQueue) -> dict[str, Any]
 
 
 def _check_no_user(name: str, request: Request) -> None:
-    """Where people log in, a queue of another kind may not look like somebody's own."""
+    """Refuses a username as the name of a custom queue where authentication is on, because it would
+    look like that user's own queue."""
     if request.access is None:
         return
     for profile in users.find_all():

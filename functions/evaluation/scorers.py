@@ -1,4 +1,5 @@
-"""The rules of scorers: a name in an experiment has versions, and may judge new traces itself."""
+"""Registers, lists and deletes scorers, which are versioned by name within an experiment, and
+configures online scoring: the automatic judging of new traces."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import json
 from typing import Any
 from uuid import uuid4
 
-from evaluation import judges, parents
+from evaluation import experiment_lookup, gateway_scorers
 from evaluation import messages as m
 from mlcore import errors, ids
 from mlcore.auth.permissions import EXPERIMENT, SCORER, scorer_pattern
@@ -18,21 +19,22 @@ from mlcore.entities.stages import ACTIVE
 from mlcore.http import Request
 from mlcore.limits.evaluation import judges as judge_limits
 from mlcore.limits.evaluation.scorers import check_name, check_payload
+from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.evaluation import online_scorers, scorers
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.responses.evaluation import scorers as responses
 from mlcore.search import trace_filter
-from mlcore.search.order import identifier
-from mlcore.settle import settle
+from mlcore.search.order import sortable_experiment_id
 
 
 def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, Any]:
-    """The next version of the name; all versions of a name have one scorer id."""
+    """Stores the scorer as the next version of its name. All versions of a name share one scorer
+    id."""
     data = check_payload(message.serialized_scorer)
     check_name(message.name)
-    experiment = parents.active(message.experiment_id, request)
-    judge = judges.judge(message.serialized_scorer, data, request.workspace)
+    experiment = experiment_lookup.get_active(message.experiment_id, request)
+    judge = gateway_scorers.to_stored(message.serialized_scorer, data, request.workspace)
 
     def attempt() -> ScorerVersion:
         before = scorers.latest(experiment, message.name)
@@ -47,10 +49,10 @@ def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, An
         scorers.create(version)
         return version
 
-    version = settle("scorer", attempt)
+    version = retry_on_conflict("scorer", attempt)
     if judge.endpoint_id is not None:
-        judges.bind(version, judge.endpoint_id, request.workspace)
-    (version,) = judges.shown([version], request.workspace)
+        gateway_scorers.bind_endpoint(version, judge.endpoint_id, request.workspace)
+    (version,) = gateway_scorers.with_endpoint_names([version], request.workspace)
     return {
         "version": version.version,
         "scorer_id": version.scorer_id,
@@ -62,8 +64,8 @@ def register_scorer(message: m.RegisterScorer, request: Request) -> dict[str, An
 
 
 def list_scorers(message: m.ListScorers, request: Request) -> dict[str, Any]:
-    """The latest version of each, by experiment and name; of one experiment, of several, or of all
-    in the workspace."""
+    """Returns the latest version of each scorer, ordered by experiment and name. The request names
+    one experiment, several, or none: then all experiments of the workspace are listed."""
     if message.experiment_id and message.has("experiment_ids"):
         raise errors.InvalidParameterValue(
             "Cannot specify both 'experiment_id' and 'experiment_ids'. Use "
@@ -71,74 +73,83 @@ def list_scorers(message: m.ListScorers, request: Request) -> dict[str, Any]:
             "'experiment_id' to scope it to a single experiment."
         )
     if message.has("experiment_ids"):
-        listed = _active(canonical_ids(message.experiment_ids), request)
+        listed = _load_active(canonical_ids(message.experiment_ids), request)
     elif message.experiment_id:
-        listed = [parents.active(message.experiment_id, request)]
+        listed = [experiment_lookup.get_active(message.experiment_id, request)]
     else:
-        listed = _active(list(experiments.ids_of_workspace(request.workspace)), request)
-    readable, named = request.may_read(EXPERIMENT), request.may_read(SCORER)
-    found = [
+        listed = _load_active(list(experiments.ids_of_workspace(request.workspace)), request)
+    may_read_experiment = request.may_read(EXPERIMENT)
+    may_read_scorer = request.may_read(SCORER)
+    versions = [
         version
-        for experiment in sorted(listed, key=lambda one: identifier(one.experiment_id))
-        if readable(experiment.experiment_id)
+        for experiment in sorted(
+            listed, key=lambda each: sortable_experiment_id(each.experiment_id)
+        )
+        if may_read_experiment(experiment.experiment_id)
         for version in scorers.latest_of_experiment(experiment)
-        if named(scorer_pattern(experiment.experiment_id, version.name))
+        if may_read_scorer(scorer_pattern(experiment.experiment_id, version.name))
     ]
-    shown = [responses.scorer(version) for version in judges.shown(found, request.workspace)]
+    shown = [
+        responses.scorer(version)
+        for version in gateway_scorers.with_endpoint_names(versions, request.workspace)
+    ]
     return {"scorers": shown} if shown else {}
 
 
 def list_versions(message: m.ListScorerVersions, request: Request) -> dict[str, Any]:
-    experiment = parents.active(message.experiment_id, request)
-    found = scorers.versions(experiment, message.name)
-    if not found:
+    experiment = experiment_lookup.get_active(message.experiment_id, request)
+    versions = scorers.versions(experiment, message.name)
+    if not versions:
         raise _missing(message.name, message.experiment_id)
-    shown = judges.shown(found, request.workspace)
+    shown = gateway_scorers.with_endpoint_names(versions, request.workspace)
     return {"scorers": [responses.scorer(version) for version in shown]}
 
 
 def get_scorer(message: m.GetScorer, request: Request) -> dict[str, Any]:
-    experiment = parents.active(message.experiment_id, request)
+    experiment = experiment_lookup.get_active(message.experiment_id, request)
     if message.has("version"):
-        found = scorers.find(experiment, message.name, message.version)
-        if found is None:
-            known = scorers.latest(experiment, message.name) is not None
-            version = message.version if known else None
-            raise _missing(message.name, message.experiment_id, version)
+        version = scorers.find(experiment, message.name, message.version)
+        if version is None:
+            exists = scorers.latest(experiment, message.name) is not None
+            missing_version = message.version if exists else None
+            raise _missing(message.name, message.experiment_id, missing_version)
     else:
-        found = scorers.latest(experiment, message.name)
-        if found is None:
+        version = scorers.latest(experiment, message.name)
+        if version is None:
             raise _missing(message.name, message.experiment_id)
-    (named,) = judges.shown([found], request.workspace)
+    (named,) = gateway_scorers.with_endpoint_names([version], request.workspace)
     return {"scorer": responses.scorer(named)}
 
 
 def delete_scorer(message: m.DeleteScorer, request: Request) -> dict[str, Any]:
-    """One version, or all of them."""
-    experiment = parents.active(message.experiment_id, request)
-    found = scorers.versions(experiment, message.name)
-    if not found:
+    """Deletes the version that the request names, or all versions."""
+    experiment = experiment_lookup.get_active(message.experiment_id, request)
+    versions = scorers.versions(experiment, message.name)
+    if not versions:
         raise _missing(message.name, message.experiment_id)
     if not message.has("version"):
-        if any(map(judges.asks_endpoint, found)):
-            judges.bind(found[-1], None, request.workspace)
+        if any(map(gateway_scorers.uses_endpoint, versions)):
+            gateway_scorers.bind_endpoint(versions[-1], None, request.workspace)
         online_scorers.delete(request.workspace, experiment.experiment_id, message.name)
-        scorers.delete_all(experiment, message.name, found[-1].scorer_id)
+        scorers.delete_all(experiment, message.name, versions[-1].scorer_id)
     elif not scorers.delete(experiment, message.name, message.version):
         raise _missing(message.name, message.experiment_id, message.version)
     return {}
 
 
 def get_online_configs(message: m.GetOnlineScoringConfigs, request: Request) -> dict[str, Any]:
-    """Of those scorers that the caller may read."""
-    named = request.may_read(SCORER)
-    found = online_scorers.with_ids(request.workspace, set(message.scorer_ids))
-    readable = [one for one in found if named(scorer_pattern(one.experiment_id, one.name))]
+    """Returns the online scoring configurations of those scorers that the caller may read."""
+    may_read = request.may_read(SCORER)
+    configs = online_scorers.with_ids(request.workspace, set(message.scorer_ids))
+    readable = [
+        config for config in configs if may_read(scorer_pattern(config.experiment_id, config.name))
+    ]
     return {"configs": [responses.online_config(config) for config in readable]}
 
 
 def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> dict[str, Any]:
-    """Replaces what the scorer had. It judges traces from now on, not those before."""
+    """Replaces the scorer's online scoring configuration. A scorer that was off judges only traces
+    that are logged from now on."""
     try:
         rate = float(message.sample_rate)
     except (TypeError, ValueError):
@@ -149,7 +160,7 @@ def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> di
         raise errors.InvalidParameterValue(f"sample_rate must be between 0.0 and 1.0, got {rate}")
     if message.filter_string:
         trace_filter.parse_filter(message.filter_string)
-    experiment = parents.active(message.experiment_id, request)
+    experiment = experiment_lookup.get_active(message.experiment_id, request)
     latest = scorers.latest(experiment, message.name)
     if latest is None:
         raise _missing(message.name, message.experiment_id)
@@ -170,40 +181,41 @@ def set_online_config(message: m.SetOnlineScoringConfig, request: Request) -> di
     if before is not None and before == config._replace(
         config_id=before.config_id, since=before.since
     ):
-        return {"config": responses.online_config(before)}  # this very request had come before
+        return {"config": responses.online_config(before)}  # a repeated request changes nothing
     online_scorers.put(config)
     return {"config": responses.online_config(config)}
 
 
 def _check_online(version: ScorerVersion) -> None:
-    """Refuses a scorer that cannot judge by itself. As on MLflow's server, one whose JSON text is
-    no complete judge is taken: it has no name, for example. The sweep logs it and passes it over.
+    """Checks that a scorer can run automatically. As on MLflow's server, a scorer whose JSON is not
+    a complete judge (one without a name, for example) is accepted; the sweep that runs online
+    scoring logs and skips it.
 
     Raises:
-        InvalidParameterValue: it asks no endpoint of the gateway, or needs expectations.
-        NotRunHere: only a client can run it.
+        InvalidParameterValue: it uses no gateway endpoint, or needs expectations.
+        OnlyRunByClients: only a client can run it.
     """
-    if not judges.asks_endpoint(version):
+    if not gateway_scorers.uses_endpoint(version):
         raise errors.InvalidParameterValue(
             f"Scorer '{version.name}' does not use a gateway model. "
             "Automatic evaluation is only supported for scorers that use "
             "gateway models."
         )
     try:
-        found = judge_limits.judge(json.loads(version.serialized_scorer))
-    except judge_limits.NotRunHere:
+        judge = judge_limits.parse_judge(json.loads(version.serialized_scorer))
+    except judge_limits.OnlyRunByClients:
         raise
     except errors.InvalidParameterValue:
         return
-    if EXPECTATIONS in found.variables:
+    if EXPECTATIONS in judge.variables:
         raise errors.InvalidParameterValue(
             f"Scorer '{version.name}' requires expectations, but scorers with "
             "expectations are not currently supported for automatic evaluation."
         )
 
 
-def _active(experiment_ids: list[str], request: Request) -> list[Experiment]:
-    known = experiments.known(experiment_ids, request.workspace)
+def _load_active(experiment_ids: list[str], request: Request) -> list[Experiment]:
+    known = experiments.find_existing(experiment_ids, request.workspace)
     return [experiment for experiment in known if experiment.lifecycle_stage == ACTIVE]
 
 

@@ -1,4 +1,4 @@
-"""The RPCs of experiments."""
+"""Routes of the Lambda function ``experiments``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests of the experiment RPCs, in the field order of MLflow's service.proto."""
+"""Request messages for experiments. Fields are in the order of MLflow's service.proto."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SearchExperiments(Message):
 
 
 class ListExperiments(Message):
-    """Of clients before 2.0."""
+    """The request that MLflow clients before 2.0 send to list experiments."""
 
     view_type: ViewType
     max_results: int

@@ -1,4 +1,4 @@
-"""The rules of searching experiments, and the datasets of experiments."""
+"""Searches and lists experiments, and searches the datasets of experiments."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from mlcore.auth.permissions import EXPERIMENT, RUN
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.stages import VIEW_STAGES
 from mlcore.http import Request
-from mlcore.limits.text import check_max_results
-from mlcore.queries import datasets
+from mlcore.limits.shared_checks import check_max_results
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments import names as experiment_names
 from mlcore.repos.experiments.ids import canonical_ids
+from mlcore.repos.runs.search import dataset_pages
 from mlcore.responses import experiments as responses
 from mlcore.search import fields, grammar, order
 from mlcore.search.fields import ATTRIBUTE
 from mlcore.search.grammar import Comparison
 from mlcore.search.match import predicate
 
-READ_TOGETHER = 1_000
-MOST_RESULTS = 50_000
+READ_BATCH = 1_000
+DEFAULT_LIST_RESULTS = 50_000
 
 
 def search_experiments(message: m.SearchExperiments, request: Request) -> dict[str, Any]:
-    """The ids come from GSI2, or by name from GSI5, which may lag by seconds; each experiment is
-    then read strongly consistently."""
+    """Returns a page of matching experiments. Their ids come from GSI2, or for filters by name from
+    GSI5; both indexes may lag by seconds. Each experiment is then read strongly consistently."""
     check_max_results(message.max_results)
     return _page(message, message.max_results, request)
 
 
 def list_experiments(message: m.ListExperiments, request: Request) -> dict[str, Any]:
-    """By id. Without ``max_results`` MLflow 1.30 told all of them; here those that one answer can
-    hold, and where to go on."""
+    """Returns experiments ordered by id. Without ``max_results`` MLflow 1.30 returned all; here as
+    many as fit one response, and a page token."""
     if message.has("max_results"):
         check_max_results(message.max_results)
     wanted = m.SearchExperiments(
         page_token=message.page_token, order_by=["experiment_id"], view_type=message.view_type
     )
-    return _page(wanted, message.max_results or MOST_RESULTS, request)
+    return _page(wanted, message.max_results or DEFAULT_LIST_RESULTS, request)
 
 
 def _page(message: m.SearchExperiments, limit: int, request: Request) -> dict[str, Any]:
@@ -79,11 +79,12 @@ def _page(message: m.SearchExperiments, limit: int, request: Request) -> dict[st
 
 def search_datasets(message: m.SearchDatasets, request: Request) -> dict[str, Any]:
     readable = request.may_read(RUN)
-    return datasets.search(request.workspace, message.experiment_ids, readable)
+    return dataset_pages.search(request.workspace, message.experiment_ids, readable)
 
 
 def _with_ids(comparison: Comparison) -> Comparison:
-    """MLflow compares ids as the numbers that their texts are."""
+    """Returns the comparison with experiment ids in canonical form, because MLflow compares ids as
+    numbers."""
     value = comparison.value
     if (comparison.kind, comparison.key) != (ATTRIBUTE, "experiment_id"):
         return comparison
@@ -93,8 +94,8 @@ def _with_ids(comparison: Comparison) -> Comparison:
 
 
 def _experiments(ids: Iterator[str], workspace: str) -> Iterator[Experiment]:
-    while chunk := list(islice(ids, READ_TOGETHER)):
-        yield from experiments.known(chunk, workspace)
+    while chunk := list(islice(ids, READ_BATCH)):
+        yield from experiments.find_existing(chunk, workspace)
 
 
 def _weight(experiment: Experiment) -> int:

@@ -1,13 +1,15 @@
-"""The rules of experiments: names, lifecycle and tags, as MLflow's tracking server has them."""
+"""Creates, renames, deletes, restores and tags experiments, by the rules of MLflow's tracking
+server."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from experiments import attempts
+from experiments import interrupted_creations
 from experiments import messages as m
 from mlcore import errors, ids
+from mlcore.artifacts import skill_files
 from mlcore.auth.permissions import EXPERIMENT
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.stages import ACTIVE, DELETED
@@ -15,33 +17,35 @@ from mlcore.entities.tags import Tag
 from mlcore.environment import workspaces_enabled
 from mlcore.http import Request
 from mlcore.limits import experiments as limits
-from mlcore.limits.locations import resolved
+from mlcore.limits.artifact_locations import make_absolute
+from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments import ids as experiment_ids
 from mlcore.repos.experiments import tags as experiment_tags
-from mlcore.repos.experiments.creations import IdTaken, NameTaken
+from mlcore.repos.experiments.creations import ExperimentNameTaken, IdTaken
 from mlcore.repos.experiments.experiments import StoredExperiment
 from mlcore.responses import experiments as responses
-from mlcore.settle import settle
 
 
 def create_experiment(message: m.CreateExperiment, request: Request) -> dict[str, Any]:
-    """The next number, then one transaction. The name of a deleted experiment stays taken.
+    """Takes the next free number as id, and writes the experiment in one transaction. The name of a
+    deleted experiment stays taken.
 
-    A request whose end nobody knows is answered with an error; the same request in this process
-    then goes on with the same experiment, and so finds its own.
+    If the transaction's result is unknown, the request is answered with an error. If the client
+    repeats it in this process, it continues with the same experiment.
     """
     tags = limits.check_create_experiment(message.name, message.artifact_location, message.tags)
     if message.artifact_location and workspaces_enabled():
         raise errors.InvalidParameterValue(
             "artifact_location cannot be specified when workspaces are enabled"
         )
+    skill_files.check_location(message.artifact_location, request.workspace)
     caller = request.username() or ""
-    attempt = attempts.Attempt(
+    attempt = interrupted_creations.Attempt(
         request.workspace, caller, message.name, message.artifact_location, tuple(tags)
     )
-    experiment = attempts.take_up(attempt)
-    numbers = experiment_ids.free()
+    experiment = interrupted_creations.take(attempt)
+    numbers = experiment_ids.unused_ids()
     while True:
         if experiment is None:
             experiment = _new(next(numbers), message, tags, request.workspace)
@@ -49,10 +53,10 @@ def create_experiment(message: m.CreateExperiment, request: Request) -> dict[str
             experiments.create(experiment, request.granting(EXPERIMENT, experiment.experiment_id))
         except IdTaken:
             experiment = None
-        except NameTaken as taken:
+        except ExperimentNameTaken as taken:
             raise _name_taken(request.workspace, message.name) from taken
         except (errors.TemporarilyUnavailable, errors.RequestLimitExceeded):
-            attempts.leave_open(attempt, experiment)
+            interrupted_creations.remember(attempt, experiment)
             raise
         else:
             return {"experiment_id": experiment.experiment_id}
@@ -66,7 +70,7 @@ def _new(
         experiment_id=experiment_id,
         name=message.name,
         artifact_location=(
-            resolved(message.artifact_location)
+            make_absolute(message.artifact_location)
             if message.artifact_location
             else experiments.default_location(experiment_id, workspace)
         ),
@@ -83,13 +87,13 @@ def get_experiment(message: m.GetExperiment, request: Request) -> dict[str, Any]
 
 
 def get_experiment_by_name(message: m.GetExperimentByName, request: Request) -> dict[str, Any]:
-    """Two strongly consistent GetItem; deleted experiments are found as well."""
-    found = experiments.find_by_name(request.workspace, message.experiment_name)
-    if found is None:
+    """Finds active and deleted experiments. Two strongly consistent GetItem."""
+    experiment = experiments.find_by_name(request.workspace, message.experiment_name)
+    if experiment is None:
         raise errors.ResourceDoesNotExist(
             f"Could not find experiment with name '{message.experiment_name}'"
         )
-    return {"experiment": responses.experiment(found)}
+    return {"experiment": responses.experiment(experiment)}
 
 
 def update_experiment(message: m.UpdateExperiment, request: Request) -> dict[str, Any]:
@@ -103,22 +107,22 @@ def update_experiment(message: m.UpdateExperiment, request: Request) -> dict[str
                 experiments.touch(experiment)
             else:
                 experiments.rename(experiment, message.new_name)
-        except NameTaken as taken:
+        except ExperimentNameTaken as taken:
             raise errors.BadRequest(
                 f"Experiment(name={message.new_name}) already exists."
             ) from taken
 
-    settle("experiment", attempt)
+    retry_on_conflict("experiment", attempt)
     return {}
 
 
 def delete_experiment(message: m.DeleteExperiment, request: Request) -> dict[str, Any]:
-    _move(message.experiment_id, request, ACTIVE, DELETED)
+    _change_stage(message.experiment_id, request, ACTIVE, DELETED)
     return {}
 
 
 def restore_experiment(message: m.RestoreExperiment, request: Request) -> dict[str, Any]:
-    _move(message.experiment_id, request, DELETED, ACTIVE)
+    _change_stage(message.experiment_id, request, DELETED, ACTIVE)
     return {}
 
 
@@ -130,7 +134,7 @@ def set_experiment_tag(message: m.SetExperimentTag, request: Request) -> dict[st
         limits.check_custom_views(message.experiment_id, message.key, stored.experiment.tags)
         experiment_tags.set_tag(stored, message.key, message.value)
 
-    settle("experiment", attempt)
+    retry_on_conflict("experiment", attempt)
     return {}
 
 
@@ -144,7 +148,7 @@ def delete_experiment_tag(message: m.DeleteExperimentTag, request: Request) -> d
             )
         experiment_tags.delete_tag(stored, message.key)
 
-    settle("experiment", attempt)
+    retry_on_conflict("experiment", attempt)
     return {}
 
 
@@ -156,14 +160,14 @@ def _get_active(experiment_id: str, request: Request) -> StoredExperiment:
     return experiments.get_active(limits.experiment_id(experiment_id), request.workspace)
 
 
-def _move(experiment_id: str, request: Request, source: str, target: str) -> None:
+def _change_stage(experiment_id: str, request: Request, source: str, target: str) -> None:
     def attempt() -> None:
         experiment = _get(experiment_id, request).experiment
         if experiment.lifecycle_stage != source:
             raise experiments.missing(experiment_id)
         experiments.set_stage(experiment, target)
 
-    settle("experiment", attempt)
+    retry_on_conflict("experiment", attempt)
 
 
 def _name_taken(workspace: str, name: str) -> errors.ResourceAlreadyExists:

@@ -1,7 +1,8 @@
-"""Removes the files of runs, traces, logged models and experiments that are gone.
+"""Deletes the files of deleted runs, traces, logged models and experiments.
 
-The indexer says what is gone, and what stays although it lies there; it may not touch files itself.
-A message that comes twice finds nothing, one that is cut short goes on where it comes again.
+The indexer, which has no permission to delete files, sends messages that name what to delete and
+which files below it to keep. A repeated message finds nothing left to delete, and the repetition of
+an interrupted one completes it.
 """
 
 from __future__ import annotations
@@ -9,29 +10,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mlcore import artifacts, errors, file_removal
-from mlcore.artifacts.paths import INTERNAL, WORKSPACES
+from mlcore import artifacts, file_removal
 from mlcore.file_removal import Removal
 from mlcore.observability import logger
 
 
-class NothingRemoved(Exception):
-    """No message could be handled; the log says why."""
+class AllMessagesFailed(Exception):
+    """All messages failed; the log has the reasons."""
 
 
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
-    """An SQS event in; the ids of the messages to come again out.
+    """Handles the messages of an SQS event, and returns the ids of the failed ones, which SQS
+    delivers again.
 
     Raises:
-        NothingRemoved: all shall come again, which is counted among the function's errors.
+        AllMessagesFailed: all messages failed. SQS delivers them again, and the function's error
+            metric counts the failure.
     """
-    failed = [record for record in event["Records"] if not _handled(record)]
+    failed = [record for record in event["Records"] if not _handle(record)]
     if len(failed) == len(event["Records"]):
-        raise NothingRemoved(f"{len(failed)} messages")
+        raise AllMessagesFailed(f"{len(failed)} messages")
     return {"batchItemFailures": [{"itemIdentifier": record["messageId"]} for record in failed]}
 
 
-def _handled(record: Mapping[str, Any]) -> bool:
+def _handle(record: Mapping[str, Any]) -> bool:
     try:
         remove(file_removal.parse(record["body"]))
     except Exception:
@@ -41,18 +43,5 @@ def _handled(record: Mapping[str, Any]) -> bool:
 
 
 def remove(removal: Removal) -> None:
-    """Raises TemporarilyUnavailable: call again."""
-    for key in _keys(removal):
-        artifacts.store().delete_older(key, removal.before_ms / 1000, removal.keep)
-
-
-def _keys(removal: Removal) -> list[str]:
-    if removal.key:
-        return [removal.key]
-    if removal.internal:
-        return [artifacts.internal(removal.workspace, removal.internal)]
-    try:
-        key = artifacts.locate(removal.location, removal.workspace)
-    except errors.InvalidParameterValue:
-        return []  # another bucket, another service: not ours to remove
-    return [] if key in ("", INTERNAL, WORKSPACES, f"{WORKSPACES}/{removal.workspace}") else [key]
+    """Deletes the files that a message names. Raises TemporarilyUnavailable: repeat the call."""
+    artifacts.store().delete_older(removal.key, removal.before_ms / 1000, removal.keep)

@@ -1,4 +1,5 @@
-"""The RPCs of the AI gateway's configuration: secrets, models, endpoints, budgets, guardrails."""
+"""Routes of the Lambda function ``gateway``: the AI gateway's configuration (secrets, model
+definitions, endpoints, budget policies, guardrails)."""
 
 from __future__ import annotations
 
@@ -22,9 +23,9 @@ _SINCE_GUARDRAILS = "3.12"
 
 _get, _post = (partial(verb, version="3.0", since=_SINCE_ENDPOINTS) for verb in (get, post))
 _delete = partial(delete, version="3.0", since=_SINCE_ENDPOINTS)
-_page = partial(_get, ajax_only=True)
+_ajax_get = partial(_get, ajax_only=True)
 
-_NOT_500 = "A model that an endpoint has is a mistake of the caller's (400), where MLflow says 500."
+_NOT_500 = "Deleting a model definition that an endpoint uses is refused with 400; MLflow says 500."
 
 RPCS = (
     _post(
@@ -63,14 +64,14 @@ RPCS = (
         "requests.anybody",
         cost=1,
     ),
-    _page(
+    _ajax_get(
         f"{_SECRETS}/config",
-        m.Nothing,
+        m.EmptyRequest,
         secrets.secrets_config,
         "requests.anybody",
         hides="gateway_passphrase",
         cost=0,
-        deviation="There is no passphrase: KMS has the keys.",
+        deviation="There is no passphrase: AWS KMS holds the key.",
     ),
     _post(
         f"{_MODELS}/create",
@@ -243,7 +244,7 @@ RPCS = (
     ),
     _get(
         f"{_BUDGETS}/windows",
-        m.Nothing,
+        m.EmptyRequest,
         budgets.list_budget_windows,
         "requests.anybody",
         cost=2,
@@ -314,23 +315,23 @@ RPCS = (
         since=_SINCE_GUARDRAILS,
         cost=3,
     ),
-    _page(
+    _ajax_get(
         f"{_GATEWAY}/supported-providers",
-        m.Nothing,
+        m.EmptyRequest,
         providers.list_providers,
         "requests.anybody",
         cost=0,
     ),
-    _page(
+    _ajax_get(
         f"{_GATEWAY}/supported-models",
-        m.OfProvider,
+        m.ProviderRequest,
         providers.list_models,
         "requests.anybody",
         cost=0,
     ),
-    _page(
+    _ajax_get(
         f"{_GATEWAY}/provider-config",
-        m.OfProvider,
+        m.ProviderRequest,
         providers.provider_config,
         "requests.anybody",
         cost=0,

@@ -1,4 +1,5 @@
-"""The rules of budget policies: how much may be spent in how long, by whom, and what then."""
+"""Creates, updates, lists and deletes budget policies: limits of spending in a time window, for a
+scope such as an endpoint or a user, with the action to take when the limit is exceeded."""
 
 from __future__ import annotations
 
@@ -6,65 +7,65 @@ from typing import Any, Final
 from uuid import uuid4
 
 from gateway import messages as m
-from gateway.pages import page
-from gateway.parts import endpoint as endpoint_there
-from gateway.parts import missing
+from gateway.configuration_access import not_found, require_endpoint
+from gateway.pages_by_id import page
 from mlcore import errors, ids
 from mlcore.entities.gateway import ENDPOINT, GLOBAL, USER, BudgetPolicy
-from mlcore.gateway.budgets import spent_of
-from mlcore.gateway.windows import window
+from mlcore.gateway.budget_windows import window_containing
+from mlcore.gateway.budgets import read_spending
 from mlcore.http import Request
+from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.gateway import budgets, configuration
 from mlcore.responses import gateway as responses
-from mlcore.settle import settle
 
-_TARGETED: Final = (ENDPOINT, USER)
+_SCOPES_WITH_TARGET: Final = (ENDPOINT, USER)
 
 
 def create_budget_policy(message: m.CreateGatewayBudgetPolicy, request: Request) -> dict[str, Any]:
     now, creator = ids.now_ms(), message.created_by or None
-    made = BudgetPolicy(
+    policy = BudgetPolicy(
         budget_policy_id=f"bp-{uuid4().hex}",
         workspace=request.workspace,
-        budget_unit=_known("budget_unit", message.budget_unit),
+        budget_unit=_check_specified("budget_unit", message.budget_unit),
         budget_amount=message.budget_amount,
-        **_duration(message.duration),
-        target_scope=_known("target_scope", message.target_scope),
-        budget_action=_known("budget_action", message.budget_action),
+        **_parse_duration(message.duration),
+        target_scope=_check_specified("target_scope", message.target_scope),
+        budget_action=_check_specified("budget_action", message.budget_action),
         target_value=message.target_value or None,
         created_by=creator,
         last_updated_by=creator,
         created_at=now,
         last_updated_at=now,
     )
-    _check_target(made, request)
-    _check_endpoint(made, request)
-    budgets.write(made)
-    return {"budget_policy": responses.budget_policy(made)}
+    _check_target(policy, request)
+    _check_endpoint(policy, request)
+    budgets.write(policy)
+    return {"budget_policy": responses.budget_policy(policy)}
 
 
 def get_budget_policy(message: m.GetGatewayBudgetPolicy, request: Request) -> dict[str, Any]:
-    policy = _there(message.budget_policy_id, request)
+    policy = _get_policy(message.budget_policy_id, request)
     return {"budget_policy": responses.budget_policy(policy)}
 
 
 def update_budget_policy(message: m.UpdateGatewayBudgetPolicy, request: Request) -> dict[str, Any]:
-    """What is not said stays; a target stays only as long as its scope does."""
+    """Omitted fields keep their value. A target value is removed when the scope changes, unless the
+    request gives a new one."""
     changes: dict[str, Any] = {}
     if message.has("budget_unit"):
-        changes["budget_unit"] = _known("budget_unit", message.budget_unit)
+        changes["budget_unit"] = _check_specified("budget_unit", message.budget_unit)
     if message.has("duration"):
-        changes |= _duration(message.duration)
+        changes |= _parse_duration(message.duration)
     if message.has("target_scope"):
-        changes["target_scope"] = _known("target_scope", message.target_scope)
+        changes["target_scope"] = _check_specified("target_scope", message.target_scope)
     if message.has("budget_action"):
-        changes["budget_action"] = _known("budget_action", message.budget_action)
+        changes["budget_action"] = _check_specified("budget_action", message.budget_action)
     if message.has("budget_amount"):
         changes["budget_amount"] = message.budget_amount
     target = message.target_value or None
 
     def attempt() -> dict[str, Any]:
-        before = _there(message.budget_policy_id, request)
+        before = _get_policy(message.budget_policy_id, request)
         after = before._replace(**changes, last_updated_at=ids.now_ms())
         if message.has("target_value"):
             after = after._replace(target_value=target)
@@ -79,16 +80,16 @@ def update_budget_policy(message: m.UpdateGatewayBudgetPolicy, request: Request)
         budgets.write(after)
         return {"budget_policy": responses.budget_policy(after)}
 
-    return settle("budget policy", attempt)
+    return retry_on_conflict("budget policy", attempt)
 
 
 def delete_budget_policy(message: m.DeleteGatewayBudgetPolicy, request: Request) -> dict[str, Any]:
-    budgets.delete(_there(message.budget_policy_id, request))
+    budgets.delete(_get_policy(message.budget_policy_id, request))
     return {}
 
 
 def list_budget_policies(message: m.ListGatewayBudgetPolicies, request: Request) -> dict[str, Any]:
-    """By id."""
+    """Returns a page of the workspace's policies, ordered by id."""
     return page(
         "budget_policies",
         budgets.of_workspace(request.workspace),
@@ -98,9 +99,9 @@ def list_budget_policies(message: m.ListGatewayBudgetPolicies, request: Request)
     )
 
 
-def list_budget_windows(message: m.Nothing, request: Request) -> dict[str, Any]:
-    """The current windows of the workspace's policies, and of global ones wherever they were
-    made, and what is spent in them."""
+def list_budget_windows(message: m.EmptyRequest, request: Request) -> dict[str, Any]:
+    """Returns the current window of each policy of the workspace and of each global policy of any
+    workspace, with the amount spent in it."""
     now = ids.now_ms()
     policies = [
         policy
@@ -108,8 +109,8 @@ def list_budget_windows(message: m.Nothing, request: Request) -> dict[str, Any]:
         if policy.target_scope == GLOBAL or policy.workspace == request.workspace
     ]
     shown = []
-    for policy, spent in zip(policies, spent_of(policies, now), strict=True):
-        start, end = window(policy.duration_unit, policy.duration_value, now)
+    for policy, spent in zip(policies, read_spending(policies, now), strict=True):
+        start, end = window_containing(policy.duration_unit, policy.duration_value, now)
         shown.append(
             {
                 "budget_policy_id": policy.budget_policy_id,
@@ -121,22 +122,23 @@ def list_budget_windows(message: m.Nothing, request: Request) -> dict[str, Any]:
     return {"windows": shown} if shown else {}
 
 
-def _there(budget_policy_id: str, request: Request) -> BudgetPolicy:
+def _get_policy(budget_policy_id: str, request: Request) -> BudgetPolicy:
     policy = budgets.find(request.workspace, budget_policy_id)
     if policy is None:
-        raise missing("BudgetPolicy", budget_policy_id=budget_policy_id)
+        raise not_found("BudgetPolicy", budget_policy_id=budget_policy_id)
     return policy
 
 
-def _known(name: str, value: str | None) -> str:
-    """Raises InvalidParameterValue: the enum's value that says nothing."""
+def _check_specified(name: str, value: str | None) -> str:
+    """Returns the value of an enum. Raises InvalidParameterValue if it is missing or
+    UNSPECIFIED."""
     if value is None or value.endswith("UNSPECIFIED"):
         raise errors.InvalidParameterValue(f"Invalid {name}: 0")
     return value
 
 
-def _duration(duration: m.BudgetDuration | None) -> dict[str, Any]:
-    unit = _known("duration.unit", duration.unit if duration else None)
+def _parse_duration(duration: m.BudgetDuration | None) -> dict[str, Any]:
+    unit = _check_specified("duration.unit", duration.unit if duration else None)
     value = duration.value if duration else 0
     if value <= 0:
         raise errors.InvalidParameterValue(
@@ -146,13 +148,14 @@ def _duration(duration: m.BudgetDuration | None) -> dict[str, Any]:
 
 
 def _check_target(policy: BudgetPolicy, request: Request) -> None:
-    """Raises InvalidParameterValue: whom it is about is not said, or to no purpose."""
+    """Checks that a budget policy has a target exactly if its scope needs one, and that a policy
+    for a user is made only where authentication is on. Raises InvalidParameterValue otherwise."""
     scope = policy.target_scope
-    if scope in _TARGETED and not policy.target_value:
+    if scope in _SCOPES_WITH_TARGET and not policy.target_value:
         raise errors.InvalidParameterValue(
             f"target_value is required when target_scope is {scope}."
         )
-    if scope not in _TARGETED and policy.target_value:
+    if scope not in _SCOPES_WITH_TARGET and policy.target_value:
         raise errors.InvalidParameterValue(
             "target_value can only be set when target_scope is ENDPOINT or USER."
         )
@@ -165,6 +168,7 @@ def _check_target(policy: BudgetPolicy, request: Request) -> None:
 
 
 def _check_endpoint(policy: BudgetPolicy, request: Request) -> None:
-    """Raises ResourceDoesNotExist."""
+    """Checks that the endpoint of a policy for an endpoint exists. Raises ResourceDoesNotExist
+    otherwise; policies of other scopes always pass."""
     if policy.target_scope == ENDPOINT:
-        endpoint_there(configuration.read(request.workspace), policy.target_value or "")
+        require_endpoint(configuration.read(request.workspace), policy.target_value or "")

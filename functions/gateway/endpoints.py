@@ -1,4 +1,5 @@
-"""The rules of endpoints: names under which models are called, their tags and bindings."""
+"""Creates, updates, lists and deletes gateway endpoints, which clients call by name, with their
+models, tags and bindings."""
 
 from __future__ import annotations
 
@@ -6,10 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import uuid4
 
-from gateway import experiments
 from gateway import messages as m
-from gateway.parts import endpoint as there
-from gateway.parts import missing, settled
+from gateway import trace_experiments
+from gateway.configuration_access import not_found, require_endpoint, update_configuration
 from mlcore import errors, ids
 from mlcore.auth.permissions import GATEWAY_ENDPOINT
 from mlcore.entities.gateway import (
@@ -20,7 +20,7 @@ from mlcore.entities.gateway import (
     Configuration,
     Endpoint,
     FallbackConfig,
-    Mapping,
+    ModelMapping,
 )
 from mlcore.http import Request
 from mlcore.limits import gateway as limits
@@ -31,8 +31,8 @@ _LINKAGES = (PRIMARY, FALLBACK)
 
 
 def create_endpoint(message: m.CreateGatewayEndpoint, request: Request) -> dict[str, Any]:
-    """With an experiment for its traces: the one that is named or, unless nothing is to be traced,
-    one of its own."""
+    """Creates an endpoint. Its calls are traced in the experiment that the request names; without
+    one, an experiment is created, unless usage tracking is off."""
     limits.check_endpoint_name(message.name)
     _check_linkages(message.model_configs)
     if not message.model_configs:
@@ -42,107 +42,114 @@ def create_endpoint(message: m.CreateGatewayEndpoint, request: Request) -> dict[
     mappings = _mappings(message.model_configs, now, creator)
     tracked = message.usage_tracking if message.has("usage_tracking") else True
 
-    def change(known: Configuration) -> dict[str, Any]:
+    def change(current: Configuration) -> dict[str, Any]:
         lacking = {mapping.model_definition_id for mapping in mappings}
-        lacking -= known.model_definitions.keys()
+        lacking -= current.model_definitions.keys()
         if lacking:
             raise errors.ResourceDoesNotExist(
                 f"Model definitions not found: {', '.join(sorted(lacking))}"
             )
-        _check_name(known, message.name, endpoint_id)
-        made = Endpoint(
+        _check_name(current, message.name, endpoint_id)
+        endpoint = Endpoint(
             endpoint_id=endpoint_id,
             name=message.name,
             mappings=mappings,
             tags={},
             bindings=(),
             guardrails=(),
-            routing_strategy=_routing(message),
+            routing_strategy=_routing_strategy(message),
             fallback=_fallback(message, has_fallbacks=_has_fallbacks(mappings)),
-            experiment_id=_experiment(message, request),
+            experiment_id=_check_experiment(message, request),
             usage_tracking=tracked,
             created_by=creator,
             last_updated_by=creator,
             created_at=now,
             last_updated_at=now,
         )
-        if tracked and made.experiment_id is None:
-            made = made._replace(experiment_id=experiments.of_endpoint(made, request.workspace))
+        if tracked and endpoint.experiment_id is None:
+            endpoint = endpoint._replace(
+                experiment_id=trace_experiments.get_or_create(endpoint, request.workspace)
+            )
         granted = request.granting(GATEWAY_ENDPOINT, endpoint_id)
-        configuration.write(known, puts=[made], also=granted)
-        return {"endpoint": responses.endpoint(made, known)}
+        configuration.write(current, puts=[endpoint], also=granted)
+        return {"endpoint": responses.endpoint(endpoint, current)}
 
-    return settled(request, change)
+    return update_configuration(request, change)
 
 
 def get_endpoint(message: m.GetGatewayEndpoint, request: Request) -> dict[str, Any]:
     if bool(message.endpoint_id) == bool(message.name):
         raise errors.InvalidParameterValue("Exactly one of endpoint_id or name must be provided")
-    known = configuration.read(request.workspace)
+    current = configuration.read(request.workspace)
     if message.endpoint_id:
-        found = there(known, message.endpoint_id)
+        endpoint = require_endpoint(current, message.endpoint_id)
     else:
-        named = known.endpoint_named(message.name)
+        named = current.endpoint_named(message.name)
         if named is None:
-            raise missing("GatewayEndpoint", name=message.name)
-        found = named
-    return {"endpoint": responses.endpoint(found, known)}
+            raise not_found("GatewayEndpoint", name=message.name)
+        endpoint = named
+    return {"endpoint": responses.endpoint(endpoint, current)}
 
 
 def update_endpoint(message: m.UpdateGatewayEndpoint, request: Request) -> dict[str, Any]:
-    """What is empty stays as it is; models are replaced all together."""
+    """Changes the fields that the request has; an empty field counts as omitted. If the request has
+    models, they replace all models of the endpoint."""
     limits.check_endpoint_name(message.name)
     _check_linkages(message.model_configs)
     now = ids.now_ms()
     mappings = _mappings(message.model_configs, now, message.updated_by or None)
 
-    def change(known: Configuration) -> dict[str, Any]:
-        before = there(known, message.endpoint_id)
+    def change(current: Configuration) -> dict[str, Any]:
+        before = require_endpoint(current, message.endpoint_id)
         after = before._replace(
             name=message.name or before.name,
-            routing_strategy=_routing(message) or before.routing_strategy,
-            experiment_id=_experiment(message, request) or before.experiment_id,
+            routing_strategy=_routing_strategy(message) or before.routing_strategy,
+            experiment_id=_check_experiment(message, request) or before.experiment_id,
             last_updated_at=now,
             last_updated_by=message.updated_by or before.last_updated_by,
         )
         if message.has("usage_tracking"):
             after = after._replace(usage_tracking=message.usage_tracking)
         if mappings:
-            _check_known(known, mappings)
+            _check_definitions_exist(current, mappings)
             after = after._replace(
                 mappings=mappings, fallback=_fallback(message, has_fallbacks=True)
             )
         elif message.has("fallback_config"):
             after = after._replace(fallback=_fallback(message, has_fallbacks=True))
-        _check_name(known, after.name, after.endpoint_id)
+        _check_name(current, after.name, after.endpoint_id)
         if message.usage_tracking and after.experiment_id is None:
-            after = after._replace(experiment_id=experiments.of_endpoint(after, request.workspace))
-        configuration.write(known, puts=[after])
-        return {"endpoint": responses.endpoint(after, known)}
+            after = after._replace(
+                experiment_id=trace_experiments.get_or_create(after, request.workspace)
+            )
+        configuration.write(current, puts=[after])
+        return {"endpoint": responses.endpoint(after, current)}
 
-    return settled(request, change)
+    return update_configuration(request, change)
 
 
 def delete_endpoint(message: m.DeleteGatewayEndpoint, request: Request) -> dict[str, Any]:
-    def change(known: Configuration) -> dict[str, Any]:
-        gone = there(known, message.endpoint_id)
-        grants = request.leaving_grants(GATEWAY_ENDPOINT, gone.endpoint_id)
-        configuration.write(known, deletes=[gone], also=grants)
+    def change(current: Configuration) -> dict[str, Any]:
+        endpoint = require_endpoint(current, message.endpoint_id)
+        grants = request.leaving_grants(GATEWAY_ENDPOINT, endpoint.endpoint_id)
+        configuration.write(current, deletes=[endpoint], also=grants)
         return {}
 
-    return settled(request, change)
+    return update_configuration(request, change)
 
 
 def list_endpoints(message: m.ListGatewayEndpoints, request: Request) -> dict[str, Any]:
-    """Those that have a model, as MLflow's server lists them."""
+    """Returns the readable endpoints. As on MLflow's server, endpoints without a model are left
+    out."""
     readable = request.may_read(GATEWAY_ENDPOINT)
-    known = configuration.read(request.workspace)
+    current = configuration.read(request.workspace)
     shown = [
-        responses.endpoint(endpoint, known)
-        for endpoint in known.endpoints.values()
+        responses.endpoint(endpoint, current)
+        for endpoint in current.endpoints.values()
         if readable(endpoint.endpoint_id)
         and any(
-            message.provider in ("", known.model_definitions[mapping.model_definition_id].provider)
+            message.provider
+            in ("", current.model_definitions[mapping.model_definition_id].provider)
             for mapping in endpoint.mappings
         )
     ]
@@ -153,32 +160,33 @@ def attach_model(message: m.AttachModelToGatewayEndpoint, request: Request) -> d
     config: m.GatewayEndpointModelConfig = message.model_config
     _check_linkage(config, "model_config")
     now = ids.now_ms()
-    (made,) = _mappings([config], now, message.created_by or None)
+    (mapping,) = _mappings([config], now, message.created_by or None)
 
-    def change(known: Configuration) -> dict[str, Any]:
-        before = there(known, message.endpoint_id)
-        _check_known(known, [made])
-        if any(_linkage(mapping) == _linkage(made) for mapping in before.mappings):
+    def change(current: Configuration) -> dict[str, Any]:
+        before = require_endpoint(current, message.endpoint_id)
+        _check_definitions_exist(current, [mapping])
+        if any(_linkage(other) == _linkage(mapping) for other in before.mappings):
             raise errors.ResourceAlreadyExists(
-                f"Model definition '{made.model_definition_id}' is already attached to "
+                f"Model definition '{mapping.model_definition_id}' is already attached to "
                 f"endpoint '{before.endpoint_id}'"
             )
         after = before._replace(
-            mappings=(*before.mappings, made),
+            mappings=(*before.mappings, mapping),
             last_updated_at=now,
             last_updated_by=message.created_by or before.last_updated_by,
         )
-        configuration.write(known, puts=[after])
-        return {"mapping": responses.mapping(after.endpoint_id, made, known)}
+        configuration.write(current, puts=[after])
+        return {"mapping": responses.mapping(after.endpoint_id, mapping, current)}
 
-    return settled(request, change)
+    return update_configuration(request, change)
 
 
 def detach_model(message: m.DetachModelFromGatewayEndpoint, request: Request) -> dict[str, Any]:
-    """Of a model that is there twice, the fallback goes first."""
+    """Detaches a model. If it is attached both as primary and as fallback, only the fallback is
+    detached."""
 
-    def change(known: Configuration) -> dict[str, Any]:
-        before = there(known, message.endpoint_id)
+    def change(current: Configuration) -> dict[str, Any]:
+        before = require_endpoint(current, message.endpoint_id)
         attached = [
             mapping
             for mapping in before.mappings
@@ -189,12 +197,12 @@ def detach_model(message: m.DetachModelFromGatewayEndpoint, request: Request) ->
                 f"Model definition '{message.model_definition_id}' is not attached to "
                 f"endpoint '{before.endpoint_id}'"
             )
-        gone = min(attached, key=lambda mapping: mapping.linkage_type)
-        kept = tuple(mapping for mapping in before.mappings if mapping is not gone)
-        configuration.write(known, puts=[before._replace(mappings=kept)])
+        detached = min(attached, key=lambda mapping: mapping.linkage_type)
+        kept = tuple(mapping for mapping in before.mappings if mapping is not detached)
+        configuration.write(current, puts=[before._replace(mappings=kept)])
         return {}
 
-    return settled(request, change)
+    return update_configuration(request, change)
 
 
 def create_binding(message: m.CreateGatewayEndpointBinding, request: Request) -> dict[str, Any]:
@@ -202,40 +210,40 @@ def create_binding(message: m.CreateGatewayEndpointBinding, request: Request) ->
         raise errors.InvalidParameterValue(
             f"Invalid resource_type '{message.resource_type}'. Must be '{SCORER_RESOURCE}'."
         )
-    made = Binding(
+    binding = Binding(
         message.resource_type, message.resource_id, ids.now_ms(), message.created_by or None, None
     )
 
-    def change(known: Configuration) -> dict[str, Any]:
-        before = there(known, message.endpoint_id)
-        if any(binding[:2] == made[:2] for binding in before.bindings):
+    def change(current: Configuration) -> dict[str, Any]:
+        before = require_endpoint(current, message.endpoint_id)
+        if any(other[:2] == binding[:2] for other in before.bindings):
             raise errors.BadRequest(
-                f"Endpoint '{before.endpoint_id}' is already bound to {made.resource_type} "
-                f"'{made.resource_id}'"
+                f"Endpoint '{before.endpoint_id}' is already bound to {binding.resource_type} "
+                f"'{binding.resource_id}'"
             )
-        configuration.write(known, puts=[before._replace(bindings=(*before.bindings, made))])
-        return {"binding": responses.binding(before.endpoint_id, made)}
+        configuration.write(current, puts=[before._replace(bindings=(*before.bindings, binding))])
+        return {"binding": responses.binding(before.endpoint_id, binding)}
 
-    return settled(request, change)
+    return update_configuration(request, change)
 
 
 def delete_binding(message: m.DeleteGatewayEndpointBinding, request: Request) -> dict[str, Any]:
-    bound = (message.resource_type, message.resource_id)
+    resource = (message.resource_type, message.resource_id)
 
-    def change(known: Configuration) -> dict[str, Any]:
-        before = known.endpoints.get(message.endpoint_id)
-        kept = [one for one in before.bindings if one[:2] != bound] if before else []
+    def change(current: Configuration) -> dict[str, Any]:
+        before = current.endpoints.get(message.endpoint_id)
+        kept = [binding for binding in before.bindings if binding[:2] != resource] if before else []
         if before is None or len(kept) == len(before.bindings):
-            raise missing(
+            raise not_found(
                 "GatewayEndpointBinding",
                 endpoint_id=message.endpoint_id,
                 resource_type=message.resource_type,
                 resource_id=message.resource_id,
             )
-        configuration.write(known, puts=[before._replace(bindings=tuple(kept))])
+        configuration.write(current, puts=[before._replace(bindings=tuple(kept))])
         return {}
 
-    return settled(request, change)
+    return update_configuration(request, change)
 
 
 def list_bindings(message: m.ListGatewayEndpointBindings, request: Request) -> dict[str, Any]:
@@ -251,35 +259,35 @@ def list_bindings(message: m.ListGatewayEndpointBindings, request: Request) -> d
 
 
 def set_tag(message: m.SetGatewayEndpointTag, request: Request) -> dict[str, Any]:
-    return _retagged(
+    return _change_tags(
         message.endpoint_id, request, lambda tags: {**tags, message.key: message.value}
     )
 
 
 def delete_tag(message: m.DeleteGatewayEndpointTag, request: Request) -> dict[str, Any]:
-    """One that is not there is no mistake."""
-    return _retagged(
+    """Deletes a tag. A missing tag is not an error."""
+    return _change_tags(
         message.endpoint_id,
         request,
         lambda tags: {key: value for key, value in tags.items() if key != message.key},
     )
 
 
-def _retagged(
+def _change_tags(
     endpoint_id: str, request: Request, change_tags: Callable[[dict[str, str]], dict[str, str]]
 ) -> dict[str, Any]:
-    def change(known: Configuration) -> dict[str, Any]:
-        before = there(known, endpoint_id)
+    def change(current: Configuration) -> dict[str, Any]:
+        before = require_endpoint(current, endpoint_id)
         tags = change_tags(before.tags)
         if tags != before.tags:
-            configuration.write(known, puts=[before._replace(tags=tags)])
+            configuration.write(current, puts=[before._replace(tags=tags)])
         return {}
 
-    return settled(request, change)
+    return update_configuration(request, change)
 
 
-def _check_name(known: Configuration, name: str, endpoint_id: str) -> None:
-    holder = known.endpoint_named(name)
+def _check_name(current: Configuration, name: str, endpoint_id: str) -> None:
+    holder = current.endpoint_named(name)
     if holder is not None and holder.endpoint_id != endpoint_id:
         raise errors.BadRequest(f"Endpoint with name '{name}' already exists")
 
@@ -292,28 +300,30 @@ def _check_linkages(configs: Sequence[m.GatewayEndpointModelConfig]) -> None:
         raise errors.BadRequest("Each model may be in model_configs once for each linkage_type.")
 
 
-def _check_linkage(config: m.GatewayEndpointModelConfig, place: str) -> None:
+def _check_linkage(config: m.GatewayEndpointModelConfig, field: str) -> None:
     if config.linkage_type not in _LINKAGES:
         raise errors.InvalidParameterValue(
-            f"Invalid or missing value for required parameter 'linkage_type' in {place}. "
+            f"Invalid or missing value for required parameter 'linkage_type' in {field}. "
             f"Must be one of: {', '.join(_LINKAGES)}."
         )
 
 
-def _check_known(known: Configuration, mappings: Sequence[Mapping]) -> None:
+def _check_definitions_exist(current: Configuration, mappings: Sequence[ModelMapping]) -> None:
     for mapping in mappings:
-        if mapping.model_definition_id not in known.model_definitions:
-            raise missing("GatewayModelDefinition", model_definition_id=mapping.model_definition_id)
+        if mapping.model_definition_id not in current.model_definitions:
+            raise not_found(
+                "GatewayModelDefinition", model_definition_id=mapping.model_definition_id
+            )
 
 
 def _mappings(
     configs: Sequence[m.GatewayEndpointModelConfig], now: int, creator: str | None
-) -> tuple[Mapping, ...]:
+) -> tuple[ModelMapping, ...]:
     return tuple(
-        Mapping(
+        ModelMapping(
             mapping_id=f"m-{uuid4().hex}",
             model_definition_id=config.model_definition_id,
-            weight=limits.weight(config.weight) if config.has("weight") else 1.0,
+            weight=limits.stored_weight(config.weight) if config.has("weight") else 1.0,
             linkage_type=config.linkage_type or "",
             fallback_order=config.fallback_order if config.has("fallback_order") else None,
             created_at=now,
@@ -323,15 +333,15 @@ def _mappings(
     )
 
 
-def _linkage(mapping: Mapping) -> tuple[str, str]:
+def _linkage(mapping: ModelMapping) -> tuple[str, str]:
     return mapping.model_definition_id, mapping.linkage_type
 
 
-def _has_fallbacks(mappings: Sequence[Mapping]) -> bool:
+def _has_fallbacks(mappings: Sequence[ModelMapping]) -> bool:
     return any(mapping.linkage_type == FALLBACK for mapping in mappings)
 
 
-def _routing(message: m.CreateGatewayEndpoint | m.UpdateGatewayEndpoint) -> str | None:
+def _routing_strategy(message: m.CreateGatewayEndpoint | m.UpdateGatewayEndpoint) -> str | None:
     strategy: str | None = message.routing_strategy
     return None if strategy is None or strategy.endswith("UNSPECIFIED") else strategy
 
@@ -349,9 +359,9 @@ def _fallback(
     )
 
 
-def _experiment(
+def _check_experiment(
     message: m.CreateGatewayEndpoint | m.UpdateGatewayEndpoint, request: Request
 ) -> str | None:
     if not message.has("experiment_id"):
         return None
-    return experiments.checked(message.experiment_id, request.workspace)
+    return trace_experiments.check_id(message.experiment_id, request.workspace)

@@ -1,4 +1,5 @@
-"""Requests of the gateway's configuration, in the field order of MLflow's definitions."""
+"""Request messages for the gateway's configuration. Fields are in the order of MLflow's protobuf
+definitions."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from mlcore.wire.checks import CheckFailed
 _NAMED = (required, string)
 
 
-def _said(value: Any) -> None:
-    """Null is a mistake, and nothing is none. What is there is not repeated."""
+def _check_not_null(value: Any) -> None:
+    """Refuses null; an omitted value is accepted. The error does not repeat the secret value."""
     if value is None:
         raise CheckFailed("Missing value for required parameter 'secret_value'.")
 
@@ -36,8 +37,8 @@ GuardrailAction = Annotated[
 ]
 
 
-class Nothing(Message):
-    """A request that says nothing."""
+class EmptyRequest(Message):
+    """A request that has no fields."""
 
 
 class CreateGatewaySecret(Message):
@@ -48,7 +49,7 @@ class CreateGatewaySecret(Message):
     created_by: str
     checks = {
         "secret_name": _NAMED,
-        "secret_value": (_said,),
+        "secret_value": (_check_not_null,),
         "provider": (string,),
         "created_by": (string,),
     }
@@ -361,7 +362,7 @@ class UpdateEndpointGuardrailConfig(Message):
     checks = {"endpoint_id": _NAMED, "guardrail_id": _NAMED}
 
 
-class OfProvider(Message):
-    """A question about one provider."""
+class ProviderRequest(Message):
+    """A request about one provider."""
 
     provider: str

@@ -1,5 +1,5 @@
-"""Which providers and models the gateway offers, from data that ships with the function: nobody is
-asked over the internet."""
+"""Lists the providers and models that the gateway offers. The data is shipped with the function;
+no request goes to the internet."""
 
 from __future__ import annotations
 
@@ -33,39 +33,46 @@ LIMITS: Final = (
 )
 
 _MODES: Final = ("chat", "completion", "embedding", "evaluation", "responses", None)
-_LEFT_OUT: Final = "bedrock_converse"
+_EXCLUDED_PROVIDER: Final = "bedrock_converse"
 _VERTEX: Final = "vertex_ai"
+_NO_OWN_KEYS: Final = {"env_credentials_available": False}
 _ALIASES: Final = {"amazon-bedrock": "bedrock", "databricks-model-serving": "databricks"}
 
 
-def list_providers(message: m.Nothing, request: Request) -> dict[str, Any]:
-    return {"providers": sorted({_provider(name) for name in _models() if name != _LEFT_OUT})}
+def list_providers(message: m.EmptyRequest, request: Request) -> dict[str, Any]:
+    return {
+        "providers": sorted({_provider(name) for name in _models() if name != _EXCLUDED_PROVIDER})
+    }
 
 
-def list_models(message: m.OfProvider, request: Request) -> dict[str, Any]:
-    """Of one provider, or of all."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+def list_models(message: m.ProviderRequest, request: Request) -> dict[str, Any]:
+    """Returns the models of one provider, or of all providers if the request names none."""
+    by_name: dict[tuple[str, str], dict[str, Any]] = {}
     for name, models in _models().items():
         provider = _provider(name)
-        if name == _LEFT_OUT or message.provider not in ("", provider):
+        if name == _EXCLUDED_PROVIDER or message.provider not in ("", provider):
             continue
-        for full_name, said in models.items():
+        for full_name, properties in models.items():
             model = full_name.removeprefix(f"{provider}/")
-            mode = said[0] if said else None
+            mode = properties[0] if properties else None
             if mode in _MODES and not model.startswith("ft:"):
-                found.setdefault((provider, model), _model(model, provider, said))
-    return {"models": list(found.values())}
+                by_name.setdefault((provider, model), _model(model, provider, properties))
+    return {"models": list(by_name.values())}
 
 
-def provider_config(message: m.OfProvider, request: Request) -> dict[str, Any]:
-    """Which credentials a provider takes; a key, where nothing else is known of it."""
+def provider_config(message: m.ProviderRequest, request: Request) -> dict[str, Any]:
+    """Returns which credentials a provider takes. Unknown providers take an API key.
+
+    ``env_credentials_available`` is false for all: every endpoint needs a stored secret. The server
+    reads no API key from its environment; even ``default_chain`` is a setting of a secret.
+    """
     if not message.provider:
         raise errors.InvalidParameterValue("Provider parameter is required")
     provider = message.provider.lower()
     provider = _ALIASES.get(provider, provider)
-    known = _providers().get("bedrock" if provider == _LEFT_OUT else provider)
-    if known is not None:
-        return known
+    current = _providers().get("bedrock" if provider == _EXCLUDED_PROVIDER else provider)
+    if current is not None:
+        return {**current, **_NO_OWN_KEYS}
     title = provider.title()
     return {
         "auth_modes": [
@@ -78,6 +85,7 @@ def provider_config(message: m.OfProvider, request: Request) -> dict[str, Any]:
             }
         ],
         "default_mode": "api_key",
+        **_NO_OWN_KEYS,
     }
 
 
@@ -85,31 +93,36 @@ def _field(name: str, description: str, *, required: bool) -> dict[str, Any]:
     return {"name": name, "type": "string", "description": description, "required": required}
 
 
-def _model(name: str, provider: str, said: list[Any]) -> dict[str, Any]:
-    whole = said + [None] * (2 + len(LIMITS) - len(said))
-    mode, bits, limits = whole[0], whole[1], whole[2:]
+def _model(name: str, provider: str, properties: list[Any]) -> dict[str, Any]:
+    """Returns the response for one model.
+
+    Args:
+        properties: mode, capabilities as a bit mask, and limits; trailing nulls are left out.
+    """
+    padded = properties + [None] * (2 + len(LIMITS) - len(properties))
+    mode, bits, limits = padded[0], padded[1], padded[2:]
     return {
         "model": name,
         "provider": provider,
         "mode": mode,
-        **{field: bool((bits or 0) >> at & 1) for at, field in enumerate(CAPABILITIES)},
+        **{field: bool((bits or 0) >> bit & 1) for bit, field in enumerate(CAPABILITIES)},
         **dict(zip(LIMITS, limits, strict=True)),
     }
 
 
 def _provider(name: str) -> str:
-    """Variants of Vertex AI are one provider."""
+    """Returns the provider's name; all variants of Vertex AI count as ``vertex_ai``."""
     return _VERTEX if name.startswith(f"{_VERTEX}-") else name
 
 
 @functools.cache
 def _models() -> dict[str, dict[str, list[Any]]]:
-    """By provider and name: see ``operate/model_list.py``."""
+    """Properties of models by provider and model name, as ``operate/model_list.py`` writes them."""
     providers: dict[str, dict[str, list[Any]]] = json.loads(MODELS_FILE.read_bytes())["providers"]
     return providers
 
 
 @functools.cache
 def _providers() -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = json.loads(PROVIDERS_FILE.read_bytes())
-    return found
+    providers: dict[str, dict[str, Any]] = json.loads(PROVIDERS_FILE.read_bytes())
+    return providers

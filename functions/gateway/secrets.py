@@ -1,4 +1,5 @@
-"""The rules of secrets: credentials of providers, which are sealed at once and never told."""
+"""Creates, updates, lists and deletes secrets: credentials of providers. They are encrypted before
+they are stored, and responses show them masked only."""
 
 from __future__ import annotations
 
@@ -6,12 +7,12 @@ from typing import Any
 from uuid import uuid4
 
 from gateway import messages as m
-from gateway.credentials import check_secret_value, checked_auth_config
-from gateway.parts import settled, there
+from gateway.configuration_access import require_part, update_configuration
+from gateway.credential_checks import check_auth_config, check_secret_value
 from mlcore import errors, ids
 from mlcore.auth.permissions import GATEWAY_SECRET
 from mlcore.entities.gateway import Configuration, Secret
-from mlcore.gateway.sealing import sealed
+from mlcore.gateway.secret_values import seal
 from mlcore.http import Request
 from mlcore.limits import gateway as limits
 from mlcore.repos.gateway import configuration
@@ -19,14 +20,14 @@ from mlcore.responses import gateway as responses
 
 
 def create_secret(message: m.CreateGatewaySecret, request: Request) -> dict[str, Any]:
-    auth_config = checked_auth_config(message.auth_config)
+    auth_config = check_auth_config(message.auth_config)
     check_secret_value(message.secret_value)
     secret_id, now = f"s-{uuid4().hex}", ids.now_ms()
-    made = Secret(
+    secret = Secret(
         secret_id=secret_id,
         secret_name=message.secret_name,
-        sealed=sealed(message.secret_value, secret_id),
-        masked=_masked(message.secret_value),
+        sealed=seal(message.secret_value, secret_id),
+        masked=_mask(message.secret_value),
         provider=message.provider or None,
         auth_config=auth_config,
         created_by=message.created_by or None,
@@ -35,55 +36,58 @@ def create_secret(message: m.CreateGatewaySecret, request: Request) -> dict[str,
         last_updated_at=now,
     )
 
-    def change(known: Configuration) -> dict[str, Any]:
-        if any(secret.secret_name == made.secret_name for secret in known.secrets.values()):
+    def change(current: Configuration) -> dict[str, Any]:
+        if any(other.secret_name == secret.secret_name for other in current.secrets.values()):
             raise errors.ResourceAlreadyExists(
-                f"Secret with name '{made.secret_name}' already exists"
+                f"Secret with name '{secret.secret_name}' already exists"
             )
-        configuration.write(known, puts=[made], also=request.granting(GATEWAY_SECRET, secret_id))
-        return {"secret": responses.secret(made)}
+        configuration.write(
+            current, puts=[secret], also=request.granting(GATEWAY_SECRET, secret_id)
+        )
+        return {"secret": responses.secret(secret)}
 
-    return settled(request, change)
+    return update_configuration(request, change)
 
 
 def get_secret(message: m.GetGatewaySecretInfo, request: Request) -> dict[str, Any]:
-    known = configuration.read(request.workspace)
-    return {"secret": responses.secret(_there(known, message.secret_id))}
+    current = configuration.read(request.workspace)
+    return {"secret": responses.secret(_get_secret(current, message.secret_id))}
 
 
 def update_secret(message: m.UpdateGatewaySecret, request: Request) -> dict[str, Any]:
-    """Without values they stay; an ``auth_config`` of nothing but blanks clears what was there."""
-    auth_config = checked_auth_config(message.auth_config)
+    """Replaces the secret's values and its ``auth_config``. An omitted field keeps its value. An
+    ``auth_config`` whose only entry is a blank ``api_base`` clears the stored one."""
+    auth_config = check_auth_config(message.auth_config)
     check_secret_value(message.secret_value)
 
-    def change(known: Configuration) -> dict[str, Any]:
-        secret = _there(known, message.secret_id)
+    def change(current: Configuration) -> dict[str, Any]:
+        secret = _get_secret(current, message.secret_id)
         if message.secret_value:
             secret = secret._replace(
-                sealed=sealed(message.secret_value, secret.secret_id),
-                masked=_masked(message.secret_value),
+                sealed=seal(message.secret_value, secret.secret_id),
+                masked=_mask(message.secret_value),
             )
         if message.auth_config:
             secret = secret._replace(auth_config=auth_config)
         secret = secret._replace(
             last_updated_by=message.updated_by or None, last_updated_at=ids.now_ms()
         )
-        configuration.write(known, puts=[secret])
+        configuration.write(current, puts=[secret])
         return {"secret": responses.secret(secret)}
 
-    return settled(request, change)
+    return update_configuration(request, change)
 
 
 def delete_secret(message: m.DeleteGatewaySecret, request: Request) -> dict[str, Any]:
-    """Models that were called with it stay, and can be called with another."""
+    """Deletes a secret. Model definitions that use it remain, and can be given another secret."""
 
-    def change(known: Configuration) -> dict[str, Any]:
-        secret = _there(known, message.secret_id)
-        gone = request.leaving_grants(GATEWAY_SECRET, secret.secret_id)
-        configuration.write(known, deletes=[secret], also=gone)
+    def change(current: Configuration) -> dict[str, Any]:
+        secret = _get_secret(current, message.secret_id)
+        grants = request.leaving_grants(GATEWAY_SECRET, secret.secret_id)
+        configuration.write(current, deletes=[secret], also=grants)
         return {}
 
-    return settled(request, change)
+    return update_configuration(request, change)
 
 
 def list_secrets(message: m.ListGatewaySecretInfos, request: Request) -> dict[str, Any]:
@@ -96,14 +100,15 @@ def list_secrets(message: m.ListGatewaySecretInfos, request: Request) -> dict[st
     return {"secrets": shown} if shown else {}
 
 
-def secrets_config(message: m.Nothing, request: Request) -> dict[str, Any]:
-    """Keys are KMS's, so there is no passphrase that could be the default one."""
+def secrets_config(message: m.EmptyRequest, request: Request) -> dict[str, Any]:
+    """Returns a constant: AWS KMS holds the encryption key, so secrets are always available and
+    MLflow's default passphrase is never used."""
     return {"secrets_available": True, "using_default_passphrase": False}
 
 
-def _there(known: Configuration, secret_id: str) -> Secret:
-    return there(known.secrets, secret_id, "GatewaySecret", "secret_id")
+def _get_secret(current: Configuration, secret_id: str) -> Secret:
+    return require_part(current.secrets, secret_id, "GatewaySecret", "secret_id")
 
 
-def _masked(secret_value: dict[str, str]) -> dict[str, str]:
-    return {key: limits.masked(value) for key, value in secret_value.items()}
+def _mask(secret_value: dict[str, str]) -> dict[str, str]:
+    return {key: limits.mask(value) for key, value in secret_value.items()}

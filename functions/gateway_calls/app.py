@@ -1,17 +1,17 @@
-"""The routes of calls through the AI gateway: MLflow's own, and those that pass on what OpenAI's,
-Anthropic's and Gemini's clients send."""
+"""Routes of the Lambda function ``gateway_calls``: calls through the AI gateway, in MLflow's own
+form and in those of the OpenAI, Anthropic and Gemini clients."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from gateway_calls import chats, embeddings, models, passing
-from gateway_calls.answers import MANNER
-from gateway_calls.bodies import parse
+from gateway_calls import chats, embeddings, models, passthrough
+from gateway_calls.replies import RESPONSE_STYLE
+from gateway_calls.request_parsing import parse, parse_proxy
 from mlcore.http import PlainRoute, lambda_handler, nothing
 from mlcore.providers import provider as p
 
-_OF_NAMED = "gateway_calls.use_endpoint"
+_POLICY = "gateway_calls.use_endpoint"
 
 RPCS = ()
 PLAIN_ROUTES = (
@@ -20,7 +20,7 @@ PLAIN_ROUTES = (
         "/gateway/{endpoint_name}/mlflow/invocations",
         parse,
         embeddings.invocations,
-        _OF_NAMED,
+        _POLICY,
         since="3.8",
     ),
     PlainRoute(
@@ -28,25 +28,37 @@ PLAIN_ROUTES = (
         "/gateway/mlflow/v1/chat/completions",
         parse,
         chats.completions,
-        _OF_NAMED,
+        _POLICY,
         since="3.8",
     ),
+    PlainRoute("POST", "/gateway/mlflow/v1/embeddings", parse, embeddings.embed, _POLICY),
+    *(
+        PlainRoute(
+            "GET",
+            path,
+            nothing,
+            models.list_models,
+            "requests.anybody",
+            since="3.17",
+            cost=1,
+        )
+        for path in ("/gateway/mlflow/v1/models", "/gateway/openai/v1/models")
+    ),
     PlainRoute(
-        "GET",
-        "/gateway/mlflow/v1/models",
-        nothing,
-        models.list_models,
-        "requests.anybody",
-        since="3.17",
-        cost=1,
+        "POST",
+        "/gateway/proxy/{endpoint_name}/{path+}",
+        parse_proxy,
+        passthrough.proxy,
+        _POLICY,
+        since="3.12",
     ),
     *(
         PlainRoute(
             "POST",
             f"/gateway{p.ROUTES[action]}",
             parse,
-            partial(passing.pass_on, action),
-            _OF_NAMED,
+            partial(passthrough.pass_on, action),
+            _POLICY,
             since=since,
         )
         for action, since in (
@@ -55,19 +67,21 @@ PLAIN_ROUTES = (
             (p.OPENAI_RESPONSES, "3.8"),
             (p.OPENAI_RESPONSES_COMPACT, "3.17"),
             (p.ANTHROPIC_MESSAGES, "3.8"),
+            (p.ANTHROPIC_COUNT_TOKENS, "3.8"),
         )
     ),
     *(
         PlainRoute(
             "POST",
-            f"/gateway{p.ROUTES[action]}".replace("_name}", "_name+}"),
+            f"/gateway{p.ROUTES[action]}".replace("_name}", "_name+}").replace("v1beta", version),
             parse,
-            partial(passing.pass_on, action),
-            _OF_NAMED,
+            partial(passthrough.pass_on, action),
+            _POLICY,
             since="3.8",
         )
         for action in (p.GEMINI_GENERATE_CONTENT, p.GEMINI_STREAM_GENERATE_CONTENT)
+        for version in ("v1beta", "v1")
     ),
 )
 
-handler = lambda_handler(RPCS, PLAIN_ROUTES, MANNER)
+handler = lambda_handler(RPCS, PLAIN_ROUTES, RESPONSE_STYLE)

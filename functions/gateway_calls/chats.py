@@ -1,24 +1,25 @@
-"""Chats in OpenAI's form, with a model of any provider."""
+"""Chat completions in OpenAI's form, with a model of any provider."""
 
 from __future__ import annotations
 
-from gateway_calls import answers
-from gateway_calls.bodies import Asked
-from gateway_calls.calls import call_of
+from gateway_calls import replies
+from gateway_calls.endpoint_calls import start_call
+from gateway_calls.request_parsing import GatewayCall
 from mlcore.gateway import chats
+from mlcore.gateway.chat_shapes import validated_chat
 from mlcore.http import Request
 from mlcore.http.response import Response
 
 
-def completions(asked: Asked, request: Request) -> Response:
+def completions(call: GatewayCall, request: Request) -> Response:
     """``POST /gateway/mlflow/v1/chat/completions``: ``model`` names the endpoint."""
-    return completed(asked, request)
+    return complete(call, request)
 
 
-def completed(asked: Asked, request: Request) -> Response:
-    """A chat's completion, or the stream of its chunks, as the body wants it."""
-    call = call_of(request, asked.endpoint_name)
-    chat = chats.checked(asked.body)
+def complete(call: GatewayCall, request: Request) -> Response:
+    """Returns the completion as JSON, or as a stream of chunks if the body has ``stream``."""
+    invocation = start_call(request, call.endpoint_name)
+    chat = validated_chat(call.body)
     if chat.get("stream"):
-        return answers.streamed(chats.chunks(call, chat))
-    return answers.whole(chats.completion(call, chat))
+        return replies.event_stream(chats.stream_completion(invocation, chat))
+    return replies.json_response(chats.complete(invocation, chat))

@@ -1,24 +1,33 @@
-"""MLflow's one route for chats and embeddings, which tells them by their fields."""
+"""MLflow's common route for chats and embeddings. A body with ``messages`` is a chat, one with
+``input`` asks for embeddings."""
 
 from __future__ import annotations
 
-from gateway_calls import answers
-from gateway_calls.bodies import Asked
-from gateway_calls.calls import call_of
-from gateway_calls.chats import completed
+from gateway_calls import replies
+from gateway_calls.chats import complete
+from gateway_calls.endpoint_calls import start_call
+from gateway_calls.request_parsing import GatewayCall
 from mlcore.errors import GatewayCallFailed
 from mlcore.gateway import embeddings
 from mlcore.http import Request
 from mlcore.http.response import Response
 
 
-def invocations(asked: Asked, request: Request) -> Response:
-    """``POST /gateway/{endpoint_name}/mlflow/invocations``."""
-    if "messages" in asked.body:
-        return completed(asked, request)
-    call = call_of(request, asked.endpoint_name)
-    if "input" not in asked.body:
+def invocations(call: GatewayCall, request: Request) -> Response:
+    """Answers ``POST /gateway/{endpoint_name}/mlflow/invocations``: a chat if the body has
+    ``messages``, embeddings if it has ``input``. Raises GatewayCallFailed (400) for any other
+    body."""
+    if "messages" in call.body:
+        return complete(call, request)
+    return embed(call, request)
+
+
+def embed(call: GatewayCall, request: Request) -> Response:
+    """``POST /gateway/mlflow/v1/embeddings``: ``model`` names the endpoint. Raises
+    GatewayCallFailed (400) if the body has no ``input``."""
+    invocation = start_call(request, call.endpoint_name)
+    if "input" not in call.body:
         raise GatewayCallFailed(
             400, "Invalid request: payload format must be either chat or embeddings"
         )
-    return answers.whole(embeddings.embedded(call, asked.body))
+    return replies.json_response(embeddings.embed(invocation, call.body))

@@ -1,8 +1,8 @@
-"""The endpoints of a workspace as OpenAI's clients list models."""
+"""Lists a workspace's endpoints in the form in which OpenAI's API lists models."""
 
 from __future__ import annotations
 
-from gateway_calls import answers
+from gateway_calls import replies
 from mlcore.auth.permissions import GATEWAY_ENDPOINT
 from mlcore.http import Request
 from mlcore.http.response import Response
@@ -10,19 +10,19 @@ from mlcore.repos.gateway import configuration
 
 
 def list_models(_message: None, request: Request) -> Response:
-    """By name; those that the caller may read."""
+    """Returns the endpoints that the caller may read, ordered by name."""
     readable = request.may_read(GATEWAY_ENDPOINT)
-    found = sorted(
-        (one.name, one.created_at // 1000)
-        for one in configuration.read(request.workspace).endpoints.values()
-        if one.name and readable(one.endpoint_id)
+    endpoints = sorted(
+        (endpoint.name, endpoint.created_at // 1000)
+        for endpoint in configuration.read(request.workspace).endpoints.values()
+        if endpoint.name and readable(endpoint.endpoint_id)
     )
-    return answers.whole(
+    return replies.json_response(
         {
             "object": "list",
             "data": [
                 {"id": name, "object": "model", "created": created, "owned_by": "mlflow"}
-                for name, created in found
+                for name, created in endpoints
             ],
         }
     )

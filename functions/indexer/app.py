@@ -1,30 +1,23 @@
-"""The indexer: follows the table's stream and keeps the items that are derived from source items.
+"""The indexer: the Lambda function that reads the table's stream and keeps derived items (indexes,
+child items, history packs) equal to their sources.
 
-The records of a batch are handled together by what they are about: what is written follows from the
-sources as they are, not from the order of the records. The first record that could not be handled
-is reported, and Lambda delivers the batch again from there. Where that is the very first, the
-function fails as a whole: for the stream it is the same, and it is counted among its errors. All
-writes may be repeated.
+All records of a batch that concern one entity are handled together. The derived items are computed
+from the source items as they are now, not from the order of the records. If a record fails, its
+sequence number is returned and Lambda delivers the batch again from there. If the first record
+fails, the function raises instead, so that its error metric counts the failure; Lambda delivers the
+whole batch again. All writes are idempotent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from indexer import (
-    archived,
-    experiment_items,
-    expiry,
-    file_removals,
-    history_items,
-    quiet_runs,
-    run_items,
-    trace_items,
-    unfinished,
-    webhook_events,
-)
-from mlcore import garbage
+from indexer import webhook_events
+from indexer.history import history_packing, interrupted_writes
+from indexer.lifecycle import archive_expiry, expiry, file_removals, skill_files
+from indexer.projection import experiment_items, quiet_runs, run_items, trace_items
+from mlcore import gc_threshold
 from mlcore.db import keys
 from mlcore.db.attributes import text_of
 from mlcore.db.expression import Raw
@@ -33,13 +26,14 @@ from mlcore.observability import logger
 
 Record = Mapping[str, Any]
 Projector = Callable[[Sequence[Record]], None]
+"""Handles the stream records of some item types."""
 
 _PROJECTORS: Mapping[str, tuple[Projector, ...]] = {
-    keys.RUN.name: (unfinished.project, run_items.project),
+    keys.RUN.name: (interrupted_writes.project, run_items.project),
     keys.RUN_METRIC.name: (run_items.project,),
     keys.RUN_PARAM.name: (run_items.project,),
     keys.RUN_INPUT.name: (run_items.project,),
-    keys.RUN_METRIC_BATCH.name: (unfinished.project, history_items.project),
+    keys.RUN_METRIC_BATCH.name: (interrupted_writes.project, history_packing.project),
     keys.EXPERIMENT.name: (experiment_items.project,),
     keys.TRACE.name: (trace_items.project,),
     keys.TRACE_SPANS.name: (trace_items.project,),
@@ -50,29 +44,33 @@ EXPIRING = (
     *(keys.RUN.name, keys.RUN_METRIC_FILE.name, keys.EXPERIMENT.name),
     *(keys.TRACE.name, keys.LOGGED_MODEL.name),
 )
-"""Types of items that expire or are removed with what belongs to them."""
+"""Types of items that expire or are removed together with their children and files."""
 
 ARCHIVING = (keys.REGISTERED_MODEL.name, keys.MODEL_VERSION.name, keys.MODEL_END.name)
-"""Types of items that tell what is archived, and when that expires."""
+"""Types of items that record which models are archived and when they expire."""
 
-ANNOUNCING = (keys.REGISTERED_MODEL.name, keys.MODEL_VERSION.name)
-"""Types of items whose writes webhooks may want to hear of."""
+UPLOADED = (keys.SKILL_VERSION.name,)
+"""Types of items that name files which go when the item is removed."""
+
+ANNOUNCING = (keys.REGISTERED_MODEL.name, keys.MODEL_VERSION.name, keys.GATEWAY_SPENDING.name)
+"""Types of items whose writes webhooks may subscribe to."""
 
 
-garbage.collect_seldom()
+gc_threshold.raise_gc_threshold()
 
 
 class NothingIndexed(Exception):
-    """The batch's first record could not be handled; the log says why."""
+    """The first record of the batch failed; the log has the reason."""
 
 
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
-    """A DynamoDB stream event in; the sequence number of the first record that failed out, if one
-    did. A scheduled event tells of no record: quiet runs are looked for then.
+    """Handles a batch of a DynamoDB stream and returns the sequence number of the first record that
+    failed, if one did. An event without records comes from the schedule and starts the search for
+    quiet runs (see :mod:`indexer.projection.quiet_runs`).
 
     Raises:
-        NothingIndexed: it is the first of all. Lambda halves the batch, so that one record that
-            always fails takes no other with it.
+        NothingIndexed: the first record of the batch failed. Lambda then halves the batch, so that
+            a record that always fails blocks no other.
     """
     if "Records" not in event:
         quiet_runs.sweep()
@@ -85,29 +83,16 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
 
 def index(records: Sequence[Record]) -> str | None:
-    """The sequence number of the record to start again from, or None."""
-    handled_by: dict[Projector, list[int]] = {}
-    expiring: list[int] = []
-    for position, record in enumerate(records):
-        for projector in _PROJECTORS.get(_type(record), ()):
-            handled_by.setdefault(projector, []).append(position)
-        if _type(record) in EXPIRING:
-            expiring.append(position)
-        if webhook_events.announces(record["dynamodb"]):
-            handled_by.setdefault(webhook_events.project, []).append(position)
-        if _type(record) in ARCHIVING:
-            handled_by.setdefault(archived.project, []).append(position)
-    if expiring:
-        # After those that put the children which are to expire.
-        handled_by[expiry.project] = expiring
+    """Passes each record to the projector of its item type. Returns the sequence number of the
+    first record that failed; None if all succeeded."""
     failed: list[int] = []
-    for project, positions in handled_by.items():
+    for projector, positions in _by_projector(records, _projectors).items():
         try:
-            project([records[position]["dynamodb"] for position in positions])
+            projector([records[position]["dynamodb"] for position in positions])
         except Exception:
             failed.append(positions[0])
             logger.exception(
-                "stream records could not be indexed", extra={"by": project.__module__}
+                "stream records could not be indexed", extra={"by": projector.__module__}
             )
     if not failed:
         return None
@@ -115,28 +100,67 @@ def index(records: Sequence[Record]) -> str | None:
     return sequence_number
 
 
-def tell(records: Sequence[Record]) -> None:
-    """What records alone say, whatever becomes of what is derived: webhooks hear of writes, the
-    remover of what is gone. May be repeated; raises what prevents it."""
-    said = [one["dynamodb"] for one in records if webhook_events.announces(one["dynamodb"])]
-    if said:
-        webhook_events.project(said)
-    ended = [one["dynamodb"] for one in records if _type(one) in EXPIRING]
-    if ended:
-        expiry.project(ended)
-    kept = [one["dynamodb"] for one in records if _type(one) in ARCHIVING]
-    if kept:
-        archived.project(kept)
+def run_side_effects(records: Sequence[Record]) -> None:
+    """Performs the actions that need the stream records and that `reindex` cannot repeat: sends
+    webhook deliveries, requests the removal of files of removed entities, lets archived models
+    expire. Idempotent.
+
+    Raises:
+        Exception: any error of these actions.
+    """
+    for projector, positions in _by_projector(records, _side_effects).items():
+        projector([records[position]["dynamodb"] for position in positions])
 
 
 def queues_of(records: Sequence[Record]) -> list[str]:
-    """The environment variables that :func:`tell` needs for some records."""
-    found = []
-    if any(webhook_events.announces(one["dynamodb"]) for one in records):
-        found.append(webhook_events.QUEUE)
-    if any(_type(one) in EXPIRING and "NewImage" not in one["dynamodb"] for one in records):
-        found.append(file_removals.QUEUE)
-    return found
+    """Returns the environment variables of the queues that :func:`run_side_effects` needs for these
+    records."""
+    names = []
+    if any(webhook_events.announces(record["dynamodb"]) for record in records):
+        names.append(webhook_events.QUEUE)
+    if any(
+        (_type(record) in EXPIRING and "NewImage" not in record["dynamodb"])
+        or _is_removed_upload(record)
+        for record in records
+    ):
+        names.append(file_removals.QUEUE)
+    return names
+
+
+def _by_projector(
+    records: Sequence[Record], projectors_of: Callable[[Record], Iterable[Projector]]
+) -> dict[Projector, list[int]]:
+    """Returns the positions of the records that each projector handles, with the projectors in the
+    order in which to call them."""
+    positions: dict[Projector, list[int]] = {}
+    for position, record in enumerate(records):
+        for projector in projectors_of(record):
+            positions.setdefault(projector, []).append(position)
+    if expiry.project in positions:
+        # After the projectors that put the children which it marks as expiring.
+        positions[expiry.project] = positions.pop(expiry.project)
+    return positions
+
+
+def _projectors(record: Record) -> Iterator[Projector]:
+    yield from _PROJECTORS.get(_type(record), ())
+    yield from _side_effects(record)
+
+
+def _side_effects(record: Record) -> Iterator[Projector]:
+    """Yields the projectors of actions that need only the record."""
+    if webhook_events.announces(record["dynamodb"]):
+        yield webhook_events.project
+    if _type(record) in ARCHIVING:
+        yield archive_expiry.project
+    if _type(record) in EXPIRING:
+        yield expiry.project
+    if _is_removed_upload(record):
+        yield skill_files.project
+
+
+def _is_removed_upload(record: Record) -> bool:
+    return _type(record) in UPLOADED and "NewImage" not in record["dynamodb"]
 
 
 def _type(record: Record) -> str:

@@ -1,6 +1,8 @@
-"""Hands what writes announce to the queue of deliveries, one message for each webhook that asks.
+"""Sends the events of registry writes and of exceeded budgets to the queue of webhook deliveries,
+one message for each webhook that subscribes to the event.
 
-The indexer is the only consumer of the stream that there is room for; it waits for no receiver.
+The indexer does this because a DynamoDB stream can have few consumers. It does not wait for
+receivers.
 """
 
 from __future__ import annotations
@@ -9,114 +11,118 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from mlcore import queues
+from mlcore import queues, reserved_tags
 from mlcore.db.expression import Raw
-from mlcore.db.table import key_in
+from mlcore.db.table import key_of_item
 from mlcore.entities.webhooks import ACTIVE, Webhook
 from mlcore.models.base import Item
 from mlcore.models.registry import ModelVersion, RegisteredModel
-from mlcore.prompts import IS_PROMPT
 from mlcore.repos import document, webhooks
 from mlcore.repos.registry import model_versions, registered_models
 from mlcore.webhooks import announcement, message
-from mlcore.webhooks.announcement import PROMPT_TEXT, PROMPT_TYPE, Announcement
+from mlcore.webhooks.announcement import PROMPT_TYPE, Announcement
 from mlcore.webhooks.message import DeliveryMessage
 
 QUEUE: Final = "WEBHOOK_QUEUE_URL"
-"""Environment."""
+"""The environment variable with the queue's URL."""
 
 
 def announces(record: Mapping[str, Any]) -> bool:
-    """Whether the record shows a write that announces something for the first time."""
+    """Whether the record shows a write with a new event."""
     new, old = record.get("NewImage") or {}, record.get("OldImage") or {}
-    said = new.get(announcement.ATTRIBUTE)
-    return said is not None and said != old.get(announcement.ATTRIBUTE)
+    event = new.get(announcement.ATTRIBUTE)
+    return event is not None and event != old.get(announcement.ATTRIBUTE)
 
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
-    """One Query for each workspace in which something happened, then the messages."""
-    announced = [
-        (said, image)
+    """Handles stream records with events: one Query for the webhooks of each workspace, then the
+    messages."""
+    events = [
+        (event, image)
         for record in records
         if (image := record["NewImage"])
-        for said in announcement.parse_all(image[announcement.ATTRIBUTE]["S"])
+        for event in announcement.parse_all(image[announcement.ATTRIBUTE]["S"])
     ]
     listening = {
         workspace: webhooks.of_workspace(workspace)
-        for workspace in {said.workspace for said, _ in announced}
+        for workspace in {event.workspace for event, _ in events}
     }
     messages = [
-        queues.Message(message.text(wanted), wanted.webhook_id)
-        for said, image in announced
-        for wanted in deliveries(said, image, listening[said.workspace])
+        queues.Message(message.text(delivery), delivery.webhook_id)
+        for event, image in events
+        for delivery in deliveries(event, image, listening[event.workspace])
     ]
     if messages:
         queues.send(os.environ[QUEUE], messages)
 
 
 def deliveries(
-    said: Announcement, image: Raw, listening: Sequence[Webhook]
+    event: Announcement, image: Raw, listening: Sequence[Webhook]
 ) -> list[DeliveryMessage]:
-    """One for each active webhook that was there and asked for the event when it happened."""
-    asking = [
+    """Returns the delivery messages of an event: one for each active webhook that subscribed to the
+    event before it happened."""
+    subscribed = [
         webhook
         for webhook in listening
         if webhook.status == ACTIVE
-        and said.event in webhook.events
-        and webhook.creation_time <= said.time_ms
+        and event.event in webhook.events
+        and webhook.creation_time <= event.time_ms
     ]
-    if not asking:
+    if not subscribed:
         return []
-    told = data(said, image)
+    event_data = data(event, image)
     return [
         DeliveryMessage(
-            workspace=said.workspace,
+            workspace=event.workspace,
             webhook_id=webhook.webhook_id,
-            delivery_id=message.delivery_id(said.event_id, webhook.webhook_id),
-            event=said.event,
-            time_ms=said.time_ms,
-            data=told,
+            delivery_id=message.delivery_id(event.event_id, webhook.webhook_id),
+            event=event.event,
+            time_ms=event.time_ms,
+            data=event_data,
         )
-        for webhook in asking
+        for webhook in subscribed
     ]
 
 
-def data(said: Announcement, image: Raw) -> dict[str, Any]:
-    """What MLflow's server tells of the event, in its order."""
-    entity, action = said.event
-    told: dict[str, Any] = {"name": said.name}
-    if said.alias is not None:
-        told["alias"] = said.alias
-    if said.version is not None:
-        told["version"] = str(said.version)
-    if said.key is not None:
-        told["key"] = said.key
+def data(event: Announcement, image: Raw) -> dict[str, Any]:
+    """The event's data as MLflow's server sends it, in the same order."""
+    if event.data is not None:
+        return dict(event.data)
+    entity, action = event.event
+    event_data: dict[str, Any] = {"name": event.name}
+    if event.alias is not None:
+        event_data["alias"] = event.alias
+    if event.version is not None:
+        event_data["version"] = str(event.version)
+    if event.key is not None:
+        event_data["key"] = event.key
         if action == "set":
-            told["value"] = _tags(image).get(said.key, "")
-    if action != "created" or said.alias is not None:
-        return told
+            event_data["value"] = _tags(image).get(event.key, "")
+    if action != "created" or event.alias is not None:
+        return event_data
     tags = _tags(image)
     if entity == "model_version":
         version = ModelVersion.of(image)
-        told["source"], told["run_id"] = version.source, version.run_id or None
+        event_data["source"], event_data["run_id"] = version.source, version.run_id or None
     elif entity == "prompt_version":
-        told["template"] = tags.pop(PROMPT_TEXT, None)
+        event_data["template"] = tags.pop(reserved_tags.PROMPT_TEXT, None)
     if entity.startswith("prompt"):
-        tags.pop(IS_PROMPT, None)
+        tags.pop(reserved_tags.IS_PROMPT, None)
         tags.pop(PROMPT_TYPE, None)
-    told["tags"] = tags
+    event_data["tags"] = tags
     if entity.endswith("version"):
-        told["description"] = ModelVersion.of(image).description or None
+        event_data["description"] = ModelVersion.of(image).description or None
     else:
-        told["description"] = RegisteredModel.of(image).description
-    return told
+        event_data["description"] = RegisteredModel.of(image).description
+    return event_data
 
 
 def _tags(image: Raw) -> dict[str, str]:
-    """Those of the image, and as they are now those that it had no room for."""
+    """Returns the tags of a model or version: those in the image, and the current ones outside
+    it."""
     if Item.of(image).type == RegisteredModel.pattern.name:
         read = document.load(image, (registered_models.home_of(image),), registered_models.MAPS)
     else:
-        owner = (key_in(image).pk, str(ModelVersion.of(image).model_version))
+        owner = (key_of_item(image).pk, str(ModelVersion.of(image).model_version))
         read = document.load(image, owner, model_versions.MAPS)
     return read.texts("tags")

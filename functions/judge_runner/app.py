@@ -1,6 +1,7 @@
-"""Does the jobs that wait in the queue: lets judges judge traces.
+"""Runs the jobs in the queue, in which judges assess traces. On a schedule it submits the jobs of
+online scoring.
 
-A job that comes twice is done once, one that is cut short goes on where it comes again.
+A job whose message is delivered twice runs once. An interrupted job continues at its next delivery.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from judge_runner import evaluation_runs, online, scoring
-from judge_runner.work import InWork, OutOfTime, Stopped, Work, take
+from judge_runner import evaluation_runs, online_scoring, trace_scoring
+from judge_runner.job_execution import JobExecution, JobLeased, JobStopped, OutOfTime, start
 from mlcore import job_queue
 from mlcore.entities.evaluation.jobs import INVOKE_EVALUATION, INVOKE_SCORER, Job
 from mlcore.errors import MlflowError, TemporarilyUnavailable
@@ -19,116 +20,118 @@ from mlcore.judges.chat import Complete
 from mlcore.observability import logger
 from mlcore.repos.evaluation import jobs
 
-_ATTEMPTS: Final = 3
-"""After so many a job that fails in ways of ours has failed."""
+_MAX_ATTEMPTS: Final = 3
+"""Deliveries after which a job with an unexpected error fails for good."""
 _PAUSE_SECONDS: Final = 20.0
 
-Run = Callable[[Work, Complete], dict[str, Any]]
-_RUNS: Final[Mapping[str, Run]] = {
-    INVOKE_SCORER: scoring.run,
+Run = Callable[[JobExecution, Complete], dict[str, Any]]
+_RUN_BY_JOB_NAME: Final[Mapping[str, Run]] = {
+    INVOKE_SCORER: trace_scoring.run,
     INVOKE_EVALUATION: evaluation_runs.run,
-    online.JOB_NAME: online.run,
+    online_scoring.JOB_NAME: online_scoring.run,
 }
 
 
-class NothingDone(Exception):
-    """All messages met an error of ours; the log says which."""
+class AllMessagesFailed(Exception):
+    """All messages met an unexpected error; the log has the reasons."""
 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
-    """An SQS event in; the ids of the messages to come again out. A scheduled event: scorers that
-    judge by themselves look for new traces.
+    """Handles the messages of an SQS event, and returns the ids of those that SQS must deliver
+    again. A scheduled event starts the sweep of online scoring.
 
     Raises:
-        NothingDone: all shall come again, which is counted among the function's errors.
+        AllMessagesFailed: all messages met an unexpected error. SQS delivers them again, and the
+            function's error metric counts the failure.
     """
     if "Records" not in event:
-        online.sweep()
+        online_scoring.sweep()
         return {}
     broken: list[str] = []
     failed = [
-        record["messageId"] for record in event["Records"] if not _handled(record, context, broken)
+        record["messageId"] for record in event["Records"] if not _handle(record, context, broken)
     ]
     if broken and len(broken) == len(event["Records"]):
-        raise NothingDone(f"{len(broken)} messages")
+        raise AllMessagesFailed(f"{len(broken)} messages")
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
 
 
-def _handled(record: Mapping[str, Any], context: Any, broken: list[str]) -> bool:
+def _handle(record: Mapping[str, Any], context: Any, broken: list[str]) -> bool:
     message = job_queue.parse(record["body"])
-    about = {"job_id": message.job_id, "workspace": message.workspace}
+    details = {"job_id": message.job_id, "workspace": message.workspace}
     remaining: Callable[[], float] = context.get_remaining_time_in_millis
     try:
         job = jobs.find(message.workspace, message.job_id)
         if job is not None:
-            _do(job, int(record["attributes"]["ApproximateReceiveCount"]), remaining)
-    except InWork as held:
-        _put_off(record["receiptHandle"], held.seconds)
+            _run_job(job, int(record["attributes"]["ApproximateReceiveCount"]), remaining)
+    except JobLeased as leased:
+        _postpone(record["receiptHandle"], leased.seconds)
         return False
     except Exception:
-        logger.exception("a job failed", extra=about)
+        logger.exception("a job failed", extra=details)
         broken.append(record["messageId"])
-        _put_off(record["receiptHandle"], _PAUSE_SECONDS)
+        _postpone(record["receiptHandle"], _PAUSE_SECONDS)
         return False
     return True
 
 
-def _do(job: Job, attempt: int, remaining: Callable[[], float]) -> None:
-    """Raises InWork, and what is no fault of the job's, until that has come often enough."""
-    work = take(job, remaining)
+def _run_job(job: Job, attempt: int, remaining: Callable[[], float]) -> None:
+    """Runs a job until it ends, pauses or is stopped. Raises JobLeased if another call holds it,
+    and unexpected errors as long as the job has attempts left."""
+    work = start(job, remaining)
     if work is None:
-        _over(job)
+        _end_unfinished_run(job)
         return
-    about = {"job_id": job.job_id, "job": job.name}
+    details = {"job_id": job.job_id, "job": job.name}
     try:
         _attempt(work, attempt)
-    except Stopped:
-        logger.info("a job was stopped", extra=about)
-        _over(job)
+    except JobStopped:
+        logger.info("a job was stopped", extra=details)
+        _end_unfinished_run(job)
     else:
-        logger.info("a job has ended or paused", extra=about)
+        logger.info("a job has ended or paused", extra=details)
 
 
-def _over(job: Job) -> None:
-    """Nobody does the job any more, and its run goes on no more."""
+def _end_unfinished_run(job: Job) -> None:
+    """Ends the evaluation run of a job that will not be run any more."""
     current = jobs.find(job.workspace, job.job_id)
     if job.name == INVOKE_EVALUATION and current is not None:
-        evaluation_runs.stopped(current)
+        evaluation_runs.end_stopped(current)
 
 
-def _attempt(work: Work, attempt: int) -> None:
+def _attempt(work: JobExecution, attempt: int) -> None:
     job = work.job
     try:
-        result = _RUNS[job.name](work, _complete())
+        result = _RUN_BY_JOB_NAME[job.name](work, _gateway_completion())
     except OutOfTime:
         work.pause()
         job_queue.send(JobMessage(job.workspace, job.job_id))
-    except Stopped:
+    except JobStopped:
         raise
     except Exception as error:
-        told = isinstance(error, MlflowError) and not isinstance(error, TemporarilyUnavailable)
-        if not told and attempt < _ATTEMPTS:
+        is_final = isinstance(error, MlflowError) and not isinstance(error, TemporarilyUnavailable)
+        if not is_final and attempt < _MAX_ATTEMPTS:
             work.pause()
             raise
-        if not told:
+        if not is_final:
             logger.exception("a job failed for good", extra={"job_id": job.job_id})
         message = error.message if isinstance(error, MlflowError) else None
         work.fail(message or "The job failed unexpectedly.")
         if job.name == INVOKE_EVALUATION:
-            evaluation_runs.failed(job)
+            evaluation_runs.end_failed(job)
     else:
         work.succeed(result)
 
 
-def _complete() -> Complete:
-    from mlcore.gateway import chats  # noqa: PLC0415 -- the calls of providers are many modules
+def _gateway_completion() -> Complete:
+    from mlcore.gateway import guarded_calls  # noqa: PLC0415 -- the calls of providers are many modules
 
-    return partial(chats.complete, judges=True)
+    return partial(guarded_calls.complete_chat, judges=True)
 
 
-def _put_off(receipt_handle: str, seconds: float) -> None:
+def _postpone(receipt_handle: str, seconds: float) -> None:
     try:
         job_queue.postpone(receipt_handle, max(1.0, seconds))
     except MlflowError:
-        # Then it comes again when the queue's own timeout has passed.
-        logger.warning("a message could not be put off")
+        # SQS delivers it again when the queue's visibility timeout has passed.
+        logger.warning("a message's visibility timeout could not be changed")

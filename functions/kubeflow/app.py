@@ -1,28 +1,28 @@
-"""The routes of Kubeflow's model registry, in both versions of its API over one store."""
+"""The routes of Kubeflow's model registry. Both versions of its API use the same functions."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from kubeflow import artifacts, experiments, health, models, run_artifacts, serving, versions
-from kubeflow.answers import MANNER, OLD, PREFIX, Function, answering
+from kubeflow.calls import ERROR_FORMAT, PREFIX, V1ALPHA3, RouteFunction, route_function
 from kubeflow.parsing import (
     ARTIFACT,
     artifact,
     entity,
-    finding,
-    finding_child,
-    listing_artifacts,
-    reading,
+    find_child,
+    find_one,
+    list_artifacts,
+    without_body,
 )
 from mlcore.http import Parse, PlainRoute, lambda_handler, nothing
 from mlcore.kubeflow import kinds
-from mlcore.kubeflow.body import CREATE, UPDATE, WHOLE
+from mlcore.kubeflow.body import CREATE, UPDATE, UPSERT
 from mlcore.kubeflow.entity import V1
 
-_Row = tuple[str, str, Parse, Function, str]
-"""Method, path, parser, function, policy (of :mod:`mlcore.policies.kubeflow`
-where it names no module)."""
+_Row = tuple[str, str, Parse, RouteFunction, str]
+"""Method, path, parser, function, policy. A policy without a module is one of
+:mod:`mlcore.policies.kubeflow`."""
 
 _ANYBODY: Final = "requests.anybody"
 _ADMINISTRATORS: Final = "requests.administrators"
@@ -42,31 +42,31 @@ _EXPERIMENT: Final = kinds.EXPERIMENT
 _RUN: Final = kinds.EXPERIMENT_RUN
 _MODEL_ARTIFACT: Final = kinds.MODEL_ARTIFACT
 
-_BOTH: Final[tuple[_Row, ...]] = (
-    ("GET", "/registered_model", finding(), models.find, "find_model"),
-    ("GET", _MODELS, reading(), models.list_all, _ANYBODY),
+_IN_BOTH_VERSIONS: Final[tuple[_Row, ...]] = (
+    ("GET", "/registered_model", find_one(), models.find, "find_model"),
+    ("GET", _MODELS, without_body(), models.list_all, _ANYBODY),
     ("POST", _MODELS, entity(_MODEL, CREATE), models.create, "create_model"),
-    ("GET", f"{_MODELS}/{{id}}", reading(_MODEL), models.get, "read_model"),
+    ("GET", f"{_MODELS}/{{id}}", without_body(_MODEL), models.get, "read_model"),
     ("PATCH", f"{_MODELS}/{{id}}", entity(_MODEL, UPDATE, _MODEL), models.update, "update_model"),
-    ("DELETE", f"{_MODELS}/{{id}}", reading(_MODEL), models.delete, "delete_model"),
+    ("DELETE", f"{_MODELS}/{{id}}", without_body(_MODEL), models.delete, "delete_model"),
     (
         "GET",
         f"{_MODELS}/{{id}}/versions",
-        reading(_MODEL),
+        without_body(_MODEL),
         versions.list_of_model,
         "read_versions_of_model",
     ),
     (
         "POST",
         f"{_MODELS}/{{id}}/versions",
-        entity(_VERSION, WHOLE, _MODEL),
+        entity(_VERSION, UPSERT, _MODEL),
         versions.create_in_model,
         "write_version_in_model",
     ),
-    ("GET", "/model_version", finding_child(), versions.find, "find_version"),
-    ("GET", _VERSIONS, reading(), versions.list_all, _ANYBODY),
+    ("GET", "/model_version", find_child(), versions.find, "find_version"),
+    ("GET", _VERSIONS, without_body(), versions.list_all, _ANYBODY),
     ("POST", _VERSIONS, entity(_VERSION, CREATE), versions.create, "create_version"),
-    ("GET", f"{_VERSIONS}/{{id}}", reading(_VERSION), versions.get, "read_version"),
+    ("GET", f"{_VERSIONS}/{{id}}", without_body(_VERSION), versions.get, "read_version"),
     (
         "PATCH",
         f"{_VERSIONS}/{{id}}",
@@ -74,35 +74,35 @@ _BOTH: Final[tuple[_Row, ...]] = (
         versions.update,
         "update_version",
     ),
-    ("DELETE", f"{_VERSIONS}/{{id}}", reading(_VERSION), versions.delete, "delete_version"),
+    ("DELETE", f"{_VERSIONS}/{{id}}", without_body(_VERSION), versions.delete, "delete_version"),
     (
         "GET",
         f"{_VERSIONS}/{{id}}/artifacts",
-        listing_artifacts(_VERSION),
+        list_artifacts(_VERSION),
         artifacts.list_of_version,
         "read_version",
     ),
     (
         "POST",
         f"{_VERSIONS}/{{id}}/artifacts",
-        artifact(WHOLE, _VERSION),
+        artifact(UPSERT, _VERSION),
         artifacts.upsert_of_version,
         "write_artifact_of_version",
     ),
-    ("GET", "/artifact", finding_child(*kinds.ARTIFACT_KINDS), artifacts.find, "find_artifact"),
-    ("GET", "/artifacts", listing_artifacts(), artifacts.list_all, "list_artifacts"),
+    ("GET", "/artifact", find_child(*kinds.ARTIFACT_KINDS), artifacts.find, "find_artifact"),
+    ("GET", "/artifacts", list_artifacts(), artifacts.list_all, "list_artifacts"),
     ("POST", "/artifacts", artifact(CREATE), artifacts.create, "create_own"),
-    ("GET", "/artifacts/{id}", reading(ARTIFACT), artifacts.get, "read_artifact"),
+    ("GET", "/artifacts/{id}", without_body(ARTIFACT), artifacts.get, "read_artifact"),
     ("PATCH", "/artifacts/{id}", artifact(UPDATE, ARTIFACT), artifacts.update, "update_artifact"),
-    ("DELETE", "/artifacts/{id}", reading(ARTIFACT), artifacts.delete, "delete_artifact"),
+    ("DELETE", "/artifacts/{id}", without_body(ARTIFACT), artifacts.delete, "delete_artifact"),
     (
         "GET",
         "/model_artifact",
-        finding_child(_MODEL_ARTIFACT.name),
+        find_child(_MODEL_ARTIFACT.name),
         artifacts.find,
         "find_artifact",
     ),
-    ("GET", "/model_artifacts", reading(), artifacts.list_model_artifacts, "list_artifacts"),
+    ("GET", "/model_artifacts", without_body(), artifacts.list_model_artifacts, "list_artifacts"),
     (
         "POST",
         "/model_artifacts",
@@ -113,7 +113,7 @@ _BOTH: Final[tuple[_Row, ...]] = (
     (
         "GET",
         "/model_artifacts/{id}",
-        reading(_MODEL_ARTIFACT),
+        without_body(_MODEL_ARTIFACT),
         artifacts.get_model_artifact,
         "read_artifact",
     ),
@@ -124,14 +124,20 @@ _BOTH: Final[tuple[_Row, ...]] = (
         artifacts.update_model_artifact,
         "update_artifact",
     ),
-    ("DELETE", "/model_artifacts/{id}", reading(ARTIFACT), artifacts.delete, "delete_artifact"),
-    ("GET", "/serving_environment", finding(), serving.find_environment, "serving.read_serving"),
-    ("GET", _ENVIRONMENTS, reading(), serving.list_environments, "serving.read_serving"),
+    (
+        "DELETE",
+        "/model_artifacts/{id}",
+        without_body(ARTIFACT),
+        artifacts.delete,
+        "delete_artifact",
+    ),
+    ("GET", "/serving_environment", find_one(), serving.find_environment, "serving.read_serving"),
+    ("GET", _ENVIRONMENTS, without_body(), serving.list_environments, "serving.read_serving"),
     ("POST", _ENVIRONMENTS, entity(_ENVIRONMENT, CREATE), serving.create_environment, "create_own"),
     (
         "GET",
         f"{_ENVIRONMENTS}/{{id}}",
-        reading(_ENVIRONMENT),
+        without_body(_ENVIRONMENT),
         serving.get_environment,
         "serving.read_serving",
     ),
@@ -145,14 +151,14 @@ _BOTH: Final[tuple[_Row, ...]] = (
     (
         "DELETE",
         f"{_ENVIRONMENTS}/{{id}}",
-        reading(_ENVIRONMENT),
+        without_body(_ENVIRONMENT),
         serving.delete_environment,
         "serving.delete_environment",
     ),
     (
         "GET",
         f"{_ENVIRONMENTS}/{{id}}/inference_services",
-        reading(_ENVIRONMENT),
+        without_body(_ENVIRONMENT),
         serving.list_services_of_environment,
         "serving.read_serving",
     ),
@@ -163,10 +169,16 @@ _BOTH: Final[tuple[_Row, ...]] = (
         serving.create_service_in_environment,
         "serving.create_service",
     ),
-    ("GET", "/inference_service", finding_child(), serving.find_service, "serving.find_service"),
-    ("GET", _SERVICES, reading(), serving.list_services, "serving.read_serving"),
+    ("GET", "/inference_service", find_child(), serving.find_service, "serving.find_service"),
+    ("GET", _SERVICES, without_body(), serving.list_services, "serving.read_serving"),
     ("POST", _SERVICES, entity(_SERVICE, CREATE), serving.create_service, "serving.create_service"),
-    ("GET", f"{_SERVICES}/{{id}}", reading(_SERVICE), serving.get_service, "serving.read_service"),
+    (
+        "GET",
+        f"{_SERVICES}/{{id}}",
+        without_body(_SERVICE),
+        serving.get_service,
+        "serving.read_service",
+    ),
     (
         "PATCH",
         f"{_SERVICES}/{{id}}",
@@ -177,28 +189,28 @@ _BOTH: Final[tuple[_Row, ...]] = (
     (
         "DELETE",
         f"{_SERVICES}/{{id}}",
-        reading(_SERVICE),
+        without_body(_SERVICE),
         serving.delete_service,
         "serving.delete_service",
     ),
     (
         "GET",
         f"{_SERVICES}/{{id}}/model",
-        reading(_SERVICE),
+        without_body(_SERVICE),
         serving.model_of_service,
         "serving.read_service",
     ),
     (
         "GET",
         f"{_SERVICES}/{{id}}/version",
-        reading(_SERVICE),
+        without_body(_SERVICE),
         serving.version_of_service,
         "serving.read_served_version",
     ),
     (
         "GET",
         f"{_SERVICES}/{{id}}/serves",
-        reading(_SERVICE),
+        without_body(_SERVICE),
         serving.list_serves,
         "serving.read_service",
     ),
@@ -212,17 +224,23 @@ _BOTH: Final[tuple[_Row, ...]] = (
     (
         "DELETE",
         f"{_SERVICES}/{{id}}/serves/{{serve_id}}",
-        reading(_SERVICE),
+        without_body(_SERVICE),
         serving.delete_serve,
         "serving.delete_service",
     ),
 )
 
-_OLD_ONLY: Final[tuple[_Row, ...]] = (
-    ("GET", "/experiment", finding(), experiments.find, "find_experiment"),
-    ("GET", _EXPERIMENTS, reading(), experiments.list_all, _ANYBODY),
+_IN_V1ALPHA3: Final[tuple[_Row, ...]] = (
+    ("GET", "/experiment", find_one(), experiments.find, "find_experiment"),
+    ("GET", _EXPERIMENTS, without_body(), experiments.list_all, _ANYBODY),
     ("POST", _EXPERIMENTS, entity(_EXPERIMENT, CREATE), experiments.create, "create_experiment"),
-    ("GET", f"{_EXPERIMENTS}/{{id}}", reading(_EXPERIMENT), experiments.get, "read_experiment"),
+    (
+        "GET",
+        f"{_EXPERIMENTS}/{{id}}",
+        without_body(_EXPERIMENT),
+        experiments.get,
+        "read_experiment",
+    ),
     (
         "PATCH",
         f"{_EXPERIMENTS}/{{id}}",
@@ -233,49 +251,55 @@ _OLD_ONLY: Final[tuple[_Row, ...]] = (
     (
         "DELETE",
         f"{_EXPERIMENTS}/{{id}}",
-        reading(_EXPERIMENT),
+        without_body(_EXPERIMENT),
         experiments.delete,
         "delete_experiment",
     ),
     (
         "GET",
         f"{_EXPERIMENTS}/{{id}}/experiment_runs",
-        reading(_EXPERIMENT),
+        without_body(_EXPERIMENT),
         experiments.list_runs_of_experiment,
         "read_runs_of_experiment",
     ),
     (
         "POST",
         f"{_EXPERIMENTS}/{{id}}/experiment_runs",
-        entity(_RUN, WHOLE, _EXPERIMENT),
+        entity(_RUN, UPSERT, _EXPERIMENT),
         experiments.create_run_in_experiment,
         "write_run_in_experiment",
     ),
-    ("GET", "/experiment_run", finding_child(), experiments.find_run, "find_run"),
-    ("GET", _RUNS, reading(), experiments.list_runs, _ANYBODY),
+    ("GET", "/experiment_run", find_child(), experiments.find_run, "find_run"),
+    ("GET", _RUNS, without_body(), experiments.list_runs, _ANYBODY),
     ("POST", _RUNS, entity(_RUN, CREATE), experiments.create_run, "create_run"),
-    ("GET", f"{_RUNS}/metric_history", reading(), run_artifacts.history_of_all, _ADMINISTRATORS),
-    ("GET", f"{_RUNS}/{{id}}", reading(_RUN), experiments.get_run, "read_run"),
+    (
+        "GET",
+        f"{_RUNS}/metric_history",
+        without_body(),
+        run_artifacts.history_of_all,
+        _ADMINISTRATORS,
+    ),
+    ("GET", f"{_RUNS}/{{id}}", without_body(_RUN), experiments.get_run, "read_run"),
     ("PATCH", f"{_RUNS}/{{id}}", entity(_RUN, UPDATE, _RUN), experiments.update_run, "update_run"),
-    ("DELETE", f"{_RUNS}/{{id}}", reading(_RUN), experiments.delete_run, "delete_run"),
+    ("DELETE", f"{_RUNS}/{{id}}", without_body(_RUN), experiments.delete_run, "delete_run"),
     (
         "GET",
         f"{_RUNS}/{{id}}/artifacts",
-        listing_artifacts(_RUN),
+        list_artifacts(_RUN),
         artifacts.list_of_run,
         "read_run",
     ),
     (
         "POST",
         f"{_RUNS}/{{id}}/artifacts",
-        artifact(WHOLE, _RUN),
+        artifact(UPSERT, _RUN),
         artifacts.upsert_of_run,
         "write_artifact_of_run",
     ),
     (
         "GET",
         f"{_RUNS}/{{id}}/metric_history",
-        reading(_RUN),
+        without_body(_RUN),
         run_artifacts.history_of_run,
         "read_run",
     ),
@@ -293,16 +317,18 @@ def _policy(name: str) -> str:
 
 def _routes(api: str, table: tuple[_Row, ...]) -> list[PlainRoute]:
     return [
-        PlainRoute(method, f"{PREFIX}/{api}{path}", parse, answering(function), _policy(policy))
+        PlainRoute(
+            method, f"{PREFIX}/{api}{path}", parse, route_function(function), _policy(policy)
+        )
         for method, path, parse, function, policy in table
     ]
 
 
 PLAIN_ROUTES: Final = (
     *_HEALTH,
-    *_routes(V1, _BOTH),
-    *_routes(OLD, _BOTH),
-    *_routes(OLD, _OLD_ONLY),
+    *_routes(V1, _IN_BOTH_VERSIONS),
+    *_routes(V1ALPHA3, _IN_BOTH_VERSIONS),
+    *_routes(V1ALPHA3, _IN_V1ALPHA3),
 )
 
-handler = lambda_handler((), PLAIN_ROUTES, MANNER, in_workspaces=f"{PREFIX}/")
+handler = lambda_handler((), PLAIN_ROUTES, ERROR_FORMAT, in_workspaces=f"{PREFIX}/")

@@ -1,23 +1,24 @@
-"""The rules of artifacts: those of a version, those of a run, and those of nothing."""
+"""Artifacts in Kubeflow's API: of a model version, of an experiment run, or standalone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from kubeflow import finds, lists, run_artifacts
-from kubeflow.answers import Call, Made
+from kubeflow import lists, lookups, run_artifacts
+from kubeflow.calls import Call
 from kubeflow.versions import check_stored_name
 from mlcore import errors, ids
 from mlcore.auth.permissions import REGISTERED_MODEL_VERSION, RUN
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
 from mlcore.db.table import table
+from mlcore.http.kubeflow import Made
 from mlcore.kubeflow import merge
 from mlcore.kubeflow.body import Values
 from mlcore.kubeflow.entity import Entity
-from mlcore.kubeflow.errors import bad, missing
+from mlcore.kubeflow.errors import invalid, missing_id
 from mlcore.kubeflow.kinds import (
     DOC_ARTIFACT,
     EXPERIMENT_RUN,
@@ -29,6 +30,7 @@ from mlcore.kubeflow.kinds import (
     Kind,
 )
 from mlcore.models.kubeflow import Artifact, ContextRef
+from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.kubeflow import (
     artifacts,
     entities,
@@ -39,21 +41,20 @@ from mlcore.repos.kubeflow import (
     version_lists,
     versions,
 )
-from mlcore.settle import settle
 
-_MADE_ONCE: Final = (MODEL_ARTIFACT.name, DOC_ARTIFACT.name)
-"""Whose creation under a parent is answered with 201."""
-_IN_PLACE: Final = (METRIC.name, PARAMETER.name)
-"""What is written over by name."""
+_CREATED_WITH_201: Final = (MODEL_ARTIFACT.name, DOC_ARTIFACT.name)
+"""Kinds whose creation below a parent is answered with status 201; that of other kinds with 200."""
+_OVERWRITTEN_BY_NAME: Final = (METRIC.name, PARAMETER.name)
+"""Kinds whose stored artifact is overwritten by a new artifact of the same name."""
 
 
 def create(call: Call) -> Made:
-    """A standalone artifact of any type."""
-    return _create(call, call.asked.of_kind(), call.asked.values)
+    """Creates a standalone artifact of any type."""
+    return _create(call, call.parsed.of_kind(), call.parsed.values)
 
 
 def create_model_artifact(call: Call) -> Made:
-    return _create(call, MODEL_ARTIFACT, {"state": "UNKNOWN", **call.asked.values})
+    return _create(call, MODEL_ARTIFACT, {"state": "UNKNOWN", **call.parsed.values})
 
 
 def _create(call: Call, kind: Kind, values: Values) -> Made:
@@ -67,74 +68,76 @@ def _create(call: Call, kind: Kind, values: Values) -> Made:
 
 
 def get(call: Call) -> dict[str, Any]:
-    return call.shown(_entity(_read(call)))
+    return call.shown(_entity(_load(call)))
 
 
 def get_model_artifact(call: Call) -> dict[str, Any]:
-    return call.shown(_entity(_read(call, MODEL_ARTIFACT)))
+    return call.shown(_entity(_load(call, MODEL_ARTIFACT)))
 
 
 def find(call: Call) -> dict[str, Any]:
-    """One of those that the caller may read."""
-    wanted = call.asked.artifact_kinds
+    """Finds an artifact among those that the caller may read."""
+    kinds = call.parsed.artifact_kinds
 
-    def named(parent: int, name: str) -> list[Raw]:
-        return _readable(call, _named(call, parent, name, wanted))
+    def by_name(parent: int, name: str) -> list[Raw]:
+        return _readable(call, _named(call, parent, name, kinds))
 
-    def external(value: str) -> list[Raw]:
-        return _readable(call, artifacts.external(value, wanted, call.workspace))
+    def by_external_id(external_id: str) -> list[Raw]:
+        return _readable(call, artifacts.external(external_id, kinds, call.workspace))
 
-    words = artifacts.WORDS if len(wanted) > 1 else MODEL_ARTIFACT.words
-    return call.shown(_entity(finds.find_only(call, words, named, external)))
+    words = artifacts.WORDS if len(kinds) > 1 else MODEL_ARTIFACT.words
+    return call.shown(_entity(lookups.find_child_among(call, words, by_name, by_external_id)))
 
 
-def _named(call: Call, parent: int, name: str, wanted: tuple[str, ...]) -> list[Raw]:
-    """Those of a version or run that have a name."""
-    reference, raws = artifacts.named(parent, name, wanted)
+def _named(call: Call, parent: int, name: str, kinds: tuple[str, ...]) -> list[Raw]:
+    """Returns the artifacts of a version or run that have the name and one of the kinds."""
+    reference, raws = artifacts.named(parent, name, kinds)
     if reference is None or reference.workspace != call.workspace:
         return []
     if raws:
         return artifacts.alive(raws)
     if reference.kind == EXPERIMENT_RUN.name:
-        seen = run_artifacts.see(reference)
+        of_run = run_values.see(reference)
         return [
-            raw for raw in seen if Artifact.of(raw).name == name and Artifact.of(raw).kind in wanted
+            raw
+            for raw in of_run
+            if Artifact.of(raw).name == name and Artifact.of(raw).kind in kinds
         ]
     return []
 
 
-def _read(call: Call, kind: Kind | None = None) -> Raw:
-    return artifacts.get(call.asked.id, call.workspace, kind)
+def _load(call: Call, kind: Kind | None = None) -> Raw:
+    return artifacts.get(call.parsed.id, call.workspace, kind)
 
 
 def _entity(raw: Raw) -> Entity:
-    found = run_values.entities_of([raw])
-    if not found:
-        raise missing(artifacts.WORDS, Artifact.of(raw).number)
-    return found[0]
+    entities_found = run_values.entities_of([raw])
+    if not entities_found:
+        raise missing_id(artifacts.WORDS, Artifact.of(raw).number)
+    return entities_found[0]
 
 
 # ------------------------------------------------------------------ changes
 
 
 def update(call: Call) -> dict[str, Any]:
-    """Its type must be given, and never changes."""
-    return call.shown(_update(_read(call), call.asked.of_kind(), call.asked.values))
+    """Updates an artifact of any type. The body must name its type, which cannot change."""
+    return call.shown(_update(_load(call), call.parsed.of_kind(), call.parsed.values))
 
 
 def update_model_artifact(call: Call) -> dict[str, Any]:
-    """Whatever type is given."""
-    values = call.asked.values
-    raw = _read(call, MODEL_ARTIFACT)
+    """Updates a model artifact. A type in the body is ignored."""
+    values = call.parsed.values
+    raw = _load(call, MODEL_ARTIFACT)
     return call.shown(artifacts.change(raw, lambda entity: merge.merged(entity, values)))
 
 
-def _update(raw: Raw, given: Kind, values: Values) -> Entity:
+def _update(raw: Raw, body_kind: Kind, values: Values) -> Entity:
     kind = KINDS[Artifact.of(raw).kind]
-    if given.name != kind.name:
-        raise bad(
+    if body_kind.name != kind.name:
+        raise invalid(
             f"cannot change artifact type from '{kind.artifact_type}' to "
-            f"'{given.artifact_type}': artifact type is immutable"
+            f"'{body_kind.artifact_type}': artifact type is immutable"
         )
     if Artifact.of(raw).run_id is not None:
         return run_artifacts.update(raw, values)
@@ -142,59 +145,63 @@ def _update(raw: Raw, given: Kind, values: Values) -> Entity:
 
 
 def upsert_of_version(call: Call) -> dict[str, Any] | Made:
-    """Three round trips for a new one: the version and the name, a number beside it; the version;
-    one transaction."""
-    return _upsert(call, numbers.get(call.asked.id, MODEL_VERSION.name, call.workspace))
+    """Creates, updates or overwrites an artifact of a version. A new one takes three round trips:
+    the version's reference and the name; the version and, in parallel, a new number; one
+    transaction."""
+    return _upsert(call, numbers.get(call.parsed.id, MODEL_VERSION.name, call.workspace))
 
 
 def upsert_of_run(call: Call) -> dict[str, Any] | Made:
-    return _upsert(call, numbers.get(call.asked.id, EXPERIMENT_RUN.name, call.workspace))
+    return _upsert(call, numbers.get(call.parsed.id, EXPERIMENT_RUN.name, call.workspace))
 
 
 def _upsert(call: Call, parent: ContextRef) -> dict[str, Any] | Made:
-    kind, values = call.asked.of_kind(), call.asked.values
-    changed = call.asked.reference("id")
-    if changed is not None:
-        entity = _update(artifacts.get(changed, call.workspace), kind, values)
-        settle(artifacts.WORDS, lambda: artifacts.attribute(entity, parent))
+    kind, values = call.parsed.of_kind(), call.parsed.values
+    existing_id = call.parsed.reference("id")
+    if existing_id is not None:
+        entity = _update(artifacts.get(existing_id, call.workspace), kind, values)
+        retry_on_conflict(artifacts.WORDS, lambda: artifacts.attribute(entity, parent))
         return call.shown(entity)
     if values.get("name"):
         check_stored_name(parent.number, values["name"])
     if parent.kind == EXPERIMENT_RUN.name:
         entity = run_artifacts.upsert(parent, kind, values)
-    elif kind.name in _IN_PLACE:
-        entity = settle(artifacts.WORDS, partial(_in_place, parent, kind, values))
+    elif kind.name in _OVERWRITTEN_BY_NAME:
+        entity = retry_on_conflict(artifacts.WORDS, partial(_overwrite, parent, kind, values))
     else:
         entity = _create_of_version(parent, kind, values)
-    return Made(call.shown(entity), 201 if kind.name in _MADE_ONCE else 200)
+    return Made(call.shown(entity), 201 if kind.name in _CREATED_WITH_201 else 200)
 
 
 def _create_of_version(parent: ContextRef, kind: Kind, values: Values) -> Entity:
-    """The version and a number side by side, then one transaction."""
-    given: list[int] = []
-    read: list[versions.Record | None] = []
+    """Reads the version and takes a number in parallel, then writes one transaction. A retry reads
+    the version again."""
+    new_numbers: list[int] = []
+    read_versions: list[versions.Record | None] = []
     calls: list[Callable[[], None]] = [
-        lambda: given.extend(numbers.take(numbers.ARTIFACTS)),
-        lambda: read.append(versions.at(parent, parent.workspace)),
+        lambda: new_numbers.extend(numbers.take(numbers.ARTIFACTS)),
+        lambda: read_versions.append(versions.at(parent, parent.workspace)),
     ]
     table.parallel(calls)
-    entity = merge.created(kind, given[0], values, ids.now_ms())
+    entity = merge.created(kind, new_numbers[0], values, ids.now_ms())
 
     def attempt() -> Entity:
-        version = read.pop() if read else versions.at(parent, parent.workspace)
+        version = read_versions.pop() if read_versions else versions.at(parent, parent.workspace)
         if version is None:
-            raise missing(MODEL_VERSION.words, parent.number)
+            raise missing_id(MODEL_VERSION.words, parent.number)
         artifacts.create_of_version(entity, version, parent)
         return file_uris.shown(entity, None, parent.workspace)
 
-    return settle(artifacts.WORDS, attempt)
+    return retry_on_conflict(artifacts.WORDS, attempt)
 
 
-def _in_place(parent: ContextRef, kind: Kind, values: Values) -> Entity:
+def _overwrite(parent: ContextRef, kind: Kind, values: Values) -> Entity:
+    """Updates the artifact of this kind and name under the parent, or creates it. Starts over if
+    another request creates it meanwhile."""
     name = values.get("name")
-    known = steps.find_child(parent.number, kind, name) if name else None
-    if known is not None:
-        raw = artifacts.get(known.number, parent.workspace, kind)
+    existing = steps.find_child(parent.number, kind, name) if name else None
+    if existing is not None:
+        raw = artifacts.get(existing.number, parent.workspace, kind)
         return artifacts.change(raw, lambda entity: merge.merged(entity, values))
     (number,) = numbers.take(numbers.ARTIFACTS)
     entity = merge.created(kind, number, values, ids.now_ms())
@@ -202,7 +209,7 @@ def _in_place(parent: ContextRef, kind: Kind, values: Values) -> Entity:
         artifacts.create_under(entity, parent)
     except errors.ResourceConflict:
         if name and steps.find_child(parent.number, kind, name) is not None:
-            return _in_place(parent, kind, values)
+            return _overwrite(parent, kind, values)
         raise
     return entity
 
@@ -211,125 +218,114 @@ def _in_place(parent: ContextRef, kind: Kind, values: Values) -> Entity:
 
 
 def list_all(call: Call) -> Any:
-    return _list(call, call.asked.artifact_kinds)
+    return _list(call, call.parsed.artifact_kinds)
 
 
 def list_model_artifacts(call: Call) -> Any:
     return _list(call, (MODEL_ARTIFACT.name,))
 
 
-def _list(call: Call, wanted: tuple[str, ...]) -> Any:
+def _list(call: Call, kinds: tuple[str, ...]) -> Any:
     workspace = call.workspace
 
-    def found(raws: Iterable[Raw | None]) -> list[Entity]:
-        """Of those that were asked for; an item of another workspace is none of them."""
+    def load(numbers: Sequence[int]) -> list[Entity]:
+        """Reads the artifacts with these numbers, except those of other kinds or workspaces."""
+        raws = entities.find_many(MODEL_ARTIFACT.name, numbers)
         return _entities(
             call,
             [
                 raw
                 for raw in raws
-                if raw is not None
-                and Artifact.of(raw).kind in wanted
-                and Artifact.of(raw).workspace == workspace
+                if Artifact.of(raw).kind in kinds and Artifact.of(raw).workspace == workspace
             ],
         )
 
-    def at(given: Sequence[int]) -> list[Entity]:
-        return found(entities.find_many(MODEL_ARTIFACT.name, given))
+    def by_external_id(external_id: str) -> list[Entity]:
+        numbers_found = [steps.find_external(workspace, KINDS[kind], external_id) for kind in kinds]
+        return load([number for number in numbers_found if number is not None])
 
-    def external(value: str) -> list[Entity]:
-        given = [steps.find_external(workspace, KINDS[kind], value) for kind in wanted]
-        return at([number for number in given if number is not None])
+    def assign_numbers(keys: Sequence[Key]) -> list[Entity]:
+        """Numbers the sources of MLflow's versions, which get their numbers with the versions."""
+        records = version_lists.see(keys, workspace)
+        return load(
+            [record.item.source_artifact for record in records if record.item.source_artifact]
+        )
 
-    def see(places: Sequence[Key]) -> list[Entity]:
-        """The sources of MLflow's versions: they get their numbers with the versions."""
-        reads = version_lists.see(places, workspace)
-        return at([read.item.source_artifact for read in reads if read.item.source_artifact])
-
-    listed = lists.Listed(
+    source = lists.ListSource(
         entities.list_kind(MODEL_ARTIFACT.name),
-        lambda places: at([place.number for place in places]),
-        MODEL_VERSION.name if MODEL_ARTIFACT.name in wanted else "",
-        see,
-        external=external,
+        lambda places: load([place.number for place in places]),
+        MODEL_VERSION.name if MODEL_ARTIFACT.name in kinds else "",
+        assign_numbers,
+        find_by_external_id=by_external_id,
     )
-    return lists.page_of(call, _schema(wanted), listed)
+    return lists.page_from_indexes(call, _filter_kind(kinds), source)
 
 
 def _entities(call: Call, raws: list[Raw]) -> list[Entity]:
-    """Those whose version or run is there, and may be read by the caller. One round trip: whose
-    they are, beside what runs say of them."""
-    there: list[artifacts.Owned] = []
-    shown: list[Entity] = []
+    """Converts items to entities. Omits those whose version or run is deleted or not readable by
+    the caller. Takes one round trip: the owners and, in parallel, the values that runs hold."""
+    owned: list[artifacts.Owned] = []
+    all_entities: list[Entity] = []
     calls: list[Callable[[], None]] = [
-        lambda: there.extend(artifacts.owned(raws)),
-        lambda: shown.extend(run_values.entities_of(raws)),
+        lambda: owned.extend(artifacts.owned(raws)),
+        lambda: all_entities.extend(run_values.entities_of(raws)),
     ]
     table.parallel(calls)
-    models = call.request.may_read(REGISTERED_MODEL_VERSION)
-    experiments = call.request.may_read(RUN)
+    may_read_model = call.request.may_read(REGISTERED_MODEL_VERSION)
+    may_read_experiment = call.request.may_read(RUN)
     readable = {
-        Artifact.of(one.raw).number
-        for one in there
-        if (one.model is None or models(one.model))
-        and (one.experiment is None or experiments(one.experiment))
+        Artifact.of(artifact.raw).number
+        for artifact in owned
+        if (artifact.model is None or may_read_model(artifact.model))
+        and (artifact.experiment is None or may_read_experiment(artifact.experiment))
     }
-    return [entity for entity in shown if entity.id in readable]
+    return [entity for entity in all_entities if entity.id in readable]
 
 
 def _readable(call: Call, raws: list[Raw]) -> list[Raw]:
-    """Those that the caller may read: an artifact belongs to the version or run that it was made
-    under, wherever else it was put."""
+    """Returns the artifacts that the caller may read. The version or run under which an artifact
+    was created decides, even if it was added to others later."""
     if call.request.access is None or not raws:
         return raws
-    models = call.request.may_read(REGISTERED_MODEL_VERSION)
-    experiments = call.request.may_read(RUN)
+    may_read_model = call.request.may_read(REGISTERED_MODEL_VERSION)
+    may_read_experiment = call.request.may_read(RUN)
     return [
         raw
         for raw, (model, experiment) in zip(raws, artifacts.owners(raws), strict=True)
-        if (model is None or models(model)) and (experiment is None or experiments(experiment))
+        if (model is None or may_read_model(model))
+        and (experiment is None or may_read_experiment(experiment))
     ]
 
 
 def list_of_version(call: Call) -> Any:
-    """Of a missing version there are none."""
-    number, wanted = call.asked.id, call.asked.artifact_kinds
+    """Lists a version's artifacts. The list of a missing version is empty."""
+    number, kinds = call.parsed.id, call.parsed.artifact_kinds
     reference = numbers.of_kind(numbers.raw(number), MODEL_VERSION.name, call.workspace)
     raws: list[Raw] = []
     if reference is not None and artifacts.is_there(reference):
-        raws = artifacts.children(number, wanted)
-    return _page(call, wanted, raws, by_name=True)
+        raws = artifacts.children(number, kinds)
+    readable = run_values.entities_of(_readable(call, raws))
+    return lists.page(call, _filter_kind(kinds), lists.named_in_query(call, readable))
 
 
 def list_of_run(call: Call) -> Any:
-    """Of a missing run there are none."""
-    number, wanted = call.asked.id, call.asked.artifact_kinds
+    """Lists a run's artifacts. The list of a missing run is empty. Unlike for a version, ``name``
+    and ``externalId`` in the query are ignored."""
+    number, kinds = call.parsed.id, call.parsed.artifact_kinds
     reference = numbers.of_kind(numbers.raw(number), EXPERIMENT_RUN.name, call.workspace)
-    raws = [] if reference is None else run_artifacts.see(reference)
-    raws = [raw for raw in raws if Artifact.of(raw).kind in wanted]
-    return _page(call, wanted, raws, by_name=False)
+    raws = [] if reference is None else run_values.see(reference)
+    raws = [raw for raw in raws if Artifact.of(raw).kind in kinds]
+    readable = run_values.entities_of(_readable(call, raws))
+    return lists.page(call, _filter_kind(kinds), readable)
 
 
-def _page(call: Call, wanted: tuple[str, ...], raws: Iterable[Raw], *, by_name: bool) -> Any:
-    arguments = call.asked.arguments
-    found: Iterable[Entity] = run_values.entities_of(_readable(call, list(raws)))
-    if by_name:
-        name, external = arguments.get("name"), arguments.get("externalId")
-        found = (
-            entity
-            for entity in found
-            if name in (None, entity.name) and external in (None, entity.external_id)
-        )
-    return lists.page(call, _schema(wanted), found)
-
-
-def _schema(wanted: tuple[str, ...]) -> str:
-    """The kind whose fields a filter on artifacts of some kinds may name."""
-    return wanted[0] if len(wanted) == 1 else MODEL_ARTIFACT.name
+def _filter_kind(kinds: tuple[str, ...]) -> str:
+    """Returns the kind whose fields a filter over these kinds of artifacts may name."""
+    return kinds[0] if len(kinds) == 1 else MODEL_ARTIFACT.name
 
 
 def delete(call: Call) -> None:
     def attempt() -> None:
-        artifacts.delete(artifacts.get(call.asked.id, call.workspace))
+        artifacts.delete(artifacts.get(call.parsed.id, call.workspace))
 
-    settle(artifacts.WORDS, attempt)
+    retry_on_conflict(artifacts.WORDS, attempt)

@@ -1,4 +1,4 @@
-"""The rules of experiments and experiment runs: MLflow's, under Kubeflow's API."""
+"""Experiments and experiment runs in Kubeflow's API. They are MLflow's experiments and runs."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from kubeflow import finds, lists
-from kubeflow.answers import Call, Made
+from kubeflow import lists, lookups
+from kubeflow.calls import Call
 from kubeflow.versions import check_stored_name
 from mlcore import ids
 from mlcore.auth.permissions import EXPERIMENT
 from mlcore.auth.permissions import RUN as MLFLOW_RUN
+from mlcore.http.kubeflow import Made
 from mlcore.kubeflow import merge
 from mlcore.kubeflow.body import Values
 from mlcore.kubeflow.entity import Entity
-from mlcore.kubeflow.errors import bad
+from mlcore.kubeflow.errors import invalid
 from mlcore.kubeflow.kinds import EXPERIMENT as KIND
 from mlcore.kubeflow.kinds import EXPERIMENT_RUN as RUN
+from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.experiments.experiments import StoredExperiment as ExperimentRecord
 from mlcore.repos.kubeflow import experiments, numbers, runs
-from mlcore.settle import settle
 
 
 def create(call: Call) -> Made:
-    entity = merge.created(KIND, 0, call.asked.values, ids.now_ms())
+    entity = merge.created(KIND, 0, call.parsed.values, ids.now_ms())
 
     def granting(experiment_id: str) -> list[Any]:
         return call.request.granting(EXPERIMENT, experiment_id)
@@ -33,54 +34,56 @@ def create(call: Call) -> Made:
 
 
 def find(call: Call) -> dict[str, Any]:
-    named = partial(experiments.find_by_name, call.workspace)
-    return call.shown(experiments.entity_of(finds.find(call, KIND, named, experiments.find)))
+    by_name = partial(experiments.find_by_name, call.workspace)
+    record = lookups.find_one(call, KIND, by_name, experiments.find)
+    return call.shown(experiments.entity_of(record))
 
 
 def get(call: Call) -> dict[str, Any]:
-    return call.shown(experiments.entity_of(_read(call)))
+    return call.shown(experiments.entity_of(_load(call)))
 
 
 def update(call: Call) -> dict[str, Any]:
-    values = call.asked.values
-    read = _read(call)
-    return call.shown(experiments.change(read, lambda entity: merge.merged(entity, values)))
+    values = call.parsed.values
+    record = _load(call)
+    return call.shown(experiments.change(record, lambda entity: merge.merged(entity, values)))
 
 
 def delete(call: Call) -> None:
-    """With its runs, for good."""
-    settle(KIND.words, lambda: experiments.delete(_read(call)))
+    """Deletes the experiment and its runs permanently."""
+    retry_on_conflict(KIND.words, lambda: experiments.delete(_load(call)))
 
 
 def list_all(call: Call) -> Any:
-    reader = call.request.may_read(EXPERIMENT)
-    found = (
-        experiments.entity_of(read)
-        for read in experiments.listed(call.workspace)
-        if reader(read.experiment.experiment_id)
+    may_read = call.request.may_read(EXPERIMENT)
+    entities = (
+        experiments.entity_of(record)
+        for record in experiments.listed(call.workspace)
+        if may_read(record.experiment.experiment_id)
     )
-    return lists.page(call, KIND.name, found)
+    return lists.page(call, KIND.name, entities)
 
 
-def _read(call: Call) -> ExperimentRecord:
-    return experiments.get(call.asked.id, call.workspace)
+def _load(call: Call) -> ExperimentRecord:
+    return experiments.get(call.parsed.id, call.workspace)
 
 
 # ------------------------------------------------------------------ runs
 
 
 def create_run(call: Call) -> Made:
-    parent = call.asked.reference("experimentId") or 0
-    return Made(_create_run(call, parent, call.asked.values))
+    parent = call.parsed.reference("experimentId") or 0
+    return Made(_create_run(call, parent, call.parsed.values))
 
 
 def create_run_in_experiment(call: Call) -> Made:
-    """The experiment in the path counts; a run with an id is updated, with the same status."""
-    values = call.asked.values
-    changed = call.asked.reference("id")
-    if changed is not None:
-        return Made(_update_run(call, runs.get(changed, call.workspace), values))
-    return Made(_create_run(call, call.asked.id, values))
+    """Creates a run in the experiment that the path names; an experiment in the body is ignored. A
+    body with an id updates that run instead; the status is 201 all the same."""
+    values = call.parsed.values
+    existing_id = call.parsed.reference("id")
+    if existing_id is not None:
+        return Made(_update_run(call, runs.get(existing_id, call.workspace), values))
+    return Made(_create_run(call, call.parsed.id, values))
 
 
 def _create_run(call: Call, parent: int, values: Values) -> dict[str, Any]:
@@ -95,58 +98,61 @@ def _create_run(call: Call, parent: int, values: Values) -> dict[str, Any]:
 
 
 def find_run(call: Call) -> dict[str, Any]:
-    def named(parent: int, name: str) -> runs.Record | None:
-        experiment = experiments.find(parent, call.workspace)
-        found = [] if experiment is None else runs.named(experiment, name)
-        return found[0] if len(found) == 1 else None
+    """Finds a run by name or external id. A name that several runs have is answered like a missing
+    one."""
 
-    return call.shown(runs.entity_of(finds.find_child(call, RUN, named, runs.find)))
+    def by_name(parent: int, name: str) -> runs.Record | None:
+        experiment = experiments.find(parent, call.workspace)
+        records = [] if experiment is None else runs.named(experiment, name)
+        return records[0] if len(records) == 1 else None
+
+    return call.shown(runs.entity_of(lookups.find_child(call, RUN, by_name, runs.find)))
 
 
 def get_run(call: Call) -> dict[str, Any]:
-    return call.shown(runs.entity_of(_read_run(call)))
+    return call.shown(runs.entity_of(_load_run(call)))
 
 
 def update_run(call: Call) -> dict[str, Any]:
-    return _update_run(call, _read_run(call), call.asked.values)
+    return _update_run(call, _load_run(call), call.parsed.values)
 
 
-def _update_run(call: Call, read: runs.Record, values: Values) -> dict[str, Any]:
+def _update_run(call: Call, record: runs.Record, values: Values) -> dict[str, Any]:
     def alter(entity: Entity) -> Entity:
         after = merge.merged(entity, values)
         _check_end(after)
         return after
 
-    return call.shown(runs.change(read, alter))
+    return call.shown(runs.change(record, alter))
 
 
 def delete_run(call: Call) -> None:
-    runs.delete(_read_run(call))
+    runs.delete(_load_run(call))
 
 
 def _check_end(entity: Entity) -> None:
-    """Raises InvalidParameterValue: a run ends before it starts."""
+    """Checks that a run does not end before it starts. Raises InvalidParameterValue."""
     start = entity.fields.get("startTimeSinceEpoch")
     end = entity.fields.get("endTimeSinceEpoch")
     if start is not None and end is not None and int(end) < int(start):
-        raise bad(f"end time {end} cannot be before start time {start}")
+        raise invalid(f"end time {end} cannot be before start time {start}")
 
 
 def list_runs(call: Call) -> Any:
-    reader = call.request.may_read(MLFLOW_RUN)
+    may_read = call.request.may_read(MLFLOW_RUN)
 
-    def source(above: int) -> Iterator[Entity]:
-        for read in runs.listed(call.workspace, above):
-            if reader(read.run.experiment.experiment_id):
-                yield runs.entity_of(read)
+    def entities_above(number: int) -> Iterator[Entity]:
+        for record in runs.listed(call.workspace, number):
+            if may_read(record.run.experiment.experiment_id):
+                yield runs.entity_of(record)
 
-    return lists.page_by_number(call, RUN.name, source)
+    return lists.page_by_number(call, RUN.name, entities_above)
 
 
 def list_runs_of_experiment(call: Call) -> Any:
-    experiment = _read(call)
+    experiment = _load(call)
     return lists.page(call, RUN.name, map(runs.entity_of, runs.of_experiment(experiment)))
 
 
-def _read_run(call: Call) -> runs.Record:
-    return runs.get(call.asked.id, call.workspace)
+def _load_run(call: Call) -> runs.Record:
+    return runs.get(call.parsed.id, call.workspace)

@@ -1,17 +1,17 @@
-"""What probes of Kubeflow's ask."""
+"""Answers the health probes of Kubeflow's API."""
 
 from __future__ import annotations
 
 import json
 
-from kubeflow.answers import JSON
 from mlcore.http import Request, Response
+from mlcore.http.kubeflow import JSON
 
 
-def health(_asked: None, request: Request) -> Response:
+def health(_parsed: None, request: Request) -> Response:
     return Response(200, json.dumps({"status": "pass"}), JSON)
 
 
-def is_dirty(_asked: None, request: Request) -> Response:
-    """Whether a migration of the schema is half done: there are none."""
+def is_dirty(_parsed: None, request: Request) -> Response:
+    """Whether a migration of the schema was interrupted: always false, as none exist."""
     return Response(200, "false", JSON)

@@ -1,4 +1,11 @@
-"""Lists: what a request filters and orders by, and its page of what there is."""
+"""Filters, orders and pages the lists of Kubeflow's API.
+
+Two sources of entities exist: an iterable that the caller has already read (:func:`page`), and the
+table's global indexes (:func:`page_from_indexes`), of which only what the page needs is read.
+
+The number of an entity is its id in Kubeflow's API. An entity that was made through MLflow gets its
+number when Kubeflow's API first shows it.
+"""
 
 from __future__ import annotations
 
@@ -7,150 +14,245 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
-from kubeflow.answers import Call
+from kubeflow.calls import Call
 from mlcore.db import deadline
 from mlcore.db.keys import Key
 from mlcore.db.table import table
 from mlcore.errors import RequestLimitExceeded, TemporarilyUnavailable
 from mlcore.kubeflow import filters, pages
 from mlcore.kubeflow.entity import Entity
-from mlcore.kubeflow.pages import Order
-from mlcore.repos.kubeflow import listing
-from mlcore.repos.kubeflow.listing import Place
+from mlcore.kubeflow.kinds import Kind
+from mlcore.kubeflow.pages import PageOrder
+from mlcore.repos.kubeflow import listing, steps
+from mlcore.repos.kubeflow.listing import Entry
 
-SEEN_TOGETHER: Final = 300
-"""Entities of MLflow's that get their numbers at a time, where a page needs all of them: as many as
-the transactions that run side by side take."""
+R = TypeVar("R")
+
+NUMBERED_TOGETHER: Final = 300
+"""Entities made by MLflow that get their numbers in one batch, if a page needs all of them: as many
+as the transactions that run in parallel hold."""
 _RESERVED: Final = 5.0
-"""Seconds of a request in which no further numbering is begun: the last ones may need as long, and
-the page has to be read."""
+"""Seconds. With less time left in the request, no further batch is numbered: the batch may need
+that long, and the page must still be read."""
 
-Source = Callable[[int], Iterable[Entity]]
-"""The entities whose ids are greater than a number, in the order of their ids."""
-
-
-def page(call: Call, kind: str, entities: Iterable[Entity], order: Order | None = None) -> Any:
-    """A page of the entities that the request's filter lets through, whatever order they are in."""
-    order = order or pages.order_of(call.asked.arguments)
-    chosen = filtered(call, kind, entities)
-    return pages.page(order.sorted(chosen), order, call.api)
+EntitiesAbove = Callable[[int], Iterable[Entity]]
+"""Returns the entities whose ids are greater than the given number, ordered by id."""
 
 
-class Listed(NamedTuple):
-    """Where a list of a workspace finds its entities. What it gives is what the caller may see."""
+def page(call: Call, kind: str, entities: Iterable[Entity], order: PageOrder | None = None) -> Any:
+    """Returns a page of the entities that match the request's filter. The entities may come in any
+    order; all are read and sorted."""
+    order = order or pages.order_of(call.parsed.arguments)
+    matching = filtered(call, kind, entities)
+    return pages.page(order.sorted(matching), order, call.api)
+
+
+def page_by_number(call: Call, kind: str, entities_above: EntitiesAbove) -> Any:
+    """Like :func:`page`, for entities that are already ordered by id. If the request asks for that
+    order, only as many are read as the page needs."""
+    order = pages.order_of(call.parsed.arguments)
+    if not order.is_by_id or order.descending:
+        return page(call, kind, entities_above(0), order)
+    above = order.after[1] if order.after else 0
+    matching = filtered(call, kind, entities_above(above))
+    return pages.page(
+        (entity for entity in matching if order.is_after_page(entity)), order, call.api
+    )
+
+
+def filtered(call: Call, kind: str, entities: Iterable[Entity]) -> Iterator[Entity]:
+    """Yields the entities that match the request's ``filterQuery``. Raises
+    InvalidParameterValue."""
+    matches = filters.test_of(call.parsed.arguments.get("filterQuery", ""), kind)
+    return (entity for entity in entities if matches(entity))
+
+
+def named_in_query(call: Call, entities: Iterable[Entity]) -> Iterator[Entity]:
+    """Yields the entities with the ``name`` and the ``externalId`` of the request's query; one that
+    the query omits matches all."""
+    arguments = call.parsed.arguments
+    name, external_id = arguments.get("name"), arguments.get("externalId")
+    return (
+        entity
+        for entity in entities
+        if name in (None, entity.name) and external_id in (None, entity.external_id)
+    )
+
+
+# ------------------------------------------------------------------ from the global indexes
+
+
+class ListSource(NamedTuple):
+    """How to read a list of a whole workspace. Its functions return only entities that the caller
+    may read."""
 
     kind: str
-    """What global indexes call the list."""
-    at: Callable[[Sequence[Place]], list[Entity]]
-    """The entities at places, in order; without those that are gone."""
-    unseen: str = ""
-    """The kind of what MLflow makes and no list has shown yet."""
-    see: Callable[[Sequence[Key]], list[Entity]] = lambda _: []
-    """Gives numbers to what of that is at places, so that it has the last ones, and answers the
+    """The name of the list in the keys of the global indexes."""
+    load: Callable[[Sequence[Entry]], list[Entity]]
+    """Reads the entities at index entries, in the same order; omits those that are deleted."""
+    unnumbered_kind: str = ""
+    """The kind of MLflow's entities that may not have a number yet; empty if MLflow has no such
     entities."""
-    named: Callable[[str], list[Entity]] | None = None
-    """Those of a name, where a name finds them."""
-    external: Callable[[str], list[Entity]] | None = None
-    """Those of an external id."""
+    assign_numbers: Callable[[Sequence[Key]], list[Entity]] = lambda _: []
+    """Gives the entities with these keys their numbers, which are greater than all numbers in use,
+    and returns the entities."""
+    find_by_name: Callable[[str], list[Entity]] | None = None
+    """Finds the entity with a name; None if names are not unique in a workspace."""
+    find_by_external_id: Callable[[str], list[Entity]] | None = None
 
 
-def page_of(call: Call, kind: str, listed: Listed) -> Any:
-    """A page in any order, of which no more is read than it needs: a Query of the order's index,
-    and what the entities take; nothing of it where the filter names one entity."""
-    arguments = call.asked.arguments
+def page_of_shared(
+    call: Call,
+    kind: Kind,
+    may_read: Callable[[R], bool],
+    entity_of: Callable[[R], Entity],
+    load: Callable[[Sequence[Entry], str], Sequence[R]],
+    assign_numbers: Callable[[Sequence[Key], str], Sequence[R]],
+    find: Callable[[int, str], R | None],
+    find_by_name: Callable[[str, str], R | None] | None = None,
+) -> Any:
+    """Returns a page of a workspace's registered models or model versions, which MLflow and
+    Kubeflow share.
+
+    Args:
+        may_read: whether the caller may read a record.
+        entity_of: converts a record to an entity.
+        load: reads the records at index entries of a workspace.
+        assign_numbers: like :attr:`ListSource.assign_numbers`, with the workspace.
+        find: finds a record by its number and workspace.
+        find_by_name: finds a record by workspace and name; None if names are not unique.
+    """
+    workspace = call.workspace
+
+    def readable(records: Iterable[R | None]) -> list[Entity]:
+        return [entity_of(record) for record in records if record is not None and may_read(record)]
+
+    def named(name: str) -> list[Entity]:
+        return readable([find_by_name(workspace, name)]) if find_by_name else []
+
+    def by_external_id(external_id: str) -> list[Entity]:
+        number = steps.find_external(workspace, kind, external_id)
+        return readable([] if number is None else [find(number, workspace)])
+
+    source = ListSource(
+        kind.name,
+        lambda places: readable(load(places, workspace)),
+        kind.name,
+        lambda keys: readable(assign_numbers(keys, workspace)),
+        named if find_by_name else None,
+        by_external_id,
+    )
+    return page_from_indexes(call, kind.name, source)
+
+
+def page_from_indexes(call: Call, kind: str, source: ListSource) -> Any:
+    """Returns a page in the order that the request names. Reads one index in that order, and the
+    entities that the page needs. A filter that demands one name or external id reads no index."""
+    arguments = call.parsed.arguments
     order = pages.order_of(arguments)
-    pinned = filters.pinned(arguments.get("filterQuery", ""), kind)
-    for name, find in (("name", listed.named), ("externalId", listed.external)):
-        if find is not None and name in pinned:
-            return page(call, kind, find(pinned[name]), order)
+    demanded = filters.required_texts(arguments.get("filterQuery", ""), kind)
+    finders = (("name", source.find_by_name), ("externalId", source.find_by_external_id))
+    for field, find in finders:
+        if find is not None and field in demanded:
+            return page(call, kind, find(demanded[field]), order)
     positions: dict[int, tuple[int, int]] = {}
-    in_turn = order.is_by_id and not order.descending
-    placed = (_one_after_the_other if in_turn else _merged)(call, order, listed)
+    ascending_ids = order.is_by_id and not order.descending
+    positioned = (_numbered_then_new if ascending_ids else _merged)(call, order, source)
 
     def entities() -> Iterator[Entity]:
-        for position, entity in placed:
+        for position, entity in positioned:
             positions[entity.id] = position
             yield entity
 
     return pages.page(filtered(call, kind, entities()), order, call.api, positions)
 
 
-Placed = tuple[tuple[int, int], Entity]
-"""An entity behind its position in an order."""
+Positioned = tuple[tuple[int, int], Entity]
+"""An entity after its position in the order: (number or time, number)."""
 
 
-def _one_after_the_other(call: Call, order: Order, listed: Listed) -> Iterator[Placed]:
-    """What has a number; then what gets one now, as far as the page goes."""
-    seen = set()
-    for place in _read(call, order, listed, listing.places(call.workspace, listed.kind, order)):
-        seen.add(place[1].id)
-        yield place
-    for entities in _see(
-        listed, listing.unseen(call.workspace, listed.unseen), listing.READ_TOGETHER
+def _numbered_then_new(call: Call, order: PageOrder, source: ListSource) -> Iterator[Positioned]:
+    """Yields the entities that have a number, then those that get one now: new numbers are the
+    greatest. Assigns only as many as the page needs."""
+    yielded = set()
+    places = listing.entries(call.workspace, source.kind, order)
+    for positioned in _load(call, order, source, places):
+        yielded.add(positioned[1].id)
+        yield positioned
+    for entities in _assign_numbers(
+        source,
+        listing.unnumbered_item_places(call.workspace, source.unnumbered_kind),
+        listing.READ_TOGETHER,
     ):
         for entity in sorted(entities, key=order.position):
-            if entity.id not in seen and order.comes(entity):
+            if entity.id not in yielded and order.is_after_page(entity):
                 yield order.position(entity), entity
 
 
-def _merged(call: Call, order: Order, listed: Listed) -> Iterator[Placed]:
-    """All of both, in order: an order by time has places for what has no number yet, too. The
-    indexes of both are asked side by side."""
-    places = listing.places(call.workspace, listed.kind, order)
-    first: list[Place] = []
-    unseen: list[Key] = []
+def _merged(call: Call, order: PageOrder, source: ListSource) -> Iterator[Positioned]:
+    """Yields all entities in order. In an order by time, an entity without a number may come
+    anywhere, so all of them get their numbers first. Both indexes are queried in parallel."""
+    places = listing.entries(call.workspace, source.kind, order)
+    first_places: list[Entry] = []
+    unnumbered: list[Key] = []
     calls: list[Callable[[], None]] = [
-        lambda: first.extend(islice(places, 1)),
-        lambda: unseen.extend(listing.unseen(call.workspace, listed.unseen)),
+        lambda: first_places.extend(islice(places, 1)),
+        lambda: unnumbered.extend(
+            listing.unnumbered_item_places(call.workspace, source.unnumbered_kind)
+        ),
     ]
     table.parallel(calls)
-    late = {
+    new = {
         entity.id: (order.position(entity), entity)
-        for entities in _see(listed, iter(unseen), SEEN_TOGETHER)
+        for entities in _assign_numbers(source, iter(unnumbered), NUMBERED_TOGETHER)
         for entity in entities
-        if order.comes(entity)
+        if order.is_after_page(entity)
     }
-    found = _read(call, order, listed, chain(first, places))
+    loaded = _load(call, order, source, chain(first_places, places))
     yield from heapq.merge(
-        sorted(late.values(), key=itemgetter(0), reverse=order.descending),
-        (place for place in found if place[1].id not in late),
+        sorted(new.values(), key=itemgetter(0), reverse=order.descending),
+        (positioned for positioned in loaded if positioned[1].id not in new),
         key=itemgetter(0),
         reverse=order.descending,
     )
 
 
-def _read(call: Call, order: Order, listed: Listed, places: Iterator[Place]) -> Iterator[Placed]:
-    """The entities at places, as many at a time as a page may need."""
-    together = listing.READ_TOGETHER
-    if order.size and not call.asked.arguments.get("filterQuery"):
-        together = min(together, order.size + 1)
-    while chunk := list(islice(places, together)):
-        position_of = {place.number: place.position for place in chunk}
-        for entity in listed.at(chunk):
+def _load(
+    call: Call, order: PageOrder, source: ListSource, places: Iterator[Entry]
+) -> Iterator[Positioned]:
+    """Reads the entities at index entries, in batches no larger than a page may need."""
+    batch_size = listing.READ_TOGETHER
+    if order.size and not call.parsed.arguments.get("filterQuery"):
+        batch_size = min(batch_size, order.size + 1)
+    while batch := list(islice(places, batch_size)):
+        position_of = {place.number: place.position for place in batch}
+        for entity in source.load(batch):
             yield position_of[entity.id], entity
 
 
-def _see(listed: Listed, unseen: Iterator[Key], together: int) -> Iterator[list[Entity]]:
-    """Gives numbers to what no list has shown yet, some entities at a time, as long as the request
-    has time for it. What has its number keeps it, so each repetition of a request has less to do.
+def _assign_numbers(
+    source: ListSource, unnumbered: Iterator[Key], batch_size: int
+) -> Iterator[list[Entity]]:
+    """Assigns numbers in batches while the request has time. Numbers are kept, so a repeated
+    request continues where this one stopped.
 
     Raises:
-        RequestLimitExceeded: there are more than this request has time for.
+        RequestLimitExceeded: more entities lack a number than this request has time for.
     """
-    begun = False
-    while chunk := list(dict.fromkeys(islice(unseen, together))):
-        if begun and _seconds_left() < _RESERVED:
+    started = False
+    while batch := list(dict.fromkeys(islice(unnumbered, batch_size))):
+        if started and _seconds_left() < _RESERVED:
             raise _too_many()
         try:
-            found = listed.see(chunk)
+            entities = source.assign_numbers(batch)
         except TemporarilyUnavailable as error:
             if _seconds_left() < _RESERVED:
                 raise _too_many() from error
             raise
-        begun = True
-        yield found
+        started = True
+        yield entities
 
 
 def _seconds_left() -> float:
@@ -159,22 +261,6 @@ def _seconds_left() -> float:
 
 def _too_many() -> RequestLimitExceeded:
     return RequestLimitExceeded(
-        "This list has many entities that were made through MLflow and are numbered now, in more "
-        "than one request. Repeat the request: it goes on from here."
+        "Many entities in this list were made through MLflow and are getting their ids, which takes"
+        " more than one request. Repeat the request: it continues from here."
     )
-
-
-def page_by_number(call: Call, kind: str, source: Source) -> Any:
-    """As :func:`page`, of entities that come by their ids: no more of them are read than needed."""
-    order = pages.order_of(call.asked.arguments)
-    if not order.is_by_id or order.descending:
-        return page(call, kind, source(0), order)
-    above = order.after[1] if order.after else 0
-    chosen = filtered(call, kind, source(above))
-    return pages.page((each for each in chosen if order.comes(each)), order, call.api)
-
-
-def filtered(call: Call, kind: str, entities: Iterable[Entity]) -> Iterator[Entity]:
-    """Those that meet the request's filterQuery. Raises InvalidParameterValue."""
-    test = filters.test_of(call.asked.arguments.get("filterQuery", ""), kind)
-    return (entity for entity in entities if test(entity))

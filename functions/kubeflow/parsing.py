@@ -1,5 +1,5 @@
-"""Parsers of requests to Kubeflow's registry: the one place where their paths, queries and bodies
-are read."""
+"""Parses the paths, queries and bodies of requests to Kubeflow's registry. Each function here
+returns a parser for one form of request."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, Final
 from mlcore.http import Parse, Sent
 from mlcore.http.kubeflow import arguments, check_path
 from mlcore.kubeflow import body
-from mlcore.kubeflow.asked import Asked
-from mlcore.kubeflow.errors import bad
+from mlcore.kubeflow.errors import invalid
 from mlcore.kubeflow.kinds import ARTIFACT_KINDS, ARTIFACTS, SERVE_MODEL, Kind
+from mlcore.kubeflow.registry_request import RegistryRequest
 
 ARTIFACT: Final = Kind("artifact", "Artifact", "artifact")
 """An artifact of any kind, as the path names it."""
@@ -19,97 +19,98 @@ ARTIFACT: Final = Kind("artifact", "Artifact", "artifact")
 _Content = Callable[[dict[str, Any]], tuple[Kind, body.Values]]
 
 
-def reading(named: Kind | None = None) -> Parse:
-    """A request without a body.
+def without_body(path_kind: Kind | None = None) -> Parse:
+    """Parses a request without a body.
 
     Args:
-        named: what the path's id names; None where the path has none.
+        path_kind: the kind of entity that the id in the path names; None if the path has no id.
     """
-    return lambda sent: _asked(sent, named)
+    return lambda sent: _parsed(sent, path_kind)
 
 
-def finding() -> Parse:
-    """One entity, by its name or its external id."""
+def find_one() -> Parse:
+    """Parses a request for one entity by its name or external id."""
 
-    def parse(sent: Sent) -> Asked:
-        asked = _asked(sent, None)
-        if not (asked.arguments.get("name") or asked.arguments.get("externalId")):
-            raise bad("invalid parameters call, supply either name or externalId")
-        return asked
+    def parse(sent: Sent) -> RegistryRequest:
+        parsed = _parsed(sent, None)
+        if not (parsed.arguments.get("name") or parsed.arguments.get("externalId")):
+            raise invalid("invalid parameters call, supply either name or externalId")
+        return parsed
 
     return parse
 
 
-def finding_child(*artifact_kinds: str) -> Parse:
-    """One entity, by its name and its parent's id, or by its external id.
+def find_child(*artifact_kinds: str) -> Parse:
+    """Parses a request for one entity by its name and its parent's id, or by its external id.
 
     Args:
-        artifact_kinds: of artifacts, which kinds count.
+        artifact_kinds: the kinds of artifacts to look for; empty if the entity is not an artifact.
     """
 
-    def parse(sent: Sent) -> Asked:
-        asked = _asked(sent, None)._replace(artifact_kinds=artifact_kinds)
-        name, parent = asked.arguments.get("name"), asked.arguments.get("parentResourceId")
+    def parse(sent: Sent) -> RegistryRequest:
+        parsed = _parsed(sent, None)._replace(artifact_kinds=artifact_kinds)
+        name, parent = parsed.arguments.get("name"), parsed.arguments.get("parentResourceId")
         if name and parent:
-            return asked._replace(parent=body.number(parent))
-        if asked.arguments.get("externalId"):
-            return asked
-        raise bad(
+            return parsed._replace(parent=body.number(parent))
+        if parsed.arguments.get("externalId"):
+            return parsed
+        raise invalid(
             "invalid parameters call, supply either (name and parentResourceId), or externalId"
         )
 
     return parse
 
 
-def listing_artifacts(named: Kind | None = None) -> Parse:
-    """Artifacts of the kind that ``artifactType`` names, by default of all."""
+def list_artifacts(path_kind: Kind | None = None) -> Parse:
+    """Parses a request for a list of artifacts: of the kind in ``artifactType``, by default of all
+    kinds."""
 
-    def parse(sent: Sent) -> Asked:
-        asked = _asked(sent, named)
-        wanted = asked.arguments.get("artifactType")
-        if not wanted:
-            return asked._replace(artifact_kinds=ARTIFACT_KINDS)
-        kind = ARTIFACTS.get(wanted)
+    def parse(sent: Sent) -> RegistryRequest:
+        parsed = _parsed(sent, path_kind)
+        artifact_type = parsed.arguments.get("artifactType")
+        if not artifact_type:
+            return parsed._replace(artifact_kinds=ARTIFACT_KINDS)
+        kind = ARTIFACTS.get(artifact_type)
         if kind is None:
-            raise bad(f"invalid artifactType: {wanted[:50]}")
-        return asked._replace(artifact_kinds=(kind.name,))
+            raise invalid(f"invalid artifactType: {artifact_type[:50]}")
+        return parsed._replace(artifact_kinds=(kind.name,))
 
     return parse
 
 
-def entity(kind: Kind, use: str, named: Kind | None = None) -> Parse:
-    """A request whose body holds an entity of a kind.
+def entity(kind: Kind, use: str, path_kind: Kind | None = None) -> Parse:
+    """Parses a request whose body holds an entity.
 
     Args:
+        kind: the kind of the entity in the body.
         use: what the body is for: :data:`body.CREATE`, :data:`body.UPDATE` or :data:`body.WHOLE`.
-        named: as in :func:`reading`.
+        path_kind: see :func:`without_body`.
     """
 
     def content(data: dict[str, Any]) -> tuple[Kind, body.Values]:
         return kind, body.values_of(kind, data, use)
 
-    return lambda sent: _asked(sent, named, content)
+    return lambda sent: _parsed(sent, path_kind, content)
 
 
-def artifact(use: str, named: Kind | None = None) -> Parse:
-    """A request whose body holds an artifact of the kind that it names itself; as
-    :func:`entity`."""
+def artifact(use: str, path_kind: Kind | None = None) -> Parse:
+    """Like :func:`entity`, for an artifact whose kind the body names."""
 
     def content(data: dict[str, Any]) -> tuple[Kind, body.Values]:
         kind = body.artifact_kind(data)
         return kind, body.values_of(kind, data, use)
 
-    return lambda sent: _asked(sent, named, content)
+    return lambda sent: _parsed(sent, path_kind, content)
 
 
-def _asked(sent: Sent, named: Kind | None, content: _Content | None = None) -> Asked:
+def _parsed(sent: Sent, path_kind: Kind | None, content: _Content | None = None) -> RegistryRequest:
     check_path(sent)
     kind, values = (None, {}) if content is None else content(body.parse(sent.body()))
-    identity = 0 if named is None else body.number(sent.parameters.get("id", ""), named.words)
-    serve = sent.parameters.get("serve_id")
-    return Asked(
-        id=identity,
-        serve_id=0 if serve is None else body.number(serve, SERVE_MODEL.words),
+    path_id = sent.parameters.get("id", "")
+    serve_id = sent.parameters.get("serve_id")
+    return RegistryRequest(
+        id=0 if path_kind is None else body.number(path_id, path_kind.words),
+        serve_id=0 if serve_id is None else body.number(serve_id, SERVE_MODEL.words),
         arguments=arguments(sent),
         kind=kind,
         values=values,

@@ -1,13 +1,15 @@
-"""The rules of a run's artifacts: metrics with their history, parameters, data sets and files."""
+"""Artifacts of an experiment run in Kubeflow's API: metrics with their history, parameters, data
+sets and files. MLflow's run holds the values of metrics, parameters and data sets; the artifact's
+item holds the remaining fields."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import Any
 
 from kubeflow import lists
-from kubeflow.answers import Call
+from kubeflow.calls import Call
 from mlcore import errors, ids
 from mlcore.db.expression import Raw
 from mlcore.entities.metrics import Metric, stored_value
@@ -15,133 +17,136 @@ from mlcore.entities.runs import Dataset
 from mlcore.kubeflow import body, merge, not_a_number
 from mlcore.kubeflow.body import Values
 from mlcore.kubeflow.entity import Entity
-from mlcore.kubeflow.errors import bad, missing
+from mlcore.kubeflow.errors import invalid, missing_id
 from mlcore.kubeflow.kinds import DATA_SET, EXPERIMENT_RUN, METRIC, PARAMETER, Kind
-from mlcore.limits.datasets import MAX_DIGEST_LENGTH
+from mlcore.limits.run_datasets import MAX_DIGEST_LENGTH
 from mlcore.models.kubeflow import Artifact, ContextRef
+from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.kubeflow import artifacts, numbers, run_values, runs
-from mlcore.settle import settle
 
 _HELD_BY_MLFLOW = frozenset(("value", "timestamp", "step"))
 
 
-def see(reference: ContextRef) -> list[Raw]:
-    return run_values.see(reference)
-
-
 def upsert(parent: ContextRef, kind: Kind, values: Values) -> Entity:
-    """A metric or parameter is written over by its name; all else is new."""
-    read = runs.at(parent)
-    if read is None:
-        raise missing(EXPERIMENT_RUN.words, parent.number)
+    """Creates an artifact of a run and returns it. In Kubeflow's API metrics and parameters are
+    artifacts, too: one whose name exists is overwritten, other artifacts are always new."""
+    run = runs.at(parent)
+    if run is None:
+        raise missing_id(EXPERIMENT_RUN.words, parent.number)
     if kind.name == METRIC.name:
-        values = not_a_number.understood(values)
+        values = not_a_number.unmark_nan(values)
     if kind.name in (METRIC.name, PARAMETER.name):
-        return _value(parent, read, kind, values)
+        return _upsert_value(parent, run, kind, values)
     (number,) = numbers.take(numbers.ARTIFACTS)
     entity = merge.created(kind, number, values, ids.now_ms())
-    key = run_values.log_dataset(read, _dataset(entity)) if kind.name == DATA_SET.name else None
-    run_values.create(entity, parent, read, key)
+    key = run_values.log_dataset(run, _dataset(entity)) if kind.name == DATA_SET.name else None
+    run_values.create(entity, parent, run, key)
     return _shown(artifacts.get(number, parent.workspace))
 
 
 def _dataset(entity: Entity) -> Dataset:
-    """As MLflow knows it; without a digest, one of what it says."""
-    told = entity.fields
-    digest = told.get("digest") or ""
+    """Converts to MLflow's form of a dataset. A missing or too long digest is replaced by one of
+    all fields."""
+    fields = entity.fields
+    digest = fields.get("digest") or ""
     if not digest or len(digest) > MAX_DIGEST_LENGTH:
-        said = "\0".join(f"{name}={told[name]}" for name in sorted(told))
-        digest = blake2b(said.encode(), digest_size=4).hexdigest()
+        text = "\0".join(f"{name}={fields[name]}" for name in sorted(fields))
+        digest = blake2b(text.encode(), digest_size=4).hexdigest()
     return Dataset(
         entity.name,
         digest,
-        told.get("sourceType", ""),
-        told.get("source") or told.get("uri") or "",
-        told.get("schema"),
-        told.get("profile"),
+        fields.get("sourceType", ""),
+        fields.get("source") or fields.get("uri") or "",
+        fields.get("schema"),
+        fields.get("profile"),
     )
 
 
-def _value(parent: ContextRef, read: runs.Record, kind: Kind, values: Values) -> Entity:
-    """The run first, which has the value; then the artifact, which has the rest."""
+def _upsert_value(parent: ContextRef, run: runs.Record, kind: Kind, values: Values) -> Entity:
+    """Creates or overwrites a metric or parameter. Writes the value to the run first, then the
+    other fields to the artifact."""
     name = values.get("name") or ""
     if not name:
         (number,) = numbers.take(numbers.ARTIFACTS)
         name = merge.created(kind, number, values, 0).name
         values = {**values, "name": name}
-    _log(read, kind, name, values)
+    _log(run, kind, name, values)
 
     def attempt() -> Raw:
         raw = run_values.find(parent, kind.name, name)
         if raw is None:
-            _make(parent, read, kind, values)
+            _create_artifact(parent, run, kind, values)
             raw = run_values.find(parent, kind.name, name)
-        elif _beyond_value(values):
-            rest = {key: value for key, value in values.items() if key not in _HELD_BY_MLFLOW}
-            artifacts.change(raw, lambda entity: merge.merged(entity, rest))
+        elif _has_other_fields(values):
+            others = {key: value for key, value in values.items() if key not in _HELD_BY_MLFLOW}
+            artifacts.change(raw, lambda entity: merge.merged(entity, others))
             raw = run_values.find(parent, kind.name, name)
         if raw is None:
-            raise missing(EXPERIMENT_RUN.words, parent.number)
+            raise missing_id(EXPERIMENT_RUN.words, parent.number)
         return raw
 
-    return _shown(settle(kind.words, attempt))
+    return _shown(retry_on_conflict(kind.words, attempt))
 
 
-def _beyond_value(values: Values) -> bool:
+def _has_other_fields(values: Values) -> bool:
+    """Whether there are fields that the run does not hold, apart from name and type."""
     return not _HELD_BY_MLFLOW.union(("name", "artifactType")).issuperset(values)
 
 
-def _make(parent: ContextRef, read: runs.Record, kind: Kind, values: Values) -> None:
+def _create_artifact(parent: ContextRef, run: runs.Record, kind: Kind, values: Values) -> None:
+    """Creates the artifact of a value that the run holds. Does nothing if another request has
+    created it meanwhile."""
     (number,) = numbers.take(numbers.ARTIFACTS)
     entity = merge.created(kind, number, values, ids.now_ms())
     fields = {key: value for key, value in entity.fields.items() if key not in _HELD_BY_MLFLOW}
     try:
-        run_values.create(entity._replace(fields=fields), parent, read, entity.name)
+        run_values.create(entity._replace(fields=fields), parent, run, entity.name)
     except errors.ResourceConflict:
         if run_values.find(parent, kind.name, entity.name) is None:
             raise
 
 
-def _log(read: runs.Record, kind: Kind, name: str, values: Values) -> None:
+def _log(run: runs.Record, kind: Kind, name: str, values: Values) -> None:
+    """Writes the value of a metric or parameter to MLflow's run."""
     if kind.name == PARAMETER.name:
-        if "value" in values or name not in read.run.document.texts("params"):
-            run_values.set_param(read, name, values.get("value", ""))
+        if "value" in values or name not in run.run.document.texts("params"):
+            run_values.set_param(run, name, values.get("value", ""))
         return
     time = int(values.get("timestamp") or ids.now_ms())
     value = stored_value(values["value"])
-    run_values.log_metric(read, Metric(name, value, time, values.get("step", 0)))
+    run_values.log_metric(run, Metric(name, value, time, values.get("step", 0)))
 
 
 def update(raw: Raw, values: Values) -> Entity:
-    """A value of MLflow's is changed where it is."""
+    """Updates a run's artifact. Writes values that MLflow's run holds to the run."""
     item = Artifact.of(raw)
-    read = runs.get(item.parent or 0, item.workspace)
+    run = runs.get(item.parent or 0, item.workspace)
     entity = _shown(raw)
     if item.kind == METRIC.name:
-        values = not_a_number.understood(values)
+        values = not_a_number.unmark_nan(values)
     if not _HELD_BY_MLFLOW.isdisjoint(values) and item.kind != DATA_SET.name:
-        told = {**entity.fields, **values}
-        if item.kind == METRIC.name and "value" not in told:
-            raise bad("required field 'value' is zero value.")
-        _log(read, entity.of_kind, item.key or "", told)
-    held = () if item.kind == DATA_SET.name else _HELD_BY_MLFLOW
-    rest = {key: value for key, value in values.items() if key not in held}
-    artifacts.change(raw, lambda before: merge.merged(before, rest))
+        fields = {**entity.fields, **values}
+        if item.kind == METRIC.name and "value" not in fields:
+            raise invalid("required field 'value' is zero value.")
+        _log(run, entity.of_kind, item.key or "", fields)
+    held_by_run = () if item.kind == DATA_SET.name else _HELD_BY_MLFLOW
+    others = {key: value for key, value in values.items() if key not in held_by_run}
+    artifacts.change(raw, lambda before: merge.merged(before, others))
     return _shown(artifacts.get(item.number, item.workspace))
 
 
 def _shown(raw: Raw) -> Entity:
-    found = run_values.entities_of([raw])
-    if not found:
-        raise missing(artifacts.WORDS, Artifact.of(raw).number)
-    return found[0]
+    entities = run_values.entities_of([raw])
+    if not entities:
+        raise missing_id(artifacts.WORDS, Artifact.of(raw).number)
+    return entities[0]
 
 
 # ------------------------------------------------------------------ history
 
 
 def history_of_run(call: Call) -> Any:
-    number = call.asked.id
+    number = call.parsed.id
     return _history(call, [runs.get(number, call.workspace)])
 
 
@@ -149,17 +154,19 @@ def history_of_all(call: Call) -> Any:
     return _history(call, runs.listed(call.workspace))
 
 
-def _history(call: Call, reads: Any) -> Any:
-    arguments = call.asked.arguments
-    wanted = _steps(arguments.get("stepIds", ""))
+def _history(call: Call, records: Iterable[runs.Record]) -> Any:
+    """Returns a page of the metric points of the runs. The query's ``name`` and ``stepIds`` select
+    points. A point has no id; its position in the list takes that role in page tokens."""
+    arguments = call.parsed.arguments
+    steps = _steps(arguments.get("stepIds", ""))
     name = arguments.get("name", "")
 
     def points() -> Iterator[Entity]:
-        place = 0
-        for read in reads:
-            for point in run_values.history_of(read, name, wanted):
-                place += 1
-                yield point._replace(id=place)
+        position = 0
+        for run in records:
+            for point in run_values.history_of(run, name, steps):
+                position += 1
+                yield point._replace(id=position)
 
     page = lists.page(call, METRIC.name, points())
     for item in page["items"]:
@@ -168,6 +175,7 @@ def _history(call: Call, reads: Any) -> Any:
 
 
 def _steps(text: str) -> list[int]:
+    """Parses a comma-separated list of steps. Empty text means all steps."""
     if not text:
         return []
-    return [int(body.number(each.strip(), "step")) for each in text.split(",")]
+    return [int(body.number(step.strip(), "step")) for step in text.split(",")]

@@ -1,4 +1,5 @@
-"""The rules of serving environments, inference services and serve models."""
+"""Serving environments, their inference services, and the services' serve models, which only
+Kubeflow's API has."""
 
 from __future__ import annotations
 
@@ -7,16 +8,17 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from kubeflow import finds, lists
-from kubeflow.answers import Call, Made
+from kubeflow import lists, lookups
+from kubeflow.calls import Call
 from kubeflow.versions import check_stored_name
 from mlcore import ids
 from mlcore.auth.permissions import REGISTERED_MODEL as REGISTERED_MODEL_TYPE
 from mlcore.db.expression import Raw
+from mlcore.http.kubeflow import Made
 from mlcore.kubeflow import merge
 from mlcore.kubeflow.body import Values
 from mlcore.kubeflow.entity import Entity
-from mlcore.kubeflow.errors import bad, missing, not_found
+from mlcore.kubeflow.errors import invalid, missing_id, not_found
 from mlcore.kubeflow.kinds import (
     INFERENCE_SERVICE,
     MODEL_VERSION,
@@ -26,27 +28,27 @@ from mlcore.kubeflow.kinds import (
     Kind,
 )
 from mlcore.models.kubeflow import NumberedItem
+from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.kubeflow import entities, models, numbers, serving, steps, version_lists, versions
 from mlcore.repos.kubeflow.entities import entity_of
-from mlcore.settle import settle
 
 # ------------------------------------------------------------------ environments
 
 
 def create_environment(call: Call) -> Made:
     (number,) = numbers.take(numbers.CONTEXTS)
-    entity = merge.created(SERVING_ENVIRONMENT, number, call.asked.values, ids.now_ms())
+    entity = merge.created(SERVING_ENVIRONMENT, number, call.parsed.values, ids.now_ms())
     serving.create_environment(entity, call.workspace, call.username)
     return Made(call.shown(entity))
 
 
 def find_environment(call: Call) -> dict[str, Any]:
-    def named(name: str) -> Raw | None:
+    def by_name(name: str) -> Raw | None:
         number = serving.environment_named(call.workspace, name)
-        return None if number is None else at(number, call.workspace)
+        return None if number is None else by_number(number, call.workspace)
 
-    at = partial(entities.find, SERVING_ENVIRONMENT.name)
-    return call.shown(entity_of(finds.find(call, SERVING_ENVIRONMENT, named, at)))
+    by_number = partial(entities.find, SERVING_ENVIRONMENT.name)
+    return call.shown(entity_of(lookups.find_one(call, SERVING_ENVIRONMENT, by_name, by_number)))
 
 
 def get_environment(call: Call) -> dict[str, Any]:
@@ -62,57 +64,57 @@ def list_environments(call: Call) -> Any:
 
 
 def delete_environment(call: Call) -> None:
-    """With its services, unless one of them is deployed."""
-    settle(
+    """Deletes the environment and its services. Refused while one of them is deployed."""
+    retry_on_conflict(
         SERVING_ENVIRONMENT.words,
         lambda: serving.delete_environment(_environment(call), call.workspace),
     )
 
 
 def _environment(call: Call) -> Raw:
-    return _read(call, SERVING_ENVIRONMENT)
+    return _load(call, SERVING_ENVIRONMENT)
 
 
-# ------------------------------------------------------------------ of either kind
+# ------------------------------------------------------------------ environments and services
 
 
-def _read(call: Call, kind: Kind) -> Raw:
-    return entities.get(kind.name, call.asked.id, call.workspace)
+def _load(call: Call, kind: Kind) -> Raw:
+    return entities.get(kind.name, call.parsed.id, call.workspace)
 
 
 def _list(call: Call, kind: Kind) -> Any:
     workspace = call.workspace
 
-    def at(found: Sequence[int]) -> list[Entity]:
-        there = [
+    def load(numbers: Sequence[int]) -> list[Entity]:
+        existing = [
             entity_of(raw)
-            for raw in entities.find_many(kind.name, found)
+            for raw in entities.find_many(kind.name, numbers)
             if NumberedItem.of(raw).workspace == workspace
         ]
-        return list(_readable(call, iter(there))) if kind is INFERENCE_SERVICE else there
+        return list(_readable(call, iter(existing))) if kind is INFERENCE_SERVICE else existing
 
-    def external(value: str) -> list[Entity]:
-        number = steps.find_external(workspace, kind, value)
-        return [] if number is None else at([number])
+    def by_external_id(external_id: str) -> list[Entity]:
+        number = steps.find_external(workspace, kind, external_id)
+        return [] if number is None else load([number])
 
-    def named(name: str) -> list[Entity]:
+    def by_name(name: str) -> list[Entity]:
         number = serving.environment_named(workspace, name)
-        return [] if number is None else at([number])
+        return [] if number is None else load([number])
 
-    listed = lists.Listed(
+    source = lists.ListSource(
         kind.name,
-        lambda places: at([place.number for place in places]),
-        named=named if kind is SERVING_ENVIRONMENT else None,
-        external=external,
+        lambda places: load([place.number for place in places]),
+        find_by_name=by_name if kind is SERVING_ENVIRONMENT else None,
+        find_by_external_id=by_external_id,
     )
-    return lists.page_of(call, kind.name, listed)
+    return lists.page_from_indexes(call, kind.name, source)
 
 
 def _update(
     call: Call, kind: Kind, change: Callable[[Raw, str, Callable[[Entity], Entity]], Entity]
 ) -> dict[str, Any]:
-    values = call.asked.values
-    raw = _read(call, kind)
+    values = call.parsed.values
+    raw = _load(call, kind)
     return call.shown(change(raw, call.workspace, lambda entity: merge.merged(entity, values)))
 
 
@@ -120,21 +122,22 @@ def _update(
 
 
 def create_service(call: Call) -> Made:
-    parent = call.asked.reference("servingEnvironmentId") or 0
-    return _create_service(call, parent, call.asked.values)
+    parent = call.parsed.reference("servingEnvironmentId") or 0
+    return _create_service(call, parent, call.parsed.values)
 
 
 def create_service_in_environment(call: Call) -> Made:
-    """The environment in the path counts."""
-    return _create_service(call, call.asked.id, call.asked.values)
+    """Creates a service in the environment that the path names; one in the body is ignored."""
+    return _create_service(call, call.parsed.id, call.parsed.values)
 
 
 def _create_service(call: Call, parent: int, values: Values) -> Made:
-    """Its environment must be there; its model and version may come later, as upstream has it."""
+    """Creates a service. Its environment must exist; its model and version need not, as
+    upstream."""
     if values.get("name"):
         check_stored_name(parent, values["name"])
-    wanted = call.asked.reference("registeredModelId") or 0
-    model = serving.model_in(parent, wanted, call.workspace)
+    model_number = call.parsed.reference("registeredModelId") or 0
+    model = serving.model_in(parent, model_number, call.workspace)
     (number,) = numbers.take(numbers.CONTEXTS)
     values = {**values, "servingEnvironmentId": str(parent)}
     entity = merge.created(INFERENCE_SERVICE, number, values, ids.now_ms())
@@ -143,12 +146,12 @@ def _create_service(call: Call, parent: int, values: Values) -> Made:
 
 
 def find_service(call: Call) -> dict[str, Any]:
-    def named(parent: int, name: str) -> Raw | None:
+    def by_name(parent: int, name: str) -> Raw | None:
         child = steps.find_child(parent, INFERENCE_SERVICE, name)
-        return None if child is None else at(child.number, call.workspace)
+        return None if child is None else by_number(child.number, call.workspace)
 
-    at = partial(entities.find, INFERENCE_SERVICE.name)
-    return call.shown(entity_of(finds.find_child(call, INFERENCE_SERVICE, named, at)))
+    by_number = partial(entities.find, INFERENCE_SERVICE.name)
+    return call.shown(entity_of(lookups.find_child(call, INFERENCE_SERVICE, by_name, by_number)))
 
 
 def get_service(call: Call) -> dict[str, Any]:
@@ -160,30 +163,30 @@ def update_service(call: Call) -> dict[str, Any]:
 
 
 def list_services(call: Call) -> Any:
-    """Those whose model the caller may read."""
+    """Lists the services whose model the caller may read."""
     return _list(call, INFERENCE_SERVICE)
 
 
 def list_services_of_environment(call: Call) -> Any:
-    """Of a missing environment there are none."""
-    found = serving.children(call.asked.id, INFERENCE_SERVICE, call.workspace)
-    return lists.page(call, INFERENCE_SERVICE.name, _readable(call, map(entity_of, found)))
+    """Lists the environment's services. The list of a missing environment is empty."""
+    services = serving.children(call.parsed.id, INFERENCE_SERVICE, call.workspace)
+    return lists.page(call, INFERENCE_SERVICE.name, _readable(call, map(entity_of, services)))
 
 
 def _readable(call: Call, services: Iterator[Entity]) -> Iterator[Entity]:
-    """Those whose model the caller may read; one BatchGetItem for each hundred."""
+    """Yields the services whose model the caller may read. Takes one BatchGetItem per hundred."""
     if call.request.access is None:
         yield from services
         return
-    reader = call.request.may_read(REGISTERED_MODEL_TYPE)
-    while chunk := list(islice(services, entities.LISTED_TOGETHER)):
-        wanted = [int(service.fields["registeredModelId"]) for service in chunk]
-        found = numbers.find_many(
-            list(dict.fromkeys(wanted)), REGISTERED_MODEL.name, call.workspace
+    may_read = call.request.may_read(REGISTERED_MODEL_TYPE)
+    while batch := list(islice(services, entities.LISTED_TOGETHER)):
+        model_numbers = [int(service.fields["registeredModelId"]) for service in batch]
+        models_found = numbers.find_many(
+            list(dict.fromkeys(model_numbers)), REGISTERED_MODEL.name, call.workspace
         )
-        names = {model.number: model.name or "" for model in found}
-        for service, model in zip(chunk, wanted, strict=True):
-            if reader(names.get(model, "")):
+        names = {model.number: model.name or "" for model in models_found}
+        for service, model_number in zip(batch, model_numbers, strict=True):
+            if may_read(names.get(model_number, "")):
                 yield service
 
 
@@ -194,12 +197,12 @@ def model_of_service(call: Call) -> dict[str, Any]:
 
 
 def version_of_service(call: Call) -> dict[str, Any]:
-    """The service's version, or else the one of its model that was made last."""
+    """Returns the version that the service names, or if it names none the newest of its model."""
     entity = entity_of(_service(call))
-    wanted = entity.fields.get("modelVersionId")
-    if wanted:
-        read = versions.get(int(wanted), call.workspace)
-        return call.shown(versions.entity_of(read))
+    version_id = entity.fields.get("modelVersionId")
+    if version_id:
+        version = versions.get(int(version_id), call.workspace)
+        return call.shown(versions.entity_of(version))
     model = int(entity.fields["registeredModelId"])
     reference = numbers.get(model, REGISTERED_MODEL.name, call.workspace)
     newest = version_lists.newest(reference)
@@ -209,32 +212,33 @@ def version_of_service(call: Call) -> dict[str, Any]:
 
 
 def delete_service(call: Call) -> None:
-    settle(
+    retry_on_conflict(
         INFERENCE_SERVICE.words,
         lambda: serving.delete_service(_service(call), call.workspace),
     )
 
 
 def _service(call: Call) -> Raw:
-    return _read(call, INFERENCE_SERVICE)
+    return _load(call, INFERENCE_SERVICE)
 
 
 # ------------------------------------------------------------------ serve models
 
 
 def create_serve(call: Call) -> Made:
-    """Service and version must be there, and the version must be free to be served."""
-    values, parent = call.asked.values, call.asked.id
+    """Records that a service serves a version. Both must exist, and the version must not be gated
+    or private on Hugging Face."""
+    values, parent = call.parsed.values, call.parsed.id
     if values.get("name"):
         check_stored_name(parent, values["name"])
     entities.get(INFERENCE_SERVICE.name, parent, call.workspace)
-    wanted = call.asked.reference("modelVersionId") or 0
-    version = versions.find(wanted, call.workspace)
+    version_number = call.parsed.reference("modelVersionId") or 0
+    version = versions.find(version_number, call.workspace)
     if version is None:
-        raise missing(MODEL_VERSION.words, wanted)
-    told = version.document.texts("tags")
-    if told.get("hf_gated", "") not in ("", "false") or told.get("hf_private") == "true":
-        raise bad(f"model version {wanted} is gated or private on Hugging Face")
+        raise missing_id(MODEL_VERSION.words, version_number)
+    tags = version.document.texts("tags")
+    if tags.get("hf_gated", "") not in ("", "false") or tags.get("hf_private") == "true":
+        raise invalid(f"model version {version_number} is gated or private on Hugging Face")
     (number,) = numbers.take(numbers.EXECUTIONS)
     entity = merge.created(SERVE_MODEL, number, values, ids.now_ms())
     serving.create_serve(entity, parent, call.workspace)
@@ -242,16 +246,16 @@ def create_serve(call: Call) -> Made:
 
 
 def list_serves(call: Call) -> Any:
-    """Of a missing service there are none."""
-    found = serving.children(call.asked.id, SERVE_MODEL, call.workspace)
-    return lists.page(call, SERVE_MODEL.name, map(entity_of, found))
+    """Lists the service's serve models. The list of a missing service is empty."""
+    serve_models = serving.children(call.parsed.id, SERVE_MODEL, call.workspace)
+    return lists.page(call, SERVE_MODEL.name, map(entity_of, serve_models))
 
 
 def delete_serve(call: Call) -> None:
-    parent, number = call.asked.id, call.asked.serve_id
+    parent, number = call.parsed.id, call.parsed.serve_id
 
     def attempt() -> None:
         raw = entities.get(SERVE_MODEL.name, number, call.workspace)
         serving.delete_serve(raw, parent, call.workspace)
 
-    settle(SERVE_MODEL.words, attempt)
+    retry_on_conflict(SERVE_MODEL.words, attempt)

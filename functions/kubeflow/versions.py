@@ -1,127 +1,119 @@
-"""The rules of model versions: MLflow's, under Kubeflow's API."""
+"""Model versions in Kubeflow's API. They are the versions of MLflow's registered models."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from kubeflow import finds, lists
-from kubeflow.answers import Call, Made
+from kubeflow import lists, lookups
+from kubeflow.calls import Call
 from mlcore import ids
 from mlcore.auth.permissions import REGISTERED_MODEL_VERSION
 from mlcore.db.table import table
+from mlcore.http.kubeflow import Made
 from mlcore.kubeflow import body, merge
 from mlcore.kubeflow.body import Values
-from mlcore.kubeflow.entity import Entity
-from mlcore.kubeflow.errors import bad, missing
+from mlcore.kubeflow.errors import invalid, missing_id
 from mlcore.kubeflow.kinds import MODEL_VERSION as KIND
 from mlcore.kubeflow.kinds import REGISTERED_MODEL as MODEL
-from mlcore.repos.kubeflow import models, numbers, serving, steps, version_lists, versions
+from mlcore.repos.kubeflow import models, numbers, serving, version_lists, versions
 from mlcore.repos.kubeflow.versions import Record
 from mlcore.repos.registry.registered_models import StoredRegisteredModel as ModelRecord
 
 
 def create(call: Call) -> Made:
-    parent = call.asked.reference("registeredModelId") or 0
-    return Made(_create(call, parent, call.asked.values))
+    parent = call.parsed.reference("registeredModelId") or 0
+    return Made(_create(call, parent, call.parsed.values))
 
 
 def create_in_model(call: Call) -> Made:
-    """The model in the path counts; an entity with an id is updated, with the same status."""
-    values = call.asked.values
-    changed = call.asked.reference("id")
-    if changed is not None:
-        return Made(_update(call, versions.get(changed, call.workspace), values))
-    return Made(_create(call, call.asked.id, values))
+    """Creates a version of the model that the path names; a model in the body is ignored. A body
+    with an id updates that version instead; the status is 201 all the same."""
+    values = call.parsed.values
+    existing_id = call.parsed.reference("id")
+    if existing_id is not None:
+        return Made(_update(call, versions.get(existing_id, call.workspace), values))
+    return Made(_create(call, call.parsed.id, values))
 
 
 def _create(call: Call, parent: int, values: Values) -> dict[str, Any]:
-    """Three round trips: the model's reference; the model, and a number; one transaction."""
+    """Creates a version of the model with the number ``parent``. Takes three round trips: the
+    reference from that number to the model; the model and, in parallel, a new number; one
+    transaction."""
     reference = numbers.get(parent, MODEL.name, call.workspace)
     check_stored_name(parent, values["name"])
-    found: list[ModelRecord | None] = []
-    given: list[int] = []
+    records: list[ModelRecord | None] = []
+    new_numbers: list[int] = []
     calls: list[Callable[[], None]] = [
-        lambda: found.append(models.at(reference)),
-        lambda: given.extend(numbers.take(numbers.CONTEXTS)),
+        lambda: records.append(models.at(reference)),
+        lambda: new_numbers.extend(numbers.take(numbers.CONTEXTS)),
     ]
     table.parallel(calls)
-    (model,) = found
+    (model,) = records
     if model is None:
-        raise missing(MODEL.words, parent)
+        raise missing_id(MODEL.words, parent)
     values = {**values, "registeredModelId": str(parent)}
-    entity = merge.created(KIND, given[0], values, ids.now_ms())
+    entity = merge.created(KIND, new_numbers[0], values, ids.now_ms())
     versions.create(entity, model, reference)
     return call.shown(entity)
 
 
 def check_stored_name(parent: int, name: str) -> None:
-    """Raises InvalidParameterValue: names of children have room for their parent's id."""
+    """Checks the length of a child's name together with its parent's id, as upstream stores both in
+    one column. Raises InvalidParameterValue."""
     if len(f"{parent}:{name}") > body.MAX_LENGTH:
-        raise bad(f"name exceeds the maximum length of {body.MAX_LENGTH} characters")
+        raise invalid(f"name exceeds the maximum length of {body.MAX_LENGTH} characters")
 
 
 def find(call: Call) -> dict[str, Any]:
-    def named(parent: int, name: str) -> Record | None:
+    def by_name(parent: int, name: str) -> Record | None:
         return versions.find_by_name(parent, name, call.workspace)
 
-    return call.shown(versions.entity_of(finds.find_child(call, KIND, named, versions.find)))
+    return call.shown(versions.entity_of(lookups.find_child(call, KIND, by_name, versions.find)))
 
 
 def get(call: Call) -> dict[str, Any]:
-    return call.shown(versions.entity_of(read_of(call)))
+    return call.shown(versions.entity_of(_load(call)))
 
 
 def update(call: Call) -> dict[str, Any]:
-    return _update(call, read_of(call), call.asked.values)
+    return _update(call, _load(call), call.parsed.values)
 
 
-def _update(call: Call, read: Record, values: Values) -> dict[str, Any]:
-    return call.shown(versions.change(read, lambda entity: merge.merged(entity, values)))
+def _update(call: Call, record: Record, values: Values) -> dict[str, Any]:
+    return call.shown(versions.change(record, lambda entity: merge.merged(entity, values)))
 
 
 def delete(call: Call) -> None:
-    """As MLflow does it, unless something serves the version."""
-    read = read_of(call)
-    served = partial(serving.unserved_version, read.model.number, call.workspace, read.number)
-    versions.delete(read, served)
+    """Deletes the version as MLflow does. Refused while an inference service serves it."""
+    record = _load(call)
+    if_unserved = partial(
+        serving.unserved_version, record.model.number, call.workspace, record.number
+    )
+    versions.delete(record, if_unserved)
 
 
 def list_all(call: Call) -> Any:
-    workspace = call.workspace
-    reader = call.request.may_read(REGISTERED_MODEL_VERSION)
-
-    def readable(reads: Iterable[Record | None]) -> list[Entity]:
-        return [versions.entity_of(one) for one in reads if one and reader(one.model.name or "")]
-
-    def external(value: str) -> list[Entity]:
-        number = steps.find_external(workspace, KIND, value)
-        return readable([] if number is None else [versions.find(number, workspace)])
-
-    listed = lists.Listed(
-        KIND.name,
-        lambda places: readable(version_lists.at_places(places, workspace)),
-        KIND.name,
-        lambda unseen: readable(version_lists.see(unseen, workspace)),
-        external=external,
+    may_read = call.request.may_read(REGISTERED_MODEL_VERSION)
+    return lists.page_of_shared(
+        call,
+        KIND,
+        lambda record: may_read(record.model.name or ""),
+        versions.entity_of,
+        version_lists.at_places,
+        version_lists.see,
+        versions.find,
     )
-    return lists.page_of(call, KIND.name, listed)
 
 
 def list_of_model(call: Call) -> Any:
-    """Two round trips, whatever the size of the registry. Of a missing model there are none."""
-    arguments = call.asked.arguments
-    reference = numbers.of_kind(numbers.raw(call.asked.id), MODEL.name, call.workspace)
-    found = [] if reference is None else map(versions.entity_of, versions.of_model(reference))
-    name, external = arguments.get("name"), arguments.get("externalId")
-    chosen = (
-        entity
-        for entity in found
-        if name in (None, entity.name) and external in (None, entity.external_id)
-    )
-    return lists.page(call, KIND.name, chosen)
+    """Lists the versions of a model in two round trips, independent of the size of the registry.
+    The list of a missing model is empty."""
+    reference = numbers.of_kind(numbers.raw(call.parsed.id), MODEL.name, call.workspace)
+    entities = [] if reference is None else map(versions.entity_of, versions.of_model(reference))
+    return lists.page(call, KIND.name, lists.named_in_query(call, entities))
 
 
-def read_of(call: Call) -> Record:
-    return versions.get(call.asked.id, call.workspace)
+def _load(call: Call) -> Record:
+    return versions.get(call.parsed.id, call.workspace)

@@ -1,9 +1,9 @@
-"""The lander: puts what the table's stream tells of experiments, runs and points where the
-publisher of the system tables finds it; one object for a batch, named by the batch.
+"""The lander: writes the changes in the table's stream to objects that the publisher of the system
+tables reads. Each stream batch becomes one object, whose name follows from the batch.
 
-Points are taken from the batches in the stream, for those are packed later, and not where a request
-was refused after all; of all else it is enough to know that it changed. A batch that cannot be put
-fails as a whole and is delivered again.
+Metric points are copied from the stream, because the table's metric batches are packed later; those
+of refused requests are left out. Of experiments and runs only the ids of the changed ones are
+written. A stream batch whose object cannot be written fails as a whole and is delivered again.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, Final
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
-from mlcore.db.table import key_in
+from mlcore.db.table import key_of_item
 from mlcore.models.base import Item
-from mlcore.repos.runs import history
+from mlcore.repos.runs.history import metric_history
 from mlcore.system_tables import landing
 from mlcore.system_tables.landing import Changed
 from mlcore.system_tables.rows import PointRow, point_row
@@ -24,26 +24,27 @@ from mlcore.system_tables.source import distinct
 
 Record = Mapping[str, Any]
 
-_BATCH: Final = "run_metric_batch"
-_RUN: Final = frozenset(("run", "run_metric", "run_param", "run_tag"))
+_METRIC_BATCH: Final = "run_metric_batch"
+_RUN_TYPES: Final = frozenset(("run", "run_metric", "run_param", "run_tag"))
 
 
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
-    """A DynamoDB stream event in; nothing failed out."""
+    """Lands a DynamoDB stream event. Reports no failed records: an error fails the whole batch."""
     records: Sequence[Record] = event["Records"]
     land(records, shard_of(records))
     return {"batchItemFailures": []}
 
 
 def shard_of(records: Sequence[Record]) -> str:
-    """A word for where a batch came from. Lambda does not tell the shard; no two shards have a
-    sequence number in common, and those of one day begin alike."""
+    """Returns a substitute for the stream's shard id, which Lambda does not pass: the leading
+    digits of the first sequence number. No two shards share a sequence number, and a shard's
+    numbers of one day begin alike."""
     first: str = records[0]["dynamodb"]["SequenceNumber"]
     return first.zfill(40)[:24]
 
 
 def land(records: Sequence[Record], shard: str) -> None:
-    """Puts one object, or none if the records tell nothing of the tables."""
+    """Writes one object with the changes in these records; none if they change no system table."""
     batches: dict[Key, Raw] = {}
     experiments: set[str] = set()
     runs: set[tuple[str, str]] = set()
@@ -51,13 +52,13 @@ def land(records: Sequence[Record], shard: str) -> None:
         change = record["dynamodb"]
         image: Raw = change.get("NewImage") or change.get("OldImage") or {}
         kind = Item.of(image).type if image else ""
-        place = key_in(change["Keys"])
+        place = key_of_item(change["Keys"])
         if kind == "experiment":
             experiments.add(keys.experiment_id_of(place.pk))
-        elif kind in _RUN:
+        elif kind in _RUN_TYPES:
             runs.add(keys.run_of(place))
-        elif kind == _BATCH and "NewImage" in change:
-            if history.is_refused(image):
+        elif kind == _METRIC_BATCH and "NewImage" in change:
+            if metric_history.is_refused(image):
                 batches.pop(place, None)
             else:
                 batches.setdefault(place, image)
@@ -68,9 +69,9 @@ def land(records: Sequence[Record], shard: str) -> None:
         landing.put(landing.name_of(shard, numbers[0], numbers[-1]), content)
 
 
-def _points(place: Key, image: Raw) -> Iterator[PointRow]:
-    run = keys.run_of(place)
+def _points(key: Key, image: Raw) -> Iterator[PointRow]:
+    run = keys.run_of(key)
     inserted = Item.of(image).updated_at or 0
-    for points in history.batch_points(image).values():
+    for points in metric_history.batch_points(image).values():
         for point in points:
             yield point_row(*run, point, inserted)

@@ -1,4 +1,4 @@
-"""The RPCs of logged models."""
+"""Routes of the Lambda function ``logged_models``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Requests of the logged-model RPCs, in the field order of MLflow's service.proto.
+"""Request messages for logged models. Fields are in the order of MLflow's service.proto.
 
-``path_model_id`` is the id in the path. MLflow takes the model from there, but for finalizing from
-the body, and asks for ``model_id`` in the body of two RPCs.
+``path_model_id`` is the id in the URL's path. As on MLflow's server, it names the model; some RPCs
+require ``model_id`` in the body as well.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ class GetLoggedModel(Message):
 
 
 class FinalizeLoggedModel(Message):
+    path_model_id: str
     model_id: str
     status: Status
     checks = {"model_id": (string, required), "status": (required,)}

@@ -1,4 +1,4 @@
-"""The rules of searching logged models: filter, order, pages."""
+"""Searches logged models: parses the filter and the order, and builds the page and its token."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.logged_models import search as logged_model_search
 from mlcore.responses import logged_models as responses
 from mlcore.search import logged_models as language
-from mlcore.search.logged_models import Dataset, OrderBy
+from mlcore.search.logged_models import MetricDataset, ModelOrderBy
 from mlcore.search.order import Key
 
-DEFAULT_RESULTS = 100
-"""For 0; a request without max_results means 50."""
+RESULTS_FOR_ZERO = 100
+"""The page size for ``max_results=0``. A request without ``max_results`` gets 50."""
 
 Json = dict[str, Any]
 
 
 def search_logged_models(message: m.SearchLoggedModels, request: Request) -> Json:
-    """One round trip for the newest models of an experiment."""
-    datasets = [Dataset(d.dataset_name, d.dataset_digest or None) for d in message.datasets]
+    """Returns a page of matching logged models. Takes one round trip for the newest models of one
+    experiment."""
+    datasets = [MetricDataset(d.dataset_name, d.dataset_digest or None) for d in message.datasets]
     if not all(dataset.name for dataset in datasets):
         raise InvalidParameterValue("`dataset_name` in the `datasets` clause must be specified.")
     wanted = message.experiment_ids
     limit = _limit(message.max_results)
-    bound = _Bound(wanted, message.filter or None, _order_by(message) or None)
-    position = bound.position_of(message.page_token) if message.page_token else None
+    tokens = _QueryTokens(wanted, message.filter or None, _order_by(message) or None)
+    position = tokens.position_of(message.page_token) if message.page_token else None
     comparisons = language.parse_filter(message.filter)
     ordering = [_order(order) for order in message.order_by]
     after = None if position is None else language.restore_key(position, ordering)
@@ -42,21 +43,22 @@ def search_logged_models(message: m.SearchLoggedModels, request: Request) -> Jso
     readable = request.may_read(LOGGED_MODEL)
 
     rows = logged_model_search.find(
-        [one for one in canonical_ids(wanted) if readable(one)],
+        [experiment_id for experiment_id in canonical_ids(wanted) if readable(experiment_id)],
         request.workspace,
-        logged_model_search.Query(comparisons, datasets, ordering, after, limit + 1),
+        logged_model_search.LoggedModelQuery(comparisons, datasets, ordering, after, limit + 1),
     )
     page = paging.fitting([model for _, model in rows[:limit]], _weight)
     answer: Json = {}
     if page:
         answer["models"] = [responses.logged_model(model) for model in page]
     if len(page) < len(rows):
-        answer["next_page_token"] = bound.token(rows[len(page) - 1][0])
+        answer["next_page_token"] = tokens.token(rows[len(page) - 1][0])
     return answer
 
 
-class _Bound:
-    """Page tokens of one query: they hold it, since MLflow says what does not match."""
+class _QueryTokens:
+    """Page tokens of one query. They contain the query, because MLflow's error messages name the
+    part that does not match."""
 
     def __init__(
         self, experiment_ids: list[str], filter_string: str | None, order_by: list[Json] | None
@@ -72,14 +74,15 @@ class _Bound:
         return base64.b64encode(content.encode()).decode()
 
     def position_of(self, token: str) -> object:
-        """Raises InvalidParameterValue: it is no token, or one of another query."""
+        """Returns the position in a token. Raises InvalidParameterValue if it is malformed or
+        belongs to another query."""
         try:
-            found = json.loads(base64.b64decode(token.encode()))
+            content = json.loads(base64.b64decode(token.encode()))
         except (binascii.Error, ValueError, RecursionError) as error:
             raise InvalidParameterValue(f"Invalid page token: {token}. {error}") from error
-        if not isinstance(found, dict):
+        if not isinstance(content, dict):
             raise InvalidParameterValue(f"Invalid page token: {token}.")
-        for name, what in (
+        for name, message in (
             (
                 "experiment_ids",
                 "Experiment IDs in the page token do not match the requested experiment IDs.",
@@ -91,11 +94,11 @@ class _Bound:
             ("order_by", "Order by in the page token does not match the requested order by."),
         ):
             expected = self._query[name]
-            if found.get(name) != expected:
+            if content.get(name) != expected:
                 raise InvalidParameterValue(
-                    f"{what} Expected: {expected}. Found: {found.get(name)}"
+                    f"{message} Expected: {expected}. Found: {content.get(name)}"
                 )
-        return found.get("after")
+        return content.get("after")
 
 
 def _limit(max_results: int) -> int:
@@ -104,11 +107,11 @@ def _limit(max_results: int) -> int:
             f"Invalid value {max_results} for parameter 'max_results' supplied. "
             "It must be a positive integer"
         )
-    return max_results or DEFAULT_RESULTS
+    return max_results or RESULTS_FOR_ZERO
 
 
-def _order(order: m.OrderBy) -> OrderBy:
-    dataset = Dataset(order.dataset_name, order.dataset_digest or None)
+def _order(order: m.OrderBy) -> ModelOrderBy:
+    dataset = MetricDataset(order.dataset_name, order.dataset_digest or None)
     return language.parse_order(order.field_name, order.ascending, dataset)
 
 
@@ -126,7 +129,7 @@ def _order_by(message: m.SearchLoggedModels) -> list[Json]:
 
 def _weight(model: LoggedModel) -> int:
     texts = [*model.params, *model.params.values(), *model.tags, *model.tags.values()]
-    points = responses.shown(model.metrics)
+    points = responses.latest_points(model.metrics)
     texts += [point.key for point in points]
     texts += [point.dataset_name for point in points if point.dataset_name]
     return (

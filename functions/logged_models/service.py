@@ -1,5 +1,5 @@
-"""The rules of logged models: creation, status, lifecycle, tags and params, as MLflow's tracking
-server has them."""
+"""Creates, finalizes, deletes and tags logged models, and logs their params, by the rules of
+MLflow's tracking server."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mlcore.entities.logged_models import LoggedModel
 from mlcore.entities.stages import ACTIVE
 from mlcore.http import Request
 from mlcore.limits import logged_models as limits
+from mlcore.limits.artifact_locations import join
 from mlcore.limits.experiments import experiment_id
-from mlcore.limits.locations import below
 from mlcore.repos.experiments import experiments
 from mlcore.repos.logged_models import logged_models
 from mlcore.repos.logged_models.logged_models import StoredLoggedModel
@@ -24,7 +24,8 @@ NEW_STATUS = "LOGGED_MODEL_PENDING"
 
 
 def create_logged_model(message: m.CreateLoggedModel, request: Request) -> dict[str, Any]:
-    """Two round trips: the experiment, then one transaction that writes the model."""
+    """Creates a logged model. Two round trips: one reads the experiment, one transaction writes the
+    model."""
     limits.check_name(message.name)
     owner = experiment_id(message.experiment_id)
     experiment = experiments.get_active(owner, request.workspace).experiment
@@ -34,7 +35,7 @@ def create_logged_model(message: m.CreateLoggedModel, request: Request) -> dict[
         model_id=model_id,
         experiment_id=experiment.experiment_id,
         name=message.name or generate(),
-        artifact_location=below(experiment.artifact_location, f"models/{model_id}/artifacts"),
+        artifact_location=join(experiment.artifact_location, f"models/{model_id}/artifacts"),
         creation_time=now,
         last_update_time=now,
         status=NEW_STATUS,
@@ -49,15 +50,15 @@ def create_logged_model(message: m.CreateLoggedModel, request: Request) -> dict[
 
 
 def get_logged_model(message: m.GetLoggedModel, request: Request) -> dict[str, Any]:
-    deleted_too = message.allow_deleted.lower() == "true"
-    load = logged_models.load if deleted_too else logged_models.load_active
+    allow_deleted = message.allow_deleted.lower() == "true"
+    load = logged_models.load if allow_deleted else logged_models.load_active
     model = load(message.path_model_id, request.workspace)
     return {"model": responses.logged_model(logged_models.entity(model))}
 
 
 def finalize_logged_model(message: m.FinalizeLoggedModel, request: Request) -> dict[str, Any]:
-    """Any status may follow any other. A deleted model is finalized as well."""
-    model = logged_models.load(message.model_id, request.workspace)
+    """Sets the status. Every change of status is allowed, and deleted models can be finalized."""
+    model = logged_models.load(message.path_model_id, request.workspace)
     changed = logged_models.set_status(model, message.status or "LOGGED_MODEL_STATUS_UNSPECIFIED")
     return {"model": responses.logged_model(logged_models.entity(changed))}
 
@@ -90,8 +91,8 @@ def delete_logged_model_tag(message: m.DeleteLoggedModelTag, request: Request) -
 
 
 def log_logged_model_params(message: m.LogLoggedModelParams, request: Request) -> dict[str, Any]:
-    """A param never changes. One that has the value already is left alone, so a retry changes
-    nothing."""
+    """Adds params. Raises BadRequest if a param has another value already; one with an equal value
+    is left unchanged, so a retry has no further effect."""
     model = logged_models.load(message.path_model_id, request.workspace)
     params = limits.check_params(message.params)
 

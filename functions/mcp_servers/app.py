@@ -1,4 +1,5 @@
-"""The RPCs of the MCP registry: servers, their versions, and the endpoints that reach them."""
+"""The routes of the MCP registry: servers, their versions, and the endpoints where they are
+reached."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ _ENDPOINT = f"{_SERVER}/endpoints/{{endpoint_id}}"
 _get, _post = (partial(verb, version="3.0", since="3.15") for verb in (get, post))
 _patch, _delete = (partial(verb, version="3.0", since="3.15") for verb in (patch, delete))
 
-# In MLflow's order: a name may hold slashes, so the first path that fits counts.
+# In MLflow's order: names may contain slashes, so the first path that matches counts.
 RPCS = (
     _post(_SERVERS, m.CreateMCPServer, servers.create_mcp_server, "mcp_servers.create", cost=1),
     _get(
@@ -107,7 +108,7 @@ RPCS = (
         "mcp_servers.update_endpoint",
         hides="mcp_access_endpoint",
         cost=3,
-        deviation="An endpoint whose version is gone is not found, where MLflow's server says 500.",
+        deviation="An endpoint of a deleted version is not found; MLflow's server answers 500.",
     ),
     _delete(
         _ENDPOINT,

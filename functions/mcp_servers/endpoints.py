@@ -1,5 +1,5 @@
-"""The rules of access endpoints: where a version of an MCP server is reached. Nobody calls them
-from here."""
+"""Creates, reads, changes and deletes access endpoints: the URLs where a version of an MCP server
+is reached. This server never calls them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mlcore import errors, ids
 from mlcore.entities.mcp_servers import DELETED, LATEST, AccessEndpoint, MCPServer
 from mlcore.http import Request
 from mlcore.limits import mcp_servers as limits
+from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos import mcp_servers
 from mlcore.responses import mcp_servers as responses
-from mlcore.settle import settle
 
 
 def create_mcp_access_endpoint(
@@ -24,7 +24,7 @@ def create_mcp_access_endpoint(
     limits.check_target(message.server_version, message.server_alias)
     limits.check_endpoint_url(message.url)
     now, username = ids.now_ms(), request.username()
-    made = AccessEndpoint(
+    endpoint = AccessEndpoint(
         endpoint_id=f"ae-{uuid4().hex}",
         server_name=message.name,
         url=message.url,
@@ -39,24 +39,25 @@ def create_mcp_access_endpoint(
 
     def change(server: MCPServer) -> MCPServer:
         _check_target(server, message, "create")
-        return server._replace(endpoints={**server.endpoints, made.endpoint_id: made})
+        return server._replace(endpoints={**server.endpoints, endpoint.endpoint_id: endpoint})
 
-    return _shown(servers.changed(message.name, request, change), made)
+    return _response(servers.update(message.name, request, change), endpoint)
 
 
 def get_mcp_access_endpoint(message: m.GetMCPAccessEndpoint, request: Request) -> dict[str, Any]:
-    """One that leads nowhere looks missing."""
+    """Returns an endpoint. One that resolves to no version is answered like a missing one."""
     missing = errors.ResourceDoesNotExist(f"MCPAccessEndpoint {message.endpoint_id} not found")
-    server, endpoint = _there(message.name, message.endpoint_id, request, missing)
-    if servers.target(server, endpoint) is None:
+    server, endpoint = _load(message.name, message.endpoint_id, request, missing)
+    if servers.resolve_target(server, endpoint) is None:
         raise missing
-    return _shown(server, endpoint)
+    return _response(server, endpoint)
 
 
 def update_mcp_access_endpoint(
     message: m.UpdateMCPAccessEndpoint, request: Request
 ) -> dict[str, Any]:
-    """What is null stays as it is, but for the URL, which cannot be null."""
+    """Changes an endpoint. Fields that are null stay unchanged, except that the URL cannot be
+    null."""
     transport = message.transport_type
     if transport is not None:
         limits.check_transport(transport)
@@ -67,7 +68,7 @@ def update_mcp_access_endpoint(
     missing = _missing(message.endpoint_id)
 
     def attempt() -> dict[str, Any]:
-        server, endpoint = _there(message.name, message.endpoint_id, request, missing)
+        server, endpoint = _load(message.name, message.endpoint_id, request, missing)
         _check_target(server, message, "update")
         if message.has("url"):
             if message.url is None:
@@ -85,12 +86,12 @@ def update_mcp_access_endpoint(
         )
         endpoints = {**server.endpoints, endpoint.endpoint_id: endpoint}
         server = server._replace(endpoints=endpoints)
-        if servers.target(server, endpoint) is None:
+        if servers.resolve_target(server, endpoint) is None:
             raise missing
         mcp_servers.write(server)
-        return _shown(server, endpoint)
+        return _response(server, endpoint)
 
-    return settle("MCP server", attempt)
+    return retry_on_conflict("MCP server", attempt)
 
 
 def delete_mcp_access_endpoint(
@@ -98,31 +99,38 @@ def delete_mcp_access_endpoint(
 ) -> dict[str, Any]:
     def attempt() -> dict[str, Any]:
         missing = _missing(message.endpoint_id)
-        server, endpoint = _there(message.name, message.endpoint_id, request, missing)
+        server, endpoint = _load(message.name, message.endpoint_id, request, missing)
         endpoints = {**server.endpoints}
         del endpoints[endpoint.endpoint_id]
         mcp_servers.write(server._replace(endpoints=endpoints))
         return {}
 
-    return settle("MCP server", attempt)
+    return retry_on_conflict("MCP server", attempt)
 
 
 def _missing(endpoint_id: str) -> errors.ResourceDoesNotExist:
     return errors.ResourceDoesNotExist(f"MCPAccessEndpoint not found (id='{endpoint_id}')")
 
 
-def _there(
+def _load(
     name: str, endpoint_id: str, request: Request, missing: errors.ResourceDoesNotExist
 ) -> tuple[MCPServer, AccessEndpoint]:
-    """Raises ResourceDoesNotExist, with words of its own for an endpoint of another server: only
-    then all servers are read."""
+    """Reads a server and its endpoint.
+
+    Args:
+        missing: the error for an endpoint that does not exist.
+
+    Raises:
+        ResourceDoesNotExist: ``missing``, or a message of its own for an endpoint of another
+            server. All servers are read to distinguish the two.
+    """
     server = mcp_servers.find(request.workspace, name)
     endpoint = None if server is None else server.endpoints.get(endpoint_id)
     if server is not None and endpoint is not None:
         return server, endpoint
-    readable = request.may_read("mcp_server")
+    may_read = request.may_read("mcp_server")
     for other in mcp_servers.of_workspace(request.workspace):
-        if endpoint_id in other.endpoints and readable(other.name):
+        if endpoint_id in other.endpoints and may_read(other.name):
             raise errors.ResourceDoesNotExist(
                 f"MCPAccessEndpoint {endpoint_id} does not belong to server '{name}'"
             )
@@ -134,15 +142,16 @@ def _check_target(
     message: m.CreateMCPAccessEndpoint | m.UpdateMCPAccessEndpoint,
     verb: str,
 ) -> None:
-    """Raises ResourceDoesNotExist, InvalidParameterValue: it leads to nothing."""
+    """Checks the version or alias that an endpoint names. Raises ResourceDoesNotExist if it is
+    missing, InvalidParameterValue if it is deleted."""
     if message.server_version is not None:
         servers.check_target(
             server, message.server_version, f"Cannot {verb} MCP access endpoint to deleted"
         )
     alias = message.server_alias
     if alias == LATEST:
-        if servers.latest(server) is None:
-            raise versions.unresolved(server.name)
+        if servers.latest_version(server) is None:
+            raise versions.no_latest_version(server.name)
     elif alias is not None:
         number = server.aliases.get(alias)
         if number is None:
@@ -154,9 +163,9 @@ def _check_target(
             )
 
 
-def _shown(server: MCPServer, endpoint: AccessEndpoint) -> dict[str, Any]:
-    number = servers.target(server, endpoint)
-    found = mcp_servers.find_versions([(server, number)] if number else [])
-    if not found or found[0] is None:
+def _response(server: MCPServer, endpoint: AccessEndpoint) -> dict[str, Any]:
+    number = servers.resolve_target(server, endpoint)
+    versions_found = mcp_servers.find_versions([(server, number)] if number else [])
+    if not versions_found or versions_found[0] is None:
         raise _missing(endpoint.endpoint_id)
-    return responses.endpoint(endpoint, found[0], server)
+    return responses.endpoint(endpoint, versions_found[0], server)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mcp_servers.icons import media_type_of, source_of
-from mlcore.limits.mcp_servers import MOST_ICONS, MOST_TOOLS
+from mlcore.icons import ICONS
+from mlcore.limits.mcp_servers import MAX_TOOLS
 from mlcore.wire import json_body as j
 from mlcore.wire.json_body import Field, Fields, JsonBody
 
@@ -14,36 +14,15 @@ _REQUIRED: Final = Field(j.text, required=True)
 _OPTIONAL: Final = Field(j.optional(j.text))
 _ANY_OBJECT: Final = Field(j.optional(j.json_object))
 
-_SIZES: Final = j.optional(j.list_of(j.text))
-_ICON: Final = j.object_of(
-    {
-        "src": Field(source_of, required=True),
-        "sizes": Field(_SIZES),
-        "mimeType": Field(media_type_of),
-        "theme": _OPTIONAL,
-    },
-    extra=True,
-)
-
-
-def _icon(value: Any, place: j.Place, misfits: j.Misfits) -> Any:
-    """An icon without what is null of its own fields."""
-    icon = _ICON(value, place, misfits)
-    if not isinstance(icon, dict):
-        return icon
-    known = ("sizes", "mimeType", "theme", "source")
-    return {key: item for key, item in icon.items() if key not in known or item is not None}
-
-
-_ICONS: Final = j.optional(j.list_of(_icon, MOST_ICONS))
-
 
 def _without_nulls(read: j.Read) -> j.Read:
+    """Returns a reader that drops the null fields of the objects that ``read`` returns."""
+
     def reader(value: Any, place: j.Place, misfits: j.Misfits) -> Any:
-        kept = read(value, place, misfits)
-        if not isinstance(kept, dict):
-            return kept
-        return {key: item for key, item in kept.items() if item is not None}
+        fields = read(value, place, misfits)
+        if not isinstance(fields, dict):
+            return fields
+        return {key: item for key, item in fields.items() if item is not None}
 
     return reader
 
@@ -57,12 +36,12 @@ _TOOL: Final = _without_nulls(
             "inputSchema": _ANY_OBJECT,
             "outputSchema": _ANY_OBJECT,
             "annotations": _ANY_OBJECT,
-            "icons": Field(_ICONS),
+            "icons": Field(ICONS),
             "execution": _ANY_OBJECT,
         }
     )
 )
-_TOOLS: Final = Field(j.optional(j.list_of(_TOOL, MOST_TOOLS)))
+_TOOLS: Final = Field(j.optional(j.list_of(_TOOL, MAX_TOOLS)))
 _CONNECT_OPTIONS: Final = Field(
     j.optional(
         j.map_of(
@@ -104,7 +83,7 @@ _SERVER_JSON: Final = j.object_of(
         "version": _REQUIRED,
         "title": _OPTIONAL,
         "description": _OPTIONAL,
-        "icons": Field(_ICONS),
+        "icons": Field(ICONS),
         "packages": Field(j.optional(j.list_of(_PACKAGE))),
         "remotes": Field(j.optional(j.list_of(_REMOTE))),
         "repository": Field(j.optional(_REPOSITORY)),
@@ -126,7 +105,7 @@ class CreateMCPServer(JsonBody):
     name: str
     description: Any
     icons: Any
-    body = {"name": _REQUIRED, "description": _OPTIONAL, "icons": Field(_ICONS)}
+    body = {"name": _REQUIRED, "description": _OPTIONAL, "icons": Field(ICONS)}
 
 
 class SearchMCPServers(JsonBody):
@@ -156,7 +135,7 @@ class UpdateMCPServer(JsonBody):
     description: Any
     icons: Any
     before = _without_latest_version
-    body = {"display_name": _OPTIONAL, "description": _OPTIONAL, "icons": Field(_ICONS)}
+    body = {"display_name": _OPTIONAL, "description": _OPTIONAL, "icons": Field(ICONS)}
 
 
 class DeleteMCPServer(JsonBody):
@@ -164,13 +143,13 @@ class DeleteMCPServer(JsonBody):
 
 
 def _unwrapped(body: dict[str, Any]) -> dict[str, Any]:
-    """The server.json itself, where it comes in the envelope of a registry's answer."""
-    said = body.get("server_json")
-    if not isinstance(said, dict) or ("name" in said and "version" in said):
+    """Unwraps a ``server_json`` that has the form of a registry's answer, ``{"server": {…}}``."""
+    server_json = body.get("server_json")
+    if not isinstance(server_json, dict) or ("name" in server_json and "version" in server_json):
         return body
-    if "server" not in said:
+    if "server" not in server_json:
         return body
-    inner = said["server"]
+    inner = server_json["server"]
     if not isinstance(inner, dict):
         raise ValueError("server_json.server: Input should be a valid dictionary")
     return {**body, "server_json": inner} if "name" in inner and "version" in inner else body
@@ -244,7 +223,7 @@ _SELECTED: Final[Fields] = {
 
 class SearchMCPAccessEndpoints(JsonBody):
     name: Any
-    """None: of all servers."""
+    """The server whose endpoints to search; None for all servers."""
     filter_string: str
     max_results: int = 100
     order_by: list[str]

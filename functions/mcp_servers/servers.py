@@ -1,4 +1,4 @@
-"""The rules of MCP servers: what they show, their tags and aliases."""
+"""Creates, reads, changes and deletes MCP servers, and sets their tags and aliases."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from mlcore.entities.mcp_servers import (
 )
 from mlcore.http import Request
 from mlcore.limits import mcp_servers as limits
+from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos import mcp_servers
 from mlcore.responses import mcp_servers as responses
-from mlcore.settle import Conflict, settle
 
 
 def create_mcp_server(message: m.CreateMCPServer, request: Request) -> dict[str, Any]:
     limits.check_name(message.name)
-    made = new(message.name, request)._replace(
+    server = new_server(message.name, request)._replace(
         description=message.description, icons=limits.written_icons(message.icons, "icons")
     )
     try:
-        mcp_servers.write(made, also=request.granting(MCP_SERVER, made.name))
-    except Conflict as conflict:
+        mcp_servers.write(server, also=request.granting(MCP_SERVER, server.name))
+    except WriteConflict as conflict:
         raise errors.ResourceAlreadyExists(
             f"MCP server with name '{message.name}' already exists"
         ) from conflict
-    return responses.server(made, None, {})
+    return responses.server(server, None, {})
 
 
 def get_mcp_server(message: m.GetMCPServer, request: Request) -> dict[str, Any]:
     server = mcp_servers.find(request.workspace, message.name)
     if server is None:
         raise errors.ResourceDoesNotExist(f"MCP server '{message.name}' not found")
-    (answer,) = shown([server])
+    (answer,) = responses_of([server])
     return answer
 
 
 def update_mcp_server(message: m.UpdateMCPServer, request: Request) -> dict[str, Any]:
-    """A field that is null is cleared."""
+    """Changes the fields in the request. A field that is null is cleared."""
     changes: dict[str, Any] = {
         field: getattr(message, field)
         for field in ("description", "display_name")
@@ -60,13 +60,13 @@ def update_mcp_server(message: m.UpdateMCPServer, request: Request) -> dict[str,
             **changes, last_updated_by=request.username(), last_updated_at=ids.now_ms()
         )
 
-    (answer,) = shown([changed(message.name, request, change)])
+    (answer,) = responses_of([update(message.name, request, change)])
     return answer
 
 
 def delete_mcp_server(message: m.DeleteMCPServer, request: Request) -> dict[str, Any]:
     def attempt() -> dict[str, Any]:
-        server = there(message.name, request)
+        server = load(message.name, request)
         active = [number for number, state in server.versions.items() if state.status == ACTIVE]
         if active:
             raise errors.InvalidParameterValue(
@@ -76,14 +76,14 @@ def delete_mcp_server(message: m.DeleteMCPServer, request: Request) -> dict[str,
         mcp_servers.delete(server, request.leaving_grants(MCP_SERVER, server.name))
         return {}
 
-    return settle("MCP server", attempt)
+    return retry_on_conflict("MCP server", attempt)
 
 
 def set_mcp_server_tag(message: m.SetMCPServerTag, request: Request) -> dict[str, Any]:
     def change(server: MCPServer) -> MCPServer:
         return server._replace(tags={**server.tags, message.key: message.value})
 
-    changed(message.name, request, change)
+    update(message.name, request, change)
     return {}
 
 
@@ -95,9 +95,9 @@ def delete_mcp_server_tag(message: m.DeleteMCPServerTag, request: Request) -> di
     def change(server: MCPServer) -> MCPServer:
         if message.key not in server.tags:
             raise missing
-        return server._replace(tags=without(server.tags, message.key))
+        return server._replace(tags=without_key(server.tags, message.key))
 
-    changed(message.name, request, change, missing)
+    update(message.name, request, change, missing)
     return {}
 
 
@@ -108,12 +108,12 @@ def set_mcp_server_alias(message: m.SetMCPServerAlias, request: Request) -> dict
         check_target(server, message.version, f"Cannot set alias '{message.alias}' to deleted")
         return server._replace(aliases={**server.aliases, message.alias: message.version})
 
-    changed(message.name, request, change)
+    update(message.name, request, change)
     return {}
 
 
 def delete_mcp_server_alias(message: m.DeleteMCPServerAlias, request: Request) -> dict[str, Any]:
-    """The access endpoints that the alias names go with it."""
+    """Deletes an alias and the access endpoints that name it."""
     missing = errors.ResourceDoesNotExist(
         f"Alias '{message.alias}' not found on MCP server '{message.name}'"
     )
@@ -126,15 +126,15 @@ def delete_mcp_server_alias(message: m.DeleteMCPServerAlias, request: Request) -
             for endpoint_id, endpoint in server.endpoints.items()
             if endpoint.server_alias != message.alias
         }
-        aliases = without(server.aliases, message.alias)
+        aliases = without_key(server.aliases, message.alias)
         return server._replace(aliases=aliases, endpoints=endpoints)
 
-    changed(message.name, request, change, missing)
+    update(message.name, request, change, missing)
     return {}
 
 
-def new(name: str, request: Request) -> MCPServer:
-    """A server that is not there yet."""
+def new_server(name: str, request: Request) -> MCPServer:
+    """Returns a new server without versions. It is not stored yet."""
     now, username = ids.now_ms(), request.username()
     return MCPServer(
         workspace=request.workspace,
@@ -153,42 +153,51 @@ def new(name: str, request: Request) -> MCPServer:
     )
 
 
-def without(entries: dict[str, str], key: str) -> dict[str, str]:
+def without_key(entries: dict[str, str], key: str) -> dict[str, str]:
     return {name: value for name, value in entries.items() if name != key}
 
 
-def there(name: str, request: Request, missing: errors.MlflowError | None = None) -> MCPServer:
-    """A server. Raises ResourceDoesNotExist, or what ``missing`` is instead."""
+def load(name: str, request: Request, missing: errors.MlflowError | None = None) -> MCPServer:
+    """Reads a server. Raises ``missing``, by default ResourceDoesNotExist, if it does not exist."""
     server = mcp_servers.find(request.workspace, name)
     if server is None:
         raise missing or errors.ResourceDoesNotExist(f"MCPServer not found (name='{name}')")
     return server
 
 
-def changed(
+def update(
     name: str,
     request: Request,
     change: Callable[[MCPServer], MCPServer],
     missing: errors.MlflowError | None = None,
 ) -> MCPServer:
-    """Reads a server, writes what ``change`` makes of it if that is something else, and answers it.
+    """Reads a server, applies ``change``, stores the result if it differs, and returns it. A
+    concurrent write makes it start over.
 
     Args:
-        missing: what is raised where there is no such server, instead of ResourceDoesNotExist.
+        missing: raised instead of ResourceDoesNotExist if the server does not exist.
     """
 
     def attempt() -> MCPServer:
-        server = there(name, request, missing)
-        wanted = change(server)
-        if wanted != server:
-            mcp_servers.write(wanted)
-        return wanted
+        server = load(name, request, missing)
+        after = change(server)
+        if after != server:
+            mcp_servers.write(after)
+        return after
 
-    return settle("MCP server", attempt)
+    return retry_on_conflict("MCP server", attempt)
 
 
 def check_target(server: MCPServer, version: str, refusal: str) -> None:
-    """Raises ResourceDoesNotExist, InvalidParameterValue: the version is deleted."""
+    """Checks that a server has a version, and that it is not deleted.
+
+    Args:
+        refusal: the beginning of the error message for a deleted version.
+
+    Raises:
+        ResourceDoesNotExist: the version does not exist.
+        InvalidParameterValue: the version is deleted.
+    """
     state = server.versions.get(version)
     if state is None:
         raise missing_version(server.name, version)
@@ -202,44 +211,51 @@ def missing_version(name: str, version: str) -> errors.ResourceDoesNotExist:
     return errors.ResourceDoesNotExist(f"MCP server version '{name}' version '{version}' not found")
 
 
-def latest(server: MCPServer) -> str | None:
-    """The version that ``latest`` means; None where there is none."""
-    live = [
+def latest_version(server: MCPServer) -> str | None:
+    """Returns the version to which the alias ``latest`` resolves: active versions come before
+    others, then the greatest number counts. None if all versions are deleted."""
+    candidates = [
         (state.status == ACTIVE, limits.precedence(number), state.created_at, number)
         for number, state in server.versions.items()
         if state.status != DELETED
     ]
-    return max(live)[-1] if live else None
+    return max(candidates)[-1] if candidates else None
 
 
-def target(server: MCPServer, endpoint: AccessEndpoint) -> str | None:
-    """The version that an access endpoint leads to; None for one that is gone or deleted."""
+def resolve_target(server: MCPServer, endpoint: AccessEndpoint) -> str | None:
+    """Returns the version to which an access endpoint resolves; None if that is missing or
+    deleted."""
     version = endpoint.server_version
     if version is None:
         alias = endpoint.server_alias or ""
-        version = latest(server) if alias == LATEST else server.aliases.get(alias)
+        version = latest_version(server) if alias == LATEST else server.aliases.get(alias)
     state = server.versions.get(version or "")
     return version if state is not None and state.status != DELETED else None
 
 
-def shown(servers: list[MCPServer]) -> list[dict[str, Any]]:
-    """Servers as they are answered, with what their versions say: one BatchGetItem for 100."""
-    wanted: dict[tuple[str, str], tuple[MCPServer, str]] = {}
+def responses_of(servers: list[MCPServer]) -> list[dict[str, Any]]:
+    """Returns the JSON of servers, with fields of their versions. Takes one BatchGetItem per 100
+    versions."""
+    version_keys: dict[tuple[str, str], tuple[MCPServer, str]] = {}
     for server in servers:
-        targets = [target(server, endpoint) for endpoint in server.endpoints.values()]
-        for version in (latest(server), *targets):
+        targets = [resolve_target(server, endpoint) for endpoint in server.endpoints.values()]
+        for version in (latest_version(server), *targets):
             if version is not None:
-                wanted[server.name, version] = (server, version)
-    found = dict(zip(wanted, mcp_servers.find_versions(list(wanted.values())), strict=True))
-    return [_shown(server, found) for server in servers]
+                version_keys[server.name, version] = (server, version)
+    versions = dict(
+        zip(version_keys, mcp_servers.find_versions(list(version_keys.values())), strict=True)
+    )
+    return [_response(server, versions) for server in servers]
 
 
-def _shown(
-    server: MCPServer, found: dict[tuple[str, str], MCPServerVersion | None]
+def _response(
+    server: MCPServer, versions: dict[tuple[str, str], MCPServerVersion | None]
 ) -> dict[str, Any]:
     resolved = {}
     for endpoint_id, endpoint in server.endpoints.items():
-        version = found.get((server.name, target(server, endpoint) or ""))
+        version = versions.get((server.name, resolve_target(server, endpoint) or ""))
         if version is not None:
             resolved[endpoint_id] = version
-    return responses.server(server, found.get((server.name, latest(server) or "")), resolved)
+    return responses.server(
+        server, versions.get((server.name, latest_version(server) or "")), resolved
+    )

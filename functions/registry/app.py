@@ -1,4 +1,4 @@
-"""The RPCs of the model registry."""
+"""The routes of the model registry."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ _RPCS = (
         models.delete_registered_model_tag,
         "registry.update_model",
         cost=2,
-        deviation="A tag that is not there is not announced to webhooks.",
+        deviation="Deleting a missing tag is not announced to webhooks.",
     ),
     post(
         f"{_MODELS}/alias",
@@ -111,7 +111,7 @@ _RPCS = (
         models.delete_registered_model_alias,
         "registry.delete_alias",
         cost=2,
-        deviation="An alias that is not there is not announced to webhooks.",
+        deviation="Deleting a missing alias is not announced to webhooks.",
     ),
     get(
         f"{_MODELS}/alias",
@@ -188,7 +188,7 @@ _RPCS = (
         versions.delete_model_version_tag,
         "registry.delete_version",
         cost=2,
-        deviation="A tag that is not there is not announced to webhooks.",
+        deviation="Deleting a missing tag is not announced to webhooks.",
     ),
 )
 

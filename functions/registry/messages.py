@@ -67,7 +67,7 @@ class SearchRegisteredModels(Message):
 
 
 class ListRegisteredModels(Message):
-    """Of clients before 2.0."""
+    """Sent by clients before 2.0."""
 
     max_results: int = 100
     page_token: str

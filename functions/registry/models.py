@@ -1,4 +1,5 @@
-"""The rules of registered models: names, tags, aliases and life, as MLflow's server has them."""
+"""Creates, reads, updates, renames and deletes registered models and prompts, and sets their tags
+and aliases."""
 
 from __future__ import annotations
 
@@ -10,21 +11,22 @@ from mlcore.db.failures import ConditionFailed
 from mlcore.entities.registry import RegisteredModel
 from mlcore.http import Request
 from mlcore.limits import registry as limits
-from mlcore.limits.text import check_key
+from mlcore.limits.shared_checks import check_key
+from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.prompts import is_prompt
 from mlcore.repos.registry import homes as model_homes
 from mlcore.repos.registry import latest_versions, model_versions, registered_models
 from mlcore.repos.registry import names as model_names
-from mlcore.repos.registry.names import NameTaken
+from mlcore.repos.registry.names import ModelNameTaken
 from mlcore.repos.registry.registered_models import StoredRegisteredModel
 from mlcore.responses import registry as responses
-from mlcore.settle import Conflict, settle
 from registry import messages as m
 from registry import prompts
 
 
 def create_registered_model(message: m.CreateRegisteredModel, request: Request) -> dict[str, Any]:
-    """One transaction."""
+    """Creates a registered model, or a prompt if the request has a prompt's tag, in one
+    transaction."""
     limits.check_name(message.name)
     tags = limits.check_model_tags(message.tags)
     now = ids.now_ms()
@@ -41,23 +43,28 @@ def create_registered_model(message: m.CreateRegisteredModel, request: Request) 
     )
     try:
         model_names.create(model, also=request.granting(kind, model.name))
-    except NameTaken as taken:
+    except ModelNameTaken as taken:
         raise prompts.name_taken(message.name, taken.holder.tags, tags) from taken
     return {"registered_model": responses.registered_model(model, [])}
 
 
 def get_registered_model(message: m.GetRegisteredModel, request: Request) -> dict[str, Any]:
-    return _whole(_get(message.name, request))
+    return _answer(_get(message.name, request))
 
 
 def update_registered_model(message: m.UpdateRegisteredModel, request: Request) -> dict[str, Any]:
-    """Without a description it is cleared."""
+    """Sets the description. A request without one clears it."""
     registered_models.set_description(_get(message.name, request), message.description)
-    return _whole(_get(message.name, request))
+    return _answer(_get(message.name, request))
 
 
 def rename_registered_model(message: m.RenameRegisteredModel, request: Request) -> dict[str, Any]:
-    """One transaction, however many versions there are. The old name is free at once."""
+    """Renames a model in one transaction, however many versions it has. The old name is free at
+    once. With a login the new name must change no rights."""
+    if request.access is not None:
+        from mlcore.policies.model_names import check_rename  # noqa: PLC0415 -- only with logins
+
+        check_rename(request.access, message.name, message.new_name)
     limits.check_name(message.new_name, "new_name")
 
     def attempt() -> None:
@@ -66,31 +73,31 @@ def rename_registered_model(message: m.RenameRegisteredModel, request: Request) 
             registered_models.touch_name(stored)
             return
         try:
-            moved = request.moving_grants(message.name, message.new_name)
-            model_names.rename(stored, message.new_name, moved)
-        except NameTaken as taken:
+            moved_grants = request.moving_grants(message.name, message.new_name)
+            model_names.rename(stored, message.new_name, moved_grants)
+        except ModelNameTaken as taken:
             raise errors.ResourceAlreadyExists(
                 f"Registered Model (name={message.new_name}) already exists."
             ) from taken
         except ConditionFailed as failed:
-            raise Conflict from failed
+            raise WriteConflict from failed
 
-    settle("model", attempt)
-    return _whole(_get(message.new_name, request))
+    retry_on_conflict("model", attempt)
+    return _answer(_get(message.new_name, request))
 
 
 def delete_registered_model(message: m.DeleteRegisteredModel, request: Request) -> dict[str, Any]:
-    """The model is gone with its item; what else there was of it is cleared then."""
+    """Deletes the model's item, which deletes the model for all readers, then its other items."""
 
     def attempt() -> StoredRegisteredModel:
         stored = _get(message.name, request)
         try:
             model_names.delete(stored, request.moving_grants(message.name, None))
         except ConditionFailed as failed:
-            raise Conflict from failed
+            raise WriteConflict from failed
         return stored
 
-    stored = settle("model", attempt)
+    stored = retry_on_conflict("model", attempt)
     model_homes.clear(stored.home, stored.incarnation)
     return {}
 
@@ -105,7 +112,7 @@ def set_registered_model_tag(message: m.SetRegisteredModelTag, request: Request)
 def delete_registered_model_tag(
     message: m.DeleteRegisteredModelTag, request: Request
 ) -> dict[str, Any]:
-    """A tag that is not there is deleted already."""
+    """Deletes a tag. Deleting a missing tag succeeds."""
     limits.check_name(message.name)
     check_key(message.key, "key")
     stored = _get(message.name, request)
@@ -117,7 +124,7 @@ def delete_registered_model_tag(
 def set_registered_model_alias(
     message: m.SetRegisteredModelAlias, request: Request
 ) -> dict[str, Any]:
-    """One transaction that holds only while the version is not deleted."""
+    """Sets an alias, in one transaction that fails if the version is deleted meanwhile."""
     limits.check_name(message.name)
     limits.check_new_alias(message.alias)
     number = limits.version_number(message.version)
@@ -130,7 +137,7 @@ def set_registered_model_alias(
 def delete_registered_model_alias(
     message: m.DeleteRegisteredModelAlias, request: Request
 ) -> dict[str, Any]:
-    """An alias that is not there is deleted already."""
+    """Deletes an alias. Deleting a missing alias succeeds."""
     limits.check_name(message.name)
     limits.check_alias(message.alias)
     stored = _get(message.name, request)
@@ -144,6 +151,7 @@ def _get(name: str, request: Request) -> StoredRegisteredModel:
     return registered_models.get(request.workspace, name)
 
 
-def _whole(stored: StoredRegisteredModel) -> dict[str, Any]:
+def _answer(stored: StoredRegisteredModel) -> dict[str, Any]:
+    """Reads the latest versions and builds the answer."""
     latest = latest_versions.of_one(stored)
     return {"registered_model": responses.registered_model(stored.model, latest)}

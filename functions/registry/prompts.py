@@ -1,4 +1,4 @@
-"""Prompts are registered models with a tag; what this decides and nothing else."""
+"""Distinguishes prompts from models: a prompt is a registered model with a certain tag."""
 
 from __future__ import annotations
 
@@ -10,14 +10,20 @@ from mlcore.prompts import is_prompt
 
 
 def are_prompt_tags(tags: Sequence[TagFields]) -> bool:
-    """Of a request, in which the last value of a key counts."""
+    """Whether a request's tags make a prompt. If a key is repeated, its last value counts."""
     return is_prompt({tag.key: tag.value for tag in tags})
 
 
 def name_taken(
     name: str, holder: Mapping[str, str], newcomer: Mapping[str, str]
 ) -> errors.ResourceAlreadyExists:
-    """Models and prompts share one name-space; the message says which of them is in the way."""
+    """Returns the error for a name in use. Models and prompts share one name-space; the message
+    names the one that has the name.
+
+    Args:
+        holder: the tags of the model or prompt that has the name.
+        newcomer: the tags of the one to create.
+    """
     old = "Prompt" if is_prompt(holder) else "Registered Model"
     new = "Prompt" if is_prompt(newcomer) else "Registered Model"
     if old != new:

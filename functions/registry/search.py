@@ -1,4 +1,4 @@
-"""The searches of the registry."""
+"""Searches registered models, prompts and their versions."""
 
 from __future__ import annotations
 
@@ -11,43 +11,51 @@ from mlcore.auth.permissions import (
     REGISTERED_MODEL_VERSION,
 )
 from mlcore.http import Request
-from mlcore.queries import model_versions, registered_models
+from mlcore.repos.registry import model_version_pages, registered_model_pages
 from registry import messages as m
 
 
 def search_registered_models(message: m.SearchRegisteredModels, request: Request) -> dict[str, Any]:
-    return registered_models.search(
+    return registered_model_pages.search(
         request.workspace,
         message.filter,
         message.max_results,
         message.order_by,
         message.page_token,
-        _reader(request, REGISTERED_MODEL, PROMPT),
+        _may_read(request, REGISTERED_MODEL, PROMPT),
     )
 
 
 def list_registered_models(message: m.ListRegisteredModels, request: Request) -> dict[str, Any]:
-    return registered_models.search(
+    return registered_model_pages.search(
         request.workspace,
         "",
         message.max_results,
         [],
         message.page_token,
-        _reader(request, REGISTERED_MODEL, PROMPT),
+        _may_read(request, REGISTERED_MODEL, PROMPT),
     )
 
 
 def search_model_versions(message: m.SearchModelVersions, request: Request) -> dict[str, Any]:
-    return model_versions.search(
+    return model_version_pages.search(
         request.workspace,
         message.filter,
         message.max_results,
         message.order_by,
         message.page_token,
-        _reader(request, REGISTERED_MODEL_VERSION, PROMPT_VERSION),
+        _may_read(request, REGISTERED_MODEL_VERSION, PROMPT_VERSION),
     )
 
 
-def _reader(request: Request, of_models: str, of_prompts: str) -> registered_models.ModelReader:
-    models, prompts = request.may_read(of_models), request.may_read(of_prompts)
-    return lambda name, is_prompt: (prompts if is_prompt else models)(name)
+def _may_read(
+    request: Request, model_type: str, prompt_type: str
+) -> registered_model_pages.ModelReader:
+    """Returns a predicate: whether the caller may read a model or prompt.
+
+    Args:
+        model_type: the type of resource whose permissions apply to models.
+        prompt_type: the one whose permissions apply to prompts.
+    """
+    may_read_model, may_read_prompt = request.may_read(model_type), request.may_read(prompt_type)
+    return lambda name, is_prompt: (may_read_prompt if is_prompt else may_read_model)(name)

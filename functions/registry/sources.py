@@ -1,4 +1,5 @@
-"""Where a model version comes from: what its source must belong to, and where its files are."""
+"""Checks the source of a new model version: which run or logged model it must belong to. Finds the
+location of its files."""
 
 from __future__ import annotations
 
@@ -18,15 +19,17 @@ from mlcore.repos.logged_models import logged_models
 from mlcore.repos.logged_models.logged_models import StoredLoggedModel
 from mlcore.repos.registry import model_versions, registered_models
 from mlcore.repos.registry.registered_models import StoredRegisteredModel
-from mlcore.repos.runs import runs
+from mlcore.repos.runs.core import runs
 from registry import prompts
 from registry.messages import CreateModelVersion
 
 VERSIONS_TAG = "mlflow.modelVersions"
-"""Of a logged model: what it was registered as, as JSON."""
+"""A logged model's tag with the versions it was registered as: JSON."""
 
 
 class Origin(NamedTuple):
+    """The checked source of a version, with the run and the logged model it came from."""
+
     source: Source
     storage_location: str
     run_id: str | None
@@ -35,16 +38,17 @@ class Origin(NamedTuple):
 
 
 def of_request(message: CreateModelVersion, request: Request) -> Origin:
-    """Checks the source as MLflow does, in its order, and finds the files behind it."""
+    """Checks the source in a request, in the same order as MLflow, and finds its files. Raises
+    InvalidParameterValue, ResourceDoesNotExist."""
     is_prompt = prompts.are_prompt_tags(message.tags)
     source = limits.check_source(message.source, is_prompt=is_prompt)
     origin = Origin(source, source.uri, message.run_id, message.model_id)
     if is_prompt:
         return origin
     limits.check_registry(source)
-    copied = limits.model_of(source)
-    if copied is not None and copied.model_id is None:
-        origin = _of_version(message, request, copied)
+    model_uri = limits.model_of(source)
+    if model_uri is not None and model_uri.model_id is None:
+        origin = _of_version(message, request, model_uri)
     if not origin.model_id:
         _check_run(origin.source, origin.run_id or "", request)
         return origin
@@ -59,8 +63,8 @@ def of_request(message: CreateModelVersion, request: Request) -> Origin:
 
 
 def link(origin: Origin, version: ModelVersion) -> None:
-    """Tells the logged model of its new version. A failure is only logged: the version is there,
-    and a client that heard of a failure would send its request again and get another one."""
+    """Adds the new version to the tag of the logged model it came from. A failure is only logged:
+    the version exists, and a client that got an error would retry and create another one."""
     if origin.model is None:
         return
     entry = {"name": version.name, "version": version.version}
@@ -73,13 +77,14 @@ def link(origin: Origin, version: ModelVersion) -> None:
     try:
         logged_models.write(origin.model, decide, exclusive=True)
     except errors.MlflowError:
-        logger.exception("a logged model was not told of its version", extra=entry)
+        logger.exception("a new version was not added to its logged model's tag", extra=entry)
 
 
 def version_at(
     model: StoredRegisteredModel, version: str | None, stage: str | None, alias: str | None
 ) -> str:
-    """The number of the version that a ``models:/`` URI names."""
+    """Returns the number of the version that a ``models:/`` URI names. Without version, stage and
+    alias this is the newest."""
     if version is not None:
         return version
     if alias is not None and alias.lower() != LATEST:
@@ -87,9 +92,11 @@ def version_at(
         if number is None:
             raise errors.InvalidParameterValue(f"Registered model alias {alias} not found.")
         return str(number)
-    wanted = None if stage is None else canonical_stage(stage)
+    wanted_stage = None if stage is None else canonical_stage(stage)
     numbers = [
-        number for of, number in model.model.latest.items() if wanted is None or of == wanted
+        number
+        for stage_of_version, number in model.model.latest.items()
+        if wanted_stage is None or stage_of_version == wanted_stage
     ]
     if not numbers:
         where = "" if stage is None else f" and stage '{stage}'"
@@ -100,8 +107,9 @@ def version_at(
 
 
 def _of_version(message: CreateModelVersion, request: Request, uri: limits.ModelUri) -> Origin:
-    """Another version: the new one has its files and its run. MLflow's server does not keep a
-    version's logged model, so none can be named with it."""
+    """Resolves a source that names another version: the new version shares its files and run.
+    MLflow's server does not store which logged model a version came from, so the request may not
+    name one."""
     model = registered_models.get(request.workspace, uri.name)
     if is_prompt(model.model.tags):
         raise errors.InvalidParameterValue(
@@ -109,14 +117,16 @@ def _of_version(message: CreateModelVersion, request: Request, uri: limits.Model
             "model version sources."
         )
     number = version_number(version_at(model, uri.version, uri.stage, uri.alias))
-    found: ModelVersion = model_versions.get(request.workspace, uri.name, number).version
-    if (message.has("run_id") and message.run_id != (found.run_id or "")) or message.model_id:
+    copied_version: ModelVersion = model_versions.get(request.workspace, uri.name, number).version
+    if (
+        message.has("run_id") and message.run_id != (copied_version.run_id or "")
+    ) or message.model_id:
         raise errors.InvalidParameterValue(
             f"Invalid model version source: '{message.source}'. The run_id and model_id request "
             "parameters must match the referenced model version."
         )
-    source = limits.parse(f"models:/{uri.name}/{found.version}")
-    return Origin(source, found.storage_location, found.run_id, None)
+    source = limits.parse(f"models:/{uri.name}/{copied_version.version}")
+    return Origin(source, copied_version.storage_location, copied_version.run_id, None)
 
 
 def _check_run(source: Source, run_id: str, request: Request) -> None:
@@ -125,9 +135,9 @@ def _check_run(source: Source, run_id: str, request: Request) -> None:
             return
         raise limits.local_refused(source, "run_id")
     limits.check_absolute(source)
-    named = limits.run_of(source)
-    if named is not None:
-        if named == run_id:
+    run_in_source = limits.run_of(source)
+    if run_in_source is not None:
+        if run_in_source == run_id:
             return
         raise limits.not_owned(source, "run_id")
     if source.model is not None and source.model.model_id is not None:
@@ -139,7 +149,8 @@ def _check_run(source: Source, run_id: str, request: Request) -> None:
 
 
 def _logged_model(origin: Origin, request: Request) -> StoredLoggedModel:
-    """A model of another workspace looks missing."""
+    """Reads the logged model of the source. One in another workspace is answered like a missing
+    one."""
     model_id = origin.model_id or ""
     try:
         return logged_models.load_active(model_id, request.workspace)
@@ -165,7 +176,8 @@ def _check_model(source: Source, model: LoggedModelItem) -> None:
 
 
 def _root_of_run(run_id: str, source: Source, request: Request) -> str:
-    """Where the run's artifacts are; a run of another workspace looks missing."""
+    """Returns the location of the run's artifacts. A run in another workspace is answered like a
+    missing one."""
     try:
         stored = runs.load(run_id, request.workspace)
     except errors.ResourceDoesNotExist:

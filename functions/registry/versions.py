@@ -1,5 +1,5 @@
-"""The rules of model versions: numbers, stages, tags and where they are found, as MLflow's server
-has them."""
+"""Creates, reads, updates and deletes model versions, moves them between stages, sets their tags,
+and finds them by alias or stage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mlcore import errors, ids
 from mlcore.entities.registry import ModelVersion
 from mlcore.http import Request
 from mlcore.limits import registry as limits
-from mlcore.limits.text import check_key
+from mlcore.limits.shared_checks import check_key
 from mlcore.repos.registry import latest_versions, model_versions, registered_models
 from mlcore.repos.registry import stages as model_stages
 from mlcore.repos.registry.model_versions import NO_STAGE, READY, StoredModelVersion
@@ -19,7 +19,7 @@ from registry import sources
 
 
 def create_model_version(message: m.CreateModelVersion, request: Request) -> dict[str, Any]:
-    """One transaction that takes the model's next number."""
+    """Creates a version in one transaction, which also takes the model's next number."""
     origin = sources.of_request(message, request)
     limits.check_name(message.name)
     tags = limits.check_version_tags(message.tags)
@@ -41,9 +41,9 @@ def create_model_version(message: m.CreateModelVersion, request: Request) -> dic
         tags=tags,
         model_id=origin.model_id or None,
     )
-    made = model_versions.create(registered_models.get(request.workspace, message.name), draft)
-    sources.link(origin, made)
-    return {"model_version": responses.model_version(made)}
+    created = model_versions.create(registered_models.get(request.workspace, message.name), draft)
+    sources.link(origin, created)
+    return {"model_version": responses.model_version(created)}
 
 
 def get_model_version(message: m.GetModelVersion, request: Request) -> dict[str, Any]:
@@ -51,14 +51,14 @@ def get_model_version(message: m.GetModelVersion, request: Request) -> dict[str,
 
 
 def update_model_version(message: m.UpdateModelVersion, request: Request) -> dict[str, Any]:
-    """Without a description it is cleared."""
+    """Sets the description. A request without one clears it."""
     stored = _get(message.name, message.version, request)
     description = message.description if message.has("description") else None
     return _answer(stored, model_versions.set_description(stored, description))
 
 
 def delete_model_version(message: m.DeleteModelVersion, request: Request) -> dict[str, Any]:
-    """Its number is never given again."""
+    """Deletes a version. Its number is never used again."""
     limits.version_number(message.version)
     model_stages.delete(_get(message.name, message.version, request))
     return {}
@@ -82,7 +82,7 @@ def set_model_version_tag(message: m.SetModelVersionTag, request: Request) -> di
 
 
 def delete_model_version_tag(message: m.DeleteModelVersionTag, request: Request) -> dict[str, Any]:
-    """A tag that is not there is deleted already."""
+    """Deletes a tag. Deleting a missing tag succeeds."""
     limits.check_name(message.name)
     limits.version_number(message.version)
     check_key(message.key, "key")
@@ -102,7 +102,8 @@ def get_model_version_download_uri(
 def get_model_version_by_alias(
     message: m.GetModelVersionByAlias, request: Request
 ) -> dict[str, Any]:
-    """Two round trips: the model, which knows its aliases; the version."""
+    """Finds a version by alias. Takes two round trips: the model, which holds the aliases, then the
+    version."""
     limits.check_name(message.name)
     limits.check_alias(message.alias)
     model = registered_models.get(request.workspace, message.name)
@@ -118,18 +119,18 @@ def get_model_version_by_alias(
 
 
 def get_latest_versions(message: m.GetLatestVersions, request: Request) -> dict[str, Any]:
-    """Of each stage, or of those asked for."""
+    """Returns the newest version of each stage, or of the requested stages."""
     limits.check_name(message.name)
     model = registered_models.get(request.workspace, message.name)
-    wanted = {limits.canonical_stage(stage) for stage in message.stages or limits.STAGES}
+    stages = {limits.canonical_stage(stage) for stage in message.stages or limits.STAGES}
     latest = latest_versions.of_one(model)
-    found = [version for version in latest if version.current_stage in wanted]
-    if not found:
+    versions = [version for version in latest if version.current_stage in stages]
+    if not versions:
         return {}
     return {
         "model_versions": [
             responses.model_version(version, model_versions.aliases(model.model, version.version))
-            for version in found
+            for version in versions
         ]
     }
 
@@ -140,6 +141,6 @@ def _get(name: str, version: str, request: Request) -> StoredModelVersion:
 
 
 def _answer(stored: StoredModelVersion, version: ModelVersion | None = None) -> dict[str, Any]:
-    shown = version or stored.version
-    aliases = model_versions.aliases(stored.model.model, shown.version)
-    return {"model_version": responses.model_version(shown, aliases)}
+    answered = version or stored.version
+    aliases = model_versions.aliases(stored.model.model, answered.version)
+    return {"model_version": responses.model_version(answered, aliases)}

@@ -1,4 +1,4 @@
-"""The RPCs of runs and their metrics."""
+"""The routes of runs and their metrics."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ RPCS = (
         "runs.log_models",
         since="3.0",
         cost=2,
-        deviation="An output that is there already is no mistake: a retry changes nothing.",
+        deviation="Linking an output again is no error: a retry changes nothing.",
     ),
     post(
         "/mlflow/runs/search",

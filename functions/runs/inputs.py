@@ -1,27 +1,27 @@
-"""The rules of a run's inputs and outputs: datasets and logged models."""
+"""Links datasets and logged models to a run as its inputs and outputs."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+from mlcore import reserved_tags
 from mlcore.http import Request
-from mlcore.limits.datasets import check_log_inputs
-from mlcore.repos.runs import children as run_children
-from mlcore.repos.runs import datasets, runs
-from mlcore.repos.runs import writes as run_writes
-from mlcore.repos.runs.runs import StoredRun
-from mlcore.search.fields import DATASET_CONTEXT_TAG
+from mlcore.limits.run_datasets import check_log_inputs
+from mlcore.repos.runs.core import children as run_children
+from mlcore.repos.runs.core import datasets, runs
+from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core.runs import StoredRun
 from runs import messages as m
 
 
 def log_inputs(message: m.LogInputs, request: Request) -> dict[str, Any]:
-    """Links datasets and models to the run. What is linked already stays as it is, its tags
-    included."""
+    """Links datasets and models to the run as inputs. An existing link stays unchanged, with its
+    tags."""
     inputs = check_log_inputs(message.run_id, message.datasets)
     run = runs.load(message.run_id, request.workspace)
     runs.check_active(run)
-    named = {
+    references = {
         run_children.input_key(entry.dataset.name, entry.dataset.digest): (
             run_children.DatasetReference(entry.dataset.name, entry.dataset.digest, entry.tags)
         )
@@ -33,12 +33,12 @@ def log_inputs(message: m.LogInputs, request: Request) -> dict[str, Any]:
     def link(run: StoredRun) -> tuple[dict[str, dict[str, str]], tuple[()]]:
         linked = run.document.texts("inputs")
         models = run.document.texts("model_inputs")
-        new = [key for key in named if key not in linked]
-        wanted = dict.fromkeys(model.model_id for model in message.models)
-        new_models = [model_id for model_id in wanted if model_id not in models]
+        new = [key for key in references if key not in linked]
+        model_ids = dict.fromkeys(model.model_id for model in message.models)
+        new_models = [model_id for model_id in model_ids if model_id not in models]
         return {
             "inputs": {
-                key: run_children.input_text(named[key], position)
+                key: run_children.input_text(references[key], position)
                 for position, key in enumerate(new, start=len(linked))
             },
             "model_inputs": {
@@ -51,16 +51,20 @@ def log_inputs(message: m.LogInputs, request: Request) -> dict[str, Any]:
     datasets.add_contexts(
         experiment_id,
         [
-            (reference.name, reference.digest, dict(reference.tags).get(DATASET_CONTEXT_TAG))
-            for reference in named.values()
+            (
+                reference.name,
+                reference.digest,
+                dict(reference.tags).get(reserved_tags.DATASET_CONTEXT),
+            )
+            for reference in references.values()
         ],
     )
     return {}
 
 
 def log_outputs(message: m.LogOutputs, request: Request) -> dict[str, Any]:
-    """Links the models that the run made. A model already linked keeps its step, so a retry changes
-    nothing."""
+    """Links the models that the run made as outputs. A model already linked keeps its step, so a
+    retry changes nothing."""
     run = runs.load(message.run_id, request.workspace)
 
     def link(run: StoredRun) -> tuple[dict[str, dict[str, str]], tuple[()]]:

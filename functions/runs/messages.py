@@ -87,15 +87,15 @@ class CreateRun(Message):
 
 
 class PromptlabParameter(Message):
-    """Its value may be of any type."""
+    """A parameter of a prompt or a model, whose value may be of any type."""
 
     key: str
     value: Any
 
 
 class CreatePromptlabRun(Message):
-    """Not a protobuf RPC in MLflow; the rules about its arguments are in
-    :mod:`mlcore.limits.promptlab`."""
+    """The request to create a run from MLflow's prompt lab. MLflow has no protobuf RPC for it;
+    :mod:`mlcore.limits.promptlab` checks its arguments."""
 
     experiment_id: Any
     run_name: str
@@ -247,7 +247,8 @@ class GetMetricHistory(Message):
 
 
 class GetMetricHistoryBulk(Message):
-    """Not a protobuf RPC in MLflow; the rules about its arguments are the service's."""
+    """The request for the history of a metric in several runs. MLflow has no protobuf RPC for it;
+    :mod:`runs.metrics` checks its arguments."""
 
     run_id: list[str]
     metric_key: str

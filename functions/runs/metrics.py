@@ -1,4 +1,4 @@
-"""The rules of reading metric history: whole, in pages, for many runs, and sampled for charts."""
+"""Reads the history of a metric: all points, in pages, of many runs, or sampled for charts."""
 
 from __future__ import annotations
 
@@ -7,37 +7,36 @@ from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 from mlcore import errors, paging
-from mlcore.entities.metrics import Columns, Metric
+from mlcore.entities.metrics import Metric, MetricColumns
 from mlcore.http import Request
 from mlcore.limits import runs as limits
-from mlcore.queries import metrics
-from mlcore.repos.runs import point_places
-from mlcore.repos.runs.point_places import Order
+from mlcore.repos.runs.history import metric_queries, point_positions
+from mlcore.repos.runs.history.point_positions import Order
 from mlcore.responses import runs as responses
 from runs import messages as m
 
 MAX_SAMPLED_POINTS = 2_500
 MAX_POINTS_OF_A_RESPONSE = 25_000
 MAX_RESPONSE_BYTES = 5_000_000
-"""A Lambda response ends at 6 MB. Clients follow the page token."""
+"""Points beyond this come with the next page token; a Lambda response is limited to 6 MB."""
 POINT_BYTES = 150
-"""At most, without the metric's key."""
+"""The most JSON that one point takes, without the metric's key."""
 
 _FLAGS = range(8)
 
 
 def get_metric_history(message: m.GetMetricHistory, request: Request) -> dict[str, Any]:
-    """The points of one metric ordered by timestamp, step and value; nothing for an unknown key,
-    nor, where workspaces are off, for an unknown run."""
-    wanted = message.max_results if message.has("max_results") else None
-    if wanted is not None:
-        limits.check_history_page(wanted)
+    """Returns a page of one metric's points, ordered by timestamp, step and value. An unknown key
+    has no points; nor has an unknown run if workspaces are off."""
+    page_size = message.max_results if message.has("max_results") else None
+    if page_size is not None:
+        limits.check_history_page(page_size)
     run_id = message.run_id or message.run_uuid
     query = [run_id, message.metric_key]
     after, large = _position_of(paging.position_of(message.page_token, query))
-    most = _most_points(message.metric_key)
-    page = metrics.read_page(
-        request.workspace, run_id, message.metric_key, after, min(wanted or most, most), large
+    limit = _points_per_response(message.metric_key)
+    page = metric_queries.read_page(
+        request.workspace, run_id, message.metric_key, after, min(page_size or limit, limit), large
     )
     answer: dict[str, Any] = {}
     if page.points:
@@ -48,26 +47,26 @@ def get_metric_history(message: m.GetMetricHistory, request: Request) -> dict[st
 
 
 def get_metric_history_bulk(message: m.GetMetricHistoryBulk, request: Request) -> dict[str, Any]:
-    """The points of one metric for up to 100 runs, ordered by run, timestamp, step and value."""
+    """Returns one metric's points of up to 100 runs, ordered by run, timestamp, step and value."""
     run_ids = message.run_id
     limits.check_history_bulk(run_ids, message.has("metric_key"))
-    limit = min(limits.MAX_BULK_RESULTS, _most_points(message.metric_key))
+    limit = min(limits.MAX_BULK_RESULTS, _points_per_response(message.metric_key))
     if message.has("max_results"):
         limit = min(message.max_results, limit)
-    ordered = sorted(set(run_ids))
-    found: list[tuple[str, Columns]] = []
+    sorted_run_ids = sorted(set(run_ids))
+    series_of_runs: list[tuple[str, MetricColumns]] = []
     count = 0
     for run_id, series in zip(
-        ordered,
-        metrics.read_beginnings(
-            request.workspace, ordered, message.metric_key, limit if limit >= 0 else None
+        sorted_run_ids,
+        metric_queries.read_beginnings(
+            request.workspace, sorted_run_ids, message.metric_key, limit if limit >= 0 else None
         ),
         strict=True,
     ):
         fitting = series if limit < 0 else series[: limit - count]
-        found.append((run_id, Columns.of(fitting)))
+        series_of_runs.append((run_id, MetricColumns.of(fitting)))
         count += len(fitting)
-    return {"metrics": responses.encoded_points_of_runs(message.metric_key, found)}
+    return {"metrics": responses.encoded_points_of_runs(message.metric_key, series_of_runs)}
 
 
 def get_metric_history_bulk_interval(
@@ -76,22 +75,23 @@ def get_metric_history_bulk_interval(
     limit = message.max_results if message.has("max_results") else MAX_SAMPLED_POINTS
     low = message.start_step if message.has("start_step") else None
     high = message.end_step if message.has("end_step") else None
-    found = metrics.history_interval(
+    series_of_runs = metric_queries.history_interval(
         request.workspace, message.run_ids, message.metric_key, low, high, limit
     )
-    sampled = responses.encoded_points_of_runs(message.metric_key, found)
+    sampled = responses.encoded_points_of_runs(message.metric_key, series_of_runs)
     return {"metrics": sampled} if sampled else {}
 
 
-def _most_points(key: str) -> int:
-    """How many points of a metric fit a response; each repeats the key."""
+def _points_per_response(key: str) -> int:
+    """Returns how many points of a metric fit in a response. Each point repeats the key."""
     fitting = MAX_RESPONSE_BYTES // (POINT_BYTES + len(json.dumps(key)))
     return min(fitting, MAX_POINTS_OF_A_RESPONSE)
 
 
 def _position_of(values: Sequence[object] | None) -> tuple[Order | None, int]:
-    """The point that a token names, and how the history was read that led to it; tokens of earlier
-    versions tell nothing of the latter."""
+    """Parses a page token: returns the position of the last point of the previous page, and the
+    ``large`` argument for
+    :func:`mlcore.repos.runs.history.metric_queries.read_page`. None and 0 without a token."""
     if values is None:
         return None, 0
     if len(values) == 4:
@@ -109,7 +109,7 @@ def _position_of(values: Sequence[object] | None) -> tuple[Order | None, int]:
 
 
 def _token(point: Metric, large: int, query: object) -> str:
-    timestamp, step, value, is_nan = point_places.order(point)
+    timestamp, step, value, is_nan = point_positions.order(point)
     return paging.token([timestamp, step, value, is_nan + 2 * large], query)
 
 

@@ -1,4 +1,5 @@
-"""The rules of metrics that are logged for a logged model as well as for their run."""
+"""Checks and prepares metrics that name a logged model, and so are logged for it as well as for
+their run."""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ from mlcore.entities.metrics import stored_value
 from mlcore.repos.logged_models import logged_models
 from mlcore.repos.logged_models import points as logged_model_points
 from mlcore.repos.logged_models.points import Conflict
-from mlcore.repos.runs import runs
-from mlcore.repos.runs.log_writes import ModelPoints
-from mlcore.repos.runs.runs import StoredRun
+from mlcore.repos.runs.core import runs
+from mlcore.repos.runs.core.log_writes import ModelPoints
+from mlcore.repos.runs.core.runs import StoredRun
 from runs import messages as m
 
 Metrics = Sequence[m.LogMetric | m.Metric]
@@ -28,7 +29,8 @@ def check_dataset(metric: m.LogMetric | m.Metric) -> None:
 
 
 class Models:
-    """The models that metrics name: read beside their run, then written beside its points."""
+    """The logged models that metrics name. They are read in parallel with the run and written in
+    parallel with its points."""
 
     def __init__(self, metrics: Metrics, workspace: str) -> None:
         self._workspace = workspace
@@ -40,25 +42,26 @@ class Models:
 
     @property
     def reading(self) -> Callable[[str], None] | None:
-        """Reads the models, looking in the run's experiment first; None if there are none."""
+        """A function that reads the models, first those in the experiment whose id it gets. None if
+        the metrics name no model."""
         return self._read if self._metrics else None
 
     def points(self, run: StoredRun) -> list[ModelPoints]:
-        """What is to be written for the models.
+        """Returns the points to write for each model.
 
         Raises:
             InvalidParameterValue: the run is not active.
-            BadRequest: there is no such model, or it has another value for the same point.
+            BadRequest: a model does not exist, or has another value for the same point.
         """
         if self._metrics:
             runs.check_active(run)
-        found: list[ModelPoints] = []
+        points_of_models: list[ModelPoints] = []
         for (model_id, metrics), item in zip(self._metrics.items(), self._items, strict=True):
             if item is None:
                 raise errors.BadRequest(f"Logged model with ID '{model_id}' not found.")
             points = _new_points(model_id, item, metrics, run.run_id)
-            found.append(ModelPoints(item, points))
-        return found
+            points_of_models.append(ModelPoints(item, points))
+        return points_of_models
 
     def _read(self, experiment_id: str) -> None:
         self._items = logged_models.find(list(self._metrics), self._workspace, experiment_id)

@@ -1,4 +1,4 @@
-"""The run that the prompt lab of the UI makes of a prompt that was tried on a model."""
+"""Creates the run in which the UI's prompt lab saves a prompt that was tried on a model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mlcore.ids import now_ms
 from mlcore.limits import promptlab as limits
 from mlcore.limits.runs import check_log_batch
 from mlcore.observability import logger
-from mlcore.repos.runs import runs
+from mlcore.repos.runs.core import runs
 from mlcore.responses import runs as responses
 from runs import messages as m
 from runs import promptlab_files, service
@@ -29,12 +29,12 @@ Texts = Mapping[str, Mapping[str, str]]
 
 
 def create_promptlab_run(message: m.CreatePromptlabRun, request: Request) -> dict[str, Any]:
-    """Four round trips: two make the run, one reads it, and one writes its params, tags and end,
-    once its files are there.
+    """Creates the run, its files, params and tags. Takes four round trips to the table: two create
+    the run, one reads it, and after its files are stored one writes its params, tags and end.
 
-    As in MLflow, what goes wrong once there is a run makes that one FAILED, and the answer a
-    success: params that break a rule, or files that the store does not take. Sent twice, it makes
-    two runs.
+    As in MLflow, an error after the run was created (a param that breaks a rule, files that the
+    store refuses) makes the run FAILED, and the request still succeeds. Sending the request twice
+    creates two runs.
     """
     prompt = limits.prompt_of(message)
     run = service.new_run(
@@ -47,17 +47,18 @@ def create_promptlab_run(message: m.CreatePromptlabRun, request: Request) -> dic
         ),
         request,
     )
-    texts, status = _logged(prompt, run, request)
+    texts, status = _store_files(prompt, run, request)
     try:
-        ended = _end(run, status, texts, request)
+        ended_run = _end(run, status, texts, request)
     except errors.InvalidParameterValue as error:
-        _tell(run, error)
-        ended = _end(run, "FAILED", {}, request)
-    return {"run": responses.run(ended)}
+        _log_failure(run, error)
+        ended_run = _end(run, "FAILED", {}, request)
+    return {"run": responses.run(ended_run)}
 
 
-def _logged(prompt: limits.Prompt, run: Run, request: Request) -> tuple[Texts, str]:
-    """Writes the files; what is to be logged, and the status that the run ends with."""
+def _store_files(prompt: limits.Prompt, run: Run, request: Request) -> tuple[Texts, str]:
+    """Stores the files. Returns the params and tags to log, and the status that the run ends
+    with."""
     created = datetime.now(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
     model = {
         "run_id": run.run_id,
@@ -74,15 +75,15 @@ def _logged(prompt: limits.Prompt, run: Run, request: Request) -> tuple[Texts, s
     try:
         batch = check_log_batch(run.run_id, (), prompt.logged(), ())
     except errors.MlflowError as error:
-        _tell(run, error)
+        _log_failure(run, error)
         return {}, "FAILED"
     texts = {"params": dict(batch.params), "tags": tags}
     files = promptlab_files.files_of(prompt, model)
     try:
-        place = partial(locate, run.artifact_uri, request.workspace)
-        table.parallel([partial(store().put, place(path), files[path]) for path in files])
+        location_of = partial(locate, run.artifact_uri, request.workspace)
+        table.parallel([partial(store().put, location_of(path), files[path]) for path in files])
     except errors.MlflowError as error:
-        _tell(run, error)
+        _log_failure(run, error)
         return texts, "FAILED"
     return texts, "FINISHED"
 
@@ -92,7 +93,7 @@ def _end(run: Run, status: str, texts: Texts, request: Request) -> Run:
     return service.update_info(stored, status, now_ms(), None, texts)
 
 
-def _tell(run: Run, error: errors.MlflowError) -> None:
+def _log_failure(run: Run, error: errors.MlflowError) -> None:
     logger.warning(
         "a run of the prompt lab failed", extra={"run_id": run.run_id, "why": error.message}
     )

@@ -1,5 +1,5 @@
-"""The files of a run of the prompt lab, as MLflow's server writes them: a table with the one
-evaluation that was made, and a model that MLflow's clients load."""
+"""Builds the files of a prompt lab run as MLflow's server writes them: a table with one evaluation,
+and a model that MLflow's clients can load."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ MODEL: Final = "model"
 _REQUIREMENT: Final = f"mlflow[gateway]=={MLFLOW_VERSION}"
 
 
-def files_of(prompt: Prompt, described: Mapping[str, Any]) -> dict[str, bytes]:
-    """The content of each file by its path.
+def files_of(prompt: Prompt, model_info: Mapping[str, Any]) -> dict[str, bytes]:
+    """Returns the content of each file by its path.
 
     Args:
-        described: the model's ``run_id``, ``model_uuid`` and ``utc_time_created``.
+        model_info: the model's ``run_id``, ``model_uuid`` and ``utc_time_created``.
     """
     example = {"inputs": [param.value for param in prompt.parameters]}
     model = {
-        "MLmodel": dump(_model(prompt, described)),
+        "MLmodel": dump(_model(prompt, model_info)),
         "conda.yaml": dump(_conda()),
         "input_example.json": json.dumps(example),
         "parameters.yaml": dump(_parameters(prompt)),
@@ -49,7 +49,7 @@ def _table(prompt: Prompt) -> str:
     return json.dumps({"columns": columns, "data": [row]})
 
 
-def _model(prompt: Prompt, described: Mapping[str, Any]) -> Plain:
+def _model(prompt: Prompt, model_info: Mapping[str, Any]) -> Plain:
     return {
         "artifact_path": MODEL,
         "flavors": {
@@ -63,9 +63,9 @@ def _model(prompt: Prompt, described: Mapping[str, Any]) -> Plain:
         "is_signature_from_type_hint": False,
         "mlflow_version": MLFLOW_VERSION,
         "model_id": None,
-        "model_uuid": str(described["model_uuid"]),
+        "model_uuid": str(model_info["model_uuid"]),
         "prompts": None,
-        "run_id": str(described["run_id"]),
+        "run_id": str(model_info["run_id"]),
         "saved_input_example_info": {
             "artifact_path": "input_example.json",
             "serving_input_path": "serving_input_example.json",
@@ -77,7 +77,7 @@ def _model(prompt: Prompt, described: Mapping[str, Any]) -> Plain:
             "params": None,
         },
         "type_hint_from_example": False,
-        "utc_time_created": str(described["utc_time_created"]),
+        "utc_time_created": str(model_info["utc_time_created"]),
     }
 
 
@@ -95,8 +95,8 @@ def _parameters(prompt: Prompt) -> Plain:
 
 
 def _conda() -> Plain:
-    """Without the version of pip, as MLflow has it where pip is not installed: none installs
-    anything here."""
+    """Returns the text of the file ``conda.yaml``. It names no version of pip, as MLflow does if
+    pip is not installed: this server has none."""
     return {
         "channels": ["conda-forge"],
         "dependencies": [f"python={_python()}", "pip", {"pip": [_REQUIREMENT]}],
@@ -113,7 +113,7 @@ def _python_environment() -> Plain:
 
 
 def _python() -> str:
-    """The version of this server's Python, such as ``3.13.1``."""
+    """Returns the version of this server's Python, such as ``3.13.1``."""
     return ".".join(map(str, sys.version_info[:3]))
 
 

@@ -1,4 +1,4 @@
-"""Searching runs."""
+"""Searches runs by a filter and an order, and returns pages."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 from mlcore.auth.permissions import RUN
 from mlcore.http import Request
-from mlcore.queries import runs
+from mlcore.repos.runs.search import run_pages
 from runs import messages as m
 
 
 def search_runs(message: m.SearchRuns, request: Request) -> dict[str, Any]:
-    return runs.search(
+    return run_pages.search(
         request.workspace,
         message.experiment_ids,
         message.filter,
@@ -20,5 +20,5 @@ def search_runs(message: m.SearchRuns, request: Request) -> dict[str, Any]:
         message.order_by,
         message.page_token,
         request.may_read(RUN),
-        runs.as_text,
+        run_pages.as_text,
     )

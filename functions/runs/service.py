@@ -1,5 +1,5 @@
-"""The rules of runs: creation, info, lifecycle and single tags, as MLflow's tracking server has
-them."""
+"""Creates, reads, updates, deletes and restores runs, sets single tags, and records logged models
+of old clients. :mod:`runs.logged_values` logs metrics, params and batches."""
 
 from __future__ import annotations
 
@@ -8,23 +8,22 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from mlcore import errors, ids
+from mlcore import errors, ids, reserved_tags
 from mlcore.db.attributes import ItemAttribute
 from mlcore.db.keys import lsi3_run
 from mlcore.entities.runs import RUNNING, Run
 from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.http import Request
 from mlcore.limits import runs as limits
+from mlcore.limits.artifact_locations import join
 from mlcore.limits.experiments import experiment_id
-from mlcore.limits.locations import below
 from mlcore.models.runs import Run as RunItem
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs import creations, runs, unread_writes
-from mlcore.repos.runs import writes as run_writes
-from mlcore.repos.runs.runs import StoredRun
+from mlcore.repos.runs.core import creations, optimistic_writes, runs
+from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.responses import runs as responses
 from mlcore.run_names import generate
-from mlcore.search.fields import RUN_NAME_TAG
 from runs import messages as m
 
 LOGGED_MODELS_TAG = "mlflow.log-model.history"
@@ -37,13 +36,14 @@ def create_run(message: m.CreateRun, request: Request) -> dict[str, Any]:
 
 
 def new_run(message: m.CreateRun, request: Request) -> Run:
-    """Two round trips: the experiment, then one transaction that writes the run."""
+    """Creates a run. Takes two round trips: the experiment, then one transaction that writes the
+    run."""
     if not message.experiment_id:
         raise errors.BadRequest("A run needs an experiment: 'experiment_id' is missing or empty.")
-    owner = experiment_id(message.experiment_id)
-    experiment = experiments.get_active(owner, request.workspace).experiment
-    given, tags = limits.check_create_run(message.run_name, message.tags)
-    name = given or generate()
+    canonical_id = experiment_id(message.experiment_id)
+    experiment = experiments.get_active(canonical_id, request.workspace).experiment
+    given_name, tags = limits.check_create_run(message.run_name, message.tags)
+    name = given_name or generate()
     run_id = ids.new_ulid()
     run = Run(
         run_id=run_id,
@@ -53,11 +53,11 @@ def new_run(message: m.CreateRun, request: Request) -> Run:
         status=RUNNING,
         start_time=message.start_time,
         end_time=None,
-        artifact_uri=below(experiment.artifact_location, f"{run_id}/artifacts"),
+        artifact_uri=join(experiment.artifact_location, f"{run_id}/artifacts"),
         lifecycle_stage=ACTIVE,
         metrics={},
         params={},
-        tags={**dict(tags), RUN_NAME_TAG: name},
+        tags={**dict(tags), reserved_tags.RUN_NAME: name},
     )
     creations.create(run, experiment, created_by=request.username())
     return run
@@ -83,11 +83,12 @@ def update_info(
     name: str | None,
     texts: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> Run:
-    """Sets what is given; an empty name is no name. The name and the tag ``mlflow.runName`` go
-    together. Answers what :func:`mlcore.repos.runs.runs.outline` tells of the run.
+    """Sets the arguments that are not None; an empty name changes nothing. A new name also sets the
+    tag ``mlflow.runName``. Returns the changed run as
+    :func:`mlcore.repos.runs.core.runs.outline` reads it.
 
     Args:
-        texts: ``params`` and ``tags`` to set with it, of a run that has none of them.
+        texts: ``params`` and ``tags`` to set too; the run must have none of these keys yet.
     """
     attributes: list[tuple[ItemAttribute[Any], Any]] = []
     if status is not None:
@@ -96,8 +97,8 @@ def update_info(
         attributes.append((RunItem.lsi3sk, lsi3_run(status, start, run.run_id)))
     if end_time is not None:
         attributes.append((RunItem.end_time, end_time))
-    named = {RUN_NAME_TAG: name} if name else {}
-    params, tags = texts.get("params", {}), {**texts.get("tags", {}), **named}
+    name_tag = {reserved_tags.RUN_NAME: name} if name else {}
+    params, tags = texts.get("params", {}), {**texts.get("tags", {}), **name_tag}
     sets = {"params": params, "tags": tags}
     written = run_writes.write(run, lambda _: (sets, ()), attributes)
     before = runs.outline(written)
@@ -123,13 +124,13 @@ def restore_run(message: m.RestoreRun, request: Request) -> dict[str, Any]:
 def set_tag(message: m.SetTag, request: Request) -> dict[str, Any]:
     tag = limits.check_tag(message)
     run_id = message.run_id or message.run_uuid
-    # An empty name is no name.
-    kept = {tag.key: tag.value} if tag.value or tag.key != RUN_NAME_TAG else {}
+    # An empty name changes nothing.
+    tags = {tag.key: tag.value} if tag.value or tag.key != reserved_tags.RUN_NAME else {}
 
     def decide(_: StoredRun) -> tuple[dict[str, dict[str, str]], tuple[()]]:
-        return {"tags": kept}, ()
+        return {"tags": tags}, ()
 
-    unread_writes.write_texts(run_id, request.workspace, decide)
+    optimistic_writes.write_texts(run_id, request.workspace, decide)
     return {}
 
 
@@ -145,8 +146,8 @@ def delete_tag(message: m.DeleteTag, request: Request) -> dict[str, Any]:
 
 
 def log_model(message: m.LogModel, request: Request) -> dict[str, Any]:
-    """Appends the model to the tag that 2.x clients keep their logged models in; once, however
-    often it is sent."""
+    """Appends the model to the tag in which 2.x clients keep their logged models. Sending it again
+    changes nothing."""
     entry = limits.logged_model(message.model_json)
 
     def append(run: StoredRun) -> tuple[dict[str, dict[str, str]], tuple[()]]:

@@ -1,5 +1,8 @@
-"""Plain values as YAML in block style, which every reader of YAML 1.1 takes for the same values;
-reads none. The layer has no library of YAML for this."""
+"""Writes plain values as YAML 1.1 in block style, without a YAML library.
+
+JSON text would not do: the UI shows these files (MLmodel, conda.yaml) to users as text, and YAML
+1.1 readers refuse or misread characters that JSON writes unescaped or as surrogate pairs.
+"""
 
 from __future__ import annotations
 
@@ -11,34 +14,35 @@ from typing import Final
 Plain = str | bool | None | Sequence["Plain"] | Mapping[str, "Plain"]
 
 _BARE: Final = re.compile(r"[A-Za-z][\w./=\[\]-]*", re.ASCII)
-"""Texts that need no quotation marks, but for those words that mean something."""
+"""Texts that need no quotation marks, except the words in :data:`_WORDS`."""
 _WORDS: Final = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
 _PRINTABLE: Final = re.compile(r"[ -~]*")
 _LONGEST_KEY: Final = 128
-"""Of a key on the line of its value; readers must not look further than 1024 characters."""
+"""Characters of a key on the same line as its value. Readers need not accept more than 1024."""
 
 
 def dump(value: Plain) -> str:
-    """A mapping or a list that is not empty, keys in their order; ends with a line break."""
+    """Returns the YAML text of a mapping or list that is not empty. Keys keep their order. The text
+    ends with a line break."""
     return "".join(f"{line}\n" for line in _lines(value))
 
 
 def _lines(value: Plain) -> Iterator[str]:
     if isinstance(value, Mapping):
         for key, item in value.items():
-            shown = _scalar(key)
-            if len(shown) > _LONGEST_KEY:
-                yield f"? {shown}"
-                shown = ""
-            yield from _entry(f"{shown}:", item)
+            key_text = _scalar(key)
+            if len(key_text) > _LONGEST_KEY:
+                yield f"? {key_text}"
+                key_text = ""
+            yield from _entry(f"{key_text}:", item)
     elif isinstance(value, Sequence) and not isinstance(value, str):
         for item in value:
             if _is_scalar(item):
                 yield f"- {_scalar(item)}"
             else:
-                first, *others = _lines(item)
-                yield f"- {first}"
-                yield from (f"  {line}" for line in others)
+                first_line, *other_lines = _lines(item)
+                yield f"- {first_line}"
+                yield from (f"  {line}" for line in other_lines)
 
 
 def _entry(start: str, item: Plain) -> Iterator[str]:
@@ -51,7 +55,7 @@ def _entry(start: str, item: Plain) -> Iterator[str]:
 
 
 def _is_scalar(value: Plain) -> bool:
-    """Whether it is written on one line."""
+    """Whether the value is written on one line."""
     return not value or isinstance(value, str | bool)
 
 
@@ -70,8 +74,8 @@ def _scalar(value: Plain) -> str:
 
 
 def _escaped(character: str) -> str:
-    """One character between double quotation marks. JSON writes those beyond 16 bits as pairs,
-    which YAML does not join."""
+    """Escapes a character for a double-quoted text. Characters beyond 16 bits get YAML's own
+    escape: JSON writes two surrogates, which YAML readers do not join."""
     if character > "\uffff":
         return f"\\U{ord(character):08X}"
     if character == "\x7f":

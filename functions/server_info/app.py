@@ -1,4 +1,5 @@
-"""Health, version and capabilities; and the end of every path that no other function answers."""
+"""The routes for health, version and capabilities. This function also gets all requests to unknown
+paths, and answers 404."""
 
 from __future__ import annotations
 

@@ -6,4 +6,4 @@ from mlcore.wire import Message
 
 
 class GetServerInfo(Message):
-    """Takes no arguments."""
+    """The request for the server's capabilities; it takes no arguments."""

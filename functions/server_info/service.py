@@ -1,11 +1,13 @@
-"""What the server says about itself, without touching the table."""
+"""Answers health, version and capabilities, without reading the table."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from mlcore.environment import workspaces_enabled
 from mlcore.http import Request, Response
+from mlcore.limits import skills
 from mlcore.mlflow_version import MLFLOW_VERSION
 from server_info.messages import GetServerInfo
 
@@ -19,15 +21,21 @@ def version(_message: None, _request: Request) -> Response:
 
 
 def get_server_info(_message: GetServerInfo, _request: Request) -> dict[str, Any]:
-    """Capabilities. "SqlStore" is the only store type that clients and the UI do not treat as
-    limited."""
+    """Returns the server's capabilities. Clients and the UI treat every store type but "SqlStore"
+    as limited, and the UI counts a missing flag of ``features_enabled`` as true."""
     return {
         "store_type": "SqlStore",
         "workspaces_enabled": workspaces_enabled(),
         "trace_archival_enabled": False,
         "multipart_uploads_enabled": True,
         "multipart_downloads_enabled": True,
+        "artifact_serving_enabled": True,
+        "artifacts_presigned_only": False,
+        "skill_content_max_size": skills.max_content_bytes(),
+        "skill_content_max_files": skills.MAX_CONTENT_FILES,
         "presigned_upload_run_id_supported": True,
         "presigned_upload_model_id_supported": True,
-        "features_enabled": {"gateway": True},
+        "model_artifact_presigned_downloads_supported": True,
+        "features_enabled": {"gateway": True, "scheduled_issue_detection": False},
+        "tracking_auth": os.environ.get("MLFLOW_SERVER_INFO_TRACKING_AUTH", ""),
     }

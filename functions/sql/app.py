@@ -1,4 +1,4 @@
-"""SQL over MLflow's system tables, asked by callers; and its alerts, asked by a schedule."""
+"""The route for SQL queries over MLflow's system tables, and the scheduled check of alerts."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ _answer: Final = lambda_handler(RPCS)
 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
-    """An API Gateway event, or ``{"alerts": true}`` of the schedule."""
-    return alerts.run() if "alerts" in event else _answer(event, context)
+    """Handles an API Gateway event, or the schedule's ``{"alerts": true}``."""
+    return alerts.check_all() if "alerts" in event else _answer(event, context)

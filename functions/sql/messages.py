@@ -1,4 +1,4 @@
-"""Requests of the SQL route."""
+"""The request of the SQL route, and its checks."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ FORMATS = ("json", "csv", "arrow")
 
 
 def parameters(value: Any) -> None:
-    """Names and simple values."""
+    """Checks that the parameters are an object of texts, numbers, booleans and nulls."""
     if value is None:
         return
     if not isinstance(value, dict) or not all(
-        one is None or isinstance(one, str | int | float | bool) for one in value.values()
+        item is None or isinstance(item, str | int | float | bool) for item in value.values()
     ):
         raise CheckFailed(invalid_value("parameters", value))
 
 
-def of_formats(value: Any) -> None:
+def known_format(value: Any) -> None:
     if value not in (None, *FORMATS):
         raise CheckFailed(invalid_value("format", value, f" Formats: {', '.join(FORMATS)}."))
 
@@ -34,5 +34,5 @@ class Query(Message):
         "sql": (required, string),
         "parameters": (parameters,),
         "fresh": (boolean,),
-        "format": (string, of_formats),
+        "format": (string, known_format),
     }

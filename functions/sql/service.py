@@ -1,4 +1,5 @@
-"""SQL over the system tables: who sees which rows, and what an answer looks like."""
+"""Answers SQL queries over the system tables: finds the workspaces whose rows the caller may read,
+runs the query, and picks the format of the answer."""
 
 from __future__ import annotations
 
@@ -7,9 +8,9 @@ import json
 from typing import Any, Final
 
 from mlcore.http import Request, Response
-from mlcore.policies.system_tables import visible
+from mlcore.policies.system_tables import readable_workspaces
 from mlcore.system_tables import freshness
-from sql import child
+from sql import execution
 from sql import messages as m
 
 MEDIA_TYPES: Final = {
@@ -17,57 +18,55 @@ MEDIA_TYPES: Final = {
     "text/csv": "csv",
     "application/vnd.apache.arrow.stream": "arrow",
 }
-"""Formats by what a caller may name in ``Accept``."""
+"""Formats by the media types that a caller may name in ``Accept``."""
 
 
 def query(message: m.Query, request: Request) -> dict[str, Any] | Response:
-    """``{"columns", "types", "rows", "truncated"}``, for CSV ``{"text"}``, for Arrow ``{"arrow"}``
-    with a stream of its IPC format in Base64. Where ``Accept`` asks for one of the two, the text or
-    the stream itself.
-
-    Raises:
-        InvalidParameterValue: the statement is refused, wrong, or asks too much.
-    """
-    workspaces = None if request.access is None else visible(request.access)
-    media = accepted(request.headers.get("accept", ""))
-    form = message.format or MEDIA_TYPES[media]
-    asked = {
+    """Runs a query. Answers ``{"columns", "types", "rows", "truncated"}``; for CSV ``{"text"}``;
+    for Arrow ``{"arrow"}`` with a stream in its IPC format as Base64. If ``Accept`` names CSV or
+    Arrow, the answer is the text or the stream itself. Raises InvalidParameterValue if the
+    statement is refused, wrong, or exceeds its limits."""
+    workspaces = None if request.access is None else readable_workspaces(request.access)
+    media_type = preferred_media_type(request.headers.get("accept", ""))
+    answer_format = message.format or MEDIA_TYPES[media_type]
+    query_request = {
         "sql": message.sql,
         "parameters": message.parameters or {},
         "workspaces": workspaces,
-        "format": form,
+        "format": answer_format,
     }
     try:
-        with child.turn():
+        with execution.query_slot():
             if message.fresh:
                 freshness.refresh()
-            answer = child.ask(asked)
-    except child.Busy as busy:
-        retry = {"retry-after": str(child.RETRY_SECONDS)}
+            answer = execution.run_query(query_request)
+    except execution.Busy as busy:
+        retry = {"retry-after": str(execution.RETRY_SECONDS)}
         return Response(busy.status, json.dumps(busy.body()), headers=retry)
-    if form == "json" or form != MEDIA_TYPES[media]:
+    if answer_format == "json" or answer_format != MEDIA_TYPES[media_type]:
         return answer
-    if form == "csv":
-        return Response(200, answer["text"], f"{media}; charset=utf-8")
-    return Response(200, base64.b64decode(answer["arrow"]), media)
+    if answer_format == "csv":
+        return Response(200, answer["text"], f"{media_type}; charset=utf-8")
+    return Response(200, base64.b64decode(answer["arrow"]), media_type)
 
 
-def accepted(header: str) -> str:
-    """The one of ``MEDIA_TYPES`` that a caller likes best; JSON where nothing else is named."""
-    liked = "application/json", 0.0
-    for one in header.split(","):
-        name, _, more = one.partition(";")
-        media = name.strip().lower()
-        weight = _weight(more)
-        if media in MEDIA_TYPES and weight > liked[1]:
-            liked = media, weight
-    return liked[0]
+def preferred_media_type(header: str) -> str:
+    """Returns the one of ``MEDIA_TYPES`` with the greatest weight in an ``Accept`` header; JSON if
+    it names none."""
+    preferred = "application/json", 0.0
+    for entry in header.split(","):
+        name, _, parameters = entry.partition(";")
+        media_type = name.strip().lower()
+        weight = _weight(parameters)
+        if media_type in MEDIA_TYPES and weight > preferred[1]:
+            preferred = media_type, weight
+    return preferred[0]
 
 
 def _weight(parameters: str) -> float:
-    """``q`` of a media type; 1 without one, 0 where it is no number."""
-    for one in parameters.split(";"):
-        name, _, value = one.partition("=")
+    """Returns the parameter ``q`` of a media type; 1 if it is absent, 0 if it is not a number."""
+    for parameter in parameters.split(";"):
+        name, _, value = parameter.partition("=")
         if name.strip().lower() == "q":
             try:
                 return float(value)

@@ -1,4 +1,4 @@
-"""The RPCs of traces and assessments, and OpenTelemetry's export of spans."""
+"""The routes of traces and assessments, and of OpenTelemetry's export of spans."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ RPCS = (
         hides="trace",
         since="3.2",
         cost=2,
-        deviation="A trace that is there stays in its experiment.",
     ),
     _get(
         "/mlflow/traces/get",
@@ -39,7 +38,7 @@ RPCS = (
         "/mlflow/traces/batchGet",
         m.BatchGetTraces,
         whole_traces.batch_get_traces,
-        "traces.read_many",
+        "traces.read_some",
         hides="traces",
         since="3.6",
         cost=2,
@@ -48,7 +47,7 @@ RPCS = (
         "/mlflow/traces/batchGetInfos",
         m.BatchGetTraceInfos,
         whole_traces.batch_get_trace_infos,
-        "traces.read_many",
+        "traces.read_some",
         hides="trace_infos",
         since="3.11",
         cost=1,
@@ -232,7 +231,6 @@ PLAIN_ROUTES = (
         "traces.export",
         since="3.4",
         cost=2,
-        deviation="A trace that is there stays in its experiment; ids of links are hexadecimal.",
     ),
     PlainRoute(
         "GET",

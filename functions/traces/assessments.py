@@ -1,4 +1,5 @@
-"""The rules of assessments: feedback, expectations, and references to issues."""
+"""Creates, reads, updates and deletes assessments of traces: feedback, expectations, and references
+to issues."""
 
 from __future__ import annotations
 
@@ -23,29 +24,29 @@ SOURCE_RUN: Final = "mlflow.assessment.sourceRunId"
 
 
 def create_assessment(message: m.CreateAssessment, request: Request) -> dict[str, Any]:
-    made = of_message(message.assessment or m.Assessment(), message.trace_id)
+    assessment = from_message(message.assessment or m.Assessment(), message.trace_id)
 
     def add(current: StoredTrace) -> Change | None:
         texts = current.document.texts("assessments")
-        text = trace_assessments.text(made)
-        if texts.get(made.assessment_id) == text:
-            return None  # this very request had come before
-        if made.assessment_id in texts:
+        text = trace_assessments.text(assessment)
+        if texts.get(assessment.assessment_id) == text:
+            return None  # a repeated request
+        if assessment.assessment_id in texts:
             raise errors.ResourceAlreadyExists(
-                f"Assessment with ID '{made.assessment_id}' already exists."
+                f"Assessment with ID '{assessment.assessment_id}' already exists."
             )
-        sets = {made.assessment_id: text}
-        if made.overrides:
-            overridden = texts.get(made.overrides)
+        sets = {assessment.assessment_id: text}
+        if assessment.overrides:
+            overridden = texts.get(assessment.overrides)
             if overridden is None:
-                raise _missing(message.trace_id, made.overrides)
-            sets[made.overrides] = _marked(overridden, valid=False)
+                raise _missing(message.trace_id, assessment.overrides)
+            sets[assessment.overrides] = _with_valid(overridden, valid=False)
         return Change(current.info, {"assessments": sets})
 
     trace = traces.find(message.trace_id, request.workspace)
     if trace is None or traces.write(trace, add) is None:
         raise errors.ResourceDoesNotExist(f"Trace with ID '{message.trace_id}' not found.")
-    return {"assessment": responses.assessment(made)}
+    return {"assessment": responses.assessment(assessment)}
 
 
 def get_assessment(message: m.GetAssessment, request: Request) -> dict[str, Any]:
@@ -71,7 +72,8 @@ def update_assessment(message: m.UpdateAssessment, request: Request) -> dict[str
 
 
 def delete_assessment(message: m.DeleteAssessment, request: Request) -> dict[str, Any]:
-    """What is not there is deleted. What the assessment had overridden counts again."""
+    """Deletes an assessment. The one that it overrode becomes valid again. Deleting a missing
+    assessment succeeds."""
 
     def delete(current: StoredTrace) -> Change | None:
         texts = current.document.texts("assessments")
@@ -81,7 +83,7 @@ def delete_assessment(message: m.DeleteAssessment, request: Request) -> dict[str
         overridden = trace_assessments.parse(text).overrides
         sets = {}
         if overridden and overridden in texts:
-            sets[overridden] = _marked(texts[overridden], valid=True)
+            sets[overridden] = _with_valid(texts[overridden], valid=True)
         removals = [("assessments", message.assessment_id)]
         return Change(current.info, {"assessments": sets}, removals)
 
@@ -91,14 +93,12 @@ def delete_assessment(message: m.DeleteAssessment, request: Request) -> dict[str
     return {}
 
 
-def of_message(fields: m.Assessment, trace_id: str) -> Assessment:
-    """The assessment that a request describes, valid from the start.
+def from_message(fields: m.Assessment, trace_id: str) -> Assessment:
+    """Converts the assessment in a request, and marks it as valid.
 
-    Its id is made of its content if the request says when it was made: a repeated request then
-    makes the same assessment, and two of them differ in their time.
-
-    Raises:
-        InvalidParameterValue: it has no value, or one of no known form.
+    If the request has a creation time but no id, the id is a digest of the content, so a repeated
+    request makes the same assessment. Two assessments with equal content differ in their time.
+    Raises InvalidParameterValue if it has no value, or one of an unknown form.
     """
     kind, value, error = _content(fields)
     created = parse_point(fields.create_time, "create_time") if fields.create_time else 0
@@ -108,7 +108,7 @@ def of_message(fields: m.Assessment, trace_id: str) -> Assessment:
     now = now_ms()
     metadata = dict(fields.metadata) or None
     source = fields.source
-    made = Assessment(
+    assessment = Assessment(
         assessment_id=fields.assessment_id,
         trace_id=trace_id,
         name=fields.assessment_name,
@@ -126,20 +126,21 @@ def of_message(fields: m.Assessment, trace_id: str) -> Assessment:
         overrides=(fields.overrides or None) if kind == "feedback" else None,
         valid=True,
     )
-    if made.assessment_id:
-        return made
+    if assessment.assessment_id:
+        return assessment
     if not created:
-        return made._replace(assessment_id=f"a-{uuid4().hex}")
-    digest = blake2b(trace_assessments.text(made).encode(), digest_size=16)
-    return made._replace(assessment_id=f"a-{digest.hexdigest()}")
+        return assessment._replace(assessment_id=f"a-{uuid4().hex}")
+    digest = blake2b(trace_assessments.text(assessment).encode(), digest_size=16)
+    return assessment._replace(assessment_id=f"a-{digest.hexdigest()}")
 
 
 def _content(fields: m.Assessment) -> tuple[str, Any, dict[str, str | None] | None]:
-    """Kind, value and error. Of several kinds the last in the request counts, as of a oneof."""
-    named = [name for name in fields.__dict__ if name in ("feedback", "expectation", "issue")]
-    if not named:
+    """Returns kind, value and error. If the request has several kinds, the last one counts, as in a
+    protobuf oneof."""
+    kinds = [name for name in fields.__dict__ if name in ("feedback", "expectation", "issue")]
+    if not kinds:
         raise errors.InvalidParameterValue("Unknown assessment type: None")
-    kind = named[-1]
+    kind = kinds[-1]
     if kind == "feedback":
         return kind, *_feedback(fields)
     if kind == "expectation":
@@ -175,14 +176,15 @@ def _expectation(fields: m.Assessment) -> Any:
         try:
             value = json.loads(serialized.value)
         except (ValueError, RecursionError):
-            raise errors.InvalidParameterValue("The serialized value is no JSON.") from None
+            raise errors.InvalidParameterValue("The serialized value is not JSON.") from None
     if value is None:
         raise errors.InvalidParameterValue("The `value` field must be specified.")
     return value
 
 
 def _plain(value: Any) -> Any:
-    """A value as protobuf's Value holds it, in which every number is a double."""
+    """Converts a value to JSON types that protobuf's ``Value`` supports. Every number becomes a
+    double."""
     if isinstance(value, bool) or not isinstance(value, int | list | dict):
         return value
     if isinstance(value, int):
@@ -196,6 +198,15 @@ def _plain(value: Any) -> Any:
 
 
 def _changes(fields: m.Assessment, mask: str) -> Callable[[Assessment], Assessment]:
+    """Returns a function that applies an update to an assessment.
+
+    Args:
+        fields: the new values.
+        mask: the names of the fields to update, separated by commas.
+
+    Raises:
+        InvalidParameterValue: the mask names ``valid``, or both an expectation and feedback.
+    """
     paths = {_snake(path.strip()) for path in mask.split(",")}
     if "valid" in paths:
         raise errors.InvalidParameterValue("Whether an assessment is valid cannot be updated.")
@@ -233,10 +244,11 @@ def _changes(fields: m.Assessment, mask: str) -> Callable[[Assessment], Assessme
 
 
 def _snake(path: str) -> str:
+    """Converts a camelCase name such as ``assessmentName`` to snake_case (``assessment_name``)."""
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in path)
 
 
-def _marked(text: str, *, valid: bool) -> str:
+def _with_valid(text: str, *, valid: bool) -> str:
     return trace_assessments.text(trace_assessments.parse(text)._replace(valid=valid))
 
 

@@ -1,4 +1,5 @@
-"""The trace RPCs of version 2, which clients up to 3.3 use: a trace is started, then ended."""
+"""Version 2 of the trace RPCs, used by clients up to 3.3: one request starts a trace, another ends
+it."""
 
 from __future__ import annotations
 
@@ -8,26 +9,23 @@ from uuid import uuid4
 
 from mlcore import errors
 from mlcore.http import Request
-from mlcore.limits.traces import check_trace_name
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import Change, StoredTrace
 from mlcore.responses import traces as responses
 from mlcore.spans import state
-from mlcore.spans.names import TRACE_NAME_TAG
 from mlcore.spans.state import Report
 from traces import messages as m
 from traces import service
 
 
 def start_trace(message: m.StartTrace, request: Request) -> dict[str, Any]:
-    tags = _texts(message.tags)
-    check_trace_name(tags.get(TRACE_NAME_TAG))
-    trace = service.tell(
+    tags = service.accepted_tags(_texts(message.tags))
+    trace = service.create_or_complete(
         uuid4().hex,
         message.experiment_id,
         Report(message.timestamp_ms),
         tags,
-        service.kept_metadata(_texts(message.request_metadata)),
+        service.normalized_metadata(_texts(message.request_metadata)),
         {},
         request.workspace,
     )
@@ -35,18 +33,17 @@ def start_trace(message: m.StartTrace, request: Request) -> dict[str, Any]:
 
 
 def end_trace(message: m.EndTrace, request: Request) -> dict[str, Any]:
-    tags = _texts(message.tags)
-    check_trace_name(tags.get(TRACE_NAME_TAG))
-    metadata = service.kept_metadata(_texts(message.request_metadata))
-    ended = "STATE_UNSPECIFIED"
+    tags = service.accepted_tags(_texts(message.tags))
+    metadata = service.normalized_metadata(_texts(message.request_metadata))
+    end_state = "STATE_UNSPECIFIED"
     if message.status and message.status != "TRACE_STATUS_UNSPECIFIED":
-        ended = message.status
+        end_state = message.status
 
     def end(current: StoredTrace) -> Change:
         info = current.info
         before = state.report_of(info) or Report(info.request_time)
         report = before._replace(
-            execution_duration=message.timestamp_ms - info.request_time, state=ended
+            execution_duration=message.timestamp_ms - info.request_time, state=end_state
         )
         return state.with_report(current, report, tags, metadata)
 

@@ -1,4 +1,4 @@
-"""The rules of linking traces to runs and to versions of prompts."""
+"""Links traces to runs, and prompt versions to traces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mlcore.environment import workspaces_enabled
 from mlcore.http import Request
 from mlcore.limits.traces import check_links
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs import runs
+from mlcore.repos.runs.core import runs
 from mlcore.repos.traces import links as trace_links
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import Change, StoredTrace
@@ -19,16 +19,16 @@ from traces import messages as m
 
 
 def link_traces_to_run(message: m.LinkTracesToRun, request: Request) -> dict[str, Any]:
-    """The traces need not be there yet, nor, where workspaces are off, the run, as on MLflow's
-    server."""
+    """Links traces to a run. As on MLflow's server the traces need not exist yet, nor, if
+    workspaces are off, the run."""
     check_links(message.trace_ids)
     link(message.run_id, message.trace_ids, request.workspace)
     return {}
 
 
 def link(run_id: str, trace_ids: Sequence[str], workspace: str) -> None:
-    """Raises ResourceDoesNotExist: the run is another workspace's, or where there are workspaces
-    nobody's."""
+    """Links traces to a run. Raises ResourceDoesNotExist if the run is in another workspace. A
+    missing run is refused only if workspaces are on."""
     experiment_id = runs.locate(run_id)
     if experiment_id is not None:
         if experiments.find(experiment_id, workspace) is None:
@@ -39,12 +39,15 @@ def link(run_id: str, trace_ids: Sequence[str], workspace: str) -> None:
 
 
 def link_prompts_to_trace(message: m.LinkPromptsToTrace, request: Request) -> dict[str, Any]:
-    prompts = {f"{one.name}/{_version(one.version)}": "" for one in message.prompt_versions}
+    prompts = {
+        f"{prompt_version.name}/{_version(prompt_version.version)}": ""
+        for prompt_version in message.prompt_versions
+    }
     trace = traces.find(message.trace_id, request.workspace)
 
     def add(current: StoredTrace) -> Change | None:
-        known = current.document.texts("prompts")
-        new = {prompt: "" for prompt in prompts if prompt not in known}
+        linked = current.document.texts("prompts")
+        new = {prompt: "" for prompt in prompts if prompt not in linked}
         return Change(current.info, {"prompts": new}) if new else None
 
     if trace is None or traces.write(trace, add) is None:

@@ -100,7 +100,7 @@ class Assessment(Message):
 
 
 class TraceInfo(Message):
-    """What MLflow calls TraceInfoV3."""
+    """MLflow's protobuf message ``TraceInfoV3``, as requests send it."""
 
     trace_id: str
     client_request_id: str
@@ -147,7 +147,8 @@ class BatchGetTraces(Message):
 
 
 class BatchGetTraceInfos(BatchGetTraces):
-    """As BatchGetTraces."""
+    """The request for the infos of several traces, without spans; it has the fields of
+    :class:`BatchGetTraces`."""
 
 
 class SearchTracesV3(Message):

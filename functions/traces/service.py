@@ -1,4 +1,5 @@
-"""The rules of traces: what is told about one, its tags, its deletion."""
+"""Creates, completes and deletes traces, reads their info (not their spans), and sets their
+tags."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from mlcore import errors
+from mlcore import errors, reserved_tags
 from mlcore.db.table import table
 from mlcore.entities.traces import Trace
 from mlcore.environment import workspaces_enabled
@@ -17,8 +18,10 @@ from mlcore.limits.traces import (
     check_deletion,
     check_session,
     check_tag,
+    check_trace_id,
     check_trace_name,
 )
+from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.traces import assessments as trace_assessments
@@ -27,87 +30,91 @@ from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Owner
 from mlcore.repos.traces.traces import Change, StoredTrace
 from mlcore.responses import traces as responses
-from mlcore.settle import Conflict, settle
 from mlcore.spans import facts, state, usage
 from mlcore.spans.names import (
     ARCHIVAL_FAILURE_TAG,
-    ARCHIVE_LOCATION_TAG,
-    COST,
     COST_KEYS,
     FINALIZED,
-    SESSION,
     SPANS_LOCATION_TAG,
+    SYSTEM_TAGS,
     TOKEN_KEYS,
-    TOKEN_USAGE,
-    TRACE_NAME_TAG,
 )
 from mlcore.spans.state import Report, Texts
 from mlcore.wire.times import parse_duration, parse_point
 from traces import assessments
 from traces import messages as m
-from traces.ingest import completeness
+from traces.ingest import size_stats
 
 _NO_TYPE: Final = "TRACE_LOCATION_TYPE_UNSPECIFIED"
-WAITS: Final = (0, 0.1, 0.3)
-"""Seconds to wait for spans that are on their way."""
-_SYSTEM_TAGS: Final = (SPANS_LOCATION_TAG, ARCHIVE_LOCATION_TAG, ARCHIVAL_FAILURE_TAG)
+WAIT_SECONDS: Final = (0, 0.1, 0.3)
+"""Pauses in seconds before counting a trace's spans again, as late ones may still arrive."""
 
 
 def start_trace(message: m.StartTraceV3, request: Request) -> dict[str, Any]:
-    """Two round trips: the trace with its experiment, then the write. A third where spans are on
-    their way."""
-    told = message.trace.trace_info if message.trace else None
-    if told is None:
-        told = m.TraceInfo()
-    where = told.trace_location or m.TraceLocation()
-    location = where.mlflow_experiment
-    if location is None or not told.trace_id:
+    """Creates or completes a trace. Takes two round trips: a read of the trace and its experiment,
+    then the write; more while spans are still arriving."""
+    info = message.trace.trace_info if message.trace else None
+    if info is None:
+        info = m.TraceInfo()
+    trace_location = info.trace_location or m.TraceLocation()
+    location = trace_location.mlflow_experiment
+    if location is None or not info.trace_id:
         raise errors.InvalidParameterValue(
             "A trace needs an id and the experiment that it is in: "
             "'trace_id' or 'trace_location.mlflow_experiment' is missing."
         )
-    if where.type != "MLFLOW_EXPERIMENT":
+    if trace_location.type != "MLFLOW_EXPERIMENT":
         raise errors.InvalidParameterValue(
-            f"Trace location type TraceLocationType.{where.type or _NO_TYPE} does not match "
-            "the provided location "
+            f"Trace location type TraceLocationType.{trace_location.type or _NO_TYPE} does not "
+            "match the provided location "
             f"MlflowExperimentLocation(experiment_id={location.experiment_id!r})."
         )
     report = Report(
-        parse_point(told.request_time, "request_time") if told.request_time else 0,
+        parse_point(info.request_time, "request_time") if info.request_time else 0,
         (
-            parse_duration(told.execution_duration, "execution_duration")
-            if told.has("execution_duration")
+            parse_duration(info.execution_duration, "execution_duration")
+            if info.has("execution_duration")
             else None
         ),
-        told.state or "STATE_UNSPECIFIED",
-        told.client_request_id if told.has("client_request_id") else None,
-        told.request_preview if told.has("request_preview") else None,
-        told.response_preview if told.has("response_preview") else None,
+        info.state or "STATE_UNSPECIFIED",
+        info.client_request_id if info.has("client_request_id") else None,
+        _without_nul(info.request_preview) if info.has("request_preview") else None,
+        _without_nul(info.response_preview) if info.has("response_preview") else None,
     )
-    metadata = {**kept_metadata(told.trace_metadata), FINALIZED: "true"}
-    made = [assessments.of_message(one, told.trace_id) for one in told.assessments]
-    texts = {one.assessment_id: trace_assessments.text(one) for one in made}
-    check_trace_name(told.tags.get(TRACE_NAME_TAG))
-    owner = Owner(request.workspace, location.experiment_id, told.trace_id)
+    metadata = {**normalized_metadata(info.trace_metadata), FINALIZED: "true"}
+    new_assessments = [
+        assessments.from_message(assessment, info.trace_id) for assessment in info.assessments
+    ]
+    texts = {
+        assessment.assessment_id: trace_assessments.text(assessment)
+        for assessment in new_assessments
+    }
+    tags = accepted_tags(info.tags)
+    owner = Owner(request.workspace, location.experiment_id, info.trace_id)
     trace: Trace
     calls: list[Callable[[], Any]] = [
-        lambda: tell(
-            owner.trace_id, owner.experiment_id, report, told.tags, metadata, texts, owner.workspace
+        lambda: create_or_complete(
+            owner.trace_id, owner.experiment_id, report, tags, metadata, texts, owner.workspace
         )
     ]
-    wanted = completeness.spans_told(metadata)
-    if wanted and completeness.fits_a_file(metadata):
+    expected = size_stats.span_count(metadata)
+    if expected and size_stats.fits_a_file(metadata):
         calls.append(lambda: span_packs.count(owner))
-    trace, *counted = table.parallel(calls)
-    if counted and SPANS_LOCATION_TAG in trace.tags and not _all_here(trace, wanted, counted[0]):
-        # Spans are lost, or late: a client that does not see this tag sends all of them as a file.
+    trace, *counts = table.parallel(calls)
+    if (
+        counts
+        and SPANS_LOCATION_TAG in trace.tags
+        and not _has_all_spans(trace, expected, counts[0])
+    ):
+        # Spans are lost or late. A client that does not see this tag sends all spans as a file.
         trace.tags.pop(SPANS_LOCATION_TAG)
     return {"trace": {"trace_info": responses.trace_info(trace)}}
 
 
-def _all_here(trace: Trace, expected: int, counted: int) -> bool:
+def _has_all_spans(trace: Trace, expected: int, counted: int) -> bool:
+    """Whether the expected number of spans is stored. Counts again after pauses while it is not."""
     owner = Owner("", trace.experiment_id, trace.trace_id)
-    for wait in WAITS:
+    for wait in WAIT_SECONDS:
         if counted >= expected:
             break
         time.sleep(wait)
@@ -115,55 +122,75 @@ def _all_here(trace: Trace, expected: int, counted: int) -> bool:
     return counted >= expected
 
 
-def tell(
+def create_or_complete(
     trace_id: str,
     experiment: str,
     report: Report,
     tags: Texts,
     metadata: Texts,
-    assessed: Texts,
+    assessments_by_id: Texts,
     workspace: str,
 ) -> Trace:
-    """Makes or completes a trace; what it shows then."""
+    """Creates a trace or adds to an existing one, and returns it.
+
+    Args:
+        experiment: the id of the experiment in which a new trace is created.
+        assessments_by_id: the stored texts of new assessments.
+
+    Raises:
+        ResourceDoesNotExist: the experiment does not exist.
+        InvalidParameterValue: the trace is in another experiment, or its id is not a folder's name.
+    """
 
     def attempt() -> Trace:
         owner, trace = traces.find_or_place(trace_id, experiment_id(experiment), workspace)
         if owner is None:
             raise experiments.missing(experiment)
         experiments.check_active(owner)
+        check_trace_id(trace_id)
         located = {**tags, **state.artifact_location(owner, trace_id)}
         if trace is None:
-            maps = {"tags": located, "trace_metadata": metadata, "assessments": assessed}
-            shown = state.info(report, None, None)
-            if not traces.create(trace_id, owner, shown, maps):
-                raise Conflict
-            return traces.shown(trace_id, owner, shown, maps)
+            maps = {"tags": located, "trace_metadata": metadata, "assessments": assessments_by_id}
+            info = state.info(report, None, None)
+            if not traces.create(trace_id, owner, info, maps):
+                raise WriteConflict
+            return traces.shown(trace_id, owner, info, maps)
 
         def add(current: StoredTrace) -> Change:
-            change = state.with_report(current, _merged(current, report), located, metadata)
-            return change._replace(sets={**change.sets, "assessments": assessed})
+            change = state.with_report(
+                current, _with_known_previews(current, report), located, metadata
+            )
+            return change._replace(sets={**change.sets, "assessments": assessments_by_id})
 
         written = traces.write(trace, add)
         if written is None:
-            raise Conflict
+            raise WriteConflict
         return traces.after(written, add(written))
 
-    return settle("trace", attempt)
+    return retry_on_conflict("trace", attempt)
 
 
-def kept_metadata(metadata: Texts) -> dict[str, str]:
-    """Metadata as MLflow keeps it: of token usage and cost the numbers that it knows."""
-    kept = dict(metadata)
-    if SESSION in kept:
-        check_session(kept[SESSION])
+def accepted_tags(tags: Texts) -> dict[str, str]:
+    """Returns the tags of a new trace that a client may set; the server's own are dropped. Raises
+    InvalidParameterValue: the trace's name is too long."""
+    check_trace_name(tags.get(reserved_tags.TRACE_NAME))
+    return {key: text for key, text in tags.items() if key not in SYSTEM_TAGS}
+
+
+def normalized_metadata(metadata: Texts) -> dict[str, str]:
+    """Returns the metadata to store. Of token usage and cost it keeps only the numbers that MLflow
+    knows. Raises InvalidParameterValue: the session's id is too long."""
+    normalized = dict(metadata)
+    if reserved_tags.TRACE_SESSION in normalized:
+        check_session(normalized[reserved_tags.TRACE_SESSION])
     for key, names, convert in (
-        (TOKEN_USAGE, TOKEN_KEYS, usage.token_count),
-        (COST, COST_KEYS, usage.finite),
+        (reserved_tags.TRACE_TOKEN_USAGE, TOKEN_KEYS, usage.token_count),
+        (reserved_tags.TRACE_COST, COST_KEYS, usage.finite_number),
     ):
-        amounts = usage.amounts_of(kept.pop(key, None), names, convert)
+        amounts = usage.amounts_of(normalized.pop(key, None), names, convert)
         if amounts:
-            kept[key] = json.dumps(amounts)
-    return kept
+            normalized[key] = json.dumps(amounts)
+    return normalized
 
 
 def get_trace_info(message: m.GetTraceInfoV3, request: Request) -> dict[str, Any]:
@@ -192,26 +219,26 @@ def delete_tag_v3(message: m.DeleteTraceTagV3, request: Request) -> dict[str, An
 
 
 def delete_traces(message: m.DeleteTraces, request: Request) -> dict[str, Any]:
-    """By ids, or all of up to a time. Those of another experiment stay."""
+    """Deletes an experiment's traces: those with the given ids, or the oldest up to a time. Ids of
+    traces in another experiment are ignored."""
     latest = message.max_timestamp_millis if message.has("max_timestamp_millis") else None
-    most = message.max_traces if message.has("max_traces") else None
-    check_deletion(latest, most, message.request_ids)
-    (owner,) = canonical_ids([message.experiment_id])
+    limit = message.max_traces if message.has("max_traces") else None
+    check_deletion(latest, limit, message.request_ids)
+    (owner_id,) = canonical_ids([message.experiment_id])
     if latest is None:
         ids = list(dict.fromkeys(message.request_ids))
-        found = traces.find_many(ids, request.workspace)
-        chosen = [
+        to_delete = [
             trace
-            for trace in found
-            if trace is not None and trace.experiment.experiment_id == owner
+            for trace in traces.find_many(ids, request.workspace)
+            if trace is not None and trace.experiment.experiment_id == owner_id
         ]
     else:
-        experiment = experiments.find(owner, request.workspace)
+        experiment = experiments.find(owner_id, request.workspace)
         if experiment is None:
             return {"traces_deleted": 0}
-        chosen = trace_pages.oldest(experiment, latest, most)
-    traces.delete(chosen)
-    return {"traces_deleted": len(chosen)}
+        to_delete = trace_pages.oldest(experiment, latest, limit)
+    traces.delete(to_delete)
+    return {"traces_deleted": len(to_delete)}
 
 
 def missing(trace_id: str) -> errors.ResourceDoesNotExist:
@@ -225,8 +252,12 @@ def _get(trace_id: str, request: Request) -> StoredTrace:
     return trace
 
 
-def _merged(current: StoredTrace, report: Report) -> Report:
-    """A preview that is not told again stays."""
+def _without_nul(preview: str) -> str:
+    return preview.replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def _with_known_previews(current: StoredTrace, report: Report) -> Report:
+    """Fills in the previews that a report omits from the trace's former report."""
     before = state.report_of(current.info)
     if before is None:
         return report
@@ -239,7 +270,7 @@ def _merged(current: StoredTrace, report: Report) -> Report:
 def _set_tag(trace_id: str, key: str, value: str, request: Request) -> None:
     _check_mutable(key, "set")
     tag = check_tag(key, value)
-    if tag.key == TRACE_NAME_TAG:
+    if tag.key == reserved_tags.TRACE_NAME:
         check_trace_name(tag.value)
 
     def put(current: StoredTrace) -> Change | None:
@@ -267,22 +298,23 @@ def _delete_tag(trace_id: str, key: str, request: Request) -> None:
 
     trace = traces.find(trace_id, request.workspace)
     if trace is None:
-        raise missing(trace_id) if key == TRACE_NAME_TAG else absent
+        raise missing(trace_id) if key == reserved_tags.TRACE_NAME else absent
     if traces.write(trace, remove) is None:
         raise absent
 
 
 def _with_tag(current: StoredTrace, key: str) -> Change:
-    """Whatever the spans tell of this tag from now on, it counts as it is set here."""
-    told = facts.parse(current.info.facts)
+    """Marks the tag as set by a request: values of this tag in spans that arrive later are
+    ignored."""
+    facts_of_spans = facts.parse(current.info.facts)
     info = current.info
-    if told:
-        info = info._replace(facts=state.masked(told, {key: ""}, {}).text)
+    if facts_of_spans:
+        info = info._replace(facts=state.masked(facts_of_spans, {key: ""}, {}).text)
     return Change(info, {})
 
 
 def _check_mutable(key: str, operation: str) -> None:
-    if key in _SYSTEM_TAGS:
+    if key in SYSTEM_TAGS:
         raise errors.InvalidParameterValue(
             f"Tag '{key}' is immutable and cannot be {operation} on a trace."
         )

@@ -1,4 +1,5 @@
-"""Stored spans in the JSON of OpenTelemetry's protobuf spans, as MLflow's server answers them."""
+"""Converts stored spans to the JSON of OpenTelemetry's protobuf spans, which MLflow's server
+answers."""
 
 from __future__ import annotations
 
@@ -6,75 +7,76 @@ import base64
 from typing import Any
 
 from mlcore.spans.attributes import json_value
-from mlcore.spans.stored import StoredSpan
+from mlcore.spans.stored import INTERNAL, StoredSpan
 
 
 def span(entity: StoredSpan) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    message: dict[str, Any] = {
         "trace_id": entity["trace_id"],
         "span_id": entity["span_id"],
     }
     if entity.get("parent_span_id"):
-        found["parent_span_id"] = entity["parent_span_id"]
+        message["parent_span_id"] = entity["parent_span_id"]
     if entity["name"]:
-        found["name"] = entity["name"]
+        message["name"] = entity["name"]
+    message["kind"] = entity.get("kind") or INTERNAL
     if entity["start_time_unix_nano"]:
-        found["start_time_unix_nano"] = entity["start_time_unix_nano"]
+        message["start_time_unix_nano"] = entity["start_time_unix_nano"]
     if entity.get("end_time_unix_nano"):
-        found["end_time_unix_nano"] = entity["end_time_unix_nano"]
+        message["end_time_unix_nano"] = entity["end_time_unix_nano"]
     attributes = [_key_value(key, json_value(value)) for key, value in entity["attributes"].items()]
     if attributes:
-        found["attributes"] = attributes
+        message["attributes"] = attributes
     events = [_event(event) for event in entity.get("events") or ()]
     if events:
-        found["events"] = events
+        message["events"] = events
     links = list(filter(None, map(_link, entity.get("links") or ())))
     if links:
-        found["links"] = links
-    found["status"] = _status(entity["status"])
-    return found
+        message["links"] = links
+    message["status"] = _status(entity["status"])
+    return message
 
 
 def _event(event: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    message: dict[str, Any] = {}
     if event["time_unix_nano"]:
-        found["time_unix_nano"] = event["time_unix_nano"]
+        message["time_unix_nano"] = event["time_unix_nano"]
     if event["name"]:
-        found["name"] = event["name"]
+        message["name"] = event["name"]
     attributes = [_key_value(key, value) for key, value in (event.get("attributes") or {}).items()]
     if attributes:
-        found["attributes"] = attributes
-    return found
+        message["attributes"] = attributes
+    return message
 
 
 def _link(link: dict[str, Any]) -> dict[str, Any] | None:
-    """None for a link with ids that OpenTelemetry's format does not hold."""
+    """Returns None for a link whose ids do not fit OpenTelemetry's format."""
     try:
         trace_id = int(link["trace_id"].removeprefix("tr-"), 16).to_bytes(16, "big")
         span_id = int(link["span_id"], 16).to_bytes(8, "big")
     except (OverflowError, ValueError):
         return None
-    found: dict[str, Any] = {"trace_id": _base64(trace_id), "span_id": _base64(span_id)}
+    message: dict[str, Any] = {"trace_id": _base64(trace_id), "span_id": _base64(span_id)}
     attributes = [_key_value(key, value) for key, value in (link.get("attributes") or {}).items()]
     if attributes:
-        found["attributes"] = attributes
-    return found
+        message["attributes"] = attributes
+    return message
 
 
 def _status(status: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    message: dict[str, Any] = {}
     if status.get("message"):
-        found["message"] = status["message"]
+        message["message"] = status["message"]
     if status["code"] in ("STATUS_CODE_OK", "STATUS_CODE_ERROR"):
-        found["code"] = status["code"]
-    return found
+        message["code"] = status["code"]
+    return message
 
 
 def _key_value(key: str, value: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"key": key} if key else {}
+    message: dict[str, Any] = {"key": key} if key else {}
     if value is not None:
-        found["value"] = _any(value)
-    return found
+        message["value"] = _any(value)
+    return message
 
 
 def _any(value: Any) -> dict[str, Any]:

@@ -1,5 +1,6 @@
-"""Reading whole traces: from the packs of their spans, or from the file ``traces.json`` that older
-clients keep them in."""
+"""Reads whole traces with their spans: from the packs in the table, or from the file
+``traces.json`` in which older clients store spans. Also reads trace infos in batches, and files of
+traces."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-from mlcore import artifacts, errors
+from mlcore import artifacts, errors, reserved_tags
 from mlcore.artifacts.content import attachment, content_type
 from mlcore.db.table import table
 from mlcore.entities.traces import Trace
@@ -21,28 +22,28 @@ from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Owner
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.responses import traces as responses
-from mlcore.spans.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
-from mlcore.spans.stored import StoredSpan, content
+from mlcore.spans.names import IN_STORE, SPANS_LOCATION_TAG
+from mlcore.spans.stored import INTERNAL, StoredSpan, content
 from traces import messages as m
 from traces import span_responses
-from traces.ingest import completeness
-from traces.ingest.old_spans import in_order, stored_of_file
+from traces.ingest import size_stats, trace_files
 
 FILE: Final = "traces.json"
-WAITS: Final = (0.5, 1.0)
-"""Seconds to wait for spans that are on their way."""
+WAIT_SECONDS: Final = (0.5, 1.0)
+"""Pauses in seconds before reading an incomplete trace again, as late spans may still arrive."""
 
 
 def get_trace(message: m.GetTrace, request: Request) -> dict[str, Any]:
-    """Three round trips: where the trace is, the trace, its spans."""
-    for wait in (*WAITS, None):
+    """Returns a trace with its spans. Takes three round trips: the trace's location, the trace, its
+    spans. Waits for late spans unless ``allow_partial`` is set."""
+    for wait in (*WAIT_SECONDS, None):
         stored = traces.find(message.trace_id, request.workspace)
         if stored is None:
             raise errors.ResourceDoesNotExist(f"Trace with ID {message.trace_id} is not found.")
         trace = traces.entity(stored)
-        found = _spans(stored, trace)
-        if message.allow_partial or _is_complete(trace, found):
-            return {"trace": _whole(trace, found or [])}
+        spans = _spans(stored, trace)
+        if message.allow_partial or _is_complete(trace, spans):
+            return {"trace": _with_spans(trace, spans or [])}
         if wait is not None:
             time.sleep(wait)
     raise errors.ResourceDoesNotExist(
@@ -51,25 +52,28 @@ def get_trace(message: m.GetTrace, request: Request) -> dict[str, Any]:
 
 
 def batch_get_traces(message: m.BatchGetTraces, request: Request) -> dict[str, Any]:
-    """The complete traces among those asked for."""
-    found = _chosen(message, request)
-    entities = list(map(traces.entity, found))
-    spans = table.parallel([partial(_spans, *one) for one in zip(found, entities, strict=True)])
+    """Returns the requested traces that are complete, with their spans."""
+    stored_traces = _requested(message, request)
+    entities = list(map(traces.entity, stored_traces))
+    reads = [
+        partial(_spans, stored, trace)
+        for stored, trace in zip(stored_traces, entities, strict=True)
+    ]
     whole = [
-        _whole(trace, complete or [])
-        for trace, complete in zip(entities, spans, strict=True)
-        if _is_complete(trace, complete)
+        _with_spans(trace, spans or [])
+        for trace, spans in zip(entities, table.parallel(reads), strict=True)
+        if _is_complete(trace, spans)
     ]
     return {"traces": whole} if whole else {}
 
 
 def batch_get_trace_infos(message: m.BatchGetTraceInfos, request: Request) -> dict[str, Any]:
-    found = [responses.trace_info(traces.entity(trace)) for trace in _chosen(message, request)]
-    return {"trace_infos": found} if found else {}
+    infos = [responses.trace_info(traces.entity(trace)) for trace in _requested(message, request)]
+    return {"trace_infos": infos} if infos else {}
 
 
 def get_trace_artifact(message: m.GetTraceArtifact, request: Request) -> Response:
-    """The spans of a trace as a file, or (``path``) a file that is attached to one."""
+    """Returns the spans of a trace as a file, or with ``path`` a file attached to a span."""
     trace_id, path = message.request_id, message.path
     if not trace_id:
         raise errors.BadRequest('Request must include the "request_id" query parameter.')
@@ -80,16 +84,16 @@ def get_trace_artifact(message: m.GetTraceArtifact, request: Request) -> Respons
         raise errors.ResourceDoesNotExist(f"Trace with ID {trace_id} is not found.")
     trace = traces.entity(stored)
     if _in_store(trace):
-        lines = [line for _, line in _ordered(stored)]
-        if len(lines) < completeness.spans_told(trace.trace_metadata):
-            lines = list(map(content, _with_file(_parsed(lines), stored, trace)))
+        lines = [_with_kind(line) for _, line in _span_lines(stored)]
+        if len(lines) < size_stats.span_count(trace.trace_metadata):
+            lines = list(map(content, _with_spans_of_file(_parsed(lines), stored, trace)))
         data = ('{"spans":[' + ",".join(lines) + "]}").encode()
     else:
-        kept = _file(trace, request.workspace, FILE)
-        if kept is None:
+        file = _file(trace, request.workspace, FILE)
+        if file is None:
             raise errors.NotFound(f"Trace data not found for path={FILE}")
-        data = kept
-    return fit(Response(200, data, content_type(FILE), _as_file(FILE)), request.headers)
+        data = file
+    return fit(Response(200, data, content_type(FILE), _download_headers(FILE)), request.headers)
 
 
 def _attachment(trace_id: str, path: str, request: Request) -> Response:
@@ -106,27 +110,33 @@ def _attachment(trace_id: str, path: str, request: Request) -> Response:
     data = _file(traces.entity(trace), request.workspace, f"attachments/{name}")
     if data is None:
         raise errors.ResourceDoesNotExist(f"Attachment '{name}' not found for trace '{trace_id}'.")
-    return fit(Response(200, data, content_type(name), _as_file(name)), request.headers)
+    return fit(Response(200, data, content_type(name), _download_headers(name)), request.headers)
 
 
-def _as_file(name: str) -> dict[str, str]:
+def _download_headers(name: str) -> dict[str, str]:
     return {"content-disposition": attachment(name), "x-content-type-options": "nosniff"}
 
 
-def _chosen(message: m.BatchGetTraces, request: Request) -> list[StoredTrace]:
+def _requested(message: m.BatchGetTraces, request: Request) -> list[StoredTrace]:
+    """Reads the traces that a request names, and drops those outside its experiments and those that
+    the caller may not read."""
     ids = list(dict.fromkeys(message.trace_ids))
-    found = [trace for trace in traces.find_many(ids, request.workspace) if trace is not None]
+    stored = [trace for trace in traces.find_many(ids, request.workspace) if trace is not None]
     if message.has("experiment_ids"):
         owners = set(canonical_ids(message.experiment_ids))
-        found = [trace for trace in found if trace.experiment.experiment_id in owners]
-    return found
+        stored = [trace for trace in stored if trace.experiment.experiment_id in owners]
+    if request.access is None or request.access.is_admin:
+        return stored
+    from mlcore.policies.traces import readable  # noqa: PLC0415 -- needed only with logins
+
+    return readable(request.access, stored)
 
 
-def _whole(trace: Trace, spans: Sequence[StoredSpan]) -> dict[str, Any]:
-    found: dict[str, Any] = {"trace_info": responses.trace_info(trace)}
+def _with_spans(trace: Trace, spans: Sequence[StoredSpan]) -> dict[str, Any]:
+    answer: dict[str, Any] = {"trace_info": responses.trace_info(trace)}
     if spans:
-        found["spans"] = [span_responses.span(span) for span in spans]
-    return found
+        answer["spans"] = [span_responses.span(span) for span in spans]
+    return answer
 
 
 def _in_store(trace: Trace) -> bool:
@@ -134,47 +144,61 @@ def _in_store(trace: Trace) -> bool:
 
 
 def _spans(stored: StoredTrace, trace: Trace) -> list[StoredSpan] | None:
-    """The spans of a trace in order; None if there are none to be found."""
+    """Returns the spans of a trace, root spans first, then by start; None if it has no file with
+    spans."""
     if not _in_store(trace):
         return _spans_of_file(stored, trace)
-    found = _parsed([line for _, line in _ordered(stored)])
-    if len(found) < completeness.spans_told(trace.trace_metadata):
-        return _with_file(found, stored, trace)
-    return found
+    spans = _parsed([line for _, line in _span_lines(stored)])
+    if len(spans) < size_stats.span_count(trace.trace_metadata):
+        return _with_spans_of_file(spans, stored, trace)
+    return spans
 
 
-def _with_file(spans: list[StoredSpan], stored: StoredTrace, trace: Trace) -> list[StoredSpan]:
-    """With the spans that the client could not export, and sent as a file therefore."""
-    known = {span["span_id"] for span in spans}
-    sent = _spans_of_file(stored, trace) or []
-    return sorted([*spans, *(span for span in sent if span["span_id"] not in known)], key=in_order)
+def _with_spans_of_file(
+    spans: list[StoredSpan], stored: StoredTrace, trace: Trace
+) -> list[StoredSpan]:
+    """Adds the spans that the client could not export and sent as a file instead."""
+    stored_ids = {span["span_id"] for span in spans}
+    in_file = _spans_of_file(stored, trace) or []
+    missing = [span for span in in_file if span["span_id"] not in stored_ids]
+    return sorted([*spans, *missing], key=trace_files.sort_key)
 
 
 def _spans_of_file(stored: StoredTrace, trace: Trace) -> list[StoredSpan] | None:
     data = _file(trace, stored.experiment.workspace, FILE)
-    return None if data is None else stored_of_file(data)
+    return None if data is None else trace_files.parse(data)
 
 
 def _parsed(lines: Sequence[str]) -> list[StoredSpan]:
     return list(map(json.loads, lines))
 
 
-def _ordered(trace: StoredTrace) -> list[tuple[span_packs.Node, str]]:
-    """Root spans first, then by start."""
+def _span_lines(trace: StoredTrace) -> list[tuple[span_packs.Node, str]]:
+    """Reads the spans in the table, each as its node and its JSON text: root spans first, then by
+    start."""
     owner = Owner(trace.experiment.workspace, trace.experiment.experiment_id, trace.trace_id)
-    found = span_packs.read(owner)
-    return sorted(found, key=lambda span: (span[0][2] is not None, span[0][3], span[0][0]))
+    spans = span_packs.read(owner)
+    return sorted(spans, key=lambda span: (span[0][2] is not None, span[0][3], span[0][0]))
+
+
+def _with_kind(line: str) -> str:
+    """Returns a span's JSON text, with a kind if an earlier version stored it without one."""
+    if '"kind": "SPAN_KIND_' in line:
+        return line
+    span = json.loads(line)
+    return content({**span, "kind": span.get("kind") or INTERNAL})
 
 
 def _is_complete(trace: Trace, spans: list[StoredSpan] | None) -> bool:
     if not spans:
         return False
-    return len(spans) >= completeness.spans_told(trace.trace_metadata)
+    return len(spans) >= size_stats.span_count(trace.trace_metadata)
 
 
 def _file(trace: Trace, workspace: str, path: str) -> bytes | None:
-    """A file of the trace; None if there is none, or it is kept elsewhere."""
-    location = trace.tags.get(ARTIFACT_LOCATION_TAG)
+    """Reads a file of the trace. Returns None if it does not exist, or if the trace's files are
+    outside this server's store."""
+    location = trace.tags.get(reserved_tags.ARTIFACT_LOCATION)
     if location is None:
         return None
     try:

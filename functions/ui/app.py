@@ -1,4 +1,4 @@
-"""What only the web UI asks for: GraphQL, and a few calls that have nothing behind them."""
+"""The routes that only the web UI calls: GraphQL, and features that this server lacks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import functools
 from mlcore.http import PlainRoute, decoded, lambda_handler
 from mlcore.http import get as rpc_get
 from mlcore.http import post as rpc_post
-from ui import execution, service
+from ui import absent_features, execution
 from ui import messages as m
 
 get = functools.partial(rpc_get, message=m.Nothing, ajax_only=True)
@@ -16,21 +16,21 @@ post = functools.partial(rpc_post, message=m.Nothing, ajax_only=True)
 RPCS = (
     get(
         "/mlflow/gateway-proxy",
-        function=service.proxy_to_gateway,
+        function=absent_features.proxy_to_gateway,
         policy="requests.anybody",
         cost=0,
-        deviation="Answers as a server without a gateway.",
+        deviation="Answers like a server without a gateway.",
     ),
     post(
         "/mlflow/gateway-proxy",
-        function=service.proxy_to_gateway,
+        function=absent_features.proxy_to_gateway,
         policy="requests.anybody",
         cost=0,
-        deviation="Answers as a server without a gateway.",
+        deviation="Answers like a server without a gateway.",
     ),
     get(
         "/mlflow/ui-telemetry",
-        function=service.get_telemetry_settings,
+        function=absent_features.get_telemetry_settings,
         version="3.0",
         policy="requests.anybody",
         since="3.8",
@@ -39,7 +39,7 @@ RPCS = (
     ),
     post(
         "/mlflow/ui-telemetry",
-        function=service.report_telemetry,
+        function=absent_features.report_telemetry,
         version="3.0",
         policy="requests.anybody",
         since="3.8",
@@ -48,7 +48,7 @@ RPCS = (
     ),
     get(
         "/mlflow/assistant/config",
-        function=service.get_assistant_config,
+        function=absent_features.get_assistant_config,
         version="3.0",
         policy="requests.anybody",
         since="3.9",
@@ -57,7 +57,7 @@ RPCS = (
     ),
     get(
         "/mlflow/assistant/providers",
-        function=service.list_assistant_providers,
+        function=absent_features.list_assistant_providers,
         version="3.0",
         policy="requests.anybody",
         since="3.15",
@@ -73,7 +73,7 @@ PLAIN_ROUTES = (
         execution.answer,
         policy="requests.anybody",
         since="2.11",
-        deviation="Knows @include and @skip; a query that does not parse is no 500.",
+        deviation="Supports @include and @skip; a query that does not parse is no 500.",
     ),
     PlainRoute(
         "POST",
@@ -82,7 +82,7 @@ PLAIN_ROUTES = (
         execution.answer,
         policy="requests.anybody",
         since="2.11",
-        deviation="Knows @include and @skip; a query that does not parse is no 500.",
+        deviation="Supports @include and @skip; a query that does not parse is no 500.",
     ),
 )
 

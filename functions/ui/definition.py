@@ -1,4 +1,4 @@
-"""MLflow's GraphQL schema in GraphQL's own language; names, types and order are MLflow's."""
+"""MLflow's GraphQL schema, in GraphQL's schema language. Names, types and order are MLflow's."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A GraphQL request from its text to its answer; knows neither the fields nor where they come
-from.
+"""Parses, validates and executes GraphQL requests. :mod:`ui.resolvers` reads the fields.
 
 As with MLflow's server the status is always 200, and errors are plain texts.
 """
@@ -17,29 +16,30 @@ from graphql.validation import validate
 
 from mlcore import errors
 from mlcore.http import Request, Response
-from mlcore.memory import Memory
 from mlcore.observability import logger
+from mlcore.process_cache import ProcessCache
 from mlcore.wire import encode
-from ui import cost
 from ui import messages as m
+from ui import query_limits
 from ui.schema import SCHEMA
 
 MAX_BODY_BYTES: Final = 5_500_000
-"""A Lambda response ends at 6 MB."""
-KEPT_QUERY_LENGTH: Final = 20_000
-"""The UI's own queries have less than 3,000 characters."""
+"""The largest answer; a Lambda response is limited to 6 MB."""
+CACHED_QUERY_LENGTH: Final = 20_000
+"""Characters of the longest query whose document is cached. The UI's own queries have fewer than
+3,000."""
 
 Prepared = DocumentNode | tuple[str, ...]
+"""A valid document, or the messages of its errors."""
 
 
 def answer(message: m.GraphQlRequest, request: Request) -> Response:
-    """The answer to ``{"query", "variables", "operationName"}``, sent as JSON or in a query
-    string."""
-    data, problems = _execute(message, request)
-    body = encode({"data": data, "errors": list(problems) or None})
+    """Answers ``{"query", "variables", "operationName"}``, sent as JSON or in a query string."""
+    data, error_messages = _execute(message, request)
+    body = encode({"data": data, "errors": list(error_messages) or None})
     if len(body) > MAX_BODY_BYTES:
-        problem = "The answer is larger than the 6 MB that this server can return at once."
-        body = encode({"data": None, "errors": [problem]})
+        too_large = "The answer is larger than the 6 MB that this server can return at once."
+        body = encode({"data": None, "errors": [too_large]})
     return Response(200, body)
 
 
@@ -54,11 +54,11 @@ def _execute(message: m.GraphQlRequest, request: Request) -> tuple[Any, Sequence
             return None, ["The variables are not JSON."]
     if not isinstance(variables, dict | None):
         return None, ["The variables are not a JSON object."]
-    keeps = len(message.query) <= KEPT_QUERY_LENGTH
+    is_cacheable = len(message.query) <= CACHED_QUERY_LENGTH
     prepared = _prepared.get(message.query)
     if prepared is None:
         prepared = _prepare(message.query)
-        if keeps:
+        if is_cacheable:
             _prepared.put(message.query, prepared)
     if isinstance(prepared, tuple):
         return None, prepared
@@ -70,14 +70,14 @@ def _execute(message: m.GraphQlRequest, request: Request) -> tuple[Any, Sequence
         operation_name=message.operation_name or None,
     )
     assert isinstance(result, ExecutionResult)  # noqa: S101 - no resolver awaits
-    return result.data, [_text(error, request) for error in result.errors or ()]
+    return result.data, [_message(error, request) for error in result.errors or ()]
 
 
 def _prepare(query: str) -> Prepared:
-    """The document of a query that is small enough and valid, else what is wrong with it."""
+    """Parses and validates a query. Returns its document, or the messages of its errors."""
     try:
-        document = parse(query, max_tokens=cost.MAX_TOKENS)
-        cost.check(document)
+        document = parse(query, max_tokens=query_limits.MAX_TOKENS)
+        query_limits.check(document)
     except GraphQLError as error:
         return (error.message,)
     problems = validate(SCHEMA, document)
@@ -85,16 +85,18 @@ def _prepare(query: str) -> Prepared:
 
 
 def _weight(prepared: Prepared) -> int:
-    """A document takes a hundred bytes for each character of its query."""
+    """Estimates the bytes of a cache entry. A document takes a hundred for each character of its
+    query."""
     if isinstance(prepared, tuple):
         return sum(map(len, prepared))
-    return 100 * (KEPT_QUERY_LENGTH if prepared.loc is None else prepared.loc.end)
+    return 100 * (CACHED_QUERY_LENGTH if prepared.loc is None else prepared.loc.end)
 
 
-_prepared: Memory[str, Prepared] = Memory("query", weigh=_weight)
+_prepared: ProcessCache[str, Prepared] = ProcessCache("query", weigh=_weight)
 
 
-def _text(error: GraphQLError, request: Request) -> str:
+def _message(error: GraphQLError, request: Request) -> str:
+    """Returns the message for the client. An unexpected error is logged, and its message hidden."""
     cause = error.original_error
     if cause is None or isinstance(cause, errors.MlflowError | GraphQLError):
         return error.message

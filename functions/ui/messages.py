@@ -14,4 +14,4 @@ class GraphQlRequest(Message):
 
 
 class Nothing(Message):
-    """Whatever is asked, the answer is the same."""
+    """A request whose arguments are ignored."""

@@ -1,4 +1,4 @@
-"""What the fields of GraphQL's queries hold: the same reads as REST, in the same JSON."""
+"""Resolves the fields of GraphQL queries, with the same reads and the same JSON as REST."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from mlcore import errors
 from mlcore.auth.permissions import PROMPT_VERSION, REGISTERED_MODEL_VERSION, RUN
 from mlcore.http import Request
 from mlcore.limits.experiments import experiment_id
-from mlcore.queries import artifacts, datasets, metrics, model_versions
-from mlcore.queries import runs as run_queries
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs import runs
+from mlcore.repos.registry import model_version_pages
+from mlcore.repos.runs.core import artifact_listing, runs
+from mlcore.repos.runs.history import metric_queries
+from mlcore.repos.runs.search import dataset_pages
+from mlcore.repos.runs.search import run_pages as run_queries
 from mlcore.responses import experiments as experiment_responses
 from mlcore.responses import runs as run_responses
-from ui import rights
+from ui import visibility
 
 Json = dict[str, Any]
 Input = Mapping[str, Any] | None
@@ -37,7 +39,7 @@ def get_experiment(
     input: Input = None,
 ) -> Json | None:
     text = _fields(input).get("experimentId") or ""
-    if not rights.may_read_experiment(_request(info), text):
+    if not visibility.may_read_experiment(_request(info), text):
         return None
     return {"experiment": _experiment(text, info)}
 
@@ -45,18 +47,18 @@ def get_experiment(
 def get_run(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json | None:
     fields = _fields(input)
     run_id = fields.get("runId") or fields.get("runUuid") or ""
-    if not rights.may_read_runs(_request(info), [run_id]):
+    if not visibility.may_read_runs(_request(info), [run_id]):
         return None
     stored = runs.load(run_id, _request(info).workspace)
     run = run_responses.run(runs.entity(stored))
-    rights.hide_in_runs(_request(info), [run])
+    visibility.hide_in_runs(_request(info), [run])
     return {"run": {**run, "experiment": experiment_responses.experiment(stored.experiment)}}
 
 
 def search_runs(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json:
     fields = _fields(input)
     limit = fields.get("maxResults")
-    found = run_queries.search(
+    answer = run_queries.search(
         _request(info).workspace,
         _texts(fields.get("experimentIds")),
         fields.get("filter") or "",
@@ -66,8 +68,8 @@ def search_runs(_root: None, info: GraphQLResolveInfo, input: Input = None) -> J
         fields.get("pageToken") or "",
         _request(info).may_read(RUN),
     )
-    rights.hide_in_runs(_request(info), found.get("runs", ()))
-    return found
+    visibility.hide_in_runs(_request(info), answer.get("runs", ()))
+    return answer
 
 
 def get_metric_history_bulk_interval(
@@ -77,7 +79,7 @@ def get_metric_history_bulk_interval(
 ) -> Json | None:
     fields = _fields(input)
     run_ids = _texts(fields.get("runIds"))
-    if not rights.may_read_runs(_request(info), run_ids):
+    if not visibility.may_read_runs(_request(info), run_ids):
         return None
     if len(run_ids) > MAX_INTERVAL_RUNS:
         raise errors.InvalidParameterValue(
@@ -93,10 +95,12 @@ def get_metric_history_bulk_interval(
         )
     key = fields.get("metricKey") or ""
     low, high = fields.get("startStep"), fields.get("endStep")
-    found = metrics.history_interval(_request(info).workspace, run_ids, key, low, high, limit)
+    columns_of_runs = metric_queries.history_interval(
+        _request(info).workspace, run_ids, key, low, high, limit
+    )
     sampled = [
         run_responses.metric_of_run(point, run_id)
-        for run_id, columns in found
+        for run_id, columns in columns_of_runs
         for point in columns.points(key)
     ]
     return {"metrics": sampled} if sampled else {}
@@ -104,15 +108,15 @@ def get_metric_history_bulk_interval(
 
 def search_datasets(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json:
     texts = _texts(_fields(input).get("experimentIds"))
-    return datasets.search(_request(info).workspace, texts, _request(info).may_read(RUN))
+    return dataset_pages.search(_request(info).workspace, texts, _request(info).may_read(RUN))
 
 
 def list_artifacts(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json | None:
     fields = _fields(input)
     run_id = fields.get("runId") or fields.get("runUuid") or ""
-    if not rights.may_read_runs(_request(info), [run_id]):
+    if not visibility.may_read_runs(_request(info), [run_id]):
         return None
-    return artifacts.of_run(run_id, fields.get("path") or "", _request(info).workspace)
+    return artifact_listing.of_run(run_id, fields.get("path") or "", _request(info).workspace)
 
 
 def search_model_versions(
@@ -121,29 +125,30 @@ def search_model_versions(
     input: Input = None,
 ) -> Json | None:
     fields = _fields(input)
-    if not rights.may_find_by_run(_request(info), fields.get("filter") or ""):
+    if not visibility.may_find_by_run(_request(info), fields.get("filter") or ""):
         return None
     limit = fields.get("maxResults")
     return _model_versions(
         info,
         fields.get("filter") or "",
-        model_versions.MOST_RESULTS if limit is None else limit,
+        model_version_pages.MOST_RESULTS if limit is None else limit,
         _texts(fields.get("orderBy")),
         fields.get("pageToken") or "",
     )
 
 
 def experiment_of_run(run: Json, info: GraphQLResolveInfo) -> Json:
-    """Read with the run where there is one run."""
-    found: Json | None = run.get("experiment")
-    return found or _experiment(run["info"]["experiment_id"], info)
+    """Returns the experiment that was read with the run, or in a list of runs reads it."""
+    experiment: Json | None = run.get("experiment")
+    return experiment or _experiment(run["info"]["experiment_id"], info)
 
 
 def model_versions_of_run(run: Json, info: GraphQLResolveInfo) -> list[Json]:
-    """The first page; MLflow's server has no other either."""
+    """Returns the first page of the run's model versions. MLflow's server has no further pages
+    either."""
     run_id = run["info"]["run_id"]
-    found = _model_versions(info, f"run_id='{run_id}'", model_versions.MOST_RESULTS, (), "")
-    versions: list[Json] = found.get("model_versions", [])
+    page = _model_versions(info, f"run_id='{run_id}'", model_version_pages.MOST_RESULTS, (), "")
+    versions: list[Json] = page.get("model_versions", [])
     return versions
 
 
@@ -155,23 +160,23 @@ def _model_versions(
     page_token: str,
 ) -> Json:
     workspace = _request(info).workspace
-    models = _request(info).may_read(REGISTERED_MODEL_VERSION)
-    prompts = _request(info).may_read(PROMPT_VERSION)
-    found = model_versions.search(
+    may_read_model = _request(info).may_read(REGISTERED_MODEL_VERSION)
+    may_read_prompt = _request(info).may_read(PROMPT_VERSION)
+    page = model_version_pages.search(
         workspace,
         filter_string,
         limit,
         order_by,
         page_token,
-        lambda name, is_prompt: (prompts if is_prompt else models)(name),
+        lambda name, is_prompt: (may_read_prompt if is_prompt else may_read_model)(name),
     )
-    rights.hide_in_versions(_request(info), found.get("model_versions", ()))
-    return found
+    visibility.hide_in_versions(_request(info), page.get("model_versions", ()))
+    return page
 
 
 def _experiment(text: str, info: GraphQLResolveInfo) -> Json:
-    found = experiments.get(experiment_id(text), _request(info).workspace)
-    return experiment_responses.experiment(found.experiment)
+    stored = experiments.get(experiment_id(text), _request(info).workspace)
+    return experiment_responses.experiment(stored.experiment)
 
 
 def _fields(value: Input) -> Mapping[str, Any]:

@@ -1,4 +1,5 @@
-"""The schema that queries run on: MLflow's definition, its resolvers, and protobuf's defaults."""
+"""Builds the GraphQL schema from MLflow's definition and the resolvers. Fields without a resolver
+are read from JSON, with protobuf's defaults."""
 
 from __future__ import annotations
 
@@ -50,15 +51,18 @@ def _build() -> GraphQLSchema:
         if not isinstance(kind, GraphQLObjectType) or name.startswith("__"):
             continue
         for field_name, field in kind.fields.items():
-            field.resolve = _RESOLVERS.get((name, field_name)) or _reader(field_name, field.type)
+            field.resolve = _RESOLVERS.get((name, field_name)) or _json_resolver(
+                field_name, field.type
+            )
     metric = schema.type_map["MlflowMetricExtension"]
     assert isinstance(metric, GraphQLObjectType)  # noqa: S101 - for the type checker
     metric.fields["value"].resolve = _value_or_null
     return schema
 
 
-def _reader(name: str, kind: Any) -> Callable[..., Any]:
-    """Reads a field from MLflow's JSON, where what is unset is absent: protobuf's default then."""
+def _json_resolver(name: str, kind: Any) -> Callable[..., Any]:
+    """Returns a resolver that reads a field from MLflow's JSON. MLflow omits unset fields, which
+    have protobuf's default."""
     key = _CAPITAL.sub(lambda capital: "_" + capital.group().lower(), name)
     default = _default(kind)
     return lambda source, _info: source.get(key, default)

@@ -1,4 +1,4 @@
-"""The RPCs about users, their permissions and their roles."""
+"""The routes of users, their permissions and their roles."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mlcore.http import PlainRoute, delete, get, lambda_handler, nothing, patch,
 from mlcore.http.gate import is_on
 from users import messages as m
 from users import permissions, roles, service, signup
-from users.named_permissions import OF_EXPERIMENTS, OF_MODELS, OF_SCORERS
+from users.legacy_permissions import OF_EXPERIMENTS, OF_MODELS, OF_SCORERS
 
 LIST_USERS = get(
     "/mlflow/users/list",
@@ -17,7 +17,7 @@ LIST_USERS = get(
     "users.list_users",
     since="3.10",
     cost=4,
-    deviation="Without logins a sentence says that there are no users.",
+    deviation="Without logins it answers 404 with a sentence that there are no users.",
 )
 RPCS = (
     post("/mlflow/users/create", m.CreateUser, service.create_user, "users.create_user", cost=2),
@@ -164,7 +164,7 @@ RPCS = (
         version="3.0",
         since="3.12",
         cost=3,
-        deviation="Asks for rights on the permission's role, whatever role is named.",
+        deviation="Requires rights on the permission's role; a role in the request is ignored.",
     ),
     get(
         "/mlflow/roles/permissions/list",
@@ -329,5 +329,5 @@ PLAIN_ROUTES = (
     ),
 )
 
-# Where nobody logs in the paths are unknown, by which the UI knows that there are no accounts.
+# Without a login all paths but one are unknown, which tells the UI that there are no accounts.
 handler = lambda_handler(RPCS, PLAIN_ROUTES) if is_on(os.environ) else lambda_handler((LIST_USERS,))

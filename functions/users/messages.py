@@ -1,7 +1,7 @@
 """Requests about users, roles and permissions.
 
-They are no protobuf messages: MLflow reads them from the query string of a GET and from the JSON
-body of everything else, and checks little.
+They are not protobuf messages in MLflow, which reads them from the query string of a GET and from
+the JSON body of other requests, with few checks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Grants of single users, and what a user may in the end."""
+"""Grants permissions to single users, revokes them, and answers which permissions a user has."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 from mlcore import errors
 from mlcore.auth import permissions
 from mlcore.auth.permissions import Grant
-from mlcore.entities.users import Role
+from mlcore.entities.users import Role, User
 from mlcore.http import Request
 from mlcore.policies.access import grants_of
-from mlcore.policies.resources import workspace_of
+from mlcore.policies.resource_workspaces import workspace_of
 from mlcore.repos.users import grants, roles, users
 from mlcore.repos.users.grants import GrantExists, GrantMissing
 from mlcore.wire.parameters import text
@@ -20,12 +20,15 @@ from users import visible_roles
 
 
 def grant_user_permission(message: m.UserPermission, request: Request) -> dict[str, Any]:
-    username, resource_type, pattern = _named(message)
+    username, resource_type, pattern = _user_and_resource(message)
     permission = text(message, "permission")
     user = users.get(username)
     permissions.check_no_workspace(resource_type)
     permissions.check_pattern(pattern, resource_type)
     permissions.check_level(permission, resource_type)
+    permissions.check_skill(pattern, resource_type)
+    if resource_type == permissions.EXPERIMENT:
+        pattern = permissions.canonical_experiment_id(pattern)
     users.own_role_id(user, request.workspace)
     try:
         grants.create(user, request.workspace, Grant(resource_type, pattern, permission))
@@ -38,12 +41,13 @@ def grant_user_permission(message: m.UserPermission, request: Request) -> dict[s
 
 
 def revoke_user_permission(message: m.UserPermission, request: Request) -> dict[str, Any]:
-    username, resource_type, pattern = _named(message)
+    username, resource_type, pattern = _user_and_resource(message)
     user = users.get(username)
     permissions.check_no_workspace(resource_type)
     permissions.check_resource_type(resource_type)
+    permissions.check_skill(pattern, resource_type)
     try:
-        grants.delete(user, request.workspace, resource_type, pattern)
+        _delete(user, request.workspace, resource_type, pattern)
     except GrantMissing:
         raise errors.ResourceDoesNotExist(
             f"Permission for user={username} on resource_type={resource_type}, "
@@ -52,10 +56,22 @@ def revoke_user_permission(message: m.UserPermission, request: Request) -> dict[
     return {}
 
 
+def _delete(user: User, workspace: str, resource_type: str, pattern: str) -> None:
+    """Deletes a grant. One of an earlier version may have the spelling of the request, and not the
+    canonical one. Raises GrantMissing."""
+    try:
+        grants.delete(user, workspace, resource_type, pattern)
+    except GrantMissing:
+        if resource_type != permissions.EXPERIMENT:
+            raise
+        canonical = permissions.canonical_experiment_id(pattern)
+        grants.delete(user, workspace, resource_type, canonical)
+
+
 def get_user_permission(message: m.UserPermission, request: Request) -> dict[str, Any]:
-    """What a user may with a resource, by the rules that requests are judged by."""
-    username, resource_type, resource_id = _named(message)
-    found = users.get_profile(username)
+    """Returns a user's permission on a resource, by the same rules as requests are checked."""
+    username, resource_type, resource_id = _user_and_resource(message)
+    profile = users.get_profile(username)
     permissions.check_no_workspace(resource_type)
     permissions.check_resource_type(resource_type)
     if resource_id != permissions.ANY:
@@ -64,38 +80,39 @@ def get_user_permission(message: m.UserPermission, request: Request) -> dict[str
     if workspace is None:
         level = permissions.NO_PERMISSIONS
     else:
-        held = grants_of(found, roles.find_many(found.role_ids), workspace)
-        level = held.effective(resource_type, resource_id)
+        user_grants = grants_of(profile, roles.find_many(profile.role_ids), workspace)
+        level = user_grants.effective(resource_type, resource_id)
     return {"allowed": level.can_use, "permission": level.name}
 
 
 def list_current_user_permissions(message: m.Nothing, request: Request) -> dict[str, Any]:
     access = request.caller()
-    found = access.profile()
-    rows = _rows(visible_roles.of_profile(found))
-    return {"is_admin": found.user.is_admin, "permissions": rows}
+    profile = access.profile()
+    rows = _rows(visible_roles.of_profile(profile))
+    return {"is_admin": profile.user.is_admin, "permissions": rows}
 
 
 def list_user_permissions(message: m.UserName, request: Request) -> dict[str, Any]:
-    """Every permission of a user, as far as the caller may know of them."""
-    found, listed = visible_roles.of_user(text(message, "username"), request)
-    return {"is_admin": found.user.is_admin, "permissions": _rows(listed)}
+    """Lists the permissions of a user that the caller may see."""
+    profile, roles_of_user = visible_roles.of_user(text(message, "username"), request)
+    return {"is_admin": profile.user.is_admin, "permissions": _rows(roles_of_user)}
 
 
-def _named(message: m.UserPermission) -> tuple[str, str, str]:
+def _user_and_resource(message: m.UserPermission) -> tuple[str, str, str]:
     return text(message, "username"), text(message, "resource_type"), text(message, "resource_id")
 
 
-def _rows(listed: Iterable[Role]) -> list[dict[str, Any]]:
+def _rows(roles_of_user: Iterable[Role]) -> list[dict[str, Any]]:
+    """Returns the JSON of all permissions of the roles."""
     return [
         {
             "role_id": role.role_id,
             "role_name": role.name,
             "workspace": role.workspace,
-            "resource_type": held.grant.resource_type,
-            "resource_pattern": held.grant.resource_pattern,
-            "permission": held.grant.permission,
+            "resource_type": permission.grant.resource_type,
+            "resource_pattern": permission.grant.resource_pattern,
+            "permission": permission.grant.permission,
         }
-        for role in listed
-        for held in role.permissions
+        for role in roles_of_user
+        for permission in role.permissions
     ]

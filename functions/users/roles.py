@@ -1,4 +1,5 @@
-"""Roles: named bundles of permissions in a workspace, and who has them."""
+"""Creates, changes and deletes roles, which are named sets of permissions in a workspace, and
+assigns them to users."""
 
 from __future__ import annotations
 
@@ -8,15 +9,24 @@ from mlcore import errors
 from mlcore.auth import permissions
 from mlcore.auth.permissions import Grant
 from mlcore.entities.users import Role
+from mlcore.environment import workspaces_enabled
 from mlcore.http import Request
+from mlcore.limits.experiments import experiment_id
+from mlcore.limits.shared_checks import check_text
 from mlcore.repos.users import roles, users
 from mlcore.repos.users.roles import AlreadyAssigned, NotAssigned, PermissionExists, RoleNameTaken
+from mlcore.repos.workspaces import workspaces
 from mlcore.responses import users as responses
 from mlcore.wire.parameters import integer, required, text
 from users import messages as m
 from users import visible_roles
 
 RESERVED_PREFIX = "__user_"
+"""Begins the names of the roles that hold single users' own grants."""
+
+
+MAX_NAME_LENGTH = 255
+MAX_DESCRIPTION_LENGTH = 1024
 
 
 def create_role(message: m.CreateRole, request: Request) -> dict[str, Any]:
@@ -27,14 +37,17 @@ def create_role(message: m.CreateRole, request: Request) -> dict[str, Any]:
     description = message.description
     if description is not None and not isinstance(description, str):
         raise errors.InvalidParameterValue("Role description must be a string or null.")
+    if workspaces_enabled() and workspaces.find(workspace) is None:
+        raise errors.InvalidParameterValue(f"Workspace '{workspace}' does not exist.")
     _check_not_reserved(name)
+    _check_sizes(name, description)
     try:
-        made = roles.create(name, workspace, description)
+        role = roles.create(name, workspace, description)
     except RoleNameTaken:
         raise errors.ResourceAlreadyExists(
             f"Role (name={name}, workspace={workspace}) already exists."
         ) from None
-    return {"role": responses.role(made)}
+    return {"role": responses.role(role)}
 
 
 def get_role(message: m.RoleId, request: Request) -> dict[str, Any]:
@@ -42,15 +55,20 @@ def get_role(message: m.RoleId, request: Request) -> dict[str, Any]:
 
 
 def list_roles(message: m.ListRoles, request: Request) -> dict[str, Any]:
-    """The oldest first; those that stand for users' own grants are among them, as with MLflow."""
+    """Lists roles, the oldest first. As with MLflow, these include the roles that hold single
+    users' own grants."""
     if any(not workspace.strip() for workspace in message.workspace):
         raise errors.InvalidParameterValue(
             "Parameter 'workspace' must be a non-empty string when provided."
         )
-    own = [role for found in users.find_all() for role in responses.own_roles(found)]
-    wanted = set(message.workspace)
-    listed = [role for role in (*roles.find_all(), *own) if not wanted or role.workspace in wanted]
-    return {"roles": [responses.role(role) for role in sorted(listed, key=_number)]}
+    own_roles = [role for profile in users.find_all() for role in responses.own_roles(profile)]
+    workspaces = set(message.workspace)
+    selected = [
+        role
+        for role in (*roles.find_all(), *own_roles)
+        if not workspaces or role.workspace in workspaces
+    ]
+    return {"roles": [responses.role(role) for role in sorted(selected, key=_number)]}
 
 
 def update_role(message: m.UpdateRole, request: Request) -> dict[str, Any]:
@@ -66,6 +84,7 @@ def update_role(message: m.UpdateRole, request: Request) -> dict[str, Any]:
         raise errors.InvalidParameterValue("Role description must be a string.")
     if name is not None:
         _check_not_reserved(name)
+    _check_sizes(name, description)
     try:
         changed = roles.update(role_id, name, description)
     except RoleNameTaken:
@@ -87,14 +106,17 @@ def add_role_permission(message: m.AddRolePermission, request: Request) -> dict[
     permission = text(message, "permission")
     permissions.check_level(permission, resource_type)
     permissions.check_pattern(pattern, resource_type)
+    permissions.check_skill(pattern, resource_type)
+    if resource_type == permissions.EXPERIMENT and pattern != permissions.ANY:
+        pattern = experiment_id(pattern)  # also takes names that ids of file stores have
     try:
-        made = roles.add_permission(role_id, Grant(resource_type, pattern, permission))
+        added = roles.add_permission(role_id, Grant(resource_type, pattern, permission))
     except PermissionExists:
         raise errors.ResourceAlreadyExists(
             f"Role permission (role_id={role_id}, resource_type={resource_type}, "
             f"resource_pattern={pattern}) already exists."
         ) from None
-    return {"role_permission": responses.role_permission(made, role_id)}
+    return {"role_permission": responses.role_permission(added, role_id)}
 
 
 def remove_role_permission(message: m.RolePermissionId, request: Request) -> dict[str, Any]:
@@ -103,16 +125,18 @@ def remove_role_permission(message: m.RolePermissionId, request: Request) -> dic
 
 
 def list_role_permissions(message: m.RoleId, request: Request) -> dict[str, Any]:
-    found = roles.get(integer(message, "role_id"))
-    shown = [responses.role_permission(held, found.role_id) for held in found.permissions]
-    return {"role_permissions": shown}
+    role = roles.get(integer(message, "role_id"))
+    answered = [
+        responses.role_permission(permission, role.role_id) for permission in role.permissions
+    ]
+    return {"role_permissions": answered}
 
 
 def update_role_permission(message: m.UpdateRolePermission, request: Request) -> dict[str, Any]:
     permission_id = integer(message, "role_permission_id")
     permission = text(message, "permission")
-    role, held = roles.find_permission(permission_id)
-    permissions.check_level(permission, held.grant.resource_type)
+    role, current = roles.find_permission(permission_id)
+    permissions.check_level(permission, current.grant.resource_type)
     changed = roles.replace_permission(permission_id, permission)
     return {"role_permission": responses.role_permission(changed, role.role_id)}
 
@@ -121,12 +145,12 @@ def assign_role(message: m.RoleAssignment, request: Request) -> dict[str, Any]:
     username, role_id = text(message, "username"), integer(message, "role_id")
     user = users.get(username)
     try:
-        made = roles.assign(user, role_id)
+        assignment = roles.assign(user, role_id)
     except AlreadyAssigned:
         raise errors.ResourceAlreadyExists(
             f"User role assignment (user_id={user.user_id}, role_id={role_id}) already exists"
         ) from None
-    return {"assignment": responses.assignment(made)}
+    return {"assignment": responses.assignment(assignment)}
 
 
 def unassign_role(message: m.RoleAssignment, request: Request) -> dict[str, Any]:
@@ -142,14 +166,14 @@ def unassign_role(message: m.RoleAssignment, request: Request) -> dict[str, Any]
 
 
 def list_user_roles(message: m.UserName, request: Request) -> dict[str, Any]:
-    """The roles of a user, as far as the caller may know of them."""
-    _, listed = visible_roles.of_user(text(message, "username"), request)
-    return {"roles": [responses.role(role) for role in listed]}
+    """Lists the roles of a user that the caller may see."""
+    _, roles_of_user = visible_roles.of_user(text(message, "username"), request)
+    return {"roles": [responses.role(role) for role in roles_of_user]}
 
 
 def list_role_users(message: m.RoleId, request: Request) -> dict[str, Any]:
-    found = roles.assignments(integer(message, "role_id"))
-    return {"assignments": [responses.assignment(made) for made in found]}
+    assignments = roles.assignments(integer(message, "role_id"))
+    return {"assignments": [responses.assignment(assignment) for assignment in assignments]}
 
 
 def _number(role: Role) -> int:
@@ -159,6 +183,11 @@ def _number(role: Role) -> int:
 def _check_name(name: Any) -> None:
     if not isinstance(name, str) or not name.strip():
         raise errors.InvalidParameterValue("Role name cannot be empty.")
+
+
+def _check_sizes(name: str | None, description: str | None) -> None:
+    check_text("Role name", MAX_NAME_LENGTH, name or "")
+    check_text("Role description", MAX_DESCRIPTION_LENGTH, description or "")
 
 
 def _check_not_reserved(name: str) -> None:

@@ -1,13 +1,14 @@
-"""Users: creating, listing, changing and deleting them."""
+"""Creates, lists, changes and deletes users."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from mlcore import errors
-from mlcore.auth.passwords import NOBODY, check_password, hash_password
+from mlcore.auth.passwords import UNMATCHABLE_HASH, check_password, hash_password
 from mlcore.entities.users import Profile
 from mlcore.http import Request
+from mlcore.limits.shared_checks import check_text
 from mlcore.policies import access as policy
 from mlcore.repos.settings import system_tables
 from mlcore.repos.users import roles, users
@@ -17,52 +18,56 @@ from mlcore.wire.parameters import required, text
 from users import messages as m
 
 MINIMUM_PASSWORD_LENGTH = 12
+MAX_USERNAME_LENGTH = 255
 
 
 def create_user(message: m.CreateUser, request: Request) -> dict[str, Any]:
     username, password = text(message, "username"), text(message, "password")
     if not username or not password:
         raise errors.InvalidParameterValue("Username and password cannot be empty.")
+    check_text("Username", MAX_USERNAME_LENGTH, username)
     try:
-        made = users.create(username, hash_password(checked_password(password)), is_admin=False)
+        user = users.create(username, hash_password(checked_password(password)), is_admin=False)
     except UserExists:
         raise errors.ResourceAlreadyExists(f"User (username={username}) already exists.") from None
-    return {"user": responses.profile(Profile(made, (), ()))}
+    return {"user": responses.profile(Profile(user, (), ()))}
 
 
 def get_user(message: m.UserName, request: Request) -> dict[str, Any]:
     username = text(message, "username")
-    found = users.get_profile(username)
-    return {"user": responses.profile(found)}
+    profile = users.get_profile(username)
+    return {"user": responses.profile(profile)}
 
 
 def list_users(message: m.Nothing, request: Request) -> dict[str, Any]:
-    """Each user with the roles that the caller may know of: all for an administrator and for
-    oneself, else those of workspaces that the caller administrates.
+    """Lists users with the roles that the caller may see: all roles for administrators and for the
+    caller's own user, else those in workspaces that the caller administers.
 
     Raises:
-        EndpointNotFound: nobody logs in. The UI's page for administrators shows what it says; of an
-            empty list it would ask without end who its user is.
+        EndpointNotFound: the server has no login. The UI's page for administrators shows the
+            message; an empty list would make it ask for the current user without end.
     """
     if request.access is None:
-        raise errors.EndpointNotFound("There are no users: nobody logs in to this server.")
+        raise errors.EndpointNotFound("There are no users: this server has no login.")
     access = request.caller()
-    found = users.find_all()
-    assigned = {role.role_id: role for role in roles.find_all()} if found else {}
-    administrated = policy.administrated(access.profile(), access.roles())
-    listed = []
-    for profile in found:
-        held = [assigned[role_id] for role_id in profile.role_ids if role_id in assigned]
+    profiles = users.find_all()
+    roles_by_id = {role.role_id: role for role in roles.find_all()} if profiles else {}
+    administered = policy.administrated_workspaces(access.profile(), access.roles())
+    answered = []
+    for profile in profiles:
+        assigned_roles = [
+            roles_by_id[role_id] for role_id in profile.role_ids if role_id in roles_by_id
+        ]
         visible = [
             role
-            for role in (*responses.own_roles(profile), *held)
+            for role in (*responses.own_roles(profile), *assigned_roles)
             if access.is_admin
             or profile.user.username == access.username
-            or role.workspace in administrated
+            or role.workspace in administered
         ]
-        shown = [responses.role(role) for role in visible]
-        listed.append({**responses.user(profile.user), "roles": shown})
-    return {"users": sorted(listed, key=lambda user: user["id"])}
+        visible_json = [responses.role(role) for role in visible]
+        answered.append({**responses.user(profile.user), "roles": visible_json})
+    return {"users": sorted(answered, key=lambda user: user["id"])}
 
 
 def get_current_user(message: m.Nothing, request: Request) -> dict[str, Any]:
@@ -71,7 +76,8 @@ def get_current_user(message: m.Nothing, request: Request) -> dict[str, Any]:
 
 
 def update_password(message: m.UpdatePassword, request: Request) -> dict[str, Any]:
-    """Who changes the own password must know it: a browser left open is not enough."""
+    """Changes a password. To change their own, users must send the current one too, so an open
+    browser session is not enough."""
     username, password = text(message, "username"), required(message, "password")
     if request.caller().username == username:
         current = message.current_password
@@ -79,7 +85,7 @@ def update_password(message: m.UpdatePassword, request: Request) -> dict[str, An
             raise errors.InvalidParameterValue(
                 "Current password is required when changing your own password."
             )
-        hashed = users.get(username).password_hash or NOBODY
+        hashed = users.get(username).password_hash or UNMATCHABLE_HASH
         if not check_password(str(current), hashed):
             raise errors.InvalidParameterValue("Current password does not match.")
         if password == current:
@@ -107,15 +113,15 @@ def delete_user(message: m.UserName, request: Request) -> dict[str, Any]:
         raise errors.BadRequest(
             "Users cannot delete their own account. Ask another admin to delete this user instead."
         )
-    found = users.get_profile(username)
-    # Before the user, so that a repeated request finds the user and does both.
+    profile = users.get_profile(username)
+    # Before the user is deleted, so that a repeated request still finds the user and does both.
     system_tables.revoke(username)
-    users.delete(found)
+    users.delete(profile)
     return {}
 
 
 def checked_password(password: Any) -> str:
-    """Raises InvalidParameterValue."""
+    """Returns a password that is long enough. Raises InvalidParameterValue."""
     if not isinstance(password, str) or len(password) < MINIMUM_PASSWORD_LENGTH:
         raise errors.InvalidParameterValue(
             f"Password must be at least {MINIMUM_PASSWORD_LENGTH} characters."

@@ -1,4 +1,5 @@
-"""The page on which accounts are made without a client, and where its form goes."""
+"""The sign-up page, on which administrators create users in a browser, and the request that its
+form sends."""
 
 from __future__ import annotations
 
@@ -37,44 +38,45 @@ _FIELDS: Final = """<form action="{target}" method="post">
 
 
 class Form(NamedTuple):
-    """What the page sends."""
+    """The fields that the page sends."""
 
     token: str
-    shown_before: str
+    cookie_token: str
     """The token in the cookie."""
     username: str
     password: str
 
 
 def form(sent: Sent) -> Form | None:
-    """The form of a request; None where it is of another Content-Type."""
+    """Parses the form in a request. Returns None if it has another Content-Type."""
     if sent.headers.get("content-type", "").split(";")[0].strip() != _FORM:
         return None
-    given = parse_qs(sent.body().decode("utf-8", "replace"), keep_blank_values=True)
+    fields = parse_qs(sent.body().decode("utf-8", "replace"), keep_blank_values=True)
     token, username, password = (
-        given.get(name, [""])[0] for name in ("csrf_token", "username", "password")
+        fields.get(name, [""])[0] for name in ("csrf_token", "username", "password")
     )
     return Form(token, sent.cookie(_COOKIE), username, password)
 
 
 def show_form(_message: None, request: Request) -> Response:
-    """The form carries what the cookie carries, and no other site can read or set that."""
+    """Answers the page. The form and a cookie hold the same random token, so a form from another
+    site, which cannot read or set the cookie, is refused."""
     token = secrets.token_urlsafe(32)
     cookie = f"{_COOKIE}={token}; Path={_TARGET}; HttpOnly; SameSite=Strict"
     page = _PAGE.format(content=_FIELDS.format(target=_TARGET, token=token))
     return Response(200, page, _HTML, {"set-cookie": cookie, "cache-control": "no-store"})
 
 
-def create_user(given: Form | None, request: Request) -> Response:
-    """Raises InvalidParameterValue: a password that is too short."""
-    if given is None:
+def create_user(form: Form | None, request: Request) -> Response:
+    """Creates the user of a form, and answers a page with the result."""
+    if form is None:
         return Response(400, f"Invalid content type. Must be {_FORM}", _HTML)
-    if not given.token:
+    if not form.token:
         return Response(400, _PAGE.format(content="The CSRF token is missing."), _HTML)
-    expected = given.shown_before or secrets.token_urlsafe(32)
-    if not hmac.compare_digest(given.token.encode(), expected.encode()):
+    expected = form.cookie_token or secrets.token_urlsafe(32)
+    if not hmac.compare_digest(form.token.encode(), expected.encode()):
         return Response(400, _PAGE.format(content="The CSRF tokens do not match."), _HTML)
-    username, password = given.username, given.password
+    username, password = form.username, form.password
     if not username or not password:
         return Response(400, "Username and password cannot be empty.", _HTML)
     try:

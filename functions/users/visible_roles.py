@@ -1,30 +1,27 @@
-"""The roles of a user, as far as a caller may know of them."""
+"""Finds the roles of a user that a caller may see."""
 
 from __future__ import annotations
 
 from mlcore.entities.users import Profile, Role
 from mlcore.http import Request
-from mlcore.policies.access import administrated
+from mlcore.policies.access import administrated_workspaces
 from mlcore.repos.users import roles, users
 from mlcore.responses import users as responses
 
 
 def of_user(username: str, request: Request) -> tuple[Profile, list[Role]]:
-    """A user, and their roles with those that stand for their own grants: all of them for
-    themselves and administrators, for others those of the workspaces that they administrate.
-
-    Raises:
-        ResourceDoesNotExist: there is no such user.
-    """
-    found = users.get_profile(username)
-    listed = of_profile(found)
+    """Returns a user and the user's visible roles, including those that hold the user's own grants.
+    Administrators and the user see all, others those in workspaces that they administer. Raises
+    ResourceDoesNotExist if the user does not exist."""
+    profile = users.get_profile(username)
+    visible = of_profile(profile)
     access = request.caller()
     if not (access.is_admin or access.username == username):
-        visible = administrated(access.profile(), access.roles())
-        listed = [role for role in listed if role.workspace in visible]
-    return found, listed
+        workspaces = administrated_workspaces(access.profile(), access.roles())
+        visible = [role for role in visible if role.workspace in workspaces]
+    return profile, visible
 
 
 def of_profile(profile: Profile) -> list[Role]:
-    """All of them."""
+    """Returns all roles of a user, including those that hold the user's own grants."""
     return [*responses.own_roles(profile), *roles.find_many(profile.role_ids)]

@@ -1,10 +1,10 @@
-"""The RPCs of webhooks: who wants to hear of which event."""
+"""The routes of webhooks, which send events to URLs."""
 
 from __future__ import annotations
 
 from mlcore.http import delete, get, lambda_handler, patch, post
 from webhooks import messages as m
-from webhooks import service, trial
+from webhooks import sample_delivery, service
 
 RPCS = (
     post(
@@ -50,7 +50,7 @@ RPCS = (
     post(
         "/mlflow/webhooks/{webhook_id}/test",
         m.TestWebhook,
-        trial.test_webhook,
+        sample_delivery.test_webhook,
         "requests.administrators",
         since="3.3",
     ),

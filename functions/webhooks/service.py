@@ -1,4 +1,4 @@
-"""The rules of webhooks, as MLflow's server has them: names, URLs, events, secrets."""
+"""Creates, reads, lists, changes and deletes webhooks: their names, URLs, events and secrets."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from uuid import uuid4
 from mlcore import errors, ids, paging
 from mlcore.entities.webhooks import ACTIONS, ACTIVE, EventName, Webhook
 from mlcore.http import Request
-from mlcore.limits.webhooks import check_different, check_name
+from mlcore.limits.webhooks import check_distinct_events, check_name
 from mlcore.repos import webhooks
 from mlcore.responses import webhooks as responses
-from mlcore.webhooks import addresses, sealing
+from mlcore.webhooks import addresses, secret_values
 from webhooks import messages as m
 
 MAX_RESULTS: Final = 1000
@@ -26,7 +26,7 @@ def create_webhook(message: m.CreateWebhook, request: Request) -> dict[str, Any]
         raise errors.InvalidParameterValue(
             "Webhook events must be a non-empty list of WebhookEvent objects: []."
         )
-    check_different(events)
+    check_distinct_events(events)
     webhook_id = str(uuid4())
     now = ids.now_ms()
     webhook = Webhook(
@@ -37,7 +37,7 @@ def create_webhook(message: m.CreateWebhook, request: Request) -> dict[str, Any]
         events=events,
         status=message.status or ACTIVE,
         description=message.description,
-        sealed_secret=sealing.sealed(message.secret, request.workspace, webhook_id),
+        sealed_secret=secret_values.seal(message.secret, request.workspace, webhook_id),
         creation_time=now,
         last_update_time=now,
     )
@@ -50,50 +50,50 @@ def get_webhook(message: m.GetWebhook, request: Request) -> dict[str, Any]:
 
 
 def list_webhooks(message: m.ListWebhooks, request: Request) -> dict[str, Any]:
-    """The newest first."""
-    most = message.max_results or 100
-    if not 1 <= most <= MAX_RESULTS:
+    """Returns a page of the workspace's webhooks, the newest first."""
+    limit = message.max_results or 100
+    if not 1 <= limit <= MAX_RESULTS:
         raise errors.InvalidParameterValue("max_results must be between 1 and 1000.")
-    after = _place_in(message.page_token)
+    after = _position_of(message.page_token)
     rows = [
         webhook
         for webhook in webhooks.of_workspace(request.workspace)
         if after is None or (-webhook.creation_time, webhook.webhook_id) > after
     ]
-    shown = paging.fitting(rows[:most], _weight)
+    page = paging.fitting(rows[:limit], _weight)
     answer: dict[str, Any] = {}
-    if shown:
-        answer["webhooks"] = [responses.webhook(webhook) for webhook in shown]
-    if len(shown) < len(rows):
-        last = shown[-1]
+    if page:
+        answer["webhooks"] = [responses.webhook(webhook) for webhook in page]
+    if len(page) < len(rows):
+        last = page[-1]
         answer["next_page_token"] = paging.token([last.creation_time, last.webhook_id])
     return answer
 
 
 def update_webhook(message: m.UpdateWebhook, request: Request) -> dict[str, Any]:
-    """An empty name, URL or list of events changes nothing, an empty description or secret clears
-    what was there."""
+    """Changes a webhook. An empty name, URL or list of events is ignored. An empty description or
+    secret clears the stored one."""
     events = event_names(message.events)
     webhook = get(message.webhook_id, request)
-    changed: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     if message.name:
         check_name(message.name)
-        changed["name"] = message.name
+        changes["name"] = message.name
     if message.url:
         addresses.check_url(message.url)
-        changed["url"] = message.url
+        changes["url"] = message.url
     if events:
-        check_different(events)
-        changed["events"] = events
+        check_distinct_events(events)
+        changes["events"] = events
     if message.has("description"):
-        changed["description"] = message.description
+        changes["description"] = message.description
     if message.has("secret"):
-        changed["sealed_secret"] = sealing.sealed(
+        changes["sealed_secret"] = secret_values.seal(
             message.secret, webhook.workspace, webhook.webhook_id
         )
     if message.status:
-        changed["status"] = message.status
-    written = webhooks.change(webhook, changed)
+        changes["status"] = message.status
+    written = webhooks.change(webhook, changes)
     if written is None:
         raise _missing(message.webhook_id)
     return {"webhook": responses.webhook(written)}
@@ -105,7 +105,7 @@ def delete_webhook(message: m.DeleteWebhook, request: Request) -> dict[str, Any]
 
 
 def get(webhook_id: str, request: Request) -> Webhook:
-    """A webhook of another workspace looks missing."""
+    """Reads a webhook. Raises ResourceDoesNotExist, also for one in another workspace."""
     webhook = webhooks.find(request.workspace, webhook_id)
     if webhook is None:
         raise _missing(webhook_id)
@@ -113,11 +113,8 @@ def get(webhook_id: str, request: Request) -> Webhook:
 
 
 def event_names(events: Sequence[m.WebhookEvent]) -> tuple[EventName, ...]:
-    """The events of a request in alphabetical order, as MLflow lists them.
-
-    Raises:
-        InvalidParameterValue: nothing of the kind ever happens.
-    """
+    """Returns the events of a request in alphabetical order, as MLflow lists them. Raises
+    InvalidParameterValue if an event does not exist."""
     return tuple(sorted(map(event_name, events)))
 
 
@@ -133,7 +130,9 @@ def event_name(event: m.WebhookEvent) -> EventName:
     return EventName(entity, action)
 
 
-def _place_in(token: str) -> tuple[int, str] | None:
+def _position_of(token: str) -> tuple[int, str] | None:
+    """Parses a page token: the sort key (-creation time, id) of the last webhook of the previous
+    page."""
     position = paging.position_of(token)
     if position is None:
         return None
@@ -143,6 +142,7 @@ def _place_in(token: str) -> tuple[int, str] | None:
 
 
 def _weight(webhook: Webhook) -> int:
+    """Estimates the bytes of a webhook's JSON in a response."""
     return 1000 + paging.weight_of((webhook.name, webhook.url, webhook.description))
 
 

@@ -1,13 +1,13 @@
-"""The RPCs of workspaces, worlds of their own for experiments, models and webhooks; of the
-deployment's settings, and of who may read the system tables."""
+"""The routes of workspaces, which separate experiments, models and webhooks from each other; of the
+deployment's settings; and of the readers of the system tables."""
 
 from __future__ import annotations
 
 from mlcore.http import delete, get, lambda_handler, patch, post, put
-from workspaces import config, readers, removal, service
 from workspaces import messages as m
+from workspaces import removal, service, settings, system_table_readers
 
-_ONE = "/mlflow/workspaces/{workspace_name}"
+_WORKSPACE = "/mlflow/workspaces/{workspace_name}"
 _CONFIG = "/mlflow-serverless/config"
 _READERS = "/mlflow-serverless/system-tables/readers"
 
@@ -30,20 +30,20 @@ RPCS = (
         status=201,
         since="3.10",
         cost=2,
-        deviation="A name that is taken is refused with 400, one with a line end as well.",
+        deviation="A name in use is refused with 400, and so is one that ends with a line break.",
     ),
     get(
-        _ONE,
+        _WORKSPACE,
         m.GetWorkspace,
         service.get_workspace,
         "workspaces.view",
         version="3.0",
         since="3.10",
         cost=1,
-        deviation="Who may list a workspace may get it.",
+        deviation="Whoever may list a workspace may get it.",
     ),
     patch(
-        _ONE,
+        _WORKSPACE,
         m.UpdateWorkspace,
         service.update_workspace,
         "requests.administrators",
@@ -52,20 +52,20 @@ RPCS = (
         cost=1,
     ),
     delete(
-        _ONE,
+        _WORKSPACE,
         m.DeleteWorkspace,
         removal.delete_workspace,
         "requests.administrators",
         version="3.0",
         status=204,
         since="3.10",
-        cost=12,
-        deviation="CASCADE deletes files, too; 503 asks for a repetition.",
+        cost=13,
+        deviation="CASCADE deletes files, too; 503 asks the client to repeat the request.",
     ),
     get(
         _READERS,
         m.ListReaders,
-        readers.list_readers,
+        system_table_readers.list_readers,
         "requests.administrators",
         version="3.0",
         since="",
@@ -74,7 +74,7 @@ RPCS = (
     put(
         _READERS,
         m.PutReader,
-        readers.put_reader,
+        system_table_readers.put_reader,
         "requests.administrators",
         version="3.0",
         since="",
@@ -83,7 +83,7 @@ RPCS = (
     delete(
         _READERS,
         m.DeleteReader,
-        readers.delete_reader,
+        system_table_readers.delete_reader,
         "requests.administrators",
         version="3.0",
         since="",
@@ -92,7 +92,7 @@ RPCS = (
     get(
         _CONFIG,
         m.ListConfig,
-        config.list_config,
+        settings.list_config,
         "requests.administrators",
         version="3.0",
         since="",
@@ -101,7 +101,7 @@ RPCS = (
     get(
         f"{_CONFIG}/{{key}}",
         m.GetConfig,
-        config.get_config,
+        settings.get_config,
         "requests.administrators",
         version="3.0",
         since="",
@@ -110,7 +110,7 @@ RPCS = (
     put(
         f"{_CONFIG}/{{key}}",
         m.PutConfig,
-        config.put_config,
+        settings.put_config,
         "requests.administrators",
         version="3.0",
         since="",
@@ -119,7 +119,7 @@ RPCS = (
     delete(
         f"{_CONFIG}/{{key}}",
         m.GetConfig,
-        config.delete_config,
+        settings.delete_config,
         "requests.administrators",
         version="3.0",
         since="",

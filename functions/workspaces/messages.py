@@ -12,7 +12,7 @@ MOST_WORKSPACES: Final = 50
 
 
 def text(value: Any) -> None:
-    """As ``string``, but here MLflow's server minds a null, too."""
+    """Like ``string``, but null is refused too, as on MLflow's server."""
     string(value)
 
 
@@ -28,7 +28,7 @@ def archival(value: Any) -> None:
 
 
 def username_length(value: Any) -> None:
-    """As long as a name of MLflow's users may be."""
+    """Checks the length of a user's name; MLflow's limit."""
     if isinstance(value, str) and len(value) > MOST_OF_USERNAME:
         raise CheckFailed(f"A username has at most {MOST_OF_USERNAME} characters.")
 
@@ -46,7 +46,7 @@ class TraceArchivalConfig(Message):
 
 
 class ListWorkspaces(Message):
-    """Takes no arguments."""
+    """The request to list the workspaces; it takes no arguments."""
 
 
 class CreateWorkspace(Message):
@@ -85,7 +85,7 @@ class DeleteWorkspace(Message):
 
 
 class ListReaders(Message):
-    """Takes no arguments."""
+    """The request to list the readers of the system tables; it takes no arguments."""
 
 
 class PutReader(Message):
@@ -103,7 +103,7 @@ class DeleteReader(Message):
 
 
 class ListConfig(Message):
-    """Takes no arguments."""
+    """The request to list the deployment's settings; it takes no arguments."""
 
 
 class GetConfig(Message):

@@ -1,8 +1,8 @@
-"""Deleting a workspace: refused while something is in it, or everything goes with it, or moves to
-the default one.
+"""Deletes a workspace. By mode, the request is refused while the workspace is not empty (RESTRICT),
+deletes its content (CASCADE), or moves its content to the default workspace (SET_DEFAULT).
 
-What takes longer than a request has goes on when the request is repeated, as clients do with 503:
-meanwhile the workspace looks missing and nothing new comes to it.
+Work that takes longer than one request continues when the client repeats the request, as clients do
+after 503. Meanwhile the workspace looks missing and accepts nothing new.
 """
 
 from __future__ import annotations
@@ -23,21 +23,20 @@ from mlcore.http import Request
 from mlcore.ids import now_ms
 from mlcore.limits import workspaces as limits
 from mlcore.models.experiments import Experiment
-from mlcore.repos import mcp_servers, webhooks
+from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
+from mlcore.repos import mcp_servers, skills, webhooks
 from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.evaluation import records as evaluation_records
 from mlcore.repos.experiments import experiments
-from mlcore.repos.files import former_locations
 from mlcore.repos.gateway import budgets
 from mlcore.repos.gateway import configuration as gateway
 from mlcore.repos.registry import registered_models
-from mlcore.repos.removal import purging, remains
+from mlcore.repos.removal import former_root, purging, remains, workspace_moves
 from mlcore.repos.removal.remains import OutOfTime
+from mlcore.repos.removal.workspace_moves import NameTakenInDefault
 from mlcore.repos.settings import system_tables
 from mlcore.repos.users import grants, roles, users
-from mlcore.repos.workspaces import moving, workspaces
-from mlcore.repos.workspaces.moving import NameTaken
-from mlcore.settle import Conflict, settle
+from mlcore.repos.workspaces import workspaces
 from workspaces import messages as m
 from workspaces.service import check_enabled
 
@@ -46,7 +45,7 @@ WORK_SECONDS: Final = 20.0
 
 
 def index_lag_ms() -> int:
-    """For so long after something was made the global indexes may not tell of it."""
+    """Returns the milliseconds for which a new item may still be missing in the global indexes."""
     return int(os.environ.get("INDEX_LAG_MS", "5000"))
 
 
@@ -75,43 +74,47 @@ def delete_workspace(message: m.DeleteWorkspace, request: Request) -> dict[str, 
         except OutOfTime:
             raise _unfinished(name) from None
         if not workspaces.delete(item):
-            raise Conflict
+            raise WriteConflict
         return {}
 
-    return settle("workspace", attempt)
+    return retry_on_conflict("workspace", attempt)
 
 
 def _empty(name: str, mode: str, deadline: float) -> None:
+    """Checks, moves or deletes the content of a workspace. Raises InvalidState, OutOfTime."""
     if mode == "RESTRICT":
         _check_empty(name)
     else:
         if mode == "SET_DEFAULT":
             _check_conflicts(name)
-        workspaces.leave(name, mode)
+        workspaces.start_deletion(name, mode)
         (_move if mode == "SET_DEFAULT" else _purge)(name, deadline)
     _delete_grants(name)
 
 
 def _wait_for_indexes(item: Raw) -> None:
-    entered = workspaces.entered_at(item)
+    """Sleeps, if something was created in the workspace just now, until the global indexes list
+    it."""
+    entered = workspaces.last_creation_time(item)
     time.sleep(max(0, min(index_lag_ms(), entered + index_lag_ms() - now_ms())) / 1000)
 
 
 def _check_empty(name: str) -> None:
-    known = gateway.read(name)
-    for kind, found in (
+    gateway_resources = gateway.read(name)
+    for kind, resources in (
         ("registered_models", _models(name)),
         ("experiments", _experiments(name)),
         ("webhooks", webhooks.of_workspace(name)),
         ("evaluation_datasets", evaluation_datasets.of_workspace(name)),
         ("mcp_servers", mcp_servers.of_workspace(name)),
-        ("secrets", known.secrets),
-        ("endpoints", known.endpoints),
-        ("model_definitions", known.model_definitions),
-        ("guardrails", known.guardrails),
+        ("skills", skills.of_workspace(name)),
+        ("secrets", gateway_resources.secrets),
+        ("endpoints", gateway_resources.endpoints),
+        ("model_definitions", gateway_resources.model_definitions),
+        ("guardrails", gateway_resources.guardrails),
         ("budget_policies", budgets.of_workspace(name)),
     ):
-        count = len(found)
+        count = len(resources)
         if count:
             raise errors.InvalidState(
                 f"Cannot delete workspace '{name}': table '{kind}' still contains {count} "
@@ -120,70 +123,92 @@ def _check_empty(name: str) -> None:
 
 
 def _check_conflicts(name: str) -> None:
-    taken = []
+    """Checks that the default workspace has no resource with the name of a resource of this
+    workspace, so that the resources can be moved there. Raises InvalidState, which lists the
+    conflicts."""
+    skills_here = skills.of_workspace(name)
+    if any(map(skills.has_uploads, skills_here)):
+        raise errors.InvalidState(
+            f"Cannot move workspace '{name}' to the default workspace: MLflow-backed "
+            "skill versions would lose access to their artifact content. Remove or re-register "
+            "those versions before retrying."
+        )
+    conflicts = []
     for model, _ in _models(name):
         if registered_models.find(DEFAULT_WORKSPACE, model) is not None:
-            taken.append(f"  - registered_models: {model!r}")
-    for experiment in experiments.known(_experiments(name), name):
+            conflicts.append(f"  - registered_models: {model!r}")
+    for experiment in experiments.find_existing(_experiments(name), name):
         if experiments.find_by_name(DEFAULT_WORKSPACE, experiment.name) is not None:
-            taken.append(f"  - experiments: {experiment.name!r}")
-    here = {webhook.name for webhook in webhooks.of_workspace(DEFAULT_WORKSPACE)}
-    taken += [
+            conflicts.append(f"  - experiments: {experiment.name!r}")
+    default_names = {webhook.name for webhook in webhooks.of_workspace(DEFAULT_WORKSPACE)}
+    conflicts += [
         f"  - webhooks: {webhook.name!r}"
         for webhook in webhooks.of_workspace(name)
-        if webhook.name in here
+        if webhook.name in default_names
     ]
-    taken += [
+    conflicts += [
         f"  - mcp_servers: {server.name!r}"
         for server in mcp_servers.of_workspace(name)
         if mcp_servers.find(DEFAULT_WORKSPACE, server.name) is not None
     ]
-    taken += [
-        f"  - {kind}: {part!r}" for kind, part in gateway.names_taken(name, DEFAULT_WORKSPACE)
+    conflicts += [
+        f"  - skills: organization={skill.identity.organization!r}, name={skill.identity.name!r}"
+        for skill in skills_here
+        if skills.find(DEFAULT_WORKSPACE, skill.identity) is not None
     ]
-    if taken:
-        raise _conflicts(name, taken)
+    conflicts += [
+        f"  - {kind}: {taken_name!r}"
+        for kind, taken_name in gateway.names_taken(name, DEFAULT_WORKSPACE)
+    ]
+    if conflicts:
+        raise _conflicts(name, conflicts)
 
 
 def _move(name: str, deadline: float) -> None:
     try:
-        for _, place in _models(name):
-            moving.registered_model(place, DEFAULT_WORKSPACE)
-            remains.check(deadline)
+        for _, home in _models(name):
+            workspace_moves.registered_model(home, DEFAULT_WORKSPACE)
+            remains.check_deadline(deadline)
         for experiment_id in _experiments(name):
-            moving.experiment(experiment_id, DEFAULT_WORKSPACE)
-            remains.check(deadline)
-    except NameTaken as taken:
+            workspace_moves.experiment(experiment_id, DEFAULT_WORKSPACE)
+            remains.check_deadline(deadline)
+    except NameTakenInDefault as taken:
         raise _conflicts(name, [f"  - {taken}"]) from taken
     for webhook in webhooks.of_workspace(name):
-        moving.webhook(webhook, DEFAULT_WORKSPACE)
+        workspace_moves.webhook(webhook, DEFAULT_WORKSPACE)
     for dataset in evaluation_datasets.of_workspace(name):
         evaluation_datasets.move(dataset, DEFAULT_WORKSPACE)
     for server in mcp_servers.of_workspace(name):
         mcp_servers.move(server, DEFAULT_WORKSPACE)
-        remains.check(deadline)
+        remains.check_deadline(deadline)
+    for skill in skills.of_workspace(name):
+        skills.move(skill, DEFAULT_WORKSPACE)
+        remains.check_deadline(deadline)
     gateway.move(name, DEFAULT_WORKSPACE)
     for policy in budgets.of_workspace(name):
         budgets.write(policy._replace(workspace=DEFAULT_WORKSPACE))
 
 
 def _purge(name: str, deadline: float) -> None:
-    former_locations.enter(deadline)
-    for _, place in _models(name):
-        purging.registered_model(place, deadline)
-        remains.check(deadline)
+    former_root.enter_locations(deadline)
+    for _, home in _models(name):
+        purging.registered_model(home, deadline)
+        remains.check_deadline(deadline)
     for experiment_id in _experiments(name):
         purging.experiment(experiment_id, deadline)
-        remains.check(deadline)
+        remains.check_deadline(deadline)
     for webhook in webhooks.of_workspace(name):
         webhooks.delete(webhook)
     for dataset in evaluation_datasets.of_workspace(name):
         evaluation_records.delete_all(dataset)
         evaluation_datasets.delete(dataset)
-        remains.check(deadline)
+        remains.check_deadline(deadline)
     for server in mcp_servers.of_workspace(name):
         mcp_servers.delete(server)
-        remains.check(deadline)
+        remains.check_deadline(deadline)
+    for skill in skills.of_workspace(name):
+        skills.delete(skill)
+        remains.check_deadline(deadline)
     gateway.clear(name)
     for policy in budgets.of_workspace(name):
         budgets.delete(policy)
@@ -191,21 +216,22 @@ def _purge(name: str, deadline: float) -> None:
 
 
 def _delete_grants(name: str) -> None:
-    """Roles of the workspace, what users were granted in it, and who may read its rows in the
-    system tables."""
+    """Deletes the roles of the workspace, the grants of users in it, and the rights to read its
+    rows in the system tables."""
     system_tables.forget_workspace(name)
     for role in roles.find_all():
         if role.workspace == name:
             with contextlib.suppress(errors.ResourceDoesNotExist):
                 roles.delete(role.role_id)
     for profile in users.find_all():
-        for held in profile.grants:
-            if held.workspace == name:
-                grants.delete(profile.user, name, held.grant.resource_type, held.grant[1])
+        for grant in profile.grants:
+            if grant.workspace == name:
+                grants.delete(profile.user, name, grant.grant.resource_type, grant.grant[1])
 
 
 def _experiments(name: str) -> list[str]:
-    """Those that are there: the index may still tell of others."""
+    """Returns the ids of the workspace's experiments. The index may still list deleted ones, so
+    each is read."""
     ids = list(experiments.ids_of_workspace(name))
     items = table.batch_get([keys.experiment(experiment_id) for experiment_id in ids])
     return [
@@ -216,17 +242,19 @@ def _experiments(name: str) -> list[str]:
 
 
 def _models(name: str) -> list[tuple[str, Key]]:
+    """Returns the names and keys of the workspace's models. The index may still list deleted ones,
+    so each is read."""
     listed: Iterable[tuple[str, Key]] = registered_models.listed(name)
-    found = list(listed)
-    items = table.batch_get([place for _, place in found])
-    return [pair for pair, item in zip(found, items, strict=True) if item is not None]
+    entries = list(listed)
+    items = table.batch_get([key for _, key in entries])
+    return [entry for entry, item in zip(entries, items, strict=True) if item is not None]
 
 
 def _conflicts(name: str, names: list[str]) -> errors.InvalidState:
     details = "\n".join(names)
     return errors.InvalidState(
         f"Cannot reassign resources from workspace '{name}' to "
-        f"'{DEFAULT_WORKSPACE}': the following names already exist in the "
+        f"'{DEFAULT_WORKSPACE}': the following resources already exist in the "
         f"default workspace and would cause conflicts:\n{details}\n"
         "Rename or remove the conflicting resources before retrying."
     )

@@ -1,4 +1,4 @@
-"""The rules of workspaces, as MLflow's server has them: names, changes, who sees one."""
+"""Lists, creates, reads and changes workspaces. :mod:`workspaces.removal` deletes them."""
 
 from __future__ import annotations
 
@@ -30,17 +30,20 @@ DEFAULT_ROLES: Final = (
         "access to resources owned by other users.",
     ),
 )
-"""Roles that a new workspace has where callers log in: name, level on the workspace, text."""
+"""Roles of a new workspace on a server with logins: name, permission on the workspace,
+description."""
 
 
 def list_workspaces(message: m.ListWorkspaces, request: Request) -> dict[str, Any]:
-    """By name, those that the caller may see."""
+    """Lists the workspaces that the caller may see, by name."""
     check_enabled("")
-    found = workspaces.find_all()
+    visible = workspaces.find_all()
     access = request.access
     if access is not None:
-        found = [workspace for workspace in found if access.sees_workspace(workspace.name)]
-    return {"workspaces": [responses.workspace(workspace) for workspace in found]} if found else {}
+        visible = [workspace for workspace in visible if access.sees_workspace(workspace.name)]
+    if not visible:
+        return {}
+    return {"workspaces": [responses.workspace(workspace) for workspace in visible]}
 
 
 def create_workspace(message: m.CreateWorkspace, request: Request) -> dict[str, Any]:
@@ -50,10 +53,10 @@ def create_workspace(message: m.CreateWorkspace, request: Request) -> dict[str, 
             f"The '{DEFAULT_WORKSPACE}' workspace is reserved and cannot be created"
         )
     limits.check_name(message.name)
-    given = _fields(message)
-    workspace = Workspace(message.name, given.pop("description", None), **given)
+    fields = _fields(message)
+    workspace = Workspace(message.name, fields.pop("description", None), **fields)
     if workspaces.find(workspace.name) is None:
-        # Before the workspace, so that a repeated request finds nothing left to do.
+        # Before the workspace is created, so that a repeated request has nothing left to do.
         _seed_roles(workspace.name, request)
     workspaces.create(workspace)
     return {"workspace": responses.workspace(workspace)}
@@ -66,17 +69,18 @@ def get_workspace(message: m.GetWorkspace, request: Request) -> dict[str, Any]:
 
 
 def update_workspace(message: m.UpdateWorkspace, request: Request) -> dict[str, Any]:
-    """An empty text clears what was there."""
+    """Changes the fields in the request. An empty text clears a field."""
     check_enabled("/<workspace_name>")
     _check_name(message.workspace_name)
-    changed = _fields(message)
-    if not changed:
+    changes = _fields(message)
+    if not changes:
         raise errors.InvalidParameterValue("Workspace update must have at least one key")
-    return {"workspace": responses.workspace(workspaces.change(message.workspace_name, changed))}
+    return {"workspace": responses.workspace(workspaces.change(message.workspace_name, changes))}
 
 
 def check_enabled(path: str) -> None:
-    """Raises Refused where workspaces are off, in the words of MLflow's server."""
+    """Checks that workspaces are on. Raises Refused (503) with the message of MLflow's server
+    otherwise."""
     if not workspaces_enabled():
         text = (
             f"Endpoint: /api/3.0/mlflow/workspaces{path} disabled because the server is running "
@@ -92,18 +96,18 @@ def _check_name(name: str) -> None:
 
 
 def _fields(message: m.CreateWorkspace | m.UpdateWorkspace) -> dict[str, str]:
-    """What a request sets, by the names in :class:`Workspace`."""
-    given: dict[str, str] = {}
+    """Returns the checked fields of a request, by their names in :class:`Workspace`."""
+    fields: dict[str, str] = {}
     if message.has("description"):
-        given["description"] = message.description
+        fields["description"] = message.description
     if message.has("default_artifact_root"):
-        given["artifact_root"] = limits.artifact_root(message.default_artifact_root)
+        fields["artifact_root"] = limits.artifact_root(message.default_artifact_root)
     archival = message.trace_archival_config
     if archival is not None and archival.has("location"):
-        given["trace_archival_location"] = limits.archival_location(archival.location)
+        fields["trace_archival_location"] = limits.archival_location(archival.location)
     if archival is not None and archival.has("retention"):
-        given["trace_archival_retention"] = limits.archival_retention(archival.retention)
-    return given
+        fields["trace_archival_retention"] = limits.archival_retention(archival.retention)
+    return fields
 
 
 def _seed_roles(workspace: str, request: Request) -> None:

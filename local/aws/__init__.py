@@ -1,1 +1,1 @@
-"""What stands in for AWS: files, keys and queues."""
+"""Stand-ins for AWS: files, keys and queues."""

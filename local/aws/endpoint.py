@@ -1,8 +1,6 @@
-"""Answers for the AWS services that functions call besides DynamoDB, over AWS's JSON protocols.
-
-Functions talk to it as in AWS. It knows no service: operations are
-given to it by name. Only this machine reaches it, and only who knows its address, which holds a
-secret of this start.
+"""An HTTP endpoint that stands in for KMS and SQS, over AWS's JSON protocol.
+It dispatches requests to operations by name. It listens on the loopback only, at a path with a
+secret that is made at each start.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ MAXIMUM_REQUEST_BYTES = 4 * 1024 * 1024
 
 
 class ServiceError(Exception):
-    """An operation refuses, with the code that AWS gives."""
+    """An operation fails with an error code of AWS."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -31,7 +29,8 @@ class ServiceError(Exception):
 
 
 class AwsEndpoint:
-    """Serves operations, named as the header X-Amz-Target does, on a free port of the loopback."""
+    """Serves operations, keyed by the value of the header X-Amz-Target, on a free port of the
+    loopback."""
 
     def __init__(self, operations: Mapping[str, Operation]) -> None:
         self._path = f"/{secrets.token_urlsafe(24)}"
@@ -50,7 +49,7 @@ class AwsEndpoint:
 
     @property
     def url(self) -> str:
-        """For ``AWS_ENDPOINT_URL_<SERVICE>``."""
+        """The value for ``AWS_ENDPOINT_URL_<SERVICE>``."""
         return f"http://127.0.0.1:{self._server.server_address[1]}{self._path}"
 
     def start(self) -> None:
@@ -58,7 +57,7 @@ class AwsEndpoint:
         self._thread.start()
 
     def stop(self) -> None:
-        """Answers what it has begun and closes the port."""
+        """Finishes running requests and closes the port."""
         if self._thread.is_alive():
             self._server.shutdown()
             self._thread.join()
@@ -71,7 +70,8 @@ class _Handler(BaseHTTPRequestHandler):
     secret = ""
 
     def do_POST(self) -> None:
-        """One operation. Browsers cannot send its header to another origin unasked."""
+        """Runs one operation. A browser cannot send the header X-Amz-Target to another origin
+        without asking first."""
         length = int(self.headers.get("Content-Length") or 0)
         if length > MAXIMUM_REQUEST_BYTES:
             self.close_connection = True
@@ -102,4 +102,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(text)
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Nothing: requests of functions are theirs to log."""
+        """Logs nothing: functions log their own requests."""

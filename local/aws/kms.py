@@ -1,6 +1,5 @@
 """KMS on this machine: one key, in a file that only its owner may read.
-
-Text is sealed with AES-256 in GCM; the encryption context is authenticated with it, as in AWS.
+Encrypts with AES-256-GCM; the encryption context is authenticated with it, as in AWS.
 """
 
 from __future__ import annotations
@@ -22,24 +21,24 @@ _KEY_BYTES = 32
 
 
 class Kms:
-    """The operations Encrypt and Decrypt. The key is made at its first use."""
+    """The operations Encrypt and Decrypt. The key is made at the first use."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def operations(self) -> dict[str, Operation]:
-        """By the names of the protocol."""
+        """Returns the operations by their X-Amz-Target."""
         return {"TrentService.Encrypt": self.encrypt, "TrentService.Decrypt": self.decrypt}
 
     def encrypt(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Plaintext to CiphertextBlob."""
+        """Encrypts Plaintext; returns CiphertextBlob."""
         nonce = secrets.token_bytes(_NONCE_BYTES)
         plain = base64.b64decode(request["Plaintext"])
         sealed = nonce + self._cipher().encrypt(nonce, plain, _context(request))
         return {"CiphertextBlob": base64.b64encode(sealed).decode(), "KeyId": request["KeyId"]}
 
     def decrypt(self, request: dict[str, Any]) -> dict[str, Any]:
-        """CiphertextBlob to Plaintext."""
+        """Decrypts CiphertextBlob; returns Plaintext."""
         sealed = base64.b64decode(request["CiphertextBlob"])
         nonce, rest = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - as _cipher
@@ -53,7 +52,7 @@ class Kms:
         return {"Plaintext": base64.b64encode(plain).decode(), "KeyId": request.get("KeyId", "")}
 
     def _cipher(self) -> AESGCM:
-        # Six megabytes, for who keeps secrets.
+        # The import takes six megabytes, and few deployments keep secrets.
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
 
         return AESGCM(self._key())

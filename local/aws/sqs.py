@@ -1,6 +1,5 @@
 """SQS on this machine: durable queues in one SQLite file, with visibility timeouts, receive counts
-and dead-letter queues. It calls no function.
-"""
+and dead-letter queues."""
 
 from __future__ import annotations
 
@@ -41,11 +40,11 @@ ORDER BY (
 ), visible
 LIMIT :number
 """
-"""First come those whose message group has the fewest messages in work: fair queues."""
+"""Messages of groups with the fewest messages in flight come first: SQS's fair queues."""
 
 
 class Message(NamedTuple):
-    """A message as it was received."""
+    """A received message."""
 
     message_id: str
     handle: str
@@ -63,19 +62,19 @@ class Queues:
         self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._database.execute("PRAGMA journal_mode=WAL")
         self._database.executescript(_SCHEMA)
-        # What another run had received and did not finish, nobody works on any more.
+        # Messages that an earlier run received and did not finish become visible again.
         self._database.execute(
             "UPDATE messages SET visible = min(visible, ?), handle = NULL", (time.time(),)
         )
         self._changed = threading.Condition()
 
     def close(self) -> None:
-        """Messages that wait go on waiting in the file."""
+        """Closes the file, in which waiting messages stay."""
         with self._changed:
             self._database.close()
 
     def operations(self) -> dict[str, Operation]:
-        """By the names of the protocol."""
+        """Returns the operations by their X-Amz-Target."""
         return {
             "AmazonSQS.SendMessage": self._send_message,
             "AmazonSQS.SendMessageBatch": self._send_message_batch,
@@ -83,7 +82,7 @@ class Queues:
         }
 
     def send(self, queue: str, body: str, owner: str = "", delay: float | None = None) -> str:
-        """Answers the message's id."""
+        """Adds a message and returns its id."""
         definition = self._definition(queue)
         message_id, now = str(uuid.uuid4()), time.time()
         visible = now + (definition.delay_seconds if delay is None else delay)
@@ -97,8 +96,8 @@ class Queues:
         return message_id
 
     def receive(self, queue: str, number: int) -> list[Message]:
-        """Messages that nobody works on, out of sight for the visibility timeout. Those that were
-        received often enough go to the dead-letter queue instead."""
+        """Returns up to ``number`` visible messages and hides them for the visibility timeout.
+        Messages that were received too often move to the dead-letter queue instead."""
         definition, now = self._definition(queue), time.time()
         received = []
         with self._changed:
@@ -123,12 +122,12 @@ class Queues:
         return received
 
     def delete(self, handle: str) -> None:
-        """A message that was received is done with."""
+        """Deletes the message that was received with this handle."""
         with self._changed:
             self._database.execute("DELETE FROM messages WHERE handle = ?", (handle,))
 
     def bodies(self, queue: str) -> list[str]:
-        """Of all messages in a queue, in work or not."""
+        """Returns the bodies of all messages of a queue, in flight or not, oldest first."""
         with self._changed:
             rows = self._database.execute(
                 "SELECT body FROM messages WHERE queue = ? ORDER BY sent", (queue,)
@@ -136,7 +135,7 @@ class Queues:
         return [body for (body,) in rows]
 
     def wait(self, queue: str, seconds: float) -> None:
-        """Until a message of the queue may be received, something changes, or the time is over."""
+        """Waits until a message of the queue is visible, something changes, or the time is over."""
         with self._changed:
             (first,) = self._database.execute(
                 "SELECT min(visible) FROM messages WHERE queue = ?", (queue,)
@@ -190,5 +189,5 @@ class Queues:
 
 
 def checksum(body: str) -> str:
-    """The MD5 that SQS tells of a body."""
+    """Returns the MD5 of a body, as SQS reports it."""
     return md5(body.encode(), usedforsecurity=False).hexdigest()

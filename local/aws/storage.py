@@ -1,93 +1,56 @@
-"""Serves the signed URLs of the folder that stands in for the bucket, bit by bit; decides
-nothing."""
+"""Serves the signed URLs of the artifact folder, which stands in for an S3 bucket."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+import os
+from collections.abc import Iterator
 from email.utils import formatdate
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
-from local.http.event import HttpResponse
+from local.http.connection import Disconnected
+from local.http.lambda_event import FileContent, HttpResponse
 from mlcore.artifacts.folder import Folder, Incoming
 from mlcore.artifacts.signing import PREFIX
 from mlcore.errors import MlflowError
 
 CHUNK_BYTES: Final = 1 << 20
 
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-
-
-class Body:
-    """A request's body as it comes in, or one that has come already."""
-
-    def __init__(self, receive: Receive, whole: bytes | None = None) -> None:
-        self._receive = receive
-        self._whole = whole
-        self.ended = False
-        self.broken = False
-        """The client went away before the end."""
-
-    async def next(self) -> bytes:
-        if self._whole is not None:
-            self.ended = True
-            return self._whole
-        message = await self._receive()
-        self.broken = message["type"] == "http.disconnect"
-        self.ended = not message.get("more_body")
-        data: bytes = message.get("body", b"")
-        return data
-
-    async def drain(self) -> None:
-        """Reads and forgets what is left, so that the connection can be used again."""
-        while not self.ended:
-            await self.next()
+Headers = list[tuple[bytes, bytes]]
 
 
 class Storage:
-    """The part that S3 has in AWS."""
+    """The stand-in for S3."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = Folder(folder)
 
     def drop_abandoned(self) -> int:
-        """Removes uploads that nobody finished."""
+        """Removes multipart uploads that were not completed; returns how many."""
         return self._folder.drop_abandoned()
 
     def owns(self, url: str) -> bool:
-        """Whether a path, or an absolute URL that a function answered, is served here."""
+        """Whether a path, or an absolute URL that a function returned, is served here."""
         return urlsplit(url).path.startswith(PREFIX)
 
-    async def respond(
-        self,
-        method: str,
-        url: str,
-        headers: list[tuple[bytes, bytes]],
-        receive: Receive,
-        send: Send,
-    ) -> int:
-        """Answers a request; returns its status."""
+    def respond(
+        self, method: str, url: str, headers: Headers, body: Iterator[bytes]
+    ) -> HttpResponse:
+        """Returns the answer to a request."""
         if method == "PUT":
-            body = Body(receive)
-            response = await self.take(url, body)
-            await body.drain()
-        elif method in {"GET", "HEAD"}:
-            parts = urlsplit(url)
-            signed = self._folder.signer.check(method, parts.path, parts.query)
-            path = self._folder.find(signed[0]) if signed else None
-            if signed and path:
-                return await _send_file(path, signed[1], dict(headers), send, method == "HEAD")
-            response = _text(404, "Not Found") if signed else _refusal()
-        else:
-            response = _text(405, "Method Not Allowed")
-        await send_response(response, send)
-        return response.status
+            return self.take(url, body)
+        if method not in {"GET", "HEAD"}:
+            return _text(405, "Method Not Allowed")
+        parts = urlsplit(url)
+        signed = self._folder.signer.check(method, parts.path, parts.query)
+        if signed is None:
+            return _refusal()
+        path = self._folder.find(signed[0])
+        return _file(path, signed[1], dict(headers)) if path else _text(404, "Not Found")
 
-    async def take(self, url: str, body: Body) -> HttpResponse:
-        """Writes a body to where a signed URL says."""
+    def take(self, url: str, body: Iterator[bytes]) -> HttpResponse:
+        """Writes a body to the object that a signed URL names."""
         parts = urlsplit(url)
         signed = self._folder.signer.check("PUT", parts.path, parts.query)
         if signed is None:
@@ -98,14 +61,14 @@ class Storage:
         except MlflowError as error:
             return _text(error.status, error.message)
         try:
-            await _copy(body, incoming)
-            etag = "" if body.broken else await _run(incoming.commit)
+            _copy(body, incoming)
+            etag = incoming.commit()
+        except Disconnected:
+            return _text(400, "The connection ended before the file did.")
         except MlflowError as error:
             return _text(error.status, error.message)
         finally:
             incoming.discard()
-        if body.broken:
-            return _text(400, "The connection ended before the file did.")
         return HttpResponse(200, [(b"etag", etag.encode())], b"")
 
     def _incoming(self, key: str, arguments: dict[str, str]) -> Incoming:
@@ -114,32 +77,23 @@ class Storage:
         return self._folder.receive(key)
 
 
-async def _run(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What waits for a disk runs beside the loop."""
-    return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
-
-
-async def send_response(response: HttpResponse, send: Send) -> None:
-    """Sends a whole response."""
-    headers = [*response.headers, (b"content-length", b"%d" % len(response.body))]
-    await send({"type": "http.response.start", "status": response.status, "headers": headers})
-    await send({"type": "http.response.body", "body": response.body})
-
-
-async def _copy(body: Body, incoming: Incoming) -> None:
-    """Writes what comes; at most one chunk waits in memory."""
+def _copy(body: Iterator[bytes], incoming: Incoming) -> None:
+    """Writes a body to a file; at most one chunk waits in memory."""
     waiting = bytearray()
-    while not body.ended:
-        waiting += await body.next()
-        if body.ended or len(waiting) >= CHUNK_BYTES:
-            await _run(incoming.write, bytes(waiting))
+    for part in body:
+        waiting += part
+        if len(waiting) >= CHUNK_BYTES:
+            incoming.write(bytes(waiting))
             waiting.clear()
+    incoming.write(bytes(waiting))
 
 
-async def _send_file(
-    path: Path, arguments: dict[str, str], headers: dict[bytes, bytes], send: Send, head: bool
-) -> int:
-    about = path.stat()
+def _file(path: Path, arguments: dict[str, str], headers: dict[bytes, bytes]) -> HttpResponse:
+    try:
+        content = path.open("rb")
+    except OSError:  # removed meanwhile
+        return _text(404, "Not Found")
+    about = os.fstat(content.fileno())
     answer = [
         (b"content-type", arguments.get("type", "application/octet-stream").encode()),
         (b"content-disposition", arguments.get("disposition", "attachment").encode()),
@@ -153,31 +107,19 @@ async def _send_file(
     if wanted:
         span = _range(wanted, about.st_size)
         if span is None:
-            unsatisfied = (b"content-range", b"bytes */%d" % about.st_size)
-            await send_response(HttpResponse(416, [unsatisfied], b""), send)
-            return 416
+            content.close()
+            return HttpResponse(416, [(b"content-range", b"bytes */%d" % about.st_size)], b"")
         if span != (0, -1):
             status, (first, after) = 206, span
             shown = b"bytes %d-%d/%d" % (first, after - 1, about.st_size)
             answer.append((b"content-range", shown))
     answer.append((b"content-length", b"%d" % (after - first)))
-    await send({"type": "http.response.start", "status": status, "headers": answer})
-    if not head:
-        with path.open("rb") as file:
-            file.seek(first)
-            while first < after:
-                data = await _run(file.read, min(CHUNK_BYTES, after - first))
-                if not data:
-                    break
-                first += len(data)
-                await send({"type": "http.response.body", "body": data, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
-    return status
+    return HttpResponse(status, answer, b"", file=FileContent(content, first, after - first))
 
 
 def _range(header: str, size: int) -> tuple[int, int] | None:
-    """(first, after the last) byte; (0, −1) for a header that is to be ignored, None for one that
-    cannot be satisfied."""
+    """Returns (first, end) of the requested bytes; (0, −1) for a header to be ignored, None for a
+    range that cannot be satisfied."""
     unit, _, spans = header.partition("=")
     low, dash, high = spans.strip().partition("-")
     if unit.strip() != "bytes" or not dash or not (low + high).isdigit():

@@ -1,1 +1,1 @@
-"""The stream and the queues, as event source mappings read them."""
+"""Event source mappings: read the stream and the queues and call functions."""

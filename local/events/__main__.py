@@ -1,10 +1,9 @@
-"""The process that follows the stream: drives functions from it, and calls those that have a
-schedule. :mod:`local.events.process` starts it; nobody else does.
-
+"""The stream process: calls functions from the table's stream and by schedule. Only
+:mod:`local.events.stream_process` starts it.
     python -m local.events CHANNEL
 
-CHANNEL is the descriptor of a socket: a :class:`local.events.job.Job` comes in, what has been
-processed goes out, and where it closes the runner is gone.
+CHANNEL is the descriptor of a socket. A :class:`local.events.stream_job.StreamJob` comes in,
+progress goes out. When it closes, the runner has ended.
 """
 
 from __future__ import annotations
@@ -21,52 +20,54 @@ import threading
 from pathlib import Path
 from typing import Any, Final
 
-from local import allocator
-from local.definitions import Admission
-from local.engine.file import EngineFile
-from local.engine.stream_file import StreamFile
+from local import malloc_settings
+from local.definitions import RecordRequirement
 from local.events.batch import DeadLetters
 from local.events.checkpoints import Checkpoints
-from local.events.completion import Completion
-from local.events.filters import admissions
-from local.events.job import Job
-from local.events.process import STOP
+from local.events.filter_patterns import record_requirements
+from local.events.interrupted_writes import InterruptedWrites
 from local.events.schedule import Schedule
-from local.events.stream import StreamPoller, stream_client
-from local.function import Function, ImportFailed
-from local.housekeeping import Housekeeping
+from local.events.stream_job import StreamJob
+from local.events.stream_poller import StreamPoller, stream_client
+from local.events.stream_process import STOP
+from local.lambda_function import Function, ImportFailed
 from local.log import report
-from local.pulse import Pulse
+from local.shared_activity import SharedActivity
+from local.store import store
+from local.store.stream import StreamReader
+from local.store.table_file import TableFile
 
-TELL_SECONDS: Final = 0.05
+REPORT_INTERVAL_SECONDS: Final = 0.05
 
-BATCHES_TOGETHER: Final = 5
-"""So many of the template's batches are one here: the more wait, the more are handled while the
-engine is waited for. In AWS the writes for a batch, five units for a record, are to be a part of
-what a partition takes in a second; the engine here has no such limit."""
+BATCH_SIZE_FACTOR: Final = 5
+"""With the store a batch is this many times the template's size: larger batches have fewer writes.
+The template's size limits the write units that a batch takes from a partition, which the store does
+not limit."""
 
 
 class Channel(logging.Handler):
-    """What this process says to the runner. Callable from many threads."""
+    """Sends progress and warnings to the runner. Callable from many threads."""
 
     def __init__(self, runner: socket.socket) -> None:
         super().__init__(logging.WARNING)
         self._runner = runner
         self._speaking = threading.Lock()
 
-    def tell(self, **said: Any) -> None:
-        # Where the channel is closed, whoever reads it ends this process.
+    def send(self, **message: Any) -> None:
+        # If the channel is closed, the thread that reads from it ends this process.
         with self._speaking, contextlib.suppress(OSError):
-            self._runner.sendall(f"{json.dumps(said)}\n".encode())
+            self._runner.sendall(f"{json.dumps(message)}\n".encode())
 
     def emit(self, record: logging.LogRecord) -> None:
-        """The runner looks at the disk when the layer warns."""
-        self.tell(warning=record.getMessage())
+        """Sends a warning of the core layer, at which the runner checks the disk."""
+        self.send(warning=record.getMessage())
 
 
 def main() -> int:
-    """Follows the stream until the runner says that it is enough."""
-    allocator.keep_little()
+    """Follows the stream until the runner stops this process."""
+    malloc_settings.return_freed_memory()
+    gc.disable()  # until the pollers run: what is imported is no garbage
+    store.register()
     # A Ctrl-C in the terminal is for the runner, which stops this when its requests are through.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
@@ -76,28 +77,32 @@ def main() -> int:
         first = heard.readline()
         if not first:
             return 1
-        job = Job.of(first)
+        job = StreamJob.of(first)
         channel = Channel(runner)
         logging.getLogger("mlcore").addHandler(channel)
         with contextlib.ExitStack() as stack:
             pollers = follow(stack, job)
-            gc.collect()
             gc.freeze()
+            gc.enable()
             stopping = threading.Event()
             stack.callback(stopping.set)
             telling = threading.Thread(
-                target=_tell, args=(channel, pollers, stopping), name="telling", daemon=True
+                target=_report_progress,
+                args=(channel, pollers, stopping),
+                name="telling",
+                daemon=True,
             )
             telling.start()
             if heard.readline() != STOP:
-                # The runner is gone, and the next one may have begun with another process.
+                # The runner has ended, and the next one may have started another process.
                 os._exit(1)
     return 0
 
 
-def follow(stack: contextlib.ExitStack, job: Job) -> list[StreamPoller]:
-    """Does a job until the stack is closed."""
-    functions = {one.name: Function(one) for one in job.functions}
+def follow(stack: contextlib.ExitStack, job: StreamJob) -> list[StreamPoller]:
+    """Starts the pollers and schedules of a job; closing ``stack`` stops them. Returns the
+    pollers."""
+    functions = {definition.name: Function(definition) for definition in job.functions}
     for function in functions.values():
         try:
             function.load()
@@ -105,22 +110,22 @@ def follow(stack: contextlib.ExitStack, job: Job) -> list[StreamPoller]:
             report(str(error))
     checkpoints = Checkpoints(Path(job.checkpoints))
     dead_letters = DeadLetters(Path(job.dead_letters))
-    file = EngineFile(Path(job.database), job.table) if job.database else None
-    pulse = Pulse(job.pulse)
+    file = TableFile(Path(job.database)) if job.database else None
+    activity = SharedActivity(job.shared_activity)
     pollers, indexing = [], []
     for mapping in job.mappings:
         indexes = functions[mapping.function].definition.handler.startswith("indexer.")
         poller = StreamPoller(
-            mapping._replace(batch_size=mapping.batch_size * (BATCHES_TOGETHER if file else 1)),
-            client=_client(job, admissions(mapping.patterns)),
+            mapping._replace(batch_size=mapping.batch_size * (BATCH_SIZE_FACTOR if file else 1)),
+            client=_client(job, record_requirements(mapping.patterns)),
             stream=job.stream,
             invoke=functions[mapping.function].invoke,
             checkpoints=checkpoints,
             dead_letters=dead_letters,
             region=job.region,
             written_at=file.written_at if file else None,
-            busy=pulse.busy,
-            tell_behind=pulse.tell_behind if indexes else lambda _: None,
+            is_serving=activity.is_serving,
+            report_lag=activity.set_index_lagging if indexes else lambda _: None,
         )
         pollers.append(poller)
         if indexes:
@@ -130,32 +135,31 @@ def follow(stack: contextlib.ExitStack, job: Job) -> list[StreamPoller]:
     schedule = Schedule(job.schedules, lambda name, event: functions[name].invoke(event))
     stack.callback(schedule.stop)
     schedule.start()
-    # What an earlier run left unfinished is completed where the indexer runs.
+    # Unfinished writes of an earlier run are completed in the process of the indexer.
     if file and indexing:
-        completion = Completion(file, indexing, job.began, job.end)
+        completion = InterruptedWrites(file, indexing, job.end)
         stack.callback(completion.stop)
         completion.start()
-        house = Housekeeping({"runs with unfinished writes completed": completion.abandoned})
-        stack.callback(house.stop)
-        house.start()
     return pollers
 
 
-def _client(job: Job, told: tuple[Admission, ...] | None) -> Any:
+def _client(job: StreamJob, requirements: tuple[RecordRequirement, ...] | None) -> Any:
     if job.database:
-        return StreamFile(Path(job.database), job.table, told)
-    from local.engine import table  # noqa: PLC0415 - ten megabytes, for who has another engine
+        return StreamReader(Path(job.database), job.table, requirements)
+    from local import table  # noqa: PLC0415 - ten megabytes, for who has another engine
 
     return stream_client(table.client)
 
 
-def _tell(channel: Channel, pollers: list[StreamPoller], stopping: threading.Event) -> None:
-    """Up to where everything is processed, whenever that has changed."""
+def _report_progress(
+    channel: Channel, pollers: list[StreamPoller], stopping: threading.Event
+) -> None:
+    """Sends the processed sequence numbers to the runner whenever they change."""
     known: dict[str, int | None] | None = None
-    while not stopping.wait(TELL_SECONDS):
+    while not stopping.wait(REPORT_INTERVAL_SECONDS):
         processed = {poller.mapping.name: poller.processed() for poller in pollers}
         if processed != known:
-            channel.tell(processed=processed)
+            channel.send(processed=processed)
             known = processed
 
 

@@ -1,7 +1,4 @@
-"""Lambda's handling of one batch of stream records: invoke, retry, bisect, give up.
-
-It reads no stream.
-"""
+"""Processes batches of stream records as Lambda does: invoke, retry, bisect, give up."""
 
 from __future__ import annotations
 
@@ -23,10 +20,8 @@ LONGEST_BACKOFF_SECONDS = 10.0
 
 
 class Batch:
-    """Records to be processed together.
-
-    ``end`` is the sequence number that is processed once they are.
-    """
+    """Records to process together. ``end`` is the sequence number up to which the shard is
+    processed afterwards."""
 
     __slots__ = ("attempts", "end", "records")
 
@@ -37,16 +32,14 @@ class Batch:
 
 
 def sequence_number(record: Record) -> str:
-    """The record's place in its shard."""
+    """Returns the record's sequence number in its shard."""
     number: str = record["dynamodb"]["SequenceNumber"]
     return number
 
 
 class DeadLetters:
-    """The file for batches that were given up.
-
-    Like Lambda's destination it holds where they are, not what.
-    """
+    """The file for batches that were given up. As in Lambda's destination, an entry holds the
+    position of the records, not the records."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -87,10 +80,8 @@ class DeadLetters:
 
 
 class BatchQueue:
-    """The batches of one shard, strictly in order.
-
-    The second waits until the first is done or given up.
-    """
+    """The batches of one shard, processed strictly in order: a batch waits until the one before it
+    is processed or given up."""
 
     def __init__(
         self,
@@ -99,7 +90,8 @@ class BatchQueue:
         done: Callable[[str], None],
         give_up: Callable[[Batch, str], None],
     ) -> None:
-        """``done`` is told each sequence number up to which all is processed or given up."""
+        """``done`` is called with each sequence number up to which all records are processed or
+        given up."""
         self._mapping = mapping
         self._invoke = invoke
         self._done = done
@@ -112,10 +104,8 @@ class BatchQueue:
         return len(self._batches)
 
     def add(self, records: list[Record], end: str) -> None:
-        """Queues filtered records in batches of the mapping's size.
-
-        ``end`` is the last record read, filtered or not.
-        """
+        """Queues filtered records in batches of the mapping's size. ``end`` is the last record that
+        was read, whether or not the filter passed it."""
         size = self._mapping.batch_size
         for start in range(0, len(records), size):
             part = records[start : start + size]
@@ -125,14 +115,12 @@ class BatchQueue:
             self._done(end)
 
     def waits(self, now: float) -> float:
-        """Seconds until the first batch may be tried again."""
+        """Returns the seconds until the first batch may be retried."""
         return max(0.0, self._not_before - now)
 
     def step(self) -> bool:
-        """Invokes the function with the first batch.
-
-        True when something was processed or given up.
-        """
+        """Invokes the function with the first batch. Returns whether records were processed or
+        given up."""
         batch = self._batches.popleft()
         if batch.attempts and self._too_old(batch):
             self._drop(batch, "RecordAgeExceeded")
@@ -144,15 +132,15 @@ class BatchQueue:
             self._done(batch.end)
             return True
         if failed > 0:
-            # What came before the failed record is processed; the failed one has been tried once.
+            # The records before the failed one are processed; the failed one has been tried once.
             self._done(sequence_number(batch.records[failed - 1]))
             self._batches.appendleft(Batch(batch.records[failed:], batch.end, attempts=1))
             self._failures = 0
             self._back_off()
             return True
         if len(batch.records) > 1 and self._mapping.bisect:
-            # A reported failure names the culprit, an exception leaves it to be found. A split is
-            # not a retry.
+            # A reported failure names the record; after an exception bisecting finds it. A split
+            # does not count as a retry.
             middle = 1 if single else len(batch.records) // 2
             head, tail = batch.records[:middle], batch.records[middle:]
             self._batches.appendleft(Batch(tail, batch.end))
@@ -178,10 +166,8 @@ class BatchQueue:
         self._failures = min(self._failures + 1, 16)
 
     def _too_old(self, batch: Batch) -> bool:
-        """Whether retries may end by age.
-
-        A first try is made at any age: this machine may have slept for days.
-        """
+        """Whether a batch is too old for a retry. The first attempt is made at any age, because
+        this machine may have slept for days."""
         limit = self._mapping.maximum_record_age_seconds
         if limit < 0:
             return False
@@ -189,10 +175,8 @@ class BatchQueue:
         return time.time() - created > limit
 
     def _failed_position(self, batch: Batch) -> tuple[int | None, bool]:
-        """The first failed record's position, None for success.
-
-        And whether the function named that record.
-        """
+        """Invokes the function. Returns the position of the first failed record, None for success,
+        and whether the function named that record."""
         try:
             answer = self._invoke({"Records": batch.records})
         except Exception as error:

@@ -1,6 +1,5 @@
-"""How far each shard has been processed.
-
-Kept in a file so that a restart goes on where the last run stopped.
+"""Stores in a file how far each shard has been processed, so that a restarted runner continues
+there.
 """
 
 from __future__ import annotations
@@ -17,9 +16,8 @@ _WRITE_SECONDS = 0.5
 
 class Checkpoints:
     """Sequence numbers by stream, mapping and shard.
-
-    They reach the file at most twice a second: after a kill the records of the last half second
-    come again.
+    The file is written at most twice a second: after a kill the records of the last half second are
+    processed again.
     """
 
     def __init__(self, path: Path) -> None:
@@ -37,25 +35,27 @@ class Checkpoints:
             report(f"{path}: {error}; the stream is read from its beginning")
 
     def get(self, stream: str, mapping: str, shard: str) -> str | None:
-        """The last processed sequence number."""
+        """Returns the last processed sequence number."""
         return self._values.get(f"{stream} {mapping} {shard}")
 
     def lowest(self, mapping: str) -> int:
-        """Up to where a mapping has processed every shard that it knows; 0 where it knows none."""
+        """Returns the sequence number up to which a mapping has processed every known shard; 0
+        without a checkpoint."""
         return min(
             (int(value) for key, value in self._values.items() if key.split()[1] == mapping),
             default=0,
         )
 
     def set(self, stream: str, mapping: str, shard: str, sequence_number: str) -> None:
-        """Everything up to this record is processed."""
+        """Records that everything up to this sequence number is processed."""
         with self._lock:
             self._values[f"{stream} {mapping} {shard}"] = sequence_number
             self._dirty = True
         self.flush(force=False)
 
     def flush(self, *, force: bool = True) -> None:
-        """Writes the file if something is new, and soon enough since the last time or forced."""
+        """Writes the file if a checkpoint has changed, and either the last write was half a second
+        ago or ``force`` is set."""
         now = time.monotonic()
         with self._lock:
             if not self._dirty or (not force and now - self._written < _WRITE_SECONDS):

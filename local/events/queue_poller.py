@@ -1,4 +1,4 @@
-"""Drives a function from a queue as Lambda's event-source mapping does."""
+"""Calls a function with messages of a queue, as Lambda's event source mapping does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STOP_SECONDS = 3.0
 
 
 class QueuePoller:
-    """One event-source mapping. ``invoke`` calls the function with an event."""
+    """One event source mapping. ``invoke`` calls the function with an event."""
 
     def __init__(
         self,
@@ -40,7 +40,8 @@ class QueuePoller:
         self._thread.start()
 
     def stop(self) -> None:
-        """Receives no more. What is in work may finish; the rest comes again in the next run."""
+        """Stops receiving. Running calls may finish; other messages are received again by the next
+        run."""
         self._stop.set()
         self._queues.wake()
         if self._thread.is_alive():
@@ -85,7 +86,7 @@ class QueuePoller:
         return {failure["itemIdentifier"] for failure in answer["batchItemFailures"] or ()}
 
     def _record(self, message: Message) -> dict[str, Any]:
-        """In Lambda's spelling."""
+        """Returns a message in the form of Lambda's events."""
         return {
             "messageId": message.message_id,
             "receiptHandle": message.handle,

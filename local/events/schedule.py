@@ -1,7 +1,4 @@
-"""Calls functions again and again, as the template's rules say.
-
-In one background thread.
-"""
+"""Calls functions at fixed intervals, as the template's schedule rules say."""
 
 from __future__ import annotations
 
@@ -18,7 +15,8 @@ STOP_SECONDS = 3.0
 
 
 class Schedule:
-    """The rules of a template. ``invoke`` calls a function by its name with an event."""
+    """The rules of a template, run by one background thread. ``invoke`` calls a function by its
+    name."""
 
     def __init__(
         self, rules: Sequence[ScheduleDefinition], invoke: Callable[[str, Any], Any]
@@ -34,7 +32,7 @@ class Schedule:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread; a call at hand may finish."""
+        """Ends the thread; a running call gets three seconds to finish."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(STOP_SECONDS)

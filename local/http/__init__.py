@@ -1,1 +1,1 @@
-"""HTTP in, API Gateway events on, answers out."""
+"""The HTTP server: converts requests to API Gateway events, and functions' answers to responses."""

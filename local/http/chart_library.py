@@ -1,5 +1,5 @@
-"""Takes the chart library of the dashboards out of its npm archive, if that is the pinned one.
-
+"""Unpacks the chart library of the dashboards from its npm archive, after checking the archive's
+SHA-512.
 Run as ``python local/http/chart_library.py ARCHIVE SHA512 FOLDER``.
 """
 
@@ -16,15 +16,15 @@ WANTED: Final = {
     "package/LICENSE": "echarts.LICENSE.txt",
     "package/NOTICE": "echarts.NOTICE.txt",
 }
-"""Members of the archive, and what they are called here."""
+"""Members of the archive, and their names in the folder."""
 
 
 def unpack(archive: Path, sha512: str, folder: Path) -> None:
     """Writes the library, its licence and its notice into the folder.
 
     Raises:
-        ValueError: the archive is another one than the pinned one.
-        KeyError: it lacks one of the files.
+        ValueError: the archive has another SHA-512.
+        KeyError: the archive lacks one of the files.
     """
     digest = hashlib.sha512(archive.read_bytes()).hexdigest()
     if digest != sha512:

@@ -1,7 +1,4 @@
-"""Chooses the route of a request by API Gateway's precedence.
-
-Never looks into the request's body.
-"""
+"""Chooses the route of a request by API Gateway's precedence, from method and path."""
 
 from __future__ import annotations
 
@@ -24,16 +21,16 @@ class Match(NamedTuple):
 
 
 class _Leaf(NamedTuple):
-    """Where a route's path ends."""
+    """A route, at the node where its path ends."""
 
     definition: RouteDefinition
     variables: tuple[str, ...]
-    """Their names, from left to right."""
+    """The names of its path variables, from left to right."""
 
 
 class _Node:
-    """What may follow the same beginning of paths: a segment as it is spelled, any segment, or all
-    that is left; and the routes that end here, by method."""
+    """What can follow one beginning of paths: literal segments, a variable, a greedy variable, and
+    the routes that end here, by method."""
 
     __slots__ = ("ending", "greedy", "literal", "variable")
 
@@ -46,9 +43,9 @@ class _Node:
     def find(
         self, method: str, segments: list[str], at: int, values: tuple[str, ...]
     ) -> tuple[_Leaf, tuple[str, ...]] | None:
-        """The most specific route for the segments from ``at`` on, with the values of its variables
-        behind those given. Segment by segment a literal wins over a variable, and a variable over
-        the greedy one; on the same path the named method wins over ANY."""
+        """Returns the most specific route for the segments from ``at`` on, with the values of its
+        variables appended to ``values``. A literal wins over a variable, and a variable over a
+        greedy one; at the same path the named method wins over ANY."""
         if at == len(segments):
             leaf = _of(method, self.ending)
             return leaf and (leaf, values)
@@ -69,10 +66,8 @@ def _of(method: str, leaves: dict[str, _Leaf]) -> _Leaf | None:
 
 
 class Router:
-    """All routes of the API, as a tree of their segments: nothing is kept of the paths that were
-    asked for.
-
-    A request takes the most specific path that has its method; ``$default`` is the last.
+    """All routes of the API as a tree of path segments.
+    A request gets the most specific path that has its method; ``$default`` comes last.
     """
 
     def __init__(self, definitions: Iterable[RouteDefinition]) -> None:
@@ -111,14 +106,12 @@ class Router:
         leaves.setdefault(method, _Leaf(definition, tuple(names)))
 
     def match(self, method: str, path: str) -> Match | None:
-        """The route of a request, or None where API Gateway answers 404.
-
-        The path is already percent-decoded.
-        """
-        found = self._root.find(method, path.removeprefix("/").split("/"), 0, ())
-        if found is None:
+        """Returns the route of a request; None where API Gateway answers 404. ``path`` is
+        percent-decoded."""
+        leaf_and_values = self._root.find(method, path.removeprefix("/").split("/"), 0, ())
+        if leaf_and_values is None:
             return self._default
-        leaf, values = found
+        leaf, values = leaf_and_values
         route = leaf.definition
         given = dict(zip(leaf.variables, values, strict=True))
         return Match(route.key, route.function, given, route.authorizer)

@@ -1,9 +1,12 @@
-"""MLflow's page, as it is served: without its assistant, which has nothing behind it here.
-
-The bundle offers the assistant wherever it is loaded from a server of this machine, and opens it by
-itself on a new profile. The page says beforehand that this was done already, and hides the offers;
-the bundle stays as it is. Run as ``python local/http/ui_page.py FILE``, once, on the page of the
-mlflow package; a second run changes nothing.
+"""Removes the assistant from MLflow's page, because no server of it exists here, and the message
+that MLflow collects usage data, because this server collects none and forwards none.
+Why this is here, and when it can go: MLflow's bundle offers its assistant when it is loaded from
+localhost, and opens it by itself in a new profile. A script and a style are added to the page that
+mark it as opened and hide it, and that mark the message as read and the collection as switched off
+(keys of ``localStorage`` and their versions are the bundle's); the bundle stays unchanged. Each can
+go when MLflow has a switch for it.
+Run as ``python local/http/ui_page.py FILE`` on the page of the mlflow package. Repeating it changes
+nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ ADDED: Final = (
     "<script>"
     'localStorage.setItem("mlflow.assistant.fab.autoOpenedOnFirstLoad_v1", "true");'
     'localStorage.setItem("mlflow.assistant.panelOpen_v1", "false");'
+    'localStorage.setItem("mlflow.telemetry.info.alert.dismissed_v1", "true");'
+    'localStorage.setItem("mlflow.settings.telemetry.enabled_v1", "false");'
     "</script>"
     "<style>"
     # The button at the corner, the panel and the button of a trace; that beside experiments; a tab
@@ -29,8 +34,12 @@ ADDED: Final = (
 )
 
 
-def without_assistant(page: str) -> str:
-    """Raises ValueError: it is no page."""
+def amended(page: str) -> str:
+    """Returns the page with the addition.
+
+    Raises:
+        ValueError: the page has no head.
+    """
     if ADDED in page:
         return page
     head, end, rest = page.partition(_HEAD_ENDS)
@@ -41,7 +50,7 @@ def without_assistant(page: str) -> str:
 
 if __name__ == "__main__":
     file = Path(sys.argv[1])
-    page = without_assistant(file.read_text(encoding="utf-8"))
+    page = amended(file.read_text(encoding="utf-8"))
     # The installer links files to its cache and to other installations: theirs stay as they are.
     file.unlink()
     file.write_text(page, encoding="utf-8")

@@ -1,1 +1,2 @@
-"""Data of another MLflow server, read through its REST API and brought into the product's table."""
+"""Reads the data of another MLflow server through its REST API and writes them to the product's
+table."""

@@ -1,5 +1,5 @@
-"""Users, their grants and roles, from the server to the table, without the passwords, which no
-server tells. What a user or a role has in the table alone stays."""
+"""Transfers users, their grants and roles, without passwords, which no server returns. Grants that
+only the table has stay."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ from typing import Any, Final, NamedTuple
 from mlcore.auth.permissions import Grant
 from mlcore.entities.users import Profile, Role
 from mlcore.repos.users import grants, roles, users
-from operate.transfer.item import Content, Item
-from operate.transfer.rest import Json, Server, SourceFailed
-from operate.transfer.source import API
+from operate.transfer.mlflow_server import Json, Server, SourceFailed
+from operate.transfer.source_reader import API
+from operate.transfer.transfer_item import Content, Item
 
 _API_3: Final = "api/3.0/mlflow"
 _OWN_ROLE: Final = re.compile(r"__user_\d+__")
-"""How a server names the role that holds a user's own grants."""
+"""The name of the role that holds a user's own grants on a server."""
 
 Target = Callable[[str, str], str]
-"""The product's id of what a server has under an id, by the type of resource."""
+"""Takes a resource type and the server's id of a resource; returns this product's id."""
 
 Place = tuple[str, str, str]
-"""Workspace, type of resource, pattern."""
+"""Workspace, resource type, pattern."""
 
 
 class Accounts(NamedTuple):
-    """Roles come before the users that have them."""
+    """The users and roles of a server; roles come before the users that have them."""
 
     roles: list[Item]
     users: list[Item]
 
 
 def read(server: Server, target_of: Target) -> Accounts:
-    """Nothing of a server without a login, before 3.17, or that lets only administrators ask."""
+    """Reads users and roles. Empty for a server before 3.17 or without login, or if the account is
+    not an administrator."""
     try:
         found = server.get(f"{API}/users/list")["users"]
         listed = server.get(f"{_API_3}/roles/list")["roles"]
@@ -71,7 +72,7 @@ def _user(fields: Json, target_of: Target) -> Item:
         held = {place: level for place, level in _held(profile).items() if place in own}
         named = {(role.workspace, role.name) for role in roles.find_many(profile.role_ids)}
         return {
-            # Whoever is an administrator in the table stays one.
+            # An administrator of the table stays one.
             "is_admin": profile.user.is_admin and is_admin,
             "grants": {_text(place): level for place, level in held.items()},
             "roles": sorted(list(one) for one in named if one in assigned),
@@ -79,7 +80,8 @@ def _user(fields: Json, target_of: Target) -> Item:
 
     def write(_: Content, found: Content | None) -> None:
         if found is None:
-            # No password fits an empty hash, so nobody logs in before an administrator set one.
+            # No password matches an empty hash, so the user cannot log in until an administrator
+            # sets one.
             users.create(name, "", is_admin=is_admin)
         elif is_admin and not found["is_admin"]:
             users.update(name, is_admin=True)
@@ -113,7 +115,10 @@ def _role(fields: Json, target_of: Target) -> Item:
         role = find()
         if role is None:
             return None
-        held = {(workspace, *one.grant[:2]): one.grant.permission for one in role.permissions}
+        held = {
+            (workspace, *permission.grant[:2]): permission.grant.permission
+            for permission in role.permissions
+        }
         return {
             "description": role.description,
             "grants": {_text(place): level for place, level in held.items() if place in own},
@@ -123,7 +128,7 @@ def _role(fields: Json, target_of: Target) -> Item:
         role = find() or roles.create(name, workspace, description)
         if role.description != description:
             roles.update(role.role_id, None, description)
-        known = {one.grant[:2]: one for one in role.permissions}
+        known = {permission.grant[:2]: permission for permission in role.permissions}
         for (_workspace, *place), level in own.items():
             held = known.get((place[0], place[1]))
             if held is None:
@@ -139,10 +144,10 @@ def _granted(role: Json, target_of: Target) -> dict[Place, str]:
     return {
         (
             role["workspace"],
-            one["resource_type"],
-            target_of(one["resource_type"], one["resource_pattern"]),
-        ): one["permission"]
-        for one in permissions
+            permission["resource_type"],
+            target_of(permission["resource_type"], permission["resource_pattern"]),
+        ): permission["permission"]
+        for permission in permissions
     }
 
 

@@ -1,8 +1,5 @@
-"""``import`` and ``compare`` of ``python -m local.admin``: everything of an MLflow server, item by
-item.
-
-Both read each item from the server and from the table; ``import`` writes what differs and reads it
-again.
+"""``python -m local.admin import`` and ``compare``: transfers or compares an MLflow server by item.
+Both read each item from both sides; ``import`` writes items that differ, and rereads them.
 """
 
 from __future__ import annotations
@@ -33,24 +30,31 @@ from operate.transfer import (
     review_queues,
     runs,
     scorers,
-    surplus,
+    target_inventory,
     traces,
     webhooks,
     workspaces,
 )
 from operate.transfer.experiments import Experiments
-from operate.transfer.item import Difference, Item, Surplus, differences, digest, known_as
 from operate.transfer.journal import Journal
+from operate.transfer.mlflow_server import Server, SourceFailed
 from operate.transfer.progress import Progress
-from operate.transfer.rest import Server, SourceFailed
-from operate.transfer.source import Source, proxied
+from operate.transfer.source_reader import SourceReader, proxy_path
+from operate.transfer.transfer_item import (
+    Difference,
+    Item,
+    Surplus,
+    differences,
+    digest,
+    journal_key,
+)
 
 WORKERS = 8
 SHOWN = 100
 
 
-class Wish(NamedTuple):
-    """What the user asked for."""
+class TransferOptions(NamedTuple):
+    """The options of the command."""
 
     url: str
     experiments: Sequence[str]
@@ -70,15 +74,16 @@ class _Outcome(NamedTuple):
     failure: Failure | None = None
 
 
-def run(wish: Wish) -> int:
-    """0 if the table has all that the server has, 1 if something differs or failed."""
+def run(wish: TransferOptions) -> int:
+    """Returns 0 if the table has everything that the server has, 1 if something differs or
+    failed."""
     return Transfer(wish).run()
 
 
 class Transfer:
-    """Of an MLflow server; other sources override what is everything."""
+    """Transfers an MLflow server. Subclasses for other sources override :meth:`everything`."""
 
-    def __init__(self, wish: Wish) -> None:
+    def __init__(self, wish: TransferOptions) -> None:
         self.wish = wish
         self._journal = Journal(wish.journal, write=wish.write)
         self._experiments = Experiments(self._journal, write=wish.write)
@@ -117,14 +122,14 @@ class Transfer:
         if missing:
             raise SourceFailed(404, f"The server has no experiment {sorted(missing)[0]!r}.")
         if "users" in self.wish.parts and not self.wish.experiments:
-            # Their grants name what else came, whose ids in the table are known by now.
+            # Grants name other imported entities, whose ids in the table are known by now.
             found = accounts.read(self.server, self._target_of)
             self.each("roles", found.roles)
             self.each("users", found.users)
             self._users = len(found.users)
 
     def _workspace(self, server: Server) -> None:
-        source, parts = Source(server, self._experiments.target_of), self.wish.parts
+        source, parts = SourceReader(server, self._experiments.target_of), self.wish.parts
         found = source.experiments(list(self.wish.experiments))
         self._named.update(experiment.name for experiment in found)
         evaluated = datasets.listed(server) if "evaluation" in parts else None
@@ -144,20 +149,23 @@ class Transfer:
             self._gateway_uses(configured)
         space = server.workspace
         if evaluated is not None:
-            # They name experiments, whose ids in the table are known by now.
+            # Datasets name experiments, whose ids in the table are known by now.
             target_of = self._experiments.target_of
             self.each("datasets", [datasets.item(server, one, target_of) for one in evaluated])
             named = [one["dataset_id"] for one in evaluated]
-            self._surplus("evaluation dataset", named, surplus.dataset_ids(space))
+            self._surplus("evaluation dataset", named, target_inventory.dataset_ids(space))
         ids = [self._experiments.target_of(one.experiment_id) for one in found]
-        self._surplus("experiment", ids, surplus.experiment_ids(space))
+        self._surplus("experiment", ids, target_inventory.experiment_ids(space))
         if "models" in parts:
             names = registry.names(server)
             self.each("models", [registry.item(server, name) for name in names])
             self._surplus(
                 "registered model",
                 [registry.identity(space, name) for name in names],
-                (registry.identity(space, one) for one in surplus.registered_model_names(space)),
+                (
+                    registry.identity(space, registered_model_name)
+                    for registered_model_name in target_inventory.registered_model_names(space)
+                ),
             )
         if "mcp-servers" in parts:
             self._mcp_servers(server)
@@ -166,98 +174,115 @@ class Transfer:
             self.each("webhooks", items)
             self._webhooks += len(items)
 
-    def _experiment(self, source: Source, experiment: Experiment) -> None:
+    def _experiment(self, source: SourceReader, experiment: Experiment) -> None:
         parts, name = self.wish.parts, experiment.name
         self.each(name, [self._experiments.item(experiment)])
         target_id = self._experiments.target_of(experiment.experiment_id)
         if "runs" in parts:
             made = list(source.runs(experiment.experiment_id))
             self.each(f"runs of {name}", [runs.item(source, run_id) for run_id, _ in made])
-            self._surplus("run", (run_id for run_id, _ in made), surplus.run_ids(target_id))
+            self._surplus(
+                "run", (run_id for run_id, _ in made), target_inventory.run_ids(target_id)
+            )
             self._files(source, name, [location for _, location in made])
         if "models" in parts:
             logged = list(source.logged_models(experiment.experiment_id))
             items = [models.item(one, source.workspace) for one in logged]
             self.each(f"logged models of {name}", items)
-            there = surplus.logged_model_ids(target_id)
+            there = target_inventory.logged_model_ids(target_id)
             self._surplus("logged model", (one.model_id for one in logged), there)
             self._files(source, name, [one.artifact_location for one in logged])
         if "traces" in parts:
             found = list(traces.listed(source, experiment.experiment_id))
             self.each(f"traces of {name}", [traces.item(source, one) for one in found])
-            self._surplus("trace", (one.trace_id for one in found), surplus.trace_ids(target_id))
+            self._surplus(
+                "trace", (one.trace_id for one in found), target_inventory.trace_ids(target_id)
+            )
             self._files(source, name, map(traces.location, found))
 
-    def _evaluation(self, source: Source, experiment: Experiment) -> None:
-        """What an active experiment is judged with; of a deleted one no server tells it."""
+    def _evaluation(self, source: SourceReader, experiment: Experiment) -> None:
+        """Transfers scorers, label schemas, review queues and issues of an active experiment. No
+        server lists those of a deleted one."""
         name, source_id = experiment.name, experiment.experiment_id
         target = experiment._replace(experiment_id=self._experiments.target_of(source_id))
         judges = scorers.names(source, source_id)
         self.each(
-            f"scorers of {name}", [scorers.item(source, source_id, one, target) for one in judges]
+            f"scorers of {name}",
+            [scorers.item(source, source_id, judge, target) for judge in judges],
         )
         self._surplus(
             "scorer",
-            [scorers.identity(target.experiment_id, one) for one in judges],
-            (scorers.identity(target.experiment_id, one) for one in surplus.scorer_names(target)),
+            [scorers.identity(target.experiment_id, judge) for judge in judges],
+            (
+                scorers.identity(target.experiment_id, scorer_name)
+                for scorer_name in target_inventory.scorer_names(target)
+            ),
         )
         asked = label_schemas.listed(source, source_id, target)
         self.each(f"label schemas of {name}", [label_schemas.item(one, target) for one in asked])
         schema_ids = {one.told["schema_id"]: one.schema_id for one in asked}
-        there = surplus.label_schema_ids(target)
+        there = target_inventory.label_schema_ids(target)
         self._surplus("label schema", schema_ids.values(), there)
         queues = review_queues.listed(source, source_id, target, schema_ids)
         self.each(f"review queues of {name}", queues)
-        there = surplus.review_queue_ids(target)
-        self._surplus("review queue", [one.identity for one in queues], there)
+        there = target_inventory.review_queue_ids(target)
+        self._surplus("review queue", [queue.identity for queue in queues], there)
         found = issues.listed(source, source_id, target)
         self.each(f"issues of {name}", found)
-        self._surplus("issue", [one.name for one in found], surplus.issue_ids(target))
+        self._surplus("issue", [one.name for one in found], target_inventory.issue_ids(target))
 
-    def _gateway(self, told: gateway.Told) -> None:
-        """What judges ask; it names experiments, whose ids in the table are known by now."""
-        self._gateway_ids.update(told.ids)
-        target_of, space = self._experiments.target_of, told.server.workspace
-        self.each("gateway secrets", [gateway.secret(told, one) for one in told.secrets])
+    def _gateway(self, snapshot: gateway.GatewaySnapshot) -> None:
+        """Transfers secrets, models and endpoints of the gateway, after their experiments."""
+        self._gateway_ids.update(snapshot.ids)
+        target_of, space = self._experiments.target_of, snapshot.server.workspace
+        self.each(
+            "gateway secrets", [gateway.secret(snapshot, secret) for secret in snapshot.secrets]
+        )
         if self.wish.write:
             self._unset += gateway.unset_secrets(space)
-        definitions = [gateway.model_definition(told, one) for one in told.model_definitions]
+        definitions = [
+            gateway.model_definition(snapshot, model_definition)
+            for model_definition in snapshot.model_definitions
+        ]
         self.each("gateway models", definitions)
-        endpoints = [gateway.endpoint(told, one, target_of) for one in told.endpoints]
+        endpoints = [
+            gateway.endpoint(snapshot, endpoint, target_of) for endpoint in snapshot.endpoints
+        ]
         self.each("gateway endpoints", endpoints)
-        there = surplus.gateway_parts(space)
+        there = target_inventory.gateway_parts(space)
         for kind, ids in (
             ("gateway secret", there.secrets),
             ("gateway model", there.model_definitions),
             ("gateway endpoint", there.endpoints),
         ):
-            self._surplus(kind, told.ids.values(), ids)
+            self._surplus(kind, snapshot.ids.values(), ids)
 
-    def _gateway_uses(self, told: gateway.Told) -> None:
-        """What asks the endpoints, and what watches them: names scorers, which have come by now."""
-        bound = gateway.bindings(told)
+    def _gateway_uses(self, snapshot: gateway.GatewaySnapshot) -> None:
+        """Transfers bindings, budgets and guardrails. They name scorers, which were transferred
+        before."""
+        bound = gateway.bindings(snapshot)
         self.each("gateway bindings", bound)
-        policies = guardrails.budget_policies(told)
+        policies = guardrails.budget_policies(snapshot)
         self.each("gateway budgets", policies)
         try:
-            watching = guardrails.guardrails(told, self._experiments.target_of)
-            used = guardrails.uses(told)
+            watching = guardrails.guardrails(snapshot, self._experiments.target_of)
+            used = guardrails.uses(snapshot)
         except SourceFailed as failed:
             if not failed.forbidden:
                 raise
-            # Endpoints without the guardrails that they have there would be open.
+            # Without their guardrails the endpoints would be unprotected.
             self._failures.append(Failure("guardrails of the gateway", str(failed)))
             watching, used = [], []
         self.each("gateway guardrails", watching)
         self.each("gateway guardrails of endpoints", used)
-        there = surplus.gateway_uses(told.server.workspace)
+        there = target_inventory.gateway_uses(snapshot.server.workspace)
         for items, kind, ids in (
             (bound, gateway.BINDING, there.bindings),
             (policies, guardrails.POLICY, there.budget_policies),
             (watching, guardrails.GUARDRAIL, there.guardrails),
             (used, guardrails.USE, there.uses),
         ):
-            self._surplus(kind, [one.name for one in items], ids)
+            self._surplus(kind, [item.name for item in items], ids)
 
     def _mcp_servers(self, server: Server) -> None:
         told, space = mcp_servers.listed(server), server.workspace
@@ -265,7 +290,10 @@ class Transfer:
         self._surplus(
             "MCP server",
             [mcp_servers.identity(space, one["name"]) for one in told],
-            (mcp_servers.identity(space, one) for one in surplus.mcp_server_names(space)),
+            (
+                mcp_servers.identity(space, mcp_server_name)
+                for mcp_server_name in target_inventory.mcp_server_names(space)
+            ),
         )
 
     def _target_of(self, kind: str, source_id: str) -> str:
@@ -274,23 +302,23 @@ class Transfer:
         return self._gateway_ids.get(source_id, source_id)
 
     def _surplus(self, kind: str, names: Iterable[str], there: Iterable[str]) -> None:
-        """Notes, when comparing, what the table has alone."""
+        """When comparing, records the entities that only the table has."""
         if self.wish.write:
             return
         known = set(names)
         for identity in there:
             if identity not in known:
-                imported = self._journal.has(known_as(kind, identity))
+                imported = self._journal.has(journal_key(kind, identity))
                 (self._different if imported else self._own).append(
                     Surplus(kind, identity, imported)
                 )
 
-    def _files(self, source: Source, name: str, locations: Iterable[str]) -> None:
+    def _files(self, source: SourceReader, name: str, locations: Iterable[str]) -> None:
         if "artifacts" not in self.wish.parts:
             return
         items = []
         for location in filter(None, locations):
-            path = proxied(location)
+            path = proxy_path(location)
             if path is None:
                 self._elsewhere.add(location)
             elif path not in self._seen:
@@ -312,8 +340,8 @@ class Transfer:
             outline = item.outline or item.want
             name = item.known_as
             known = self.wish.write and item.outline is not None
-            told = digest(outline()) if known else ""
-            if known and self._journal.knows(name, told) and item.there():
+            outline_digest = digest(outline()) if known else ""
+            if known and self._journal.knows(name, outline_digest) and item.exists():
                 return _Outcome(wrote=False)
             want, have = item.want(), item.have()
             different = differences(item, want, have)
@@ -322,7 +350,7 @@ class Transfer:
                 item.write(want, have)
                 different = differences(item, want, item.have())
             if self.wish.write and not different:
-                self._journal.add(name, told)
+                self._journal.add(name, outline_digest)
             return _Outcome(wrote, different)
         except (SourceFailed, errors.MlflowError) as error:
             message = error.message if isinstance(error, errors.MlflowError) else str(error)
@@ -338,18 +366,19 @@ class Transfer:
         for failure in self._failures[:SHOWN]:
             print(f"{failure.item}: {failure.message}", file=sys.stderr)
         for location in sorted({_root(one) for one in self._elsewhere}):
-            print(f"files at {location} stay where they are", file=sys.stderr)
+            print(f"files at {location} were not copied", file=sys.stderr)
         self._report_own()
-        told = []
+        parts = []
         for kind, count in sorted(self._progress.counts.items()):
             changed = f" ({self._progress.written[kind]} written)" if self.wish.write else ""
-            told.append(f"{kind}: {count}{changed}")
-        print(", ".join(told))
+            parts.append(f"{kind}: {count}{changed}")
+        print(", ".join(parts))
         print(f"{len(self._different)} differences, {len(self._failures)} failures")
         return 1 if self._different or self._failures else 0
 
     def _report_own(self) -> None:
-        """What is no difference, and what cannot be brought."""
+        """Prints the entities that only the table has, and values that the user has to set by
+        hand."""
         for one in self._own[:SHOWN]:
             print(one, file=sys.stderr)
         if len(self._own) > SHOWN:
@@ -365,6 +394,6 @@ class Transfer:
 
 
 def _root(location: str) -> str:
-    """The server, or the bucket, of a location, or the folder above."""
+    """Returns the server or bucket of a location, or the parent folder of a path."""
     scheme, separator, rest = location.partition("://")
     return f"{scheme}://{rest.partition('/')[0]}" if separator else location.rpartition("/")[0]

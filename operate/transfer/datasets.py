@@ -1,5 +1,5 @@
-"""Evaluation datasets with their records, from the server to the table. Datasets keep their ids;
-records have those of the table, which follow from their inputs."""
+"""Transfers evaluation datasets with their records. Datasets keep their ids; records get the
+table's ids, which derive from their inputs."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import Any, Final
 from mlcore import errors
 from mlcore.entities.evaluation.datasets import EvaluationDataset, EvaluationRecord
 from mlcore.limits.evaluation.datasets import record_id
+from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.evaluation import records as evaluation_records
-from mlcore.settle import settle
-from operate.transfer.item import Content, Item
-from operate.transfer.rest import Json, Server, SourceFailed
-from operate.transfer.source import API_3
+from operate.transfer.mlflow_server import Json, Server, SourceFailed
+from operate.transfer.source_reader import API_3
+from operate.transfer.transfer_item import Content, Item
 
 _IN_FILES: Final = "FEATURE_DISABLED"
 _PAGE: Final = 100
 _RECORDS: Final = 1000
 _IDENTITY: Final = ("dataset_record_id", "dataset_id", "created_time")
-"""Of a record what is no content."""
+"""Fields of a record that are not compared."""
 _ALWAYS: Final[Json] = {"inputs": {}, "tags": {}}
-"""What every record of the table has."""
+"""Fields that every record of the table has."""
 
 
 def listed(server: Server) -> list[Json] | None:
-    """Without records. None of a server that evaluates nothing: one before 3.4, or one that keeps
-    its data in files."""
+    """Returns the datasets without records; None if the server has no datasets (before 3.4, or with
+    data in files)."""
     try:
         return list(server.pages("POST", f"{API_3}/datasets/search", "datasets", max_results=_PAGE))
     except SourceFailed as failed:
@@ -38,8 +38,10 @@ def listed(server: Server) -> list[Json] | None:
 
 
 def item(server: Server, told: Json, target_of: Callable[[str], str]) -> Item:
-    """
+    """Returns the transfer of one dataset.
+
     Args:
+        told: the dataset as the server returned it.
         target_of: the product's id of an experiment of the server.
     """
     dataset_id, workspace = told["dataset_id"], server.workspace
@@ -69,7 +71,7 @@ def item(server: Server, told: Json, target_of: Callable[[str], str]) -> Item:
         if found is None:
             evaluation_datasets.create(dataset)
         else:
-            settle("dataset", lambda: _replace(dataset))
+            retry_on_conflict("dataset", lambda: _replace(dataset))
 
     return Item(
         "evaluation dataset",
@@ -78,24 +80,24 @@ def item(server: Server, told: Json, target_of: Callable[[str], str]) -> Item:
         have,
         write,
         outline=outline,
-        there=lambda: evaluation_datasets.find(workspace, dataset_id) is not None,
+        exists=lambda: evaluation_datasets.find(workspace, dataset_id) is not None,
     )
 
 
-def _dataset(told: Json, workspace: str, experiment_ids: tuple[str, ...]) -> EvaluationDataset:
-    tags: Json = json.loads(told.get("tags") or "{}")
+def _dataset(fields: Json, workspace: str, experiment_ids: tuple[str, ...]) -> EvaluationDataset:
+    tags: Json = json.loads(fields.get("tags") or "{}")
     return EvaluationDataset(
-        dataset_id=told["dataset_id"],
+        dataset_id=fields["dataset_id"],
         workspace=workspace,
-        name=told["name"],
-        digest=told.get("digest", ""),
+        name=fields["name"],
+        digest=fields.get("digest", ""),
         tags={key: str(value) for key, value in tags.items() if value is not None},
-        schema=told.get("schema"),
-        profile=told.get("profile"),
-        created_time=int(told["created_time"]),
-        last_update_time=int(told["last_update_time"]),
-        created_by=told.get("created_by"),
-        last_updated_by=told.get("last_updated_by"),
+        schema=fields.get("schema"),
+        profile=fields.get("profile"),
+        created_time=int(fields["created_time"]),
+        last_update_time=int(fields["last_update_time"]),
+        created_by=fields.get("created_by"),
+        last_updated_by=fields.get("last_updated_by"),
         experiment_ids=experiment_ids,
     )
 
@@ -107,8 +109,9 @@ def _content(dataset: EvaluationDataset) -> Content:
 
 
 def _told_records(server: Server, dataset_id: str) -> dict[str, Any]:
-    """By the table's id, in the server's order. A page is the text of a list."""
-    found: dict[str, Any] = {}
+    """Returns the records by the table's id, in the server's order. A page is JSON text of a
+    list."""
+    records: dict[str, Any] = {}
     token = None
     while True:
         page = server.get(
@@ -122,22 +125,22 @@ def _told_records(server: Server, dataset_id: str) -> dict[str, Any]:
                 for name, value in record.items()
                 if name not in _IDENTITY and value is not None
             }
-            found[record_id(dataset_id, record)] = {
+            records[record_id(dataset_id, record)] = {
                 "created_time": int(record["created_time"]),
                 "content": {**_ALWAYS, **content},
             }
         token = page.get("next_page_token")
         if not token:
-            return found
+            return records
 
 
 def _plain(record: EvaluationRecord) -> Json:
     return {"created_time": record.created_time, "content": record.content}
 
 
-def _write_records(dataset: EvaluationDataset, want: Json, found: Json) -> None:
-    """Raises ResourceConflict: somebody changes them at the target."""
-    differing = {name: number for number, name in enumerate(want) if found.get(name) != want[name]}
+def _write_records(dataset: EvaluationDataset, want: Json, stored: Json) -> None:
+    """Writes the records. Raises ResourceConflict if another client changes them at the target."""
+    differing = {name: number for number, name in enumerate(want) if stored.get(name) != want[name]}
     there = evaluation_records.find_many(dataset, list(differing))
     conflicts = evaluation_records.write(
         [

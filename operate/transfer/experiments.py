@@ -1,4 +1,4 @@
-"""Experiments: which one of the table stands for one of the server, and how it becomes equal."""
+"""Transfers experiments, and decides which experiment of the table stands for one of the server."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from mlcore.repos import document
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments import ids as experiment_ids
 from mlcore.repos.experiments import tags as experiment_tags
-from mlcore.repos.experiments.creations import IdTaken, NameTaken
+from mlcore.repos.experiments.creations import ExperimentNameTaken, IdTaken
 from mlcore.repos.files import locations
-from operate.transfer.item import Content, Item
 from operate.transfer.journal import Journal
+from operate.transfer.transfer_item import Content, Item
 
 _OWN = ("name", "artifact_location", "lifecycle_stage", "creation_time", "last_update_time")
 
 
 class Experiments:
-    """The server's experiments in the table.
-
-    An experiment keeps its id where that is free. Where the table has another one under the name,
-    the runs go there, and only tags are added to it; else it gets a new number (``write``), or,
-    where two are only compared, an id that nobody has.
+    """Maps the server's experiments to the table's.
+    An experiment keeps its id if that is free. If the table has another experiment with its name,
+    its
+    runs are added to that one, which otherwise only gets tags. Else it gets a new number when
+    importing, and an unused id when only comparing.
     """
 
     def __init__(self, journal: Journal, *, write: bool) -> None:
@@ -43,8 +43,8 @@ class Experiments:
         target_id = self._resolved(source)
         self._ids[source.experiment_id] = target_id
         if self._write:
-            # Under another id its files still lie where this number's would.
-            experiment_ids.pass_over(source.experiment_id)
+            # Do not reuse the number: its files may lie under it even if it gets another id.
+            experiment_ids.advance_past(source.experiment_id)
         mine = target_id == source.experiment_id or self._journal.made(target_id)
 
         def have() -> Content | None:
@@ -57,12 +57,12 @@ class Experiments:
                 location = source.artifact_location or experiments.default_location(
                     target_id, source.workspace
                 )
-                experiment_ids.begin_before(source.creation_time)
+                experiment_ids.note_creation_time(source.creation_time)
                 try:
                     experiments.create(
                         source._replace(experiment_id=target_id, artifact_location=location)
                     )
-                except (IdTaken, NameTaken) as taken:
+                except (IdTaken, ExperimentNameTaken) as taken:
                     raise errors.ResourceAlreadyExists(
                         "Somebody made it at the target meanwhile: import again."
                     ) from taken
@@ -95,8 +95,8 @@ class Experiments:
     def _new_id(self) -> str:
         if not self._write:
             return new_ulid()
-        numbers = experiment_ids.free()
-        return next(one for one in numbers if table.get(keys.experiment(one)) is None)
+        numbers = experiment_ids.unused_ids()
+        return next(number for number in numbers if table.get(keys.experiment(number)) is None)
 
 
 def _named(item: Raw) -> tuple[str, str]:
@@ -122,7 +122,7 @@ def _update(experiment_id: str, workspace: str, want: Content) -> None:
     if stage != stored.experiment.lifecycle_stage:
         experiments.set_stage(stored.experiment, stage)
     if "creation_time" in want:
-        locations.enter(stored.experiment, want["artifact_location"])
+        locations.enter_imported(stored.experiment, want["artifact_location"])
         own = Update()
         own.set(ExperimentItem.artifact_location, want["artifact_location"])
         own.set(ExperimentItem.creation_time, want["creation_time"])
@@ -130,8 +130,8 @@ def _update(experiment_id: str, workspace: str, want: Content) -> None:
         change(keys.experiment(experiment_id), own)
 
 
-def change(place: keys.Key, update: Update) -> None:
-    """Changes an item that is there."""
+def change(key: keys.Key, update: Update) -> None:
+    """Updates an existing item."""
     document.touch(update)
     update.require_exists(ExperimentItem.PK)
-    table.update(place, update)
+    table.update(key, update)

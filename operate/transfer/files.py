@@ -1,4 +1,5 @@
-"""Files that the server's proxy keeps, streamed to the product's store under the same paths."""
+"""Copies files that the server's artifact proxy keeps to the product's store, under the same
+paths."""
 
 from __future__ import annotations
 
@@ -8,18 +9,18 @@ from typing import Any, Final
 import urllib3
 
 from mlcore import artifacts, errors
-from mlcore.artifacts import Part
+from mlcore.artifacts import UploadedPart
 from mlcore.artifacts.folder import Folder
-from operate.transfer.item import Content, Item
-from operate.transfer.rest import Server, SourceFailed
+from operate.transfer.mlflow_server import Server, SourceFailed
+from operate.transfer.transfer_item import Content, Item
 
-_ROUTE: Final = "api/2.0/mlflow-artifacts/artifacts"
+ROUTE: Final = "api/2.0/mlflow-artifacts/artifacts"
 PART_BYTES: Final = 32 * 1024 * 1024
 PART_SECONDS: Final = 3600
 
 
 def item(server: Server, path: str) -> Item:
-    """The files below a path; equal if they have the same names and sizes."""
+    """Returns the files below a path as one item. They are equal if names and sizes are equal."""
 
     def have() -> Content:
         return dict(_kept(server.workspace, path, ""))
@@ -29,23 +30,23 @@ def item(server: Server, path: str) -> Item:
             if (found or {}).get(name) != size:
                 _copy(server, path, name)
 
-    return Item("files", path, lambda: dict(_offered(server, path, "")), have, write)
+    return Item("files", path, lambda: dict(offered(server, path, "")), have, write)
 
 
-def _offered(server: Server, root: str, below: str) -> Iterator[tuple[str, int]]:
-    """(path, size) of each file on the server."""
+def offered(server: Server, root: str, below: str) -> Iterator[tuple[str, int]]:
+    """Yields (path, size) of each file on the server."""
     place = f"{root}/{below}" if below else root
     try:
-        entries = server.get(_ROUTE, path=place).get("files", [])
+        entries = server.get(ROUTE, path=place).get("files", [])
     except SourceFailed as failed:
         if failed.absent:
-            return  # some stores of artifacts say so of an empty directory
+            return  # some artifact stores answer this for an empty directory
         raise
     for entry in entries:
         name = entry["path"].rstrip("/").rpartition("/")[2]
         path = f"{below}/{name}" if below else name
         if entry.get("is_dir"):
-            yield from _offered(server, root, path)
+            yield from offered(server, root, path)
         else:
             yield path, int(entry.get("file_size", 0))
 
@@ -66,7 +67,7 @@ def _key(workspace: str, root: str, below: str) -> str:
 
 def _copy(server: Server, root: str, below: str) -> None:
     store, key = artifacts.store(), _key(server.workspace, root, below)
-    data = server.stream(f"{_ROUTE}/{root}/{below}")
+    data = server.stream(f"{ROUTE}/{root}/{below}")
     if isinstance(store, Folder):
         incoming = store.receive(key)
         try:
@@ -95,7 +96,7 @@ def _copy_in_parts(store: Any, key: str, pieces: Iterator[bytes]) -> None:
             answer = urllib3.request("PUT", url, body=piece)
             if answer.status != 200:
                 raise errors.TemporarilyUnavailable(f"The bucket answered {answer.status}.")
-            parts.append(Part(number, answer.headers["etag"]))
+            parts.append(UploadedPart(number, answer.headers["etag"]))
         store.complete_upload(key, upload, parts)
     except BaseException:
         store.abort_upload(key, upload)
@@ -103,7 +104,7 @@ def _copy_in_parts(store: Any, key: str, pieces: Iterator[bytes]) -> None:
 
 
 def _pieces(data: Iterator[bytes]) -> Iterator[bytes]:
-    """The same bytes in pieces of :data:`PART_BYTES`."""
+    """Yields the same bytes in pieces of :data:`PART_BYTES`."""
     waiting = bytearray()
     for chunk in data:
         waiting += chunk

@@ -1,9 +1,7 @@
-"""The AI gateway's configuration, from the server to the table: secrets without their values, which
-no server tells, model definitions, and endpoints with what is bound to them.
-
-Parts keep their ids, unless the table has another of the same name: then that one is made equal,
-and what names it does so by the table's id. A secret whose values are set at the target is the
-target's own.
+"""Transfers the AI gateway's configuration: secrets without values (no server returns them), model
+definitions, endpoints and their bindings.
+Parts keep their ids. If the table has a part of the same name with another id, that part is updated
+and references use its id. A secret whose value was set in the table is not changed.
 """
 
 from __future__ import annotations
@@ -21,19 +19,19 @@ from mlcore.entities.gateway import (
     ModelDefinition,
     Secret,
 )
-from mlcore.gateway.sealing import is_unset
+from mlcore.gateway.secret_values import is_unset
+from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.gateway import configuration
 from mlcore.repos.gateway.items import Part
 from mlcore.responses import gateway as responses
-from mlcore.settle import settle
-from operate.transfer.item import Content, Item
-from operate.transfer.rest import Json, Server
-from operate.transfer.source import API_3, offered, texts
+from operate.transfer.mlflow_server import Json, Server
+from operate.transfer.source_reader import API_3, none_if_unsupported, values_by_key
+from operate.transfer.transfer_item import Content, Item
 
 GATEWAY: Final = f"{API_3}/gateway"
 BINDING: Final = "gateway binding"
 NOT_MOVED: Final = "not moved"
-"""What is shown of a secret's value that is missing."""
+"""Stands for the value of a secret that was not transferred."""
 
 _SECRET_OWN: Final = ("secret_name", "provider", "auth_config")
 _DEFINITION_OWN: Final = ("name", "secret_id", "provider", "model_name")
@@ -44,25 +42,29 @@ _MAPPING_OWN: Final = ("model_definition_id", "weight", "linkage_type", "fallbac
 _AUTHORS: Final = ("created_by", "last_updated_by")
 
 
-class Told(NamedTuple):
-    """What a server has of a workspace, and which part of the table stands for each of its."""
+class GatewaySnapshot(NamedTuple):
+    """A workspace's gateway configuration on the server, and the table's ids of its parts."""
 
     server: Server
     secrets: list[Json]
     model_definitions: list[Json]
     endpoints: list[Json]
     ids: Mapping[str, str]
-    """The table's id of a secret, a model definition or an endpoint, by the server's."""
+    """The table's id of each secret, model definition or endpoint, by the server's id."""
 
     def endpoint_named(self, name: str) -> str | None:
-        """The table's id of an endpoint of the server."""
-        named = (self.ids[one["endpoint_id"]] for one in self.endpoints if one["name"] == name)
+        """Returns the table's id of an endpoint of the server, by its name."""
+        named = (
+            self.ids[endpoint["endpoint_id"]]
+            for endpoint in self.endpoints
+            if endpoint["name"] == name
+        )
         return next(named, None)
 
 
-def read(server: Server) -> Told | None:
-    """None of a server before 3.8, or of one that keeps its data in files."""
-    secrets = offered(server.pages("GET", f"{GATEWAY}/secrets/list", "secrets"))
+def read(server: Server) -> GatewaySnapshot | None:
+    """Reads the configuration; None from a server before 3.8, or with its data in files."""
+    secrets = none_if_unsupported(server.pages("GET", f"{GATEWAY}/secrets/list", "secrets"))
     if secrets is None:
         return None
     path = f"{GATEWAY}/model-definitions/list"
@@ -74,23 +76,24 @@ def read(server: Server) -> Told | None:
         **_matched(definitions, "model_definition_id", "name", there.model_definitions),
         **_matched(endpoints, "endpoint_id", "name", there.endpoints),
     }
-    return Told(server, secrets, definitions, endpoints, ids)
+    return GatewaySnapshot(server, secrets, definitions, endpoints, ids)
 
 
-def _matched(told: list[Json], id_field: str, name_field: str, there: Any) -> dict[str, str]:
-    """The second field of a part is its name."""
+def _matched(listed: list[Json], id_field: str, name_field: str, there: Any) -> dict[str, str]:
+    """Returns the table's id of each part, by the server's id: the same id, or that of the part
+    with the same name."""
     named: dict[str, str] = {part[1]: part_id for part_id, part in there.items()}
     ids: dict[str, str] = {}
-    for one in told:
-        part_id: str = one[id_field]
-        ids[part_id] = part_id if part_id in there else named.get(one[name_field], part_id)
+    for fields in listed:
+        part_id: str = fields[id_field]
+        ids[part_id] = part_id if part_id in there else named.get(fields[name_field], part_id)
     return ids
 
 
-def secret(told: Told, fields: Json) -> Item:
-    workspace, secret_id = told.server.workspace, told.ids[fields["secret_id"]]
+def secret(snapshot: GatewaySnapshot, fields: Json) -> Item:
+    workspace, secret_id = snapshot.server.workspace, snapshot.ids[fields["secret_id"]]
     name = fields["secret_name"]
-    everything = {**picked(fields, _SECRET_OWN), **times(fields)}
+    everything = {**selected_fields(fields, _SECRET_OWN), **audit_fields(fields)}
     everything["auth_config"] = fields.get("auth_config") or {}
 
     def find() -> Secret | None:
@@ -108,7 +111,11 @@ def secret(told: Told, fields: Json) -> Item:
             return {"secret_name": found.secret_name}
         shown = responses.secret(found)
         auth_config = found.auth_config
-        return {**picked(shown, _SECRET_OWN), **times(shown), "auth_config": auth_config}
+        return {
+            **selected_fields(shown, _SECRET_OWN),
+            **audit_fields(shown),
+            "auth_config": auth_config,
+        }
 
     def made(known: Configuration) -> Secret:
         found = known.secrets.get(secret_id)
@@ -121,27 +128,30 @@ def secret(told: Told, fields: Json) -> Item:
             masked=dict.fromkeys(fields.get("masked_values") or (), NOT_MOVED),
             provider=fields.get("provider"),
             auth_config=everything["auth_config"],
-            **times(fields),
+            **audit_fields(fields),
             revision=0 if found is None else found.revision,
         )
 
     return Item(
-        "gateway secret", repr(name), want, have, writing(workspace, made), identity=secret_id
+        "gateway secret", repr(name), want, have, part_writer(workspace, made), identity=secret_id
     )
 
 
 def unset_secrets(workspace: str) -> list[str]:
-    """The names of the secrets whose values nobody has set at the target."""
-    found = configuration.read(workspace).secrets.values()
-    return sorted(one.secret_name for one in found if is_unset(one) and one.masked)
+    """Returns the names of secrets that have no value in the table yet."""
+    secrets = configuration.read(workspace).secrets.values()
+    return sorted(secret.secret_name for secret in secrets if is_unset(secret) and secret.masked)
 
 
-def model_definition(told: Told, fields: Json) -> Item:
-    """Without a secret where it has lost that."""
-    workspace = told.server.workspace
-    definition_id = told.ids[fields["model_definition_id"]]
-    secret_id = told.ids.get(fields.get("secret_id", ""))
-    want = {**picked({**fields, "secret_id": secret_id}, _DEFINITION_OWN), **times(fields)}
+def model_definition(snapshot: GatewaySnapshot, fields: Json) -> Item:
+    """Returns the transfer of a model definition; without its secret, if that was deleted."""
+    workspace = snapshot.server.workspace
+    definition_id = snapshot.ids[fields["model_definition_id"]]
+    secret_id = snapshot.ids.get(fields.get("secret_id", ""))
+    want = {
+        **selected_fields({**fields, "secret_id": secret_id}, _DEFINITION_OWN),
+        **audit_fields(fields),
+    }
 
     def have() -> Content | None:
         known = configuration.read(workspace)
@@ -149,7 +159,7 @@ def model_definition(told: Told, fields: Json) -> Item:
         if found is None:
             return None
         shown = responses.model_definition(found, known)
-        return {**picked(shown, _DEFINITION_OWN), **times(shown)}
+        return {**selected_fields(shown, _DEFINITION_OWN), **audit_fields(shown)}
 
     def made(known: Configuration) -> ModelDefinition:
         found = known.model_definitions.get(definition_id)
@@ -159,7 +169,7 @@ def model_definition(told: Told, fields: Json) -> Item:
             secret_id=secret_id or "",
             provider=fields["provider"],
             model_name=fields["model_name"],
-            **times(fields),
+            **audit_fields(fields),
             revision=0 if found is None else found.revision,
         )
 
@@ -168,18 +178,18 @@ def model_definition(told: Told, fields: Json) -> Item:
         repr(fields["name"]),
         lambda: want,
         have,
-        writing(workspace, made),
+        part_writer(workspace, made),
         identity=definition_id,
     )
 
 
-def endpoint(told: Told, fields: Json, target_of: Callable[[str], str]) -> Item:
-    """Without its bindings and guardrails, which name scorers.
+def endpoint(snapshot: GatewaySnapshot, fields: Json, target_of: Callable[[str], str]) -> Item:
+    """Returns the transfer of an endpoint, without its bindings and guardrails, which name scorers.
 
     Args:
         target_of: the product's id of an experiment of the server.
     """
-    workspace, endpoint_id = told.server.workspace, told.ids[fields["endpoint_id"]]
+    workspace, endpoint_id = snapshot.server.workspace, snapshot.ids[fields["endpoint_id"]]
     experiment_id = fields.get("experiment_id") or None
     if experiment_id is not None:
         experiment_id = target_of(experiment_id)
@@ -187,7 +197,7 @@ def endpoint(told: Told, fields: Json, target_of: Callable[[str], str]) -> Item:
         **fields,
         "experiment_id": experiment_id,
         "model_mappings": [
-            {**one, "model_definition_id": told.ids[one["model_definition_id"]]}
+            {**one, "model_definition_id": snapshot.ids[one["model_definition_id"]]}
             for one in fields.get("model_mappings", ())
         ],
     }
@@ -206,47 +216,47 @@ def endpoint(told: Told, fields: Json, target_of: Callable[[str], str]) -> Item:
         repr(fields["name"]),
         lambda: _endpoint_content(mapped),
         have,
-        writing(workspace, made),
+        part_writer(workspace, made),
         identity=endpoint_id,
     )
 
 
 def _endpoint_content(fields: Json) -> Content:
     return {
-        **picked(fields, _ENDPOINT_OWN),
+        **selected_fields(fields, _ENDPOINT_OWN),
         "usage_tracking": bool(fields.get("usage_tracking", False)),
-        "tags": texts(fields.get("tags")),
+        "tags": values_by_key(fields.get("tags")),
         "model_mappings": {
             one["mapping_id"]: {
-                **picked(one, _MAPPING_OWN),
+                **selected_fields(one, _MAPPING_OWN),
                 "created_at": int(one["created_at"]),
                 "created_by": one.get("created_by") or None,
             }
             for one in fields.get("model_mappings", ())
         },
-        **times(fields),
+        **audit_fields(fields),
     }
 
 
 def _endpoint(fields: Json, endpoint_id: str, found: Endpoint | None) -> Endpoint:
     fallback = fields.get("fallback_config")
     mappings = tuple(
-        entities.Mapping(
-            mapping_id=one["mapping_id"],
-            model_definition_id=one["model_definition_id"],
-            weight=one.get("weight", 1.0),
-            linkage_type=one["linkage_type"],
-            fallback_order=one.get("fallback_order"),
-            created_at=int(one["created_at"]),
-            created_by=one.get("created_by") or None,
+        entities.ModelMapping(
+            mapping_id=field["mapping_id"],
+            model_definition_id=field["model_definition_id"],
+            weight=field.get("weight", 1.0),
+            linkage_type=field["linkage_type"],
+            fallback_order=field.get("fallback_order"),
+            created_at=int(field["created_at"]),
+            created_by=field.get("created_by") or None,
         )
-        for one in fields["model_mappings"]
+        for field in fields["model_mappings"]
     )
     return Endpoint(
         endpoint_id=endpoint_id,
         name=fields["name"],
         mappings=mappings,
-        tags=texts(fields.get("tags")),
+        tags=values_by_key(fields.get("tags")),
         bindings=() if found is None else found.bindings,
         guardrails=() if found is None else found.guardrails,
         routing_strategy=fields.get("routing_strategy"),
@@ -255,20 +265,21 @@ def _endpoint(fields: Json, endpoint_id: str, found: Endpoint | None) -> Endpoin
         else FallbackConfig(fallback.get("strategy"), fallback.get("max_attempts")),
         experiment_id=fields["experiment_id"],
         usage_tracking=bool(fields.get("usage_tracking", False)),
-        **times(fields),
+        **audit_fields(fields),
         revision=0 if found is None else found.revision,
     )
 
 
-def bindings(told: Told) -> list[Item]:
-    """Of what is listed by the server; after the scorers, which bind themselves."""
+def bindings(snapshot: GatewaySnapshot) -> list[Item]:
+    """Returns the transfers of the bindings that the server lists. Run them after those of the
+    scorers, which bind themselves."""
     path = f"{GATEWAY}/endpoints/bindings/list"
-    found = told.server.pages("GET", path, "bindings")
-    return [_binding(told, one) for one in found if one["endpoint_id"] in told.ids]
+    found = snapshot.server.pages("GET", path, "bindings")
+    return [_binding(snapshot, one) for one in found if one["endpoint_id"] in snapshot.ids]
 
 
-def _binding(told: Told, fields: Json) -> Item:
-    workspace, endpoint_id = told.server.workspace, told.ids[fields["endpoint_id"]]
+def _binding(snapshot: GatewaySnapshot, fields: Json) -> Item:
+    workspace, endpoint_id = snapshot.server.workspace, snapshot.ids[fields["endpoint_id"]]
     binding = Binding(
         fields["resource_type"],
         fields["resource_id"],
@@ -283,7 +294,7 @@ def _binding(told: Told, fields: Json) -> Item:
         return next((one._asdict() for one in held if one[:2] == binding[:2]), None)
 
     def made(known: Configuration) -> Endpoint:
-        endpoint = there(known, endpoint_id)
+        endpoint = existing_endpoint(known, endpoint_id)
         kept = (one for one in endpoint.bindings if one[:2] != binding[:2])
         return endpoint._replace(bindings=(*kept, binding))
 
@@ -292,7 +303,7 @@ def _binding(told: Told, fields: Json) -> Item:
         binding_identity(endpoint_id, binding),
         binding._asdict,
         have,
-        writing(workspace, made),
+        part_writer(workspace, made),
     )
 
 
@@ -300,24 +311,22 @@ def binding_identity(endpoint_id: str, binding: Binding) -> str:
     return f"{endpoint_id}/{binding.resource_type}/{binding.resource_id}"
 
 
-def there(known: Configuration, endpoint_id: str) -> Endpoint:
-    """Raises ResourceDoesNotExist: it could not be brought."""
-    found = known.endpoints.get(endpoint_id)
-    if found is None:
+def existing_endpoint(known: Configuration, endpoint_id: str) -> Endpoint:
+    """Returns the table's endpoint. Raises ResourceDoesNotExist if it was not transferred."""
+    stored = known.endpoints.get(endpoint_id)
+    if stored is None:
         raise errors.ResourceDoesNotExist(
             f"GatewayEndpoint not found (endpoint_id='{endpoint_id}')"
         )
-    return found
+    return stored
 
 
-def writing(
+def part_writer(
     workspace: str, made: Callable[[Configuration], Part]
 ) -> Callable[[Content, Content | None], None]:
-    """Writes what ``made`` makes of the configuration, anew when somebody else was first.
-
-    Raises ResourceAlreadyExists: another part has the name, which cannot be the one that stands for
-    it, for it has one by its id.
-    """
+    """Returns a function that writes the configuration that ``made`` returns; after a concurrent
+    write it calls ``made`` again. That function raises ResourceAlreadyExists if a part with another
+    id has the name."""
 
     def attempt() -> None:
         known = configuration.to_change(workspace)
@@ -332,15 +341,15 @@ def writing(
                 raise errors.ResourceAlreadyExists(f"The target has another one named {part[1]!r}.")
         configuration.write(known, puts=[part])
 
-    return lambda _want, _have: settle("gateway's configuration", attempt)
+    return lambda _want, _have: retry_on_conflict("gateway's configuration", attempt)
 
 
-def picked(fields: Json, names: tuple[str, ...]) -> Json:
+def selected_fields(fields: Json, names: tuple[str, ...]) -> Json:
     return {name: fields.get(name) for name in names}
 
 
-def times(fields: Json) -> Json:
-    """By whom, and when; nobody is told as an empty text."""
+def audit_fields(fields: Json) -> Json:
+    """Returns who made and changed a part, and when; an unknown user is an empty text."""
     return {
         **{name: fields.get(name) or None for name in _AUTHORS},
         "created_at": int(fields["created_at"]),

@@ -1,5 +1,5 @@
-"""The AI gateway's guardrails, which endpoints have them, and its budget policies, from the server
-to the table. All keep their ids."""
+"""Transfers the AI gateway's guardrails, their use by endpoints, and budget policies. All keep
+their ids."""
 
 from __future__ import annotations
 
@@ -16,15 +16,22 @@ from mlcore.entities.gateway import (
     Guardrail,
     GuardrailUse,
 )
-from mlcore.limits.evaluation.scorers import asking, endpoint_asked
+from mlcore.limits.evaluation.scorers import judge_endpoint, with_endpoint
+from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.gateway import budgets, configuration
 from mlcore.responses import gateway as responses
-from mlcore.settle import settle
 from operate.transfer import scorers
-from operate.transfer.gateway import GATEWAY, Told, picked, there, times, writing
-from operate.transfer.item import Content, Item
-from operate.transfer.rest import Json
-from operate.transfer.source import known
+from operate.transfer.gateway import (
+    GATEWAY,
+    GatewaySnapshot,
+    audit_fields,
+    existing_endpoint,
+    part_writer,
+    selected_fields,
+)
+from operate.transfer.mlflow_server import Json
+from operate.transfer.source_reader import empty_if_unsupported
+from operate.transfer.transfer_item import Content, Item
 
 POLICY: Final = "gateway budget policy"
 GUARDRAIL: Final = "gateway guardrail"
@@ -38,23 +45,25 @@ _BUDGET_OWN: Final = (
 )
 
 
-def guardrails(told: Told, target_of: Callable[[str], str]) -> list[Item]:
-    """None of a server before 3.12.
+def guardrails(snapshot: GatewaySnapshot, target_of: Callable[[str], str]) -> list[Item]:
+    """Returns the transfers of the guardrails; none from a server before 3.12.
 
     Args:
         target_of: the product's id of an experiment of the server.
     """
     path = f"{GATEWAY}/guardrails/list"
-    found = known(told.server.pages("GET", path, "guardrails", max_results=_PAGE))
-    return [_guardrail(told, one, target_of) for one in found]
+    listed = empty_if_unsupported(
+        snapshot.server.pages("GET", path, "guardrails", max_results=_PAGE)
+    )
+    return [_guardrail(snapshot, one, target_of) for one in listed]
 
 
-def _guardrail(told: Told, fields: Json, target_of: Callable[[str], str]) -> Item:
-    """Endpoints that sanitize are told by their names."""
-    workspace, guardrail_id = told.server.workspace, fields["guardrail_id"]
-    scorer = _scorer(told, fields["scorer"], target_of)
+def _guardrail(snapshot: GatewaySnapshot, fields: Json, target_of: Callable[[str], str]) -> Item:
+    """Returns the transfer of a guardrail. The server gives its sanitizing endpoint by name."""
+    workspace, guardrail_id = snapshot.server.workspace, fields["guardrail_id"]
+    scorer = _scorer(snapshot, fields["scorer"], target_of)
     name = fields.get("action_endpoint_id") or None
-    action_endpoint_id = None if name is None else told.endpoint_named(name)
+    action_endpoint_id = None if name is None else snapshot.endpoint_named(name)
     guardrail = Guardrail(
         guardrail_id=guardrail_id,
         name=fields["name"],
@@ -62,7 +71,7 @@ def _guardrail(told: Told, fields: Json, target_of: Callable[[str], str]) -> Ite
         stage=fields["stage"],
         action=fields["action"],
         action_endpoint_id=action_endpoint_id,
-        **times(fields),
+        **audit_fields(fields),
     )
 
     def want() -> Content:
@@ -70,49 +79,53 @@ def _guardrail(told: Told, fields: Json, target_of: Callable[[str], str]) -> Ite
 
     def have() -> Content | None:
         held = configuration.read(workspace)
-        found = held.guardrails.get(guardrail_id)
-        return None if found is None else _content(found, held)
+        stored = held.guardrails.get(guardrail_id)
+        return None if stored is None else _content(stored, held)
 
     def made(held: Configuration) -> Guardrail:
-        found = held.guardrails.get(guardrail_id)
-        return guardrail._replace(revision=0 if found is None else found.revision)
+        stored = held.guardrails.get(guardrail_id)
+        return guardrail._replace(revision=0 if stored is None else stored.revision)
 
-    return Item(GUARDRAIL, guardrail_id, want, have, writing(workspace, made))
+    return Item(GUARDRAIL, guardrail_id, want, have, part_writer(workspace, made))
 
 
-def _scorer(told: Told, fields: Json, target_of: Callable[[str], str]) -> ScorerVersion:
-    """A judge that asks an endpoint asks the one that stands for it."""
+def _scorer(
+    snapshot: GatewaySnapshot, fields: Json, target_of: Callable[[str], str]
+) -> ScorerVersion:
+    """Returns the guardrail's scorer, with the table's id of the endpoint that its judge calls."""
     version = scorers.version(fields, target_of(str(fields["experiment_id"])))
     data = json.loads(version.serialized_scorer)
-    asked = endpoint_asked(data)
-    if asked is None or told.ids.get(asked, asked) == asked:
+    endpoint = judge_endpoint(data)
+    if endpoint is None or snapshot.ids.get(endpoint, endpoint) == endpoint:
         return version
-    return version._replace(serialized_scorer=json.dumps(asking(data, told.ids[asked])))
+    return version._replace(
+        serialized_scorer=json.dumps(with_endpoint(data, snapshot.ids[endpoint]))
+    )
 
 
 def _content(guardrail: Guardrail, held: Configuration) -> Content:
     shown = responses.guardrail(guardrail, held)
     return {
-        **picked(shown, _GUARDRAIL_OWN),
+        **selected_fields(shown, _GUARDRAIL_OWN),
         "scorer": guardrail.scorer._asdict(),
-        **times(shown),
+        **audit_fields(shown),
     }
 
 
-def uses(told: Told) -> list[Item]:
-    """Which endpoint has which guardrail."""
+def uses(snapshot: GatewaySnapshot) -> list[Item]:
+    """Returns the transfers of the uses of guardrails by endpoints."""
     path = f"{GATEWAY}/guardrails/list-for-endpoint"
     return [
-        _use(told, told.ids[one["endpoint_id"]], config)
-        for one in told.endpoints
-        for config in known(
-            told.server.pages("GET", path, "configs", endpoint_id=one["endpoint_id"])
+        _use(snapshot, snapshot.ids[endpoint["endpoint_id"]], config)
+        for endpoint in snapshot.endpoints
+        for config in empty_if_unsupported(
+            snapshot.server.pages("GET", path, "configs", endpoint_id=endpoint["endpoint_id"])
         )
     ]
 
 
-def _use(told: Told, endpoint_id: str, fields: Json) -> Item:
-    workspace = told.server.workspace
+def _use(snapshot: GatewaySnapshot, endpoint_id: str, fields: Json) -> Item:
+    workspace = snapshot.server.workspace
     use = GuardrailUse(
         fields["guardrail_id"],
         fields.get("execution_order"),
@@ -126,8 +139,8 @@ def _use(told: Told, endpoint_id: str, fields: Json) -> Item:
         return next((one._asdict() for one in held if one[0] == use[0]), None)
 
     def made(held: Configuration) -> Endpoint:
-        endpoint = there(held, endpoint_id)
-        kept = (one for one in endpoint.guardrails if one[0] != use[0])
+        endpoint = existing_endpoint(held, endpoint_id)
+        kept = (guardrail for guardrail in endpoint.guardrails if guardrail[0] != use[0])
         return endpoint._replace(guardrails=(*kept, use))
 
     return Item(
@@ -135,7 +148,7 @@ def _use(told: Told, endpoint_id: str, fields: Json) -> Item:
         use_identity(endpoint_id, use),
         use._asdict,
         have,
-        writing(workspace, made),
+        part_writer(workspace, made),
     )
 
 
@@ -143,18 +156,21 @@ def use_identity(endpoint_id: str, use: GuardrailUse) -> str:
     return f"{endpoint_id}/{use.guardrail_id}"
 
 
-def budget_policies(told: Told) -> list[Item]:
-    """None of a server before 3.11. What was spent stays behind."""
+def budget_policies(snapshot: GatewaySnapshot) -> list[Item]:
+    """Returns the transfers of the budget policies; none from a server before 3.11. Spent amounts
+    are not transferred."""
     path = f"{GATEWAY}/budgets/list"
-    found = known(told.server.pages("GET", path, "budget_policies", max_results=_PAGE))
-    return [_budget_policy(told, one) for one in found]
+    listed_policies = empty_if_unsupported(
+        snapshot.server.pages("GET", path, "budget_policies", max_results=_PAGE)
+    )
+    return [_budget_policy(snapshot, policy) for policy in listed_policies]
 
 
-def _budget_policy(told: Told, fields: Json) -> Item:
-    workspace = told.server.workspace
+def _budget_policy(snapshot: GatewaySnapshot, fields: Json) -> Item:
+    workspace = snapshot.server.workspace
     target = fields.get("target_value") or None
     if fields["target_scope"] == ENDPOINT and target is not None:
-        target = told.ids.get(target, target)
+        target = snapshot.ids.get(target, target)
     policy = BudgetPolicy(
         budget_policy_id=fields["budget_policy_id"],
         workspace=workspace,
@@ -165,7 +181,7 @@ def _budget_policy(told: Told, fields: Json) -> Item:
         target_scope=fields["target_scope"],
         budget_action=fields["budget_action"],
         target_value=target,
-        **times(fields),
+        **audit_fields(fields),
     )
 
     def have() -> Content | None:
@@ -181,10 +197,10 @@ def _budget_policy(told: Told, fields: Json) -> Item:
         policy.budget_policy_id,
         lambda: _budget_content(policy),
         have,
-        lambda _want, _have: settle("budget policy", attempt),
+        lambda _want, _have: retry_on_conflict("budget policy", attempt),
     )
 
 
 def _budget_content(policy: BudgetPolicy) -> Content:
     shown = responses.budget_policy(policy)
-    return {**picked(shown, _BUDGET_OWN), **times(shown)}
+    return {**selected_fields(shown, _BUDGET_OWN), **audit_fields(shown)}

@@ -1,29 +1,32 @@
-"""Issues, which keep their ids, from the server to the table."""
+"""Transfers issues, which keep their ids."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 from mlcore.entities.evaluation.issues import Issue
 from mlcore.entities.experiments import Experiment
+from mlcore.errors import ResourceAlreadyExists
+from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.evaluation import issues
 from mlcore.repos.experiments import experiments
-from mlcore.settle import settle
-from operate.transfer.item import Content, Item
-from operate.transfer.rest import Json
-from operate.transfer.source import API_3, Source, known
+from operate.transfer.mlflow_server import Json
+from operate.transfer.source_reader import API_3, SourceReader, empty_if_unsupported
+from operate.transfer.transfer_item import Content, Item
 
 _PAGE: Final = 100
+T = TypeVar("T")
 
 
-def listed(source: Source, experiment_id: str, target: Experiment) -> list[Item]:
-    """Those of an experiment; none of a server that has no issues.
+def listed(source: SourceReader, experiment_id: str, target: Experiment) -> list[Item]:
+    """Returns the issues of an experiment; empty if the server has no issues.
 
     Args:
-        experiment_id: the server's.
-        target: the experiment of the table that stands for it.
+        experiment_id: the server's id.
+        target: the table's experiment that stands for it.
     """
-    told = known(
+    listed_issues = empty_if_unsupported(
         source.server.pages(
             "POST",
             f"{API_3}/issues/search",
@@ -32,7 +35,7 @@ def listed(source: Source, experiment_id: str, target: Experiment) -> list[Item]
             max_results=_PAGE,
         )
     )
-    return [_item(_issue(one, target), target) for one in told]
+    return [_item(_issue(issue, target), target) for issue in listed_issues]
 
 
 def _item(issue: Issue, target: Experiment) -> Item:
@@ -44,31 +47,43 @@ def _item(issue: Issue, target: Experiment) -> Item:
         found = issues.find(issue.issue_id, target.workspace)
         if found is None:
             issues.create(issue)
+        elif found.experiment_id != issue.experiment_id:
+            raise ResourceAlreadyExists("Another experiment has an issue with this id.")
         else:
             issues.replace(issue._replace(version=found.version))
 
     def write(_: Content, __: Content | None) -> None:
         experiments.get(target.experiment_id, target.workspace)
-        settle("issue", attempt)
+        retry_on_conflict("issue", attempt)
 
     return Item("issue", issue.issue_id, lambda: _content(issue), have, write)
 
 
-def _issue(told: Json, target: Experiment) -> Issue:
+def _issue(fields: Json, target: Experiment) -> Issue:
     return Issue(
-        issue_id=told["issue_id"],
+        issue_id=fields["issue_id"],
         experiment_id=target.experiment_id,
-        name=told["name"],
-        description=told.get("description", ""),
-        status=told["status"],
-        severity=told.get("severity"),
-        root_causes=tuple(told.get("root_causes", ())),
-        categories=tuple(told.get("categories", ())),
-        source_run_id=told.get("source_run_id"),
-        created_by=told.get("created_by"),
-        created_time=int(told["created_timestamp"]),
-        last_update_time=int(told["last_updated_timestamp"]),
+        name=fields["name"],
+        description=fields.get("description", ""),
+        status=fields["status"],
+        severity=fields.get("severity"),
+        root_causes=tuple(fields.get("root_causes", ())),
+        categories=tuple(fields.get("categories", ())),
+        source_run_id=fields.get("source_run_id"),
+        created_by=fields.get("created_by"),
+        created_time=int(fields["created_timestamp"]),
+        last_update_time=int(fields["last_updated_timestamp"]),
+        later_seen_time=_unless(
+            fields.get("last_seen_timestamp"), fields["created_timestamp"], int
+        ),
+        updated_by=_unless(fields.get("last_updated_by"), fields.get("created_by"), str),
+        metadata=dict(fields.get("metadata", {})),
     )
+
+
+def _unless(value: Any, default: Any, convert: Callable[[Any], T]) -> T | None:
+    """Returns the value; None if it is absent or equals the default."""
+    return None if value is None or value == default else convert(value)
 
 
 def _content(issue: Issue) -> Content:

@@ -1,6 +1,5 @@
-"""A file of what has been brought over, so that a second run need not read it again.
-
-What counts is the table; without its journal a run only takes longer.
+"""A file that records the transferred items, so that another run need not read them again.
+Only the table decides what exists: without the journal a run only takes longer.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from pathlib import Path
 
 
 class Journal:
-    """Lines of JSON, appended as they become true; a line cut short by a kill is skipped.
+    """Appends a line of JSON for each completed item; a line cut short by a kill is skipped.
 
     Args:
-        path: None to remember nothing.
-        write: whether anything is added to it.
+        path: None to record nothing.
+        write: whether to add lines.
     """
 
     def __init__(self, path: Path | None, *, write: bool = True) -> None:
@@ -29,11 +28,11 @@ class Journal:
         with contextlib.suppress(FileNotFoundError):
             for line in path.read_text().splitlines():
                 with contextlib.suppress(ValueError, KeyError, TypeError):
-                    told = json.loads(line)
-                    if "experiment" in told:
-                        self._experiments[told["experiment"]] = told["as"]
+                    entry = json.loads(line)
+                    if "experiment" in entry:
+                        self._experiments[entry["experiment"]] = entry["as"]
                     else:
-                        self._done[told["item"]] = told["digest"]
+                        self._done[entry["item"]] = entry["digest"]
         if not write:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +40,8 @@ class Journal:
             file.write("\n")  # ends a line that was cut short
 
     def target_of(self, experiment_id: str) -> str | None:
-        """The id in the table of an experiment that was made there for one of the server."""
+        """Returns the table's id of the experiment that an import created for the server's
+        experiment."""
         return self._experiments.get(experiment_id)
 
     def made(self, target_id: str) -> bool:
@@ -56,7 +56,7 @@ class Journal:
         return self._done.get(item) == digest
 
     def has(self, item: str) -> bool:
-        """Whether it was ever brought over."""
+        """Whether an import has completed the item."""
         return item in self._done
 
     def add(self, item: str, digest: str) -> None:

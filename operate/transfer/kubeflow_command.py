@@ -5,24 +5,24 @@ from __future__ import annotations
 from typing import Final
 
 from operate.transfer import command
-from operate.transfer.command import Transfer, Wish
+from operate.transfer.command import Transfer, TransferOptions
 from operate.transfer.kubeflow_models import Models
+from operate.transfer.kubeflow_reader import Registry
 from operate.transfer.kubeflow_runs import Experiments
-from operate.transfer.kubeflow_source import Registry
-from operate.transfer.rest import SourceFailed
+from operate.transfer.mlflow_server import SourceFailed
 
 SCHEME: Final = "kubeflow:"
 
 
-def run(wish: Wish) -> int:
-    """0 if the table has all that the server has, 1 if something differs or failed."""
+def run(wish: TransferOptions) -> int:
+    """Returns 0 if the table has all entities of the server, 1 if something differs or failed."""
     if not wish.url.startswith(SCHEME):
         return command.run(wish)
     return _RegistryTransfer(wish._replace(url=wish.url.removeprefix(SCHEME), journal=None)).run()
 
 
 class _RegistryTransfer(Transfer):
-    """The table alone tells what has come over: names find it again."""
+    """Transfers a registry without a journal: items are found again by name."""
 
     def everything(self) -> None:
         registry = Registry(self.server)

@@ -1,4 +1,4 @@
-"""Models, versions, artifacts and what serves them, from a Kubeflow registry to the table."""
+"""Transfers models, versions, artifacts and serving entities of a Kubeflow registry."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from mlcore.kubeflow.kinds import (
     SERVING_ENVIRONMENT,
 )
 from mlcore.models.kubeflow import Artifact, ContextRef
+from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.kubeflow import (
     artifacts,
     entities,
@@ -30,24 +31,15 @@ from mlcore.repos.kubeflow import (
     steps,
     versions,
 )
-from mlcore.settle import settle
-from operate.transfer.item import Content, Item
-from operate.transfer.kubeflow_source import (
-    Registry,
-    altering,
-    content,
-    contents,
-    labelled,
-    within,
-)
-from operate.transfer.rest import SourceFailed
+from operate.transfer.kubeflow_reader import Registry, altering, content, contents, labelled, within
+from operate.transfer.mlflow_server import SourceFailed
+from operate.transfer.transfer_item import Content, Item
 
 
 class Models:
-    """Brings models, then environments, then the artifacts of nothing.
-
-    What an entity is called in the table is known by name: a model's, or a child's within its
-    parent. Numbers are the table's own; services name their models by them.
+    """Transfers models, then serving environments, then artifacts without a parent.
+    An entity is found in the table by name: a model's own, or a child's within its parent. Numbers
+    are the table's own.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -72,7 +64,8 @@ class Models:
         def want() -> Content:
             path = f"registered_models/{model.id}/versions"
             made[:] = [
-                (one, self._of_version(one)) for one in self._registry.entities(MODEL_VERSION, path)
+                (entity, self._of_version(entity))
+                for entity in self._registry.entities(MODEL_VERSION, path)
             ]
             wanted.update(content(model))
             wanted["versions"] = {
@@ -118,7 +111,7 @@ class Models:
         return {**content(versions.entity_of(read)), "artifacts": there}
 
     def _write_version(self, model: int, version: Entity, beside: dict[str, Entity]) -> None:
-        """Its state comes last, with all else that is said of it again."""
+        """Creates or updates a version; sets its state last, together with all other fields."""
         read = versions.find_by_name(model, version.name, SPACE)
         if read is None:
             reference = numbers.get(model, REGISTERED_MODEL.name, SPACE)
@@ -138,19 +131,21 @@ class Models:
             with self._locks.setdefault(one.id, Lock()):
                 self._write_artifact(reference, one, there.get(label))
 
-    def _write_artifact(self, parent: ContextRef, one: Entity, there: Entity | None) -> None:
-        known = self._artifacts.get(one.id)
+    def _write_artifact(self, parent: ContextRef, artifact: Entity, there: Entity | None) -> None:
+        known = self._artifacts.get(artifact.id)
         if there is not None:
-            self._artifacts[one.id] = there.id
-            if _differs(one, there):
-                artifacts.change(artifacts.get(there.id, SPACE), altering(one))
+            self._artifacts[artifact.id] = there.id
+            if _differs(artifact, there):
+                artifacts.change(artifacts.get(there.id, SPACE), altering(artifact))
         elif known is not None:
             shared = entities.entity_of(artifacts.get(known, SPACE))
-            settle(artifacts.WORDS, partial(artifacts.attribute, shared, parent))
+            retry_on_conflict(artifacts.WORDS, partial(artifacts.attribute, shared, parent))
         else:
             (number,) = numbers.take(numbers.ARTIFACTS)
-            settle(artifacts.WORDS, partial(_create_artifact, one._replace(id=number), parent))
-            self._artifacts[one.id] = number
+            retry_on_conflict(
+                artifacts.WORDS, partial(_create_artifact, artifact._replace(id=number), parent)
+            )
+            self._artifacts[artifact.id] = number
 
     # -------------------------------------------------------------- serving
 
@@ -166,7 +161,7 @@ class Models:
         def want() -> Content:
             path = f"serving_environments/{environment.id}/inference_services"
             services = self._registry.entities(INFERENCE_SERVICE, path)
-            made[:] = [(self._translated(one), self._serves(one)) for one in services]
+            made[:] = [(self._translated(service), self._serves(service)) for service in services]
             wanted.update(content(environment))
             wanted["services"] = {
                 one.name: {
@@ -204,22 +199,26 @@ class Models:
 
     def _serves(self, service: Entity) -> list[Entity]:
         path = f"inference_services/{service.id}/serves"
-        return [self._translated(one) for one in self._registry.entities(SERVE_MODEL, path)]
+        return [self._translated(entity) for entity in self._registry.entities(SERVE_MODEL, path)]
 
-    def _translated(self, one: Entity) -> Entity:
-        """Names its model and version by the table's numbers; those that the table has not are
-        named by 0, which is nobody's."""
-        fields = dict(one.fields)
+    def _translated(self, entity: Entity) -> Entity:
+        """Returns the entity with the table's numbers of its model and version; 0 for one that the
+        table lacks."""
+        fields = dict(entity.fields)
         for name in ("registeredModelId", "modelVersionId"):
             if fields.get(name):
                 fields[name] = str(self._numbers.get(int(fields[name]), 0))
-        return one._replace(fields=fields)
+        return entity._replace(fields=fields)
 
     # -------------------------------------------------------------- artifacts of nothing
 
     def standalone(self) -> Iterator[Item]:
-        """To be asked when models and runs have been brought."""
-        found = [one for one in self._registry.artifacts("artifacts") if one.id not in self._seen]
+        """Returns the artifacts without a parent. Call it after models and runs are transferred."""
+        found = [
+            artifact
+            for artifact in self._registry.artifacts("artifacts")
+            if artifact.id not in self._seen
+        ]
         alone = [one for one in found if not one.fields.get("experimentRunId")]
         if not alone:
             return
@@ -260,8 +259,8 @@ def _standalone(one: Entity, there: dict[tuple[str, str], int]) -> Item:
     return Item("artifact", one.name, lambda: wanted, have, write)
 
 
-def _differs(one: Entity, there: Entity) -> bool:
-    return within(content(one), content(there)) != content(one)
+def _differs(entity: Entity, there: Entity) -> bool:
+    return within(content(entity), content(there)) != content(entity)
 
 
 def _artifacts_of(reference: ContextRef) -> dict[str, Entity]:
@@ -281,14 +280,17 @@ def _environment_named(name: str) -> Raw | None:
     return None if number is None else entities.find(SERVING_ENVIRONMENT.name, number, SPACE)
 
 
-def _with_references(one: Entity) -> Content:
+def _with_references(entity: Entity) -> Content:
     names = ("registeredModelId", "modelVersionId")
-    return {**content(one), **{name: one.fields[name] for name in names if one.fields.get(name)}}
+    return {
+        **content(entity),
+        **{name: entity.fields[name] for name in names if entity.fields.get(name)},
+    }
 
 
 def _service_content(service: Entity) -> Content:
     serves = map(entities.entity_of, serving.children(service.id, SERVE_MODEL, SPACE))
-    told = {one.name: _with_references(one) for one in serves}
+    told = {serve.name: _with_references(serve) for serve in serves}
     return {**_with_references(service), "serves": told}
 
 
@@ -296,34 +298,39 @@ def _write_service(environment: int, service: Entity, serves: list[Entity]) -> N
     there = steps.find_child(environment, INFERENCE_SERVICE, service.name)
     fields = {**service.fields, "servingEnvironmentId": str(environment)}
     number = _write_served(service._replace(fields=fields), environment, there)
-    for one in serves:
-        _write_served(one, number, steps.find_child(number, SERVE_MODEL, one.name))
+    for serve in serves:
+        _write_served(serve, number, steps.find_child(number, SERVE_MODEL, serve.name))
 
 
-def _write_served(one: Entity, parent: int, there: Any) -> int:
-    """A service of an environment, or a serve of a service; answers its number."""
-    missing = [name for name, value in one.fields.items() if name.endswith("Id") and value == "0"]
+def _write_served(entity: Entity, parent: int, there: Any) -> int:
+    """Creates or updates a service of an environment, or a serve model of a service; returns its
+    number."""
+    missing = [
+        name for name, value in entity.fields.items() if name.endswith("Id") and value == "0"
+    ]
     if missing:
-        raise SourceFailed(404, f"{one.of_kind.words} {one.name!r}: {missing[0]} was not imported")
-    serve = one.kind == SERVE_MODEL.name
+        raise SourceFailed(
+            404, f"{entity.of_kind.words} {entity.name!r}: {missing[0]} was not imported"
+        )
+    serve = entity.kind == SERVE_MODEL.name
     if there is None:
         (number,) = numbers.take(numbers.EXECUTIONS if serve else numbers.CONTEXTS)
-        made = one._replace(id=number)
+        made = entity._replace(id=number)
         if serve:
             serving.create_serve(made, parent, SPACE)
         else:
-            model = serving.model_in(parent, int(one.fields["registeredModelId"]), SPACE)
+            model = serving.model_in(parent, int(entity.fields["registeredModelId"]), SPACE)
             serving.create_service(made, parent, SPACE, model)
         return number
-    raw = entities.get(one.kind, there.number, SPACE)
+    raw = entities.get(entity.kind, there.number, SPACE)
     now = entities.entity_of(raw)
-    told = _with_references(one)
-    if within(told, _with_references(now)) != told:
-        version = {"modelVersionId": one.fields.get("modelVersionId")}
+    content_of_entity = _with_references(entity)
+    if within(content_of_entity, _with_references(now)) != content_of_entity:
+        version = {"modelVersionId": entity.fields.get("modelVersionId")}
         given = {} if serve or version["modelVersionId"] is None else version
 
         def alter(before: Entity) -> Entity:
-            after = altering(one)(before)
+            after = altering(entity)(before)
             return after._replace(fields={**after.fields, **given})
 
         entities.change(raw, SPACE, alter)

@@ -1,4 +1,4 @@
-"""Experiments and runs with what they logged, from a Kubeflow registry to the table."""
+"""Transfers experiments and runs of a Kubeflow registry with the values that the runs logged."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.kinds import EXPERIMENT_RUN, METRIC, PARAMETER
 from mlcore.repos.experiments.experiments import StoredExperiment
 from mlcore.repos.kubeflow import artifacts, experiments, numbers, run_values, runs
-from operate.transfer.item import Content, Item
-from operate.transfer.kubeflow_source import (
+from operate.transfer.kubeflow_reader import (
     Registry,
     altering,
     content,
@@ -24,11 +23,12 @@ from operate.transfer.kubeflow_source import (
     values,
     within,
 )
-from operate.transfer.rest import SourceFailed
+from operate.transfer.mlflow_server import SourceFailed
+from operate.transfer.transfer_item import Content, Item
 
 
 class Experiments:
-    """Brings experiments, by name, and their runs, by name within the experiment."""
+    """Transfers experiments by name, and runs by name within their experiment."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -37,8 +37,8 @@ class Experiments:
         return self._registry.experiments()
 
     def item(self, one: Entity, *, last: bool) -> Item:
-        """An experiment; its state only when its runs are there (``last``), because an archived one
-        takes no runs."""
+        """Returns the transfer of an experiment. Its state is set only if ``last``, after its runs:
+        an archived experiment takes no runs."""
         told = content(one)
         wanted = {name: value for name, value in told.items() if (name == "state") == last}
 
@@ -61,8 +61,8 @@ class Experiments:
 
     def runs(self, experiment: Entity) -> Iterator[Item]:
         path = f"experiments/{experiment.id}/experiment_runs"
-        for one in self._registry.entities(EXPERIMENT_RUN, path):
-            yield self._run(experiment, one)
+        for entity in self._registry.entities(EXPERIMENT_RUN, path):
+            yield self._run(experiment, entity)
 
     def _run(self, experiment: Entity, told: Entity) -> Item:
         start = told.fields.get("startTimeSinceEpoch") or str(told.create_time)
@@ -107,14 +107,15 @@ class Experiments:
 
 
 def _experiment(name: str) -> StoredExperiment:
-    found = experiments.find_by_name(SPACE, name)
-    if found is None:
+    record = experiments.find_by_name(SPACE, name)
+    if record is None:
         raise SourceFailed(404, f"experiment {name!r} was deleted meanwhile")
-    return found
+    return record
 
 
 def _find(experiment: str, name: str) -> runs.Record | None:
-    """The one that came first, if MLflow's has the same name since."""
+    """Returns the run with a name; the first one if MLflow has created another one of that name
+    since."""
     owner = experiments.find_by_name(SPACE, experiment)
     if owner is None:
         return None
@@ -139,7 +140,7 @@ def _logged(read: runs.Record) -> dict[str, Entity]:
 
 
 def _log(read: runs.Record, logged: dict[str, Entity], points: dict[str, Metric]) -> None:
-    """History first: the latest of its points is what the metric's artifact shows."""
+    """Logs points, then values: a metric's artifact shows its latest point."""
     known = _history(read)
     for name, point in points.items():
         if name not in known:
@@ -169,17 +170,17 @@ def _history(read: runs.Record) -> dict[str, int]:
     }
 
 
-def _point(told: dict[str, Any]) -> Metric:
-    return Metric(told["name"], *_fields(told))
+def _point(fields: dict[str, Any]) -> Metric:
+    return Metric(fields["name"], *_fields(fields))
 
 
-def _fields(told: dict[str, Any]) -> tuple[float, int, int]:
-    """Value, time and step; a value that is not told is none that JSON has a word for."""
-    value = told.get("value")
-    if value is None or not_a_number.is_told(told):
+def _fields(fields: dict[str, Any]) -> tuple[float, int, int]:
+    """Returns value, time and step. A missing value is NaN, which JSON cannot express."""
+    value = fields.get("value")
+    if value is None or not_a_number.is_marked_nan(fields):
         value = math.nan
     number = stored_value(float(value))
-    return number, int(told.get("timestamp") or 0), int(told.get("step") or 0)
+    return number, int(fields.get("timestamp") or 0), int(fields.get("step") or 0)
 
 
 def _name(point: Metric) -> str:

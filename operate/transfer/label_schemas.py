@@ -1,5 +1,5 @@
-"""Label schemas, from the server to the table. They keep their ids, unless the table's experiment
-has one of the same name, as it has the default one."""
+"""Transfers label schemas. They keep their ids unless the table's experiment has a schema of the
+same name, such as the default one."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from typing import Final, NamedTuple
 from mlcore import errors
 from mlcore.entities.evaluation.label_schemas import Input, LabelSchema
 from mlcore.entities.experiments import Experiment
+from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.evaluation import label_schemas
-from mlcore.repos.evaluation.entities import NameTaken
+from mlcore.repos.evaluation.entities import EntityNameTaken
 from mlcore.repos.experiments import experiments
 from mlcore.responses.evaluation import label_schemas as responses
-from mlcore.settle import settle
-from operate.transfer.item import Content, Item
-from operate.transfer.rest import Json
-from operate.transfer.source import API_3, Source, known
+from operate.transfer.mlflow_server import Json
+from operate.transfer.source_reader import API_3, SourceReader, empty_if_unsupported
+from operate.transfer.transfer_item import Content, Item
 
 _IDENTITY: Final = ("schema_id", "experiment_id")
 _PAGE: Final = 100
 
 
-class Pair(NamedTuple):
+class SchemaPair(NamedTuple):
     told: Json
     schema_id: str
-    """The table's."""
+    """The table's id."""
 
 
-def listed(source: Source, experiment_id: str, target: Experiment) -> list[Pair]:
-    """Those of an active experiment, to which a server that is asked adds its default one; none of
-    a server that has no label schemas.
+def listed(source: SourceReader, experiment_id: str, target: Experiment) -> list[SchemaPair]:
+    """Returns the label schemas of an active experiment, to which the server adds its default one
+    when it is asked; none from a server without label schemas.
 
     Args:
-        experiment_id: the server's.
-        target: the experiment of the table that stands for it.
+        experiment_id: the server's id.
+        target: the table's experiment that stands for it.
     """
     told = list(
-        known(
+        empty_if_unsupported(
             source.server.pages(
                 "GET",
                 f"{API_3}/label-schemas/list",
@@ -54,11 +54,11 @@ def listed(source: Source, experiment_id: str, target: Experiment) -> list[Pair]
     pairs = []
     for one in told:
         schema_id: str = one["schema_id"]
-        pairs.append(Pair(one, kept.get(schema_id) or named.get(one["name"], schema_id)))
+        pairs.append(SchemaPair(one, kept.get(schema_id) or named.get(one["name"], schema_id)))
     return pairs
 
 
-def item(pair: Pair, target: Experiment) -> Item:
+def item(pair: SchemaPair, target: Experiment) -> Item:
     schema = _schema(pair, target)
 
     def have() -> Content | None:
@@ -72,14 +72,14 @@ def item(pair: Pair, target: Experiment) -> Item:
                 label_schemas.create(schema)
             else:
                 label_schemas.replace(found, schema._replace(version=found.version))
-        except NameTaken as taken:
+        except EntityNameTaken as taken:
             raise errors.ResourceAlreadyExists(
                 f"The target has another label schema {schema.name!r}."
             ) from taken
 
     def write(_: Content, __: Content | None) -> None:
         experiments.get(target.experiment_id, target.workspace)
-        settle("label schema", attempt)
+        retry_on_conflict("label schema", attempt)
 
     return Item(
         "label schema",
@@ -91,25 +91,26 @@ def item(pair: Pair, target: Experiment) -> Item:
     )
 
 
-def _schema(pair: Pair, target: Experiment) -> LabelSchema:
-    told = pair.told
+def _schema(pair: SchemaPair, target: Experiment) -> LabelSchema:
+    fields = pair.told
     return LabelSchema(
         schema_id=pair.schema_id,
         experiment_id=target.experiment_id,
-        name=told["name"],
-        schema_type=told["type"],
-        input=_input(told["input"]),
-        instruction=told.get("instruction"),
-        enable_comment=bool(told.get("enable_comment", False)),
-        is_default=bool(told.get("is_default", False)),
-        created_time=int(told["created_at"]),
-        last_update_time=int(told["last_updated_at"]),
+        name=fields["name"],
+        schema_type=fields["type"],
+        input=_input(fields["input"]),
+        instruction=fields.get("instruction"),
+        enable_comment=bool(fields.get("enable_comment", False)),
+        is_default=bool(fields.get("is_default", False)),
+        created_time=int(fields["created_at"]),
+        last_update_time=int(fields["last_updated_at"]),
     )
 
 
-def _input(told: Input) -> Input:
-    """As the table keeps it: of a choice all that there is to know, of others what was said."""
-    ((kind, fields),) = told.items()
+def _input(given: Input) -> Input:
+    """Returns the input as the table stores it: of a choice with all fields, of others with the
+    fields that the server returned."""
+    ((kind, fields),) = given.items()
     if kind == "categorical":
         options = list(fields.get("options", ()))
         fields = {"options": options, "multi_select": bool(fields.get("multi_select", False))}

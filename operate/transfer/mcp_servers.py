@@ -1,5 +1,5 @@
-"""MCP servers with their versions, tags, aliases and access endpoints, from the server to the
-table. Versions that are deleted no server tells, nor access endpoints that lead nowhere."""
+"""Transfers MCP servers with versions, tags, aliases and access endpoints. No server lists deleted
+versions or endpoints without a target."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, Final
 from mcp_servers import servers
 from mlcore.entities.mcp_servers import AccessEndpoint, MCPServer, MCPServerVersion, VersionState
 from mlcore.limits.mcp_servers import written_icons
+from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos import mcp_servers
 from mlcore.responses import mcp_servers as responses
-from mlcore.settle import settle
-from operate.transfer.item import Content, Item
-from operate.transfer.rest import Json, Server
-from operate.transfer.source import API_3, offered
+from operate.transfer.mlflow_server import Json, Server
+from operate.transfer.source_reader import API_3, none_if_unsupported
+from operate.transfer.transfer_item import Content, Item
 
 _PAGE: Final = 1000
 _VERSIONS: Final = 100
@@ -29,9 +29,9 @@ _OF_ENDPOINT: Final = ("url", "transport_type", "server_version", "server_alias"
 
 
 def listed(server: Server) -> list[Json]:
-    """None of a server before 3.15, or of one that keeps its data in files."""
+    """Returns the MCP servers; empty from a server before 3.15, or with its data in files."""
     path = f"{API_3}/mcp-servers"
-    return offered(server.pages("GET", path, "mcp_servers", max_results=_PAGE)) or []
+    return none_if_unsupported(server.pages("GET", path, "mcp_servers", max_results=_PAGE)) or []
 
 
 def item(server: Server, told: Json) -> Item:
@@ -46,43 +46,43 @@ def item(server: Server, told: Json) -> Item:
         found, versions = mcp_servers.find_with_versions(workspace, name)
         if found is None:
             return None
-        (shown,) = servers.shown([found])
-        return _content(shown, (responses.version(one, found) for one in versions))
+        (shown,) = servers.responses_of([found])
+        return _content(shown, (responses.version(version, found) for version in versions))
 
     def write(want: Content, found: Content | None) -> None:
         present = {} if found is None else found["versions"]
         for number, content in want["versions"].items():
             if present.get(number) != content:
                 version = _version(workspace, name, number, content)
-                settle("MCP server", partial(_write_version, version, want))
-        settle("MCP server", lambda: _complete(workspace, name, want))
+                retry_on_conflict("MCP server", partial(_write_version, version, want))
+        retry_on_conflict("MCP server", lambda: _complete(workspace, name, want))
 
     return Item("MCP server", name, want, have, write, identity=identity(workspace, name))
 
 
 def identity(workspace: str, name: str) -> str:
-    """Names hold one slash, and those of workspaces none."""
+    """Returns a unique text: a server's name holds one slash, a workspace's none."""
     return f"{workspace}/{name}"
 
 
 def _content(server: Json, versions: Iterable[Json]) -> Content:
-    """What both tell in one form."""
+    """Returns the content to compare of a server and its versions, from either side."""
     return {
         **_picked(server, _OF_SERVER),
         "latest_version": server["latest_version"],
         "aliases": {one["alias"]: one["version"] for one in server["aliases"]},
         "endpoints": {one["id"]: _picked(one, _OF_ENDPOINT) for one in server["access_endpoints"]},
-        "versions": {one["version"]: _picked(one, _OF_VERSION) for one in versions},
+        "versions": {version["version"]: _picked(version, _OF_VERSION) for version in versions},
     }
 
 
-def _picked(told: Json, names: Iterable[str]) -> Json:
-    return {name: told.get(name) for name in names}
+def _picked(fields: Json, names: Iterable[str]) -> Json:
+    return {name: fields.get(name) for name in names}
 
 
 def _write_version(version: MCPServerVersion, want: Content) -> None:
-    """With its server, where that is not there; aliases and endpoints come after the versions that
-    they name."""
+    """Writes a version, and its server if that is missing. Aliases and endpoints are written after
+    the versions that they name."""
     server, current = mcp_servers.find_with_version(
         version.workspace, version.name, version.version
     )
@@ -95,7 +95,7 @@ def _write_version(version: MCPServerVersion, want: Content) -> None:
 
 
 def _complete(workspace: str, name: str, want: Content) -> None:
-    """Adds what the table's server lacks."""
+    """Adds the fields, aliases and endpoints that the table's server lacks."""
     wanted = _server(workspace, name, want)
     current = mcp_servers.find(workspace, name)
     if current is not None:
@@ -115,8 +115,8 @@ def _complete(workspace: str, name: str, want: Content) -> None:
 
 
 def _server(workspace: str, name: str, want: Content) -> MCPServer:
-    """Without versions and what names them. A server shows its latest version's description and
-    icons where it has none of its own."""
+    """Returns the server without versions, aliases and endpoints. The server returns its latest
+    version's description and icons if it has none of its own."""
     latest = want["versions"].get(want["latest_version"])
     of_version = None if latest is None else latest["server_json"].get("description")
     description = want["description"]
@@ -137,7 +137,9 @@ def _server(workspace: str, name: str, want: Content) -> MCPServer:
 def _own_icons(icons: list[Json] | None) -> list[Json] | None:
     if not icons:
         return icons
-    return written_icons([one for one in icons if one.get("source") != "version"], "icons") or None
+    return (
+        written_icons([icon for icon in icons if icon.get("source") != "version"], "icons") or None
+    )
 
 
 def _version(workspace: str, name: str, number: str, content: Json) -> MCPServerVersion:
@@ -171,12 +173,12 @@ def _endpoints(name: str, want: Content) -> dict[str, AccessEndpoint]:
 
 
 def _said(tool: Json) -> Json:
-    """A tool without what nobody said of it, which is told as null."""
+    """Returns a tool without null fields."""
     return {name: value for name, value in tool.items() if value is not None}
 
 
 def _made(content: Content) -> dict[str, Any]:
-    """By whom, and when."""
+    """Returns the users and times of creation and last update."""
     return {
         "created_by": content["created_by"],
         "last_updated_by": content["last_updated_by"],

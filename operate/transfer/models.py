@@ -1,4 +1,4 @@
-"""Logged models with their metrics, from the server to the table."""
+"""Transfers logged models with their metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mlcore.repos.logged_models import logged_models
 from mlcore.repos.logged_models import points as logged_model_points
 from mlcore.repos.logged_models.logged_models import StoredLoggedModel
 from operate.transfer.experiments import change
-from operate.transfer.item import Content, Item
+from operate.transfer.transfer_item import Content, Item
 
 
 def item(model: LoggedModel, workspace: str) -> Item:
@@ -23,12 +23,12 @@ def item(model: LoggedModel, workspace: str) -> Item:
 
     def have() -> Content | None:
         found = find()
-        return None if found is None else _content(logged_models.entity(found))
+        return None if found is None else content(logged_models.entity(found))
 
     def write(_: Content, found: Content | None) -> None:
         if found is None:
             experiment = experiments.get(model.experiment_id, workspace).experiment
-            locations.enter(experiment, model.artifact_location)
+            locations.enter_imported(experiment, model.artifact_location)
             logged_models.create(model, workspace)
         stored = logged_models.load(model.model_id, workspace)
         known = {_identity(point) for point in logged_models.entity(stored).metrics}
@@ -41,10 +41,10 @@ def item(model: LoggedModel, workspace: str) -> Item:
     return Item(
         "logged model",
         model.model_id,
-        lambda: _content(model),
+        lambda: content(model),
         have,
         write,
-        there=lambda: find() is not None,
+        exists=lambda: find() is not None,
     )
 
 
@@ -52,7 +52,8 @@ def _identity(point: Any) -> tuple[Any, ...]:
     return point.key, point.timestamp, point.step, point.run_id
 
 
-def _content(model: LoggedModel) -> Content:
+def content(model: LoggedModel) -> Content:
+    """Returns what is compared of a model."""
     return {**model._asdict(), "metrics": sorted(map(_plain, model.metrics), key=repr)}
 
 

@@ -1,4 +1,4 @@
-"""One line that tells how far a transfer is."""
+"""Prints a progress line of a transfer."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections import Counter
 
 SECONDS = 0.2
 QUIET_SECONDS = 10.0
-"""Between lines where nobody sees a line change."""
+"""Pause between lines when standard error is not a terminal."""
 WIDTH = 24
 
 
 class Progress:
-    """Counts what has been looked at; prints to stderr."""
+    """Counts items by kind, and prints the progress to standard error."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()

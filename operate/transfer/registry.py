@@ -1,4 +1,4 @@
-"""Registered models and prompts with their versions and aliases, from the server to the table."""
+"""Transfers registered models and prompts with versions and aliases."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from mlcore.repos.registry import names as model_names
 from mlcore.repos.registry import stages as model_stages
 from mlcore.webhooks import announcement
 from operate.transfer.experiments import change
-from operate.transfer.item import Content, Item
-from operate.transfer.rest import Json, Server, SourceFailed
-from operate.transfer.source import API, moved, texts
+from operate.transfer.mlflow_server import Json, Server, SourceFailed
+from operate.transfer.source_reader import API, target_location, values_by_key
+from operate.transfer.transfer_item import Content, Item
 
 _PROMPT: Final = "tags.`mlflow.prompt.is_prompt` = 'true'"
 _LOGGED: Final = re.compile(r"models:/(m-[0-9a-f]{32})")
@@ -36,8 +36,8 @@ _TEXTS: Final[tuple[TextAttribute[Any], ...]] = (
 
 
 def names(server: Server) -> list[str]:
-    """Of all models and prompts: a server of today lists prompts only when they are asked for."""
-    found: dict[str, None] = {}
+    """Returns the names of all models and prompts. Recent servers list prompts only on request."""
+    model_names: dict[str, None] = {}
     for condition in ({}, {"filter": _PROMPT}):
         try:
             for model in server.pages(
@@ -47,11 +47,11 @@ def names(server: Server) -> list[str]:
                 max_results=100,
                 **condition,
             ):
-                found[model["name"]] = None
+                model_names[model["name"]] = None
         except SourceFailed as failed:
             if not condition or failed.status != 400:
                 raise  # an old server has no prompts, and may not know such filters
-    return list(found)
+    return list(model_names)
 
 
 def item(server: Server, name: str) -> Item:
@@ -59,11 +59,11 @@ def item(server: Server, name: str) -> Item:
 
     def want() -> Content:
         told = server.get(f"{API}/registered-models/get", name=name)["registered_model"]
-        versions = {one.version: one for one in _versions(server, name)}
+        versions = {version.version: version for version in _versions(server, name)}
         return {
             **{field: int(told[field]) for field in _SETTLED},
             "description": told.get("description", ""),
-            "tags": texts(told.get("tags")),
+            "tags": values_by_key(told.get("tags")),
             "aliases": {one["alias"]: int(one["version"]) for one in told.get("aliases", ())},
             "versions": {number: _content(one) for number, one in sorted(versions.items())},
         }
@@ -78,7 +78,9 @@ def item(server: Server, name: str) -> Item:
             "description": stored.model.description,
             "tags": stored.model.tags,
             "aliases": stored.model.aliases,
-            "versions": {one.version.version: _content(one.version) for one in versions},
+            "versions": {
+                version.version.version: _content(version.version) for version in versions
+            },
         }
 
     def write(want: Content, found: Content | None) -> None:
@@ -114,10 +116,10 @@ def _versions(server: Server, name: str) -> Iterator[ModelVersion]:
 
 
 def _version(server: Server, fields: Json) -> ModelVersion:
-    source = moved(fields.get("source", ""))
+    source = target_location(fields.get("source", ""))
     location = source
     if source.startswith("models:/"):
-        location = moved(
+        location = target_location(
             server.get(
                 f"{API}/model-versions/get-download-uri",
                 name=fields["name"],
@@ -139,7 +141,7 @@ def _version(server: Server, fields: Json) -> ModelVersion:
         run_link=fields.get("run_link", ""),
         status=fields.get("status", model_versions.READY),
         status_message=fields.get("status_message"),
-        tags=texts(fields.get("tags")),
+        tags=values_by_key(fields.get("tags")),
         model_id=logged.group(1) if logged else None,
     )
 
@@ -165,7 +167,8 @@ def _create(workspace: str, name: str, want: Content) -> None:
 
 
 def _complete(workspace: str, name: str, want: Content) -> None:
-    """Adds what the table's model lacks; times come last, because writes move them."""
+    """Adds the fields that the table's model lacks. Times are set last, because other writes change
+    them."""
     stored = registered_models.get(workspace, name)
     present = {one.version.version: one for one in model_versions.all_of(stored)}
     for version, content in want["versions"].items():
@@ -188,7 +191,7 @@ def _complete(workspace: str, name: str, want: Content) -> None:
 
 
 def _add(workspace: str, name: str, version: int, content: Content) -> None:
-    """A version under its own number, which may leave a gap behind the last one."""
+    """Creates a version under its own number, which may leave a gap."""
     stored = registered_models.get(workspace, name)
     if version <= stored.last_version:
         raise errors.ResourceConflict(

@@ -1,5 +1,5 @@
-"""Review queues with what is in them, from the server to the table. They keep their ids, unless the
-table's experiment has one of the same name, as of the same user."""
+"""Transfers review queues with their items. They keep their ids unless the table's experiment has a
+queue of the same name."""
 
 from __future__ import annotations
 
@@ -9,29 +9,30 @@ from typing import Any, Final
 from mlcore import errors
 from mlcore.entities.evaluation.review_queues import QueueItem, ReviewQueue
 from mlcore.entities.experiments import Experiment
+from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.evaluation import review_queues
-from mlcore.repos.evaluation.entities import NameTaken
+from mlcore.repos.evaluation.entities import EntityNameTaken
 from mlcore.repos.experiments import experiments
-from mlcore.settle import settle
-from operate.transfer.item import Content, Item
-from operate.transfer.rest import Json, Server
-from operate.transfer.source import API_3, Source, known
+from operate.transfer.mlflow_server import Json, Server
+from operate.transfer.source_reader import API_3, SourceReader, empty_if_unsupported
+from operate.transfer.transfer_item import Content, Item
 
 _PAGE: Final = 1000
 _OWN: Final = ("name", "queue_type", "created_by", "created_time", "last_update_time")
 
 
 def listed(
-    source: Source, experiment_id: str, target: Experiment, schema_ids: Mapping[str, str]
+    source: SourceReader, experiment_id: str, target: Experiment, schema_ids: Mapping[str, str]
 ) -> list[Item]:
-    """Those of an active experiment; none of a server that has no review queues.
+    """Returns the transfers of an active experiment's review queues; none from a server without
+    review queues.
 
     Args:
-        experiment_id: the server's.
-        target: the experiment of the table that stands for it.
+        experiment_id: the server's id.
+        target: the table's experiment that stands for it.
         schema_ids: the table's id of each label schema, by the server's.
     """
-    told = known(
+    told = empty_if_unsupported(
         source.server.pages(
             "GET",
             f"{API_3}/review-queues/list",
@@ -73,7 +74,7 @@ def _item(server: Server, told: Json, target: Experiment, schema_ids: Mapping[st
                 review_queues.create(queue)
             elif _own(found) != _own(queue):
                 review_queues.replace(found, queue._replace(version=found.version))
-        except NameTaken as taken:
+        except EntityNameTaken as taken:
             raise errors.ResourceAlreadyExists(
                 f"The target has another review queue {queue.name!r}."
             ) from taken
@@ -81,7 +82,7 @@ def _item(server: Server, told: Json, target: Experiment, schema_ids: Mapping[st
 
     def write(want: Content, found: Content | None) -> None:
         experiments.get(target.experiment_id, target.workspace)
-        settle("review queue", attempt)
+        retry_on_conflict("review queue", attempt)
         _attach(queue, want["items"], {} if found is None else found["items"])
 
     return Item(
@@ -98,7 +99,7 @@ def _attach(queue: ReviewQueue, want: Json, found: Json) -> None:
     new = {item_id: one for item_id, one in want.items() if item_id not in found}
     if new:
         items = [QueueItem(queue.queue_id, item_id, **one) for item_id, one in new.items()]
-        settle("review queue", lambda: review_queues.add(queue, items))
+        retry_on_conflict("review queue", lambda: review_queues.add(queue, items))
     changed = {
         item_id: one for item_id, one in want.items() if item_id in found and found[item_id] != one
     }
@@ -109,36 +110,36 @@ def _attach(queue: ReviewQueue, want: Json, found: Json) -> None:
             if wanted != current:
                 review_queues.replace_item(queue, wanted)
 
-    settle("review queue", attempt)
+    retry_on_conflict("review queue", attempt)
 
 
 def _queue(
-    told: Json, queue_id: str, target: Experiment, schema_ids: Mapping[str, str]
+    fields: Json, queue_id: str, target: Experiment, schema_ids: Mapping[str, str]
 ) -> ReviewQueue:
     return ReviewQueue(
         queue_id=queue_id,
         experiment_id=target.experiment_id,
-        name=told["name"],
-        queue_type=told["queue_type"],
-        users=tuple(sorted(told.get("users", ()))),
-        schema_ids=tuple(sorted(schema_ids.get(one, one) for one in told.get("schema_ids", ()))),
-        created_by=told.get("created_by"),
-        created_time=int(told["creation_time_ms"]),
-        last_update_time=int(told["last_update_time_ms"]),
+        name=fields["name"],
+        queue_type=fields["queue_type"],
+        users=tuple(sorted(fields.get("users", ()))),
+        schema_ids=tuple(sorted(schema_ids.get(one, one) for one in fields.get("schema_ids", ()))),
+        created_by=fields.get("created_by"),
+        created_time=int(fields["creation_time_ms"]),
+        last_update_time=int(fields["last_update_time_ms"]),
     )
 
 
-def _queue_item(told: Json, queue_id: str) -> QueueItem:
-    completed = told.get("completed_time_ms")
+def _queue_item(fields: Json, queue_id: str) -> QueueItem:
+    completed = fields.get("completed_time_ms")
     return QueueItem(
         queue_id=queue_id,
-        item_id=told["item_id"],
-        item_type=told["item_type"],
-        status=told["status"],
-        completed_by=told.get("completed_by"),
+        item_id=fields["item_id"],
+        item_type=fields["item_type"],
+        status=fields["status"],
+        completed_by=fields.get("completed_by"),
         completed_time=None if completed is None else int(completed),
-        created_time=int(told["creation_time_ms"]),
-        last_update_time=int(told["last_update_time_ms"]),
+        created_time=int(fields["creation_time_ms"]),
+        last_update_time=int(fields["last_update_time_ms"]),
     )
 
 
@@ -151,7 +152,7 @@ def _own(queue: ReviewQueue) -> dict[str, Any]:
 
 
 def _content(queue: ReviewQueue, items: list[QueueItem]) -> Content:
-    return {**_own(queue), "items": {one.item_id: _plain(one) for one in items}}
+    return {**_own(queue), "items": {item.item_id: _plain(item) for item in items}}
 
 
 def _plain(item: QueueItem) -> dict[str, Any]:

@@ -1,10 +1,11 @@
-"""Runs with all points of their metrics, from the server to the table."""
+"""Transfers runs with all points of their metrics."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from mlcore import errors
+from mlcore import errors, reserved_tags
 from mlcore.db import keys
 from mlcore.db.expression import Update
 from mlcore.entities.metrics import Metric
@@ -13,23 +14,22 @@ from mlcore.entities.stages import ACTIVE
 from mlcore.models.runs import Run as RunItem
 from mlcore.repos.experiments import experiments
 from mlcore.repos.files import locations
-from mlcore.repos.runs import children as run_children
-from mlcore.repos.runs import creations, datasets, history, runs
-from mlcore.repos.runs import writes as run_writes
-from mlcore.repos.runs.points import pack
-from mlcore.repos.runs.runs import StoredRun
-from mlcore.search.fields import DATASET_CONTEXT_TAG
+from mlcore.repos.runs.core import children as run_children
+from mlcore.repos.runs.core import creations, datasets, runs
+from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core.runs import StoredRun
+from mlcore.repos.runs.history import metric_history
 from operate.transfer.experiments import change
-from operate.transfer.item import Content, Item
-from operate.transfer.source import Source
+from operate.transfer.source_reader import SourceReader
+from operate.transfer.transfer_item import Content, Item
 
 
-def item(source: Source, run_id: str) -> Item:
+def item(source: SourceReader, run_id: str) -> Item:
     seen: list[Run] = []
 
     def read() -> Run:
         if not seen:
-            seen.append(source.run(run_id))
+            seen.append(_with_datasets_of_target(source.run(run_id)))
         return seen[0]
 
     def want() -> Content:
@@ -42,7 +42,7 @@ def item(source: Source, run_id: str) -> Item:
             return None
         run = runs.entity(found)
         where = run.experiment_id
-        return _content(run, {key: history.read(where, run_id, key) for key in run.metrics})
+        return _content(run, {key: metric_history.read(where, run_id, key) for key in run.metrics})
 
     def write(want: Content, found: Content | None) -> None:
         run = read()
@@ -51,12 +51,12 @@ def item(source: Source, run_id: str) -> Item:
             for key, packed in want["history"].items()
         ]
         for series in points:
-            history.write(run.experiment_id, run_id, series)
+            metric_history.write(run.experiment_id, run_id, series)
         _write_datasets(run)
         if found is None:
-            # All of a run is written before the run itself, so a run that is there is whole.
+            # The run's item is written last: a run that exists is complete.
             experiment = experiments.get(run.experiment_id, source.workspace).experiment
-            locations.enter(experiment, run.artifact_uri)
+            locations.enter_imported(experiment, run.artifact_uri)
             creations.create(run, experiment)
         else:
             _update(run, source.workspace)
@@ -68,8 +68,19 @@ def item(source: Source, run_id: str) -> Item:
         have,
         write,
         outline=lambda: _content(read(), {}),
-        there=lambda: _find(run_id, source.workspace) is not None,
+        exists=lambda: _find(run_id, source.workspace) is not None,
     )
+
+
+def told(source: SourceReader, run_id: str) -> Content:
+    """Returns what is compared of a run, as a server shows it."""
+    run = source.run(run_id)
+    return _content(run, {key: source.history(run_id, key) for key in run.metrics})
+
+
+def outline(run: Run) -> Content:
+    """Returns what is compared of a run, without the points of its metrics."""
+    return _content(run, {})
 
 
 def _find(run_id: str, workspace: str) -> StoredRun | None:
@@ -83,33 +94,56 @@ def _content(run: Run, points: dict[str, list[Metric]]) -> Content:
     fields: dict[str, Any] = run._asdict()
     fields["metrics"] = {key: list(metric) for key, metric in run.metrics.items()}
     fields["dataset_inputs"] = {
-        f"{one.dataset.name} {one.dataset.digest}": {
-            **one.dataset._asdict(),
-            "tags": dict(one.tags),
+        f"{dataset_input.dataset.name} {dataset_input.dataset.digest}": {
+            **dataset_input.dataset._asdict(),
+            "tags": dict(dataset_input.tags),
         }
-        for one in run.dataset_inputs
+        for dataset_input in run.dataset_inputs
     }
     fields["model_inputs"] = sorted(run.model_inputs)
     fields["model_outputs"] = sorted(run.model_outputs)
-    fields["history"] = {key: pack(series) for key, series in points.items()}
+    fields["history"] = {key: list(map(_comparable, series)) for key, series in points.items()}
     return fields
+
+
+def _comparable(point: Metric) -> list[int | float | str]:
+    """Returns a point as JSON values, in which NaN equals NaN."""
+    value = "NaN" if math.isnan(point.value) else point.value
+    return [point.step, point.timestamp, value]
+
+
+def _with_datasets_of_target(run: Run) -> Run:
+    """Returns the run with the target's datasets where its experiment has them already: the first
+    writer of (name, digest) decides the source, the schema and the profile for all runs."""
+    known = {(one.name, one.digest): one for one in datasets.of_runs([run]).values()}
+    inputs = tuple(
+        entry._replace(dataset=known.get((entry.dataset.name, entry.dataset.digest), entry.dataset))
+        for entry in run.dataset_inputs
+    )
+    return run._replace(dataset_inputs=inputs)
 
 
 def _write_datasets(run: Run) -> None:
     if not run.dataset_inputs:
         return
-    datasets.ensure(run.experiment_id, [one.dataset for one in run.dataset_inputs])
+    datasets.ensure(
+        run.experiment_id, [dataset_input.dataset for dataset_input in run.dataset_inputs]
+    )
     datasets.add_contexts(
         run.experiment_id,
         [
-            (one.dataset.name, one.dataset.digest, dict(one.tags).get(DATASET_CONTEXT_TAG))
-            for one in run.dataset_inputs
+            (
+                dataset_input.dataset.name,
+                dataset_input.dataset.digest,
+                dict(dataset_input.tags).get(reserved_tags.DATASET_CONTEXT),
+            )
+            for dataset_input in run.dataset_inputs
         ],
     )
 
 
 def _update(run: Run, workspace: str) -> None:
-    """A run that went on, on the server, since it was brought over. Nothing is taken away."""
+    """Updates a run that changed on the server since it was imported. Removes nothing."""
     stored = runs.load(run.run_id, workspace)
     if stored.stage != ACTIVE:
         run_writes.set_stage(stored, ACTIVE)

@@ -1,49 +1,63 @@
-"""Scorers with their versions, from the server to the table; not whether they judge by
-themselves."""
+"""Transfers scorers with their versions, but without their settings for judging new traces
+automatically.
+"""
 
 from __future__ import annotations
 
 from uuid import NAMESPACE_OID, uuid5
 
-from evaluation import judges
+from evaluation import gateway_scorers
 from mlcore import errors
 from mlcore.db.table import table
 from mlcore.entities.evaluation.scorers import ScorerVersion
 from mlcore.entities.experiments import Experiment
 from mlcore.limits.evaluation.scorers import check_payload
+from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.evaluation import entity_refs
 from mlcore.repos.evaluation import scorers as scorer_versions
 from mlcore.repos.experiments import experiments
-from mlcore.settle import Conflict
-from operate.transfer.item import Content, Item
-from operate.transfer.rest import Json
-from operate.transfer.source import API_3, Source, known
+from operate.transfer.mlflow_server import Json
+from operate.transfer.source_reader import API_3, SourceReader, empty_if_unsupported
+from operate.transfer.transfer_item import Content, Item
 
 
-def names(source: Source, experiment_id: str) -> list[str]:
-    """Of the scorers of an active experiment; none of a server before 3.4."""
+def names(source: SourceReader, experiment_id: str) -> list[str]:
+    """Returns the names of an active experiment's scorers; empty from a server before 3.4."""
     asked = source.server.pages(
         "GET", f"{API_3}/scorers/list", "scorers", experiment_id=experiment_id
     )
-    return [told["scorer_name"] for told in known(asked)]
+    return [told["scorer_name"] for told in empty_if_unsupported(asked)]
 
 
-def item(source: Source, experiment_id: str, name: str, target: Experiment) -> Item:
-    """
+def told(source: SourceReader, experiment_id: str, name: str, target_id: str) -> Content:
+    """Returns what is compared of a scorer, as a server shows it.
+
     Args:
         experiment_id: the server's.
-        target: the experiment of the table that stands for it.
+        target_id: the id of the experiment that stands for it at the target.
+    """
+    listed = source.server.get(f"{API_3}/scorers/versions", experiment_id=experiment_id, name=name)
+    return _content([version(one, target_id) for one in listed.get("scorers", ())])
+
+
+def item(source: SourceReader, experiment_id: str, name: str, target: Experiment) -> Item:
+    """Returns the transfer of a scorer.
+
+    Args:
+        experiment_id: the server's id.
+        target: the table's experiment that stands for it.
     """
 
     def want() -> Content:
-        told = source.server.get(
-            f"{API_3}/scorers/versions", experiment_id=experiment_id, name=name
-        )
-        return _content([version(one, target.experiment_id) for one in told.get("scorers", ())])
+        return told(source, experiment_id, name, target.experiment_id)
 
     def have() -> Content | None:
         found = scorer_versions.versions(target, name)
-        return _content(judges.shown(found, source.workspace)) if found else None
+        return (
+            _content(gateway_scorers.with_endpoint_names(found, source.workspace))
+            if found
+            else None
+        )
 
     def write(want: Content, found: Content | None) -> None:
         if found is not None and found["scorer_id"] != want["scorer_id"]:
@@ -76,47 +90,41 @@ def item(source: Source, experiment_id: str, name: str, target: Experiment) -> I
 
 
 def identity(experiment_id: str, name: str) -> str:
-    """
-    Args:
-        experiment_id: the table's.
-    """
+    """Returns a text that identifies a scorer by the table's experiment id and its name."""
     return f"{experiment_id}/{name}"
 
 
 def _add(versions: list[ScorerVersion], workspace: str) -> None:
-    """What leads to the scorer comes first, so that a version that is there can be found; the
-    newest version comes last, for its endpoint is the one that the scorer is bound to."""
+    """Writes the references to the scorer first, so that an existing version can be found, and the
+    newest version last, because the scorer is bound to its endpoint."""
     kept = []
     for version in versions:
         data = check_payload(version.serialized_scorer)
-        kept.append(judges.judge(version.serialized_scorer, data, workspace))
+        kept.append(gateway_scorers.to_stored(version.serialized_scorer, data, workspace))
     newest = versions[-1]
-    table.put(entity_refs.put(newest.scorer_id, newest.experiment_id).item)
+    table.put(entity_refs.creation(newest.scorer_id, newest.experiment_id).item)
     if kept[-1].endpoint_id is not None:
-        judges.bind(newest, kept[-1].endpoint_id, workspace)
+        gateway_scorers.bind_endpoint(newest, kept[-1].endpoint_id, workspace)
     for version, judge in zip(versions, kept, strict=True):
         try:
             scorer_versions.create(version._replace(serialized_scorer=judge.serialized_scorer))
-        except Conflict as conflict:
+        except WriteConflict as conflict:
             raise errors.ResourceConflict(
                 "Somebody registered it at the target meanwhile: import again."
             ) from conflict
 
 
-def version(told: Json, experiment_id: str) -> ScorerVersion:
-    """
-    Args:
-        experiment_id: the table's.
-    """
+def version(fields: Json, experiment_id: str) -> ScorerVersion:
+    """Converts a version that the server returned, for the table's experiment."""
     return ScorerVersion(
         experiment_id=experiment_id,
-        name=told["scorer_name"],
-        version=int(told["scorer_version"]),
-        # Old servers do not tell it.
-        scorer_id=told.get("scorer_id")
-        or str(uuid5(NAMESPACE_OID, identity(experiment_id, told["scorer_name"]))),
-        serialized_scorer=told["serialized_scorer"],
-        creation_time=int(told["creation_time"]),
+        name=fields["scorer_name"],
+        version=int(fields["scorer_version"]),
+        # Old servers do not return it.
+        scorer_id=fields.get("scorer_id")
+        or str(uuid5(NAMESPACE_OID, identity(experiment_id, fields["scorer_name"]))),
+        serialized_scorer=fields["serialized_scorer"],
+        creation_time=int(fields["creation_time"]),
     )
 
 
@@ -124,10 +132,10 @@ def _content(versions: list[ScorerVersion]) -> Content:
     return {
         "scorer_id": versions[-1].scorer_id if versions else "",
         "versions": {
-            one.version: {
-                "serialized_scorer": one.serialized_scorer,
-                "creation_time": one.creation_time,
+            version.version: {
+                "serialized_scorer": version.serialized_scorer,
+                "creation_time": version.creation_time,
             }
-            for one in versions
+            for version in versions
         },
     }

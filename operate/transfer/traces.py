@@ -1,4 +1,4 @@
-"""Traces with spans and assessments, from the server to the table."""
+"""Transfers traces with spans and assessments."""
 
 from __future__ import annotations
 
@@ -6,42 +6,44 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from mlcore import reserved_tags
 from mlcore.entities.traces import Assessment, Trace
+from mlcore.limits.traces import check_experiment, check_trace_id
 from mlcore.repos.experiments import experiments
 from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Owner, Pack
 from mlcore.repos.traces.traces import Change, Info, StoredTrace
 from mlcore.spans import facts
-from mlcore.spans.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
+from mlcore.spans.names import IN_STORE, SPANS_LOCATION_TAG
 from mlcore.spans.state import Report
 from mlcore.spans.stored import StoredSpan, content, node
 from mlcore.wire.times import parse_duration, parse_point
-from operate.transfer.item import Content, Item
-from operate.transfer.rest import Json, Server, SourceFailed
-from operate.transfer.source import API, Source, moved, texts
+from operate.transfer.mlflow_server import Json, Server, SourceFailed
+from operate.transfer.source_reader import API, SourceReader, target_location, values_by_key
+from operate.transfer.transfer_item import Content, Item
 from traces.assessments import SOURCE_RUN
 
 V3: Final = "api/3.0/mlflow/traces"
 KINDS: Final = ("feedback", "expectation", "issue")
 
 
-def listed(source: Source, experiment_id: str) -> Iterator[Trace]:
-    """Every trace of an experiment; none of a server before 2.14."""
+def listed(source: SourceReader, experiment_id: str) -> Iterator[Trace]:
+    """Yields every trace of an experiment; none from a server before 2.14."""
     server = source.server
     location = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment_id}}
     try:
         for fields in server.pages(
             "POST", f"{V3}/search", "traces", locations=[location], max_results=100
         ):
-            yield _trace(source, fields)
+            yield entity(source, fields)
     except SourceFailed as failed:
         if not failed.unknown:
             raise
         yield from _listed_by_version_2(source, experiment_id)
 
 
-def _listed_by_version_2(source: Source, experiment_id: str) -> Iterator[Trace]:
+def _listed_by_version_2(source: SourceReader, experiment_id: str) -> Iterator[Trace]:
     try:
         for fields in source.server.pages(
             "GET", f"{API}/traces", "traces", experiment_ids=experiment_id, max_results=100
@@ -53,17 +55,17 @@ def _listed_by_version_2(source: Source, experiment_id: str) -> Iterator[Trace]:
 
 
 def location(trace: Trace) -> str:
-    """Where the files of the trace are; "" if it does not say."""
-    return trace.tags.get(ARTIFACT_LOCATION_TAG, "")
+    """Returns the location of the trace's files; "" if the trace has none."""
+    return trace.tags.get(reserved_tags.ARTIFACT_LOCATION, "")
 
 
-def item(source: Source, trace: Trace) -> Item:
+def item(source: SourceReader, trace: Trace) -> Item:
     def want() -> Content:
-        return _content(trace, _spans(source.server, trace))
+        return content_of(trace, spans_of(source.server, trace))
 
     def have() -> Content | None:
         stored = traces.find(trace.trace_id, source.workspace)
-        return None if stored is None else _content(traces.entity(stored), _kept(stored))
+        return None if stored is None else content_of(traces.entity(stored), _kept(stored))
 
     def write(want: Content, rows: Content | None) -> None:
         known = (rows or {}).get("spans", {})
@@ -85,21 +87,25 @@ def item(source: Source, trace: Trace) -> Item:
         want,
         have,
         write,
-        outline=lambda: _content(trace, []),
-        there=lambda: traces.find(trace.trace_id, source.workspace) is not None,
+        outline=lambda: content_of(trace, []),
+        exists=lambda: traces.find(trace.trace_id, source.workspace) is not None,
     )
 
 
-def _content(trace: Trace, spans: Sequence[StoredSpan]) -> Content:
+def content_of(trace: Trace, spans: Sequence[StoredSpan]) -> Content:
+    """Returns what is compared of a trace."""
     fields: dict[str, Any] = trace._asdict()
-    del fields["prompts"]  # no server tells them
-    fields["assessments"] = {one.assessment_id: one._asdict() for one in trace.assessments}
-    fields["spans"] = {one["span_id"]: one for one in spans}
+    del fields["prompts"]  # no server returns them
+    fields["assessments"] = {
+        assessment.assessment_id: assessment._asdict() for assessment in trace.assessments
+    }
+    fields["spans"] = {span["span_id"]: span for span in spans}
     return fields
 
 
-def _spans(server: Server, trace: Trace) -> list[StoredSpan]:
-    """The spans that the server's table holds; others are in a file of the trace."""
+def spans_of(server: Server, trace: Trace) -> list[StoredSpan]:
+    """Returns the spans that the server keeps in its database; other spans are in a file of the
+    trace."""
     if trace.tags.get(SPANS_LOCATION_TAG) != IN_STORE:
         return []
     fields = server.text("ajax-api/2.0/mlflow/get-trace-artifact", request_id=trace.trace_id)
@@ -113,8 +119,8 @@ def _kept(trace: StoredTrace) -> list[StoredSpan]:
 
 
 def _info(trace: Trace, spans: Sequence[StoredSpan], first_pack: str | None) -> Info:
-    """All that is shown of the trace was told by the server, so nothing follows from its spans
-    unless more of them come."""
+    """Returns the trace's stored facts. Everything shown is what the server returned; facts of the
+    spans are stored so that it changes only if spans are added."""
     given = Report(
         trace.request_time,
         trace.execution_duration,
@@ -125,21 +131,27 @@ def _info(trace: Trace, spans: Sequence[StoredSpan], first_pack: str | None) -> 
     )
     fields = None
     if spans:
-        made = facts.of_spans((one, {}) for one in spans)
+        made = facts.facts_of_spans((span, {}) for span in spans)
         hidden = {*made.tag_texts(), *made.metadata_texts()}
         fields = made._replace(masked=tuple(sorted(hidden))).text
     return Info(*given, given=given.text, facts=fields, first_pack=first_pack)
 
 
 def _maps(trace: Trace) -> dict[str, Mapping[str, str]]:
-    assessed = {one.assessment_id: trace_assessments.text(one) for one in trace.assessments}
+    assessed = {
+        assessment.assessment_id: trace_assessments.text(assessment)
+        for assessment in trace.assessments
+    }
     return {"tags": trace.tags, "trace_metadata": trace.trace_metadata, "assessments": assessed}
 
 
 def _create(
     trace: Trace, workspace: str, spans: Sequence[StoredSpan], packs: Sequence[Pack]
 ) -> None:
-    """The trace appears with its first spans, after all others."""
+    """Creates a trace together with its first pack of spans. Writes the other packs before it, so
+    that a trace that exists is complete. Raises InvalidParameterValue: the id is not a folder's
+    name."""
+    check_trace_id(trace.trace_id)
     experiment = experiments.get(trace.experiment_id, workspace).experiment
     owner = Owner(experiment.workspace, trace.experiment_id, trace.trace_id)
     span_packs.put(owner, packs[1:])
@@ -153,6 +165,8 @@ def _create(
 
 
 def _update(stored: StoredTrace, trace: Trace, packs: list[Pack]) -> None:
+    """Raises InvalidParameterValue: the trace that has this id is in another experiment."""
+    check_experiment(trace.trace_id, stored.experiment.experiment_id, trace.experiment_id)
     owner = Owner(stored.experiment.workspace, stored.experiment.experiment_id, stored.trace_id)
     first = stored.info.first_pack
     if packs and first is None and span_packs.put_first(owner, packs[0]):
@@ -174,7 +188,8 @@ def _update(stored: StoredTrace, trace: Trace, packs: list[Pack]) -> None:
     traces.write(stored, decide)
 
 
-def _trace(source: Source, fields: Json) -> Trace:
+def entity(source: SourceReader, fields: Json) -> Trace:
+    """Returns the trace that the REST API shows with these fields."""
     where = fields.get("trace_location", {}).get("mlflow_experiment", {}).get("experiment_id", "")
     duration = fields.get("execution_duration")
     return Trace(
@@ -196,7 +211,7 @@ def _trace(source: Source, fields: Json) -> Trace:
     )
 
 
-def _trace_of_version_2(source: Source, fields: Json) -> Trace:
+def _trace_of_version_2(source: SourceReader, fields: Json) -> Trace:
     status = fields.get("status", "")
     duration = fields.get("execution_time_ms")
     return Trace(
@@ -208,15 +223,17 @@ def _trace_of_version_2(source: Source, fields: Json) -> Trace:
         client_request_id=None,
         request_preview=None,
         response_preview=None,
-        trace_metadata=texts(fields.get("request_metadata")),
-        tags=_located(texts(fields.get("tags"))),
+        trace_metadata=values_by_key(fields.get("request_metadata")),
+        tags=_located(values_by_key(fields.get("tags"))),
     )
 
 
 def _located(tags: Mapping[str, str]) -> dict[str, str]:
     kept = dict(tags)
-    if ARTIFACT_LOCATION_TAG in kept:
-        kept[ARTIFACT_LOCATION_TAG] = moved(kept[ARTIFACT_LOCATION_TAG])
+    if reserved_tags.ARTIFACT_LOCATION in kept:
+        kept[reserved_tags.ARTIFACT_LOCATION] = target_location(
+            kept[reserved_tags.ARTIFACT_LOCATION]
+        )
     return kept
 
 

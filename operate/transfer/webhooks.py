@@ -1,4 +1,4 @@
-"""Webhooks, from the server to the table, without the secrets, which no server tells."""
+"""Transfers webhooks without their secrets, which no server returns."""
 
 from __future__ import annotations
 
@@ -6,30 +6,36 @@ from collections.abc import Iterator
 
 from mlcore.entities.webhooks import ACTIONS, DISABLED, EventName, Webhook
 from mlcore.repos import webhooks
-from operate.transfer.item import Content, Item
-from operate.transfer.rest import Json, Server, SourceFailed
-from operate.transfer.source import API
+from operate.transfer.mlflow_server import Json, Server, SourceFailed
+from operate.transfer.source_reader import API, none_if_unsupported
+from operate.transfer.transfer_item import Content, Item
 
 
 def items(server: Server) -> Iterator[Item]:
-    """None of a server before 3.3, or of one that lets only administrators ask."""
+    """Yields the webhooks; none from a server before 3.3 or on files, or for an account that is
+    not an administrator's."""
     try:
-        for told in server.pages("GET", f"{API}/webhooks", "webhooks", max_results=100):
+        pages = server.pages("GET", f"{API}/webhooks", "webhooks", max_results=100)
+        for told in none_if_unsupported(pages) or ():
             yield _item(server.workspace, told)
     except SourceFailed as failed:
-        if not (failed.unknown or failed.forbidden):
+        if not failed.forbidden:
             raise
 
 
 def _item(workspace: str, fields: Json) -> Item:
-    events = (EventName(one["entity"].lower(), one["action"].lower()) for one in fields["events"])
+    events = (
+        EventName(field["entity"].lower(), field["action"].lower()) for field in fields["events"]
+    )
     webhook = Webhook(
         webhook_id=fields["webhook_id"],
         workspace=workspace,
         name=fields["name"],
         url=fields["url"],
-        events=tuple(sorted(one for one in events if one.action in ACTIONS.get(one.entity, ()))),
-        # Both servers would call; and without its secret no delivery is signed.
+        events=tuple(
+            sorted(event for event in events if event.action in ACTIONS.get(event.entity, ()))
+        ),
+        # Disabled: both servers would call, and deliveries cannot be signed without the secret.
         status=DISABLED,
         description=fields.get("description", ""),
         sealed_secret="",
@@ -51,7 +57,7 @@ def _item(workspace: str, fields: Json) -> Item:
 
 
 def _content(webhook: Webhook) -> Content:
-    """What moves. Status and secret are the target's own."""
+    """Returns the transferred fields. Status and secret are set in the table."""
     return {
         "name": webhook.name,
         "url": webhook.url,

@@ -1,4 +1,4 @@
-"""Workspaces, from the server to the table."""
+"""Transfers workspaces."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 from mlcore import errors
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE, Workspace
 from mlcore.repos.workspaces import workspaces
-from operate.transfer.item import Content, Item
-from operate.transfer.rest import Json, Server, SourceFailed
+from operate.transfer.mlflow_server import Json, Server, SourceFailed
+from operate.transfer.transfer_item import Content, Item
 
 _API = "api/3.0/mlflow"
 
 
 def listed(server: Server) -> list[Json]:
-    """Nothing of a server that has none, or has them switched off."""
+    """Returns the server's workspaces; empty if it has none or they are disabled."""
     try:
         if not server.get(f"{_API}/server-info").get("workspaces_enabled"):
             return []
@@ -28,10 +28,10 @@ def listed(server: Server) -> list[Json]:
 
 
 def items(entries: list[Json]) -> Iterator[Item]:
-    """The default one is there without being made."""
-    for one in entries:
-        if one["name"] != DEFAULT_WORKSPACE:
-            yield _item(one)
+    """Yields the transfers of all workspaces but the default one, which always exists."""
+    for entry in entries:
+        if entry["name"] != DEFAULT_WORKSPACE:
+            yield _item(entry)
 
 
 def _item(fields: Json) -> Item:

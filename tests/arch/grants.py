@@ -59,6 +59,7 @@ def of(role: str, condition: str = BASIC) -> set[Right]:
     return {
         (action, _resource(resource))
         for statement in statements(role, condition)
+        if statement["Effect"] == "Allow"
         for action in _listed(statement["Action"])
         for resource in _listed(statement["Resource"])
     }

@@ -16,7 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 LAYER = ROOT / "layers/core/python/mlcore"
 FUNCTIONS = ROOT / "functions"
 DOMAINS = tuple(sorted(path.parent.name for path in FUNCTIONS.glob("*/app.py")))
-SOURCE_FOLDERS = ("layers", "functions", "local", "operate", "tests", "bench", "examples")
+SOURCE_FOLDERS = (
+    *("layers", "functions", "local", "operate", "distribution", "tests", "bench", "examples"),
+)
 
 
 CONSUMERS = {
@@ -26,6 +28,11 @@ CONSUMERS = {
     ":mlflow-JobQueue": "judge_runner",
 }
 """Functions that no request reaches, by what the ARN of their source holds in events/."""
+
+
+BY_NAME = {"land_changes": "lander", "publish_tables": "publisher"}
+"""Functions whose events in events/ do not say for whom they are: the second reader of the stream,
+and a schedule's."""
 
 
 def consumer(event: dict[str, Any]) -> str:

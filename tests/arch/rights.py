@@ -63,11 +63,13 @@ STORE_ACTIONS = {
 }
 INTERNAL_FILES = (
     "catalog_loader.files",
-    "mlcore.repos.runs.history_files",
+    "mlcore.repos.runs.history.history_files",
     "mlcore.repos.traces.span_packs",
     "mlcore.repos.traces.traces",
 )
 """Modules that read and write below ``.internal`` alone."""
+SKILL_FILES = tuple(f"{BUCKET}/{folder}skills/*" for folder in ("", "workspaces/*/"))
+"""What ``skills.content`` writes: the folders of skills, of each workspace."""
 
 TABLES = "SystemTablesBucket"
 _LANDING, _SYSTEM = f"{TABLES}/landing/*", f"{TABLES}/system/*"
@@ -98,7 +100,7 @@ SERVICES = {
     Name("mlcore.job_queue", "postpone"): ("sqs:ChangeMessageVisibility", "JobQueue"),
 }
 
-OWN_KEYS = Name("mlcore.aws", "own_keys")
+OWN_KEYS = Name("mlcore.aws_clients", "process_credentials")
 """The role's own credentials, with which models of Amazon Bedrock are called."""
 
 LANDED = Name("mlcore.system_tables.location", "store")
@@ -116,10 +118,10 @@ BOUNDARY = (
     Name("mlcore.job_queue", "send"),
     Name("mlcore.job_queue", "postpone"),
     # Of the policies a function asks those of its own routes.
-    Name("mlcore.policies.guard", "rules"),
+    Name("mlcore.policies.guard", "load_rules"),
 )
 
-SIGNERS = "mlcore.policies.signers"
+SIGNERS = "mlcore.policies.signed_callers"
 """Asked with Authentication=iam alone."""
 
 _INDEX = re.compile(r"[LG]SI[1-5]")
@@ -180,9 +182,11 @@ def _rights(user: Name, use: Use) -> Iterator[Right]:
             below = BELOW.get(user.module, _LANDING)
             yield action, TABLES if action == _LIST else below
     elif target == Name("mlcore.artifacts", "store") and use.attribute:
-        where = INTERNAL if user.module in INTERNAL_FILES else FILES
+        where: tuple[str, ...] = (INTERNAL,) if user.module in INTERNAL_FILES else (FILES,)
+        if user.module == "skills.content":
+            where = SKILL_FILES
         for action in STORE_ACTIONS[use.attribute.removeprefix("().")]:
-            yield action, BUCKET if action == _LIST else where
+            yield from ((action, place) for place in ((BUCKET,) if action == _LIST else where))
 
 
 def _is_of_an_index(call: ast.Call | None) -> bool:
@@ -198,7 +202,7 @@ def _policies(domain: str) -> Iterator[Name]:
     app = importlib.import_module(f"{domain}.app")
     routes = [one for name in ("RPCS", "PLAIN_ROUTES") for one in getattr(app, name, ())]
     for route in routes:
-        for rule in guard.rules(route.policy, route.follow, route.hides):
+        for rule in guard.load_rules(route.policy, route.follow, route.hides):
             yield from _functions(rule)
 
 

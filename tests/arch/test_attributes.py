@@ -21,9 +21,8 @@ EXPRESSIONS = {
 SPELLING = {
     "layers/core/python/mlcore/db/capacity.py",
     "layers/core/python/mlcore/db/table.py",
-    "local/engine",
 }
-"""Who reads what is no item of a model: keys in answers of DynamoDB, and in the engine's file. The
+"""Who reads what is no item of a model: keys in answers of DynamoDB. The
 list only gets shorter."""
 
 

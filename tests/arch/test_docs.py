@@ -16,6 +16,7 @@ DOCUMENTS = sorted(
         *project.ROOT.glob("*.md"),
         *(project.ROOT / "docs").glob("*.md"),
         *(project.ROOT / "docs/adr").glob("*.md"),
+        *(project.ROOT / "docs/mechanisms").glob("*.md"),
     )
     # What was true when it was written.
     if path.name != "CHANGELOG.md"
@@ -25,6 +26,7 @@ _ANY = re.compile(r"[<‹][^>›]*[>›]")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _FOLDERS = (
     "bench",
+    "distribution",
     "docs",
     "events",
     "examples",
@@ -102,3 +104,22 @@ def test_symptoms_are_words_that_the_product_says() -> None:
     elsewhere = {"Address already in use", "UiUrl", "/", "verify"}
     assert len(quoted) > 20
     assert {text for text in quoted - elsewhere if text not in said} == set()
+
+
+@pytest.mark.parametrize(("folder", "most_lines"), [("adr", 60), ("mechanisms", 130)])
+def test_decisions_and_mechanisms_are_short(folder: str, most_lines: int) -> None:
+    pages = list((project.ROOT / "docs" / folder).glob("*.md"))
+    assert len(pages) > 10
+    assert [page.name for page in pages if len(page.read_text().splitlines()) > most_lines] == []
+
+
+_OWN_COMMAND = re.compile(r"([\w./]*)python -m (?:local\.admin|operate\.|bench\.)|`local\.admin \w")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_documented_commands_run_as_they_stand(document: Path) -> None:
+    """In another environment than the clone's they would not find the core layer."""
+    if document.parent.name == "adr":
+        return
+    commands = list(_OWN_COMMAND.finditer(document.read_text()))
+    assert [found[0] for found in commands if found[1] != ".venv/bin/"] == []

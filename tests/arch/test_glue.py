@@ -32,11 +32,11 @@ def _kind(of_delta: Any) -> str:
 def test_columns_are_those_of_the_log() -> None:
     """In its order, the partition's included: Lake Formation, and views and filters of Athena, need
     the schema of the transaction log."""
-    engine = pytest.importorskip("mltables.tables")
+    engine = pytest.importorskip("mltables.table_definitions")
     expected = {
         table.name: [
             (field["name"], _kind(field["type"]))
-            for field in json.loads(engine.schema(table).to_json())["fields"]
+            for field in json.loads(engine.delta_schema(table).to_json())["fields"]
         ]
         for table in engine.TABLES
     }

@@ -39,10 +39,17 @@ def test_lock_names_public_registries_only() -> None:
     assert hosts == {"pypi.org", "files.pythonhosted.org"}
 
 
-def test_layer_declares_the_four_packages_and_graphql() -> None:
+def test_core_layer_declares_these_packages_only() -> None:
     layer = tomllib.loads((project.ROOT / "layers/core/pyproject.toml").read_text())
     names = {re.split(r"[<>=!~ \[]", line)[0] for line in layer["project"]["dependencies"]}
-    assert names == {"aws-lambda-powertools", "boto3", "graphql-core", "pynamodb", "python-ulid"}
+    assert names == {
+        "aws-lambda-powertools",
+        "boto3",
+        "graphql-core",
+        "pynamodb",
+        "python-ulid",
+        "regex",
+    }
 
 
 def test_the_spellings_of_the_lambda_python_agree() -> None:

@@ -17,10 +17,10 @@ from mlcore.errors import MlflowError
 from mlcore.http import PlainRoute, Response, Rpc, Sent, lambda_handler
 from mlcore.http.routes import Route
 from mlcore.policies import guard
-from mlcore.policies.guard import Rules
+from mlcore.policies.guard import RouteRules
 from mlcore.wire.message import fields_of
 from tests.arch import project
-from tests.arch.test_policies import ROUTES
+from tests.arch.routes import ROUTES
 
 READER: Final = "layers/core/python/mlcore/http/sent.py"
 """The one file that takes a body and a query out of an event."""
@@ -29,12 +29,13 @@ PARSERS: Final = {
     *(f"layers/core/python/mlcore/http/{name}.py" for name in ("__init__", "kubeflow", "parsing")),
     # What makes and passes on what was sent, without reading it.
     *(f"layers/core/python/mlcore/http/{name}.py" for name in ("gate", "handler", "request")),
-    *(f"functions/catalog/{name}.py" for name in ("answers", "registering")),
+    *(f"functions/catalog/{name}.py" for name in ("calls", "registration")),
     "functions/artifacts/messages.py",
     "functions/catalog_loader/preview.py",
     "functions/demo/service.py",
-    "functions/gateway_calls/bodies.py",
+    "functions/gateway_calls/request_parsing.py",
     "functions/kubeflow/parsing.py",
+    "functions/skills/registration_body.py",
     "functions/traces/ingest/exports.py",
     "functions/users/signup.py",
 }
@@ -147,9 +148,9 @@ def test_all_get_the_same_object(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append(("function", message))
         return answer
 
-    rules = Rules(remember("policy", True), remember("follow", None), remember("hidden", None))
+    rules = RouteRules(remember("policy", True), remember("follow", None), remember("hidden", None))
     monkeypatch.setenv(AUTHENTICATION, "basic")
-    monkeypatch.setattr(guard, "rules", lambda *_names: rules)
+    monkeypatch.setattr(guard, "load_rules", lambda *_names: rules)
     reached = 0
     missed = []
     for route in ROUTES:
@@ -180,7 +181,14 @@ def test_no_parser_passes_on_what_was_sent() -> None:
         if not isinstance(route, PlainRoute):
             continue
         event = _event(route, _path(route))
-        parameters = {"id": "1", "serve_id": "1", "artifact_path": "x", "model_name": "m"}
+        parameters = {
+            "id": "1",
+            "serve_id": "1",
+            "artifact_path": "x",
+            "model_name": "m",
+            "path": "x",
+            "endpoint_name": "e",
+        }
         sent = Sent(route.method, _path(route), event["headers"], event, parameters)
         with contextlib.suppress(MlflowError):
             assert not isinstance(route.parse(sent), Sent), route

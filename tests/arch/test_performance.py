@@ -11,8 +11,8 @@ from bench import memory_sizes
 from bench.__main__ import write
 from bench.bill.usage import WHOLE_MB
 from bench.memory_sizes import Call
-from bench.page import page
-from bench.report import RESULTS, Cost, Figure, Results, Server, Work
+from bench.performance_page import page
+from bench.results import RESULTS, Cost, Figure, Results, Server, Work
 from tests.arch import project
 
 DOCS = project.ROOT / "docs"
@@ -66,7 +66,7 @@ def test_the_page_says_where_a_peer_is_better() -> None:
 
 def test_the_page_says_when_no_peer_is_better(tmp_path: Path) -> None:
     results = _results(_work("get", Figure(1.0, 2.0, 10), Figure(1.04, 2.0, 10)))
-    assert "- To **Fast** in nothing." in page(results)
+    assert "- **Fast** is better in nothing." in page(results)
     write(results, tmp_path)
     chart = ElementTree.parse(tmp_path / "performance.svg").getroot()
     circles = chart.findall(".//{http://www.w3.org/2000/svg}circle")

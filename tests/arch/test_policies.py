@@ -11,19 +11,12 @@ import pytest
 from mlcore.http.routes import Route
 from mlcore.policies import guard
 from mlcore.policies.requests import public
-from tests.arch import project
-
-ROUTES: list[Route] = [
-    route
-    for domain in project.DOMAINS
-    for name in ("RPCS", "PLAIN_ROUTES")
-    for route in getattr(importlib.import_module(f"{domain}.app"), name, ())
-]
+from tests.arch.routes import ROUTES
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
 def test_every_route_names_rules_that_there_are(route: Route) -> None:
-    rules = guard.rules(route.policy, route.follow, route.hides)
+    rules = guard.load_rules(route.policy, route.follow, route.hides)
     assert callable(rules.policy)
     assert (rules.redaction is not None) == bool(route.hides)
     assert (rules.follow is not None) == bool(route.follow)
@@ -32,14 +25,14 @@ def test_every_route_names_rules_that_there_are(route: Route) -> None:
 def test_a_misspelt_rule_ends_the_start() -> None:
     for named in (("runs.update_rum", "", ""), ("rums.x", "", ""), ("runs.create", "", "rum")):
         with pytest.raises((AttributeError, ModuleNotFoundError)):
-            guard.rules(*named)
+            guard.load_rules(*named)
 
 
 def test_only_public_paths_are_public() -> None:
     declared = {
         prefix + route.path
         for route in ROUTES
-        if guard.rules(route.policy, "", "").policy is public
+        if guard.load_rules(route.policy, "", "").policy is public
         for prefix in (("/api", "/ajax-api") if hasattr(route, "message") else ("",))
     }
     assert declared == guard.PUBLIC_PATHS

@@ -8,16 +8,21 @@ from mlcore.db import keys
 from mlcore.db.keys import PATTERNS
 from mlcore.entities.experiments import DEFAULT_EXPERIMENT_ID, DEFAULT_EXPERIMENT_NAME
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
+from mlcore.gateway import secret_values as gateway_secrets
+from mlcore.webhooks import secret_values as webhook_secrets
 from tests.arch import grants, project, rights
 from tests.arch.grants import BASIC, IAM, OIDC, ROLES, statements
 from tests.arch.rights import Right
 
 NOT_RUN = {
-    BASIC: (rights.SIGNERS, "authorizer.oidc"),
-    IAM: ("authorizer.oidc",),
-    OIDC: (rights.SIGNERS, "authorizer.basic"),
+    BASIC: (rights.SIGNERS, "authorizer.oidc_authentication"),
+    IAM: ("authorizer.oidc_authentication",),
+    OIDC: (rights.SIGNERS, "authorizer.basic_authentication"),
 }
 """By the way to log in, what the others run alone."""
+
+LISTING = ("UiRole",)
+"""Roles that list files of users, and read none."""
 
 STREAM = {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"}
 MESSAGES = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
@@ -60,7 +65,7 @@ def test_partitions_that_a_role_is_bound_to_are_in_the_table() -> None:
         for role in ROLES
         for condition in NOT_RUN
         for statement in statements(role, condition)
-        if "Condition" in statement
+        if "dynamodb:LeadingKeys" in str(statement.get("Condition"))
     ]
     assert bounds
     for bound in bounds:
@@ -68,6 +73,52 @@ def test_partitions_that_a_role_is_bound_to_are_in_the_table() -> None:
         assert operator in ("ForAllValues:StringLike", "ForAllValues:StringEquals")
         for key in values["dynamodb:LeadingKeys"]:
             assert key.startswith(tuple(beginnings)), key
+
+
+def test_only_the_demo_of_signed_callers_writes_and_only_their_user() -> None:
+    [written] = [one for one in statements("DemoRole", IAM) if "dynamodb:PutItem" in one["Action"]]
+    [bound] = written["Condition"].values()
+    assert bound["dynamodb:LeadingKeys"] == ["USER#*", "USERS", "COUNTERS"]
+
+
+def test_the_function_of_artifacts_may_not_touch_what_the_product_keeps_for_itself() -> None:
+    """Whatever path a request spells."""
+    denied = [one for one in statements("ArtifactsRole", BASIC) if one["Effect"] == "Deny"]
+    allowed = {action for action, place in grants.of("ArtifactsRole") if place == rights.FILES}
+    [files, listing] = denied
+    assert files["Resource"] == {"Fn::Sub": "${ArtifactBucket.Arn}/.internal/*"}
+    assert set(files["Action"]) == allowed
+    assert listing["Action"] == "s3:ListBucket"
+    assert listing["Condition"] == {"StringLike": {"s3:prefix": ".internal/*"}}
+
+
+def test_who_reads_the_products_own_files_alone_lists_no_others() -> None:
+    bucket = {"Fn::GetAtt": ["ArtifactBucket", "Arn"]}
+    for role in ROLES:
+        others = {(action, rights.FILES) for action in ("s3:GetObject", "s3:DeleteObject")}
+        lists_others = bool(others & grants.of(role)) or role in LISTING
+        for statement in statements(role, BASIC):
+            if (statement["Action"], statement["Resource"]) == ("s3:ListBucket", bucket):
+                bounded = "Condition" in statement and statement["Effect"] == "Allow"
+                assert bounded != lists_others, role
+
+
+def test_the_key_of_secrets_opens_for_each_function_what_it_is_for() -> None:
+    """A secret is bound to what it belongs to, and a role to one kind of it."""
+    kinds = {"Webhooks": "webhook_id", "WebhookSender": "webhook_id", "Workspaces": "webhook_id"}
+    kinds |= dict.fromkeys(("Gateway", "GatewayCalls", "JudgeRunner"), "gateway_secret_id")
+    found = {
+        role.removesuffix("Role"): statement["Condition"]
+        for role in ROLES
+        for statement in statements(role, BASIC)
+        if "kms:" in str(statement["Action"])
+    }
+    assert found == {
+        noun: {"ForAnyValue:StringEquals": {"kms:EncryptionContextKeys": [kind]}}
+        for noun, kind in kinds.items()
+    }
+    assert "webhook_id" in webhook_secrets._encryption_context("w", "h")
+    assert "gateway_secret_id" in gateway_secrets._encryption_context("s")
 
 
 def test_the_ui_makes_the_default_experiment_and_no_other() -> None:
@@ -135,8 +186,12 @@ def test_roles_have_no_policies_but_their_own() -> None:
 
 def test_what_is_read_of_code_is_what_python_runs() -> None:
     """Through imports inside functions, objects that keep a module, and policies of routes."""
-    assert ("dynamodb:UpdateItem", "Table") in rights.of("authorizer", "authorizer.oidc")
-    assert ("dynamodb:PutItem", "Table") not in rights.of("authorizer", "authorizer.oidc")
+    assert ("dynamodb:UpdateItem", "Table") in rights.of(
+        "authorizer", "authorizer.oidc_authentication"
+    )
+    assert ("dynamodb:PutItem", "Table") not in rights.of(
+        "authorizer", "authorizer.oidc_authentication"
+    )
     assert rights.of("server_info", rights.SIGNERS) == {("dynamodb:GetItem", "Table")}
     assert ("dynamodb:Query", "Table/index/LSI5") in rights.of("logged_models")
     assert ("dynamodb:Query", "Table/index/LSI5") not in rights.of("experiments")

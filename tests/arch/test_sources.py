@@ -32,6 +32,14 @@ def test_files_are_named_by_nouns() -> None:
     ] == []
 
 
+def test_no_test_file_imports_another() -> None:
+    """What tests share is in modules of its own, so each test file can be read and run alone."""
+    imports = re.compile(r"^(?:from tests\S*\.test_|from tests\S* import .*\btest_)", re.MULTILINE)
+    assert [
+        _name(path) for path in project.sources("tests") if imports.search(path.read_text())
+    ] == []
+
+
 def test_only_keys_spells_keys() -> None:
     spelled = {
         path: [f"{_name(path)}:{line}: {text}" for line, text in found]

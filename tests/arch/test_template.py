@@ -16,6 +16,7 @@ from local.definitions import RouteDefinition
 from local.http.routes import Router
 from mlcore.models.base import IndexedItem
 from mlcore.models.by_type import MODELS
+from operate import preflight
 from tests.arch import project
 
 ROUTER = Router(RouteDefinition(key, function) for key, function in project.routes().items())
@@ -95,6 +96,7 @@ def test_stream_filter_names_the_types_that_the_indexer_reads() -> None:
         *indexer.ANNOUNCING,
         *indexer.ARCHIVING,
         *indexer.EXPIRING,
+        *indexer.UPLOADED,
     }
     assert named <= set(MODELS)
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
@@ -130,8 +132,15 @@ def test_files_are_private_and_outlive_the_stack() -> None:
     assert "BucketName" not in bucket["Properties"]
     assert set(bucket["Properties"]["PublicAccessBlockConfiguration"].values()) == {True}
     assert "BucketEncryption" in bucket["Properties"]
-    [rule] = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
+    rule, versions = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
     assert "AbortIncompleteMultipartUpload" in rule
+    # Versions and their expiry are on or off together: kept for ever they would cost for ever.
+    condition, expiry, _ = versions["Fn::If"]
+    assert bucket["Properties"]["VersioningConfiguration"]["Fn::If"][:2] == [
+        condition,
+        {"Status": "Enabled"},
+    ]
+    assert expiry["NoncurrentVersionExpiration"]["NoncurrentDays"] == {"Ref": "ArtifactVersionDays"}
     policy = project.resources("AWS::S3::BucketPolicy")["ArtifactBucketPolicy"]["PolicyDocument"]
     [statement] = policy["Statement"]
     assert statement["Effect"] == "Deny"
@@ -209,7 +218,9 @@ def test_the_settings_change_with_every_parameter_and_all_code() -> None:
     [settings] = project.resources("AWS::AppConfig::HostedConfigurationVersion").values()
     text, named = settings["Content"]["Fn::Sub"]
     declared = project.template()["Parameters"]
-    assert re.findall(r"(?<!\S)(\w+)=\$\{\1\}(?!\S)", text) == list(declared)
+    assert re.findall(r"(?<!\S)(\w+)=\$\{\1\}(?!\S)", text) == [
+        name for name in declared if name != "DeletionProtection"
+    ]
     layers = project.resources("AWS::Serverless::LayerVersion")
     for name in layers:
         assert f"${{{name}}}" in text or name in json.dumps(named), name
@@ -318,13 +329,19 @@ def test_a_stage_gives_parameters_that_there_are(stage: str) -> None:
     assert f"stage={overrides['Stage']}" in given["tags"].split()
     protected = overrides["DeletionProtection"] == "true"
     assert protected == (stage == "prod")
+    assert stage == "default" or int(overrides["ThrottlingRate"]) > 0
+    assert int(overrides.get("ThrottlingBurst", 0)) >= int(overrides.get("ThrottlingRate", 0))
+    # New accounts have no concurrency to reserve.
+    for name in preflight.RESERVING:
+        assert int(overrides.get(name, declared[name]["Default"])) == 0
     assert given.get("confirm_changeset", False) == (stage == "prod")
 
 
 def test_parameters_are_safe_where_nothing_is_said() -> None:
     declared = project.template()["Parameters"]
     assert "Default" not in declared["Authentication"]
-    assert declared["DeletionProtection"]["Default"] == "true"
+    # A protected table would outlive a failed creation of its stack and block the next one.
+    assert declared["DeletionProtection"]["Default"] == "false"
     assert declared["WebhookAllowedSchemes"]["Default"] == "https"
     assert declared["WebhookAllowPrivateAddresses"]["Default"] == "false"
     assert all("Description" in one or "AllowedValues" in one for one in declared.values())

@@ -37,17 +37,73 @@ def test_alarms_watch_what_no_caller_sees() -> None:
     [query] = alarms["IndexThrottleAlarm"]["Metrics"]
     assert "GlobalSecondaryIndexName, TableName" in query["Expression"]["Fn::Sub"]
     for name, alarm in alarms.items():
-        told = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]}
+        told = [
+            {"Fn::If": ["HasAlarmTopic", *_or_nothing("AlarmTopicArn")]},
+            {"Fn::If": ["HasAlarmEmail", *_or_nothing("AlarmTopic")]},
+        ]
         mailed = {"Fn::If": ["HasAlertEmail", *_or_nothing("SystemTablesAlertTopic")]}
-        expected = {
-            "CanaryAlarm": None,
-            "IndexThrottleAlarm": [{"Ref": "AlarmTopicArn"}],
-            "SystemTablesAlertAlarm": [
-                mailed,
-                {"Fn::If": ["HasAlarmTopic", *_or_nothing("AlarmTopicArn")]},
-            ],
-        }
+        expected = {"CanaryAlarm": None, "SystemTablesAlertAlarm": [mailed, *told]}
         assert alarm.get("AlarmActions") == expected.get(name, told), name
+
+
+def test_every_failure_queue_is_watched_and_named() -> None:
+    """A queue to which something is given up has an alarm and an output."""
+    queues = project.resources("AWS::SQS::Queue")
+    alarms = project.resources("AWS::CloudWatch::Alarm").values()
+    outputs = project.template()["Outputs"].values()
+    failures = [name for name in queues if name.endswith("FailureQueue")]
+    targets = json.dumps(
+        [
+            *(queue.get("RedrivePolicy") for queue in queues.values()),
+            *(
+                mapping.get("DestinationConfig")
+                for mapping in project.resources("AWS::Lambda::EventSourceMapping").values()
+            ),
+        ]
+    )
+    for name in failures:
+        assert f'"{name}"' in targets
+        name_of_queue = {"Fn::GetAtt": [name, "QueueName"]}
+        [alarm] = [
+            one
+            for one in alarms
+            if {"Name": "QueueName", "Value": name_of_queue} in one.get("Dimensions", ())
+        ]
+        assert (alarm["MetricName"], alarm["Threshold"]) == (
+            "ApproximateNumberOfMessagesVisible",
+            0,
+        )
+        assert {"Ref": name} in [output["Value"] for output in outputs]
+    assert len(failures) == targets.count("FailureQueue") == 5
+
+
+def test_every_reader_of_the_stream_has_an_alarm_for_its_lag() -> None:
+    readers = {
+        mapping["FunctionName"]["Ref"].removesuffix(".Alias")
+        for mapping in project.resources("AWS::Lambda::EventSourceMapping").values()
+        if mapping["EventSourceArn"] == {"Fn::GetAtt": ["Table", "StreamArn"]}
+    }
+    watched = {
+        alarm["Dimensions"][0]["Value"]["Ref"]
+        for alarm in project.resources("AWS::CloudWatch::Alarm").values()
+        if alarm.get("MetricName") == "IteratorAge"
+    }
+    assert watched == readers
+
+
+def test_an_address_hears_of_alarms() -> None:
+    for email, mailed, any_receiver in (
+        ("", False, False),
+        ("nobody", False, False),
+        ("ops@example.com", True, True),
+    ):
+        resolver = _given(AlarmEmail=email)
+        assert resolver.condition("HasAlarmEmail") is mailed
+        assert resolver.condition("HasAlarmReceiver") is any_receiver
+    topic = project.resources("AWS::SNS::Topic")["AlarmTopic"]
+    assert _given(AlarmEmail="ops@example.com").resolve(topic)["Subscription"] == [
+        {"Protocol": "email", "Endpoint": "ops@example.com"}
+    ]
 
 
 def _or_nothing(name: str) -> list[dict[str, str]]:
@@ -56,7 +112,9 @@ def _or_nothing(name: str) -> list[dict[str, str]]:
 
 def test_metrics_of_our_own_that_alarms_read_are_written() -> None:
     """As metrics of the table, whose name is the dimension."""
-    written = {metric["Name"] for metric in (*observability._METRICS, observability._FULLNESS)}
+    written = {
+        metric["Name"] for metric in (*observability._METRICS, observability._COLLECTION_METRIC)
+    }
     written |= {alerts.RAISED, publisher.AGE}
     for alarm in project.resources("AWS::CloudWatch::Alarm").values():
         if alarm.get("Namespace") == observability.NAMESPACE:
@@ -66,6 +124,17 @@ def test_metrics_of_our_own_that_alarms_read_are_written() -> None:
 
 def _given(**parameters: str) -> Resolver:
     return Resolver(project.template(), parameters={"Authentication": "basic", **parameters})
+
+
+def test_the_table_is_encrypted_with_dynamodbs_own_key_unless_one_is_given() -> None:
+    """``SSEEnabled: true`` alone is a key in the account, with KMS's charges for each use."""
+    assert "SSESpecification" not in _given().resolve(TABLE)
+    arn = "arn:aws:kms:eu-west-1:123456789012:key/1"
+    assert _given(TableKeyArn=arn).resolve(TABLE)["SSESpecification"] == {
+        "SSEEnabled": True,
+        "SSEType": "KMS",
+        "KMSMasterKeyId": arn,
+    }
 
 
 def test_limits_are_none_until_they_are_given() -> None:
@@ -120,7 +189,10 @@ def test_the_api_leaves_a_line_for_each_request() -> None:
     variables = re.findall(r"\$context[.\w]+", written)
     line = json.loads(re.sub(r"\$context[.\w]+", "1", written))
     assert set(line) >= ACCESS_LOG_FIELDS
-    assert "messageString" not in written, "it brings quotes of its own"
+    free_text = {"$context.error.message", "$context.error.messageString"}
+    free_text |= {"$context.integrationErrorMessage", "$context.integration.error"}
+    free_text |= {"$context.authorizer.error", "$context.identity.userAgent"}
+    assert not free_text & set(variables), "a message may hold quotation marks"
     assert not {"$context.path", "$context.authorizer.principalId"} & set(variables)
     group = project.resources("AWS::Logs::LogGroup")["ApiLogGroup"]
     assert group["LogGroupName"]["Fn::Sub"].startswith("/aws/vendedlogs/")

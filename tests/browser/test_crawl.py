@@ -55,7 +55,7 @@ NAMES: Final = (
 
 AS_ON_STOCK: Final = re.compile(
     # The demo's model has no files, and its page asks for one.
-    r"GET \S+/model-versions/get-artifact\?path=MLmodel"
+    r"GET \S+/model-versions/get-artifact\?\S*path=MLmodel"
     # Pages about users, where nobody logs in.
     r"|404: GET \S+/mlflow/users/list|banner: Failed to load users\nThere are no users"
 )
@@ -160,11 +160,8 @@ def _close_advice(visitor: Visitor) -> None:
 def _seen(visitor: Visitor) -> list[str]:
     """Banners, offers of an assistant, and what still turns after all has been answered."""
     page = visitor.page
-    found = [
-        f"banner: {text[:200]}"
-        for text in page.locator("[role=alert]:visible").all_inner_texts()
-        if "UI telemetry" not in text
-    ]
+    banners = page.locator("[role=alert]:visible").all_inner_texts()
+    found = [f"banner: {text[:200]}" for text in banners]
     if page.get_by_text("MLflow Assistant").locator("visible=true").count():
         found.append("an assistant is offered")
     spinner = page.locator("[aria-busy=true]:visible, [role=progressbar]:visible").first

@@ -22,6 +22,10 @@ def test_home_and_experiments(visitor: Visitor, data: Data) -> None:
     data.ask(post("experiments/create", {"name": "the newest of all"}))
     visitor.open("/")
     visitor.looks("home", "the newest of all")
+    # This server collects none.
+    assert visitor.page.get_by_text("collects usage data").count() == 0
+    visitor.open("/settings")
+    assert visitor.page.get_by_role("switch", checked=True).count() == 0
     visitor.open("/experiments")
     visitor.looks("experiments", "diabetes", "Default")
 

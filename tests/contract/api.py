@@ -60,7 +60,8 @@ def called(
         event["body"] = json.dumps(body or {})
     answered = handler(event, None)
     text = answered["body"]
-    return Answer(answered["statusCode"], json.loads(text), len(text.encode()))
+    headers = answered["headers"]
+    return Answer(answered["statusCode"], json.loads(text), len(text.encode()), headers)
 
 
 class Failed(AssertionError):
@@ -94,7 +95,7 @@ class Api:
 
     @property
     def cost(self) -> capacity.Measurement:
-        last = capacity.last()
+        last = capacity.last_measurement()
         assert last is not None
         return last
 

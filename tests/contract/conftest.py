@@ -13,16 +13,25 @@ from hypothesis import settings
 from mlcore.db.client import client as product_client
 from mlcore.entities.workspaces import Workspace
 from mlcore.environment import settings as product_settings
-from mlcore.memory import forget
 from mlcore.observability import logger
+from mlcore.process_cache import clear as forget
 from mlcore.repos.workspaces import workspaces
 from tests.contract.api import Api
 from tests.doubles import proxy
 from tests.doubles.fixtures import Doubles, doubles
 from tests.doubles.lagging import LaggingIndexes
-from tests.engines import Engine, client, create_table, dynoxide, extenddb
+from tests.engines import (
+    CHOSEN,
+    DYNOXIDE,
+    STORE,
+    Engine,
+    client,
+    create_table,
+    extenddb,
+    table_engine,
+)
 
-__all__ = ["doubles", "dynoxide", "extenddb", "forget"]
+__all__ = ["doubles", "extenddb", "forget", "table_engine"]
 
 EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "1"))
 """Multiplies the number of examples of the property tests."""
@@ -39,6 +48,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "tests/contract/" in item.path.as_posix():
             item.add_marker(pytest.mark.contract)
+
+
+ON_BOTH = ("test_budgets", "test_paging", "test_retries", "test_registry")
+"""Modules that each run of the tests executes on the store and on dynoxide: what counts capacity,
+cuts pages and repeats calls. `make test-dynoxide` does it with all."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    is_on_both = metafunc.module.__name__.rpartition(".")[2] in ON_BOTH and CHOSEN == STORE
+    if is_on_both and "table_engine" in metafunc.fixturenames:
+        metafunc.parametrize("table_engine", [STORE, DYNOXIDE], indirect=True, scope="session")
 
 
 def enable_workspaces(patch: pytest.MonkeyPatch, *names: str) -> None:
@@ -117,16 +137,16 @@ def _store(engine: Engine) -> Iterator[Store]:
 
 
 @pytest.fixture
-def store(dynoxide: Engine) -> Iterator[Store]:
-    """An empty table in dynoxide."""
-    with _store(dynoxide) as made:
+def store(table_engine: Engine) -> Iterator[Store]:
+    """An empty table in table_engine."""
+    with _store(table_engine) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def shared_store(dynoxide: Engine) -> Iterator[Store]:
+def shared_store(table_engine: Engine) -> Iterator[Store]:
     """One table for a module of property tests, whose examples make entities of their own."""
-    with _store(dynoxide) as made:
+    with _store(table_engine) as made:
         yield made
 
 
@@ -141,7 +161,7 @@ def broken(doubles: Doubles) -> Iterator[tuple[Api, Doubles]]:
 def lagging_store(request: pytest.FixtureRequest) -> Iterator[Store]:
     """A table whose global indexes are seconds behind, on either engine."""
     engine: Engine = request.getfixturevalue(
-        "dynoxide" if request.param == "lagging" else "extenddb"
+        "table_engine" if request.param == "lagging" else "extenddb"
     )
     with contextlib.ExitStack() as stack:
         endpoint = engine.endpoint

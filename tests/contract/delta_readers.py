@@ -59,20 +59,20 @@ def by_the_extension(folder: Path) -> Rows:
 
 def by_our_sql() -> Rows:
     """As the process of a query reads them, here."""
-    from mltables import gate  # noqa: PLC0415 -- the engines, which most tests do without
+    from mltables import statement_check  # noqa: PLC0415 -- the engines, which most tests do without
     from mltables.lake import Lake  # noqa: PLC0415
-    from mltables.permitted import sources  # noqa: PLC0415
-    from mltables.query import opened, run  # noqa: PLC0415
+    from mltables.permitted_rows import row_sources  # noqa: PLC0415
+    from mltables.query_processes import execute, open_views  # noqa: PLC0415
 
     found = {}
     for name, (table, where) in ASKED.items():
-        prepared = gate.prepare(f"SELECT * FROM system.mlflow.{table} WHERE {where}")
+        prepared = statement_check.translate(f"SELECT * FROM system.mlflow.{table} WHERE {where}")
         with (
             tempfile.TemporaryDirectory(dir=Lake().scratch) as folder,
-            opened(sources(prepared.reads, None, Path(folder))) as connection,
+            open_views(row_sources(prepared.reads, None, Path(folder))) as connection,
         ):
             asked = {"format": "arrow", "bytes": 1 << 20}
-            stream = run(connection, prepared.sql, asked)["arrow"]
+            stream = execute(connection, prepared.sql, asked)["arrow"]
             found[name] = _texts(polars.read_ipc_stream(io.BytesIO(base64.b64decode(stream))))
     return found
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
+
+import pytest
 
 import indexer.app
 from file_remover import app as remover
+from mlcore import artifacts as port
 from mlcore.artifacts.folder import Folder
 from mlcore.artifacts.paths import covers
 from mlcore.entities.experiments import Experiment
@@ -188,3 +193,17 @@ def deliver(_queue: str, messages: list[Any]) -> None:
     records = [{"messageId": str(n), "body": one.body} for n, one in enumerate(messages)]
     for _ in range(2):
         assert remover.handler({"Records": records}, None) == {"batchItemFailures": []}
+
+
+BUCKET = "our-bucket"
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Folder]:
+    monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path / "artifacts"))
+    monkeypatch.setenv("ARTIFACT_BUCKET", BUCKET)
+    port.store.cache_clear()
+    made = port.store()
+    assert isinstance(made, Folder)
+    yield made
+    port.store.cache_clear()

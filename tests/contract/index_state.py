@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 
 import indexer.app
-from indexer import rank_rows, rank_segments
+from indexer.ranks import rank_rows, rank_segments
 from mlcore.db import keys
-from mlcore.db.sortable import value_at
-from mlcore.db.table import Table, key_in
+from mlcore.db.sortable import double_of_inverted_bits
+from mlcore.db.table import Table, key_of_item
 from mlcore.models.index import RankRows
 from mlcore.models.runs import Run
 from mlcore.observability import logger
-from mlcore.repos.runs import marks, rank_columns, runs
-from mlcore.repos.runs import ranks as run_ranks
+from mlcore.repos.runs.core import marks, runs
+from mlcore.repos.runs.ranks import metric_ranks as run_ranks
+from mlcore.repos.runs.ranks import rank_columns
 from tests.contract.api import Api
 from tests.contract.conftest import Store
 from tests.contract.streams import Record, Stream
@@ -109,7 +110,7 @@ def ranked(items: Iterable[dict[str, Any]]) -> dict[tuple[str, str], dict[str, i
             case "rank_rows":
                 lists += rank_columns.unpack_runs(RankRows.of(item).data).items()
             case "rank_page":
-                pages[key_in(item)] = run_ranks.page_of(item)
+                pages[key_of_item(item)] = run_ranks.page_of(item)
             case "rank_segment":
                 segments.append((item["PK"]["S"], run_ranks.segment_of(item)))
     for pk, segment in segments:
@@ -120,7 +121,7 @@ def ranked(items: Iterable[dict[str, Any]]) -> dict[tuple[str, str], dict[str, i
     for key, entries in lists:
         for one in entries:
             values = found.setdefault((key, one.run_id), {})
-            text = str(value_at(one.place))
+            text = str(double_of_inverted_bits(one.place))
             values[text] = max(values.get(text, 0), one.version)
     return found
 
@@ -130,8 +131,8 @@ def tiny_ranks(patch: pytest.MonkeyPatch, *, tiny: bool = True) -> None:
     level are merged, which drops what is older by a millisecond; or all is as it is."""
     if tiny:
         patch.setattr(rank_rows, "MOST_BYTES", 0)
-        patch.setattr(rank_rows, "EACH", 0)
-        patch.setattr(rank_rows, "LOOK_BYTES", 1)
+        patch.setattr(rank_rows, "VALUES_EACH", 0)
+        patch.setattr(rank_rows, "CHECK_EACH_BYTES", 1)
         patch.setattr(rank_rows, "MINUTE_MS", 1)
         patch.setattr(rank_columns, "CLOCKS_MINUTES", 0)
         patch.setattr(rank_segments, "MERGED", 2)
@@ -177,14 +178,6 @@ def ranks_found(store: Store, run_ids: list[str]) -> set[tuple[str, ...]]:
             found.append((kind, item["run_id"]["S"], *texts))
     assert len(found) == len(set(found))
     return set(found)
-
-
-def pending(store: Store, run_ids: list[str]) -> list[dict[str, Any]]:
-    return [
-        item
-        for item in items_of(store, run_ids)
-        if item["type"]["S"] == "pending" and item["entity_id"]["S"] in run_ids
-    ]
 
 
 def marked(store: Store) -> set[str]:

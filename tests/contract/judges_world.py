@@ -81,7 +81,7 @@ class World:
         patch.setenv("JOB_QUEUE_URL", "https://queue/jobs")
         patch.setattr(queues, "send", self.queue.send)
         patch.setattr(queues, "postpone", self.queue.postpone)
-        patch.setattr(judge_runner.app, "_complete", lambda: self.model.complete)
+        patch.setattr(judge_runner.app, "_gateway_completion", lambda: self.model.complete)
         self.api = api
         self.experiment = str(api.post("experiments/create", name="judged")["experiment_id"])
         self._number = 0
@@ -125,7 +125,7 @@ class World:
             try:
                 answer = judge_runner.app.handler({"Records": [record]}, Context(milliseconds))
                 failed = answer["batchItemFailures"]
-            except judge_runner.app.NothingDone:
+            except judge_runner.app.AllMessagesFailed:
                 failed = [{"itemIdentifier": "m"}]
             if failed:
                 self.queue.waiting.append(put)
@@ -156,7 +156,7 @@ def judge(instructions: str, name: str = "quality", **held: Any) -> Json:
         "name": name,
         "aggregations": None,
         "is_session_level_scorer": False,
-        "mlflow_version": "3.17.2",
+        "mlflow_version": "3.18.0",
         "serialization_version": 1,
         "builtin_scorer_class": None,
         "call_source": None,

@@ -89,7 +89,7 @@ class KubeflowApi:
     @property
     def round_trips(self) -> int:
         """Of the last call."""
-        last = capacity.last()
+        last = capacity.last_measurement()
         assert last is not None
         return last.round_trips
 

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 import kubeflow.app
-from kubeflow.answers import MANNER
+from kubeflow.calls import ERROR_FORMAT
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
 from mlcore.repos.users import users
@@ -162,7 +162,7 @@ def two_users(
     """The owner of what is secret, and the other user; neither may read what was not granted."""
     monkeypatch.setenv("DEFAULT_PERMISSION", "NO_PERMISSIONS")
     monkeypatch.setenv(AUTHENTICATION, request.param)
-    handler = lambda_handler((), kubeflow.app.PLAIN_ROUTES, MANNER)
+    handler = lambda_handler((), kubeflow.app.PLAIN_ROUTES, ERROR_FORMAT)
     made = []
     for name, marker in (("amy", SECRET), ("ben", "OWN")):
         caller = caller_of(request.param, name)

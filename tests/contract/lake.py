@@ -12,7 +12,7 @@ import pytest
 from lander import app as lander
 from mlcore import artifacts
 from mlcore.system_tables import location
-from sql import child
+from sql import execution
 from tests.contract.conftest import Store
 from tests.contract.streams import Stream, following
 
@@ -41,7 +41,7 @@ class Tables:
         return self.frame(table).to_dicts()
 
     def ask(self, sql: str, workspaces: list[str] | None = None, **parameters: Any) -> Any:
-        return child.ask({"sql": sql, "parameters": parameters, "workspaces": workspaces})
+        return execution.run_query({"sql": sql, "parameters": parameters, "workspaces": workspaces})
 
     def seed(self, name: str, **parameters: Any) -> list[list[Any]]:
         """The rows of one of the sample queries, verbatim."""

@@ -12,7 +12,7 @@ import pytest
 import experiments.app
 import registry.app
 import users.app
-from authorizer.basic import authenticate
+from authorizer.basic_authentication import authenticate
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
 from tests.contract.api import Answer

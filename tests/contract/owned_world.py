@@ -28,7 +28,7 @@ HIDDEN: Final = "HIDDEN-NAME"
 
 DOMAINS: Final = (
     *("artifacts", "evaluation", "experiments", "gateway", "logged_models", "mcp_servers"),
-    *("registry", "runs", "traces"),
+    *("registry", "runs", "skills", "traces"),
 )
 """Whose routes are about what users make."""
 
@@ -47,14 +47,16 @@ _WORDS: Final = {
 
 
 class _Names(dict[str, str]):
-    """Names of a world; those that the owner chooses begin with a marker."""
+    """Names of a world; those that the owner chooses begin with a marker, unless they may have no
+    capitals."""
 
     def __init__(self, marker: str) -> None:
         super().__init__()
         self._marker = marker
 
     def __setitem__(self, key: str, value: str) -> None:
-        if self._marker and key in ("name", "experiment_name") and self._marker not in value:
+        chosen = key in ("name", "experiment_name") and not value.startswith("skill-")
+        if self._marker and chosen and self._marker not in value:
             value = f"{self._marker}-{value}"
         super().__setitem__(key, value)
 

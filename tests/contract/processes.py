@@ -7,7 +7,7 @@ import random
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
-from mlcore import memory
+from mlcore import process_cache
 
 COUNT = 3
 STARTS = 0.05
@@ -32,16 +32,16 @@ class Processes:
         chosen = self._rng.randrange(COUNT)
         if chosen != self._current:
             self._others[self._current] = _remembered()
-            memory.forget()
+            process_cache.clear()
             _remember(self._others.pop(chosen, None))
             self._current = chosen
         if self._rng.random() < STARTS:
-            memory.forget()
+            process_cache.clear()
 
 
 def _remembered() -> _Remembered:
-    entries = {noun: OrderedDict(found) for noun, found in memory._memories.items()}
-    return _Remembered(entries, dict(memory._alone), memory._held[0])
+    entries = {noun: OrderedDict(found) for noun, found in process_cache._caches.items()}
+    return _Remembered(entries, dict(process_cache._single_entries), process_cache._total_bytes[0])
 
 
 def _remember(found: _Remembered | None) -> None:
@@ -49,6 +49,6 @@ def _remember(found: _Remembered | None) -> None:
     if found is None:
         return
     for noun, entries in found.entries.items():
-        memory._memories[noun].update(entries)
-    memory._alone.update(found.alone)
-    memory._held[0] = found.held
+        process_cache._caches[noun].update(entries)
+    process_cache._single_entries.update(found.alone)
+    process_cache._total_bytes[0] = found.held

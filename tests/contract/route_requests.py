@@ -6,7 +6,7 @@ import json
 from typing import Any, Final
 
 import catalog.app
-from tests.contract import test_sent_twice, trace_calls
+from tests.contract import trace_calls, write_requests
 from tests.contract.route_world import PASSWORD, YES_NO
 
 Fields = dict[str, Any]
@@ -49,7 +49,7 @@ _DATASET: Final = f"{_DATASETS}/{{dataset_id}}"
 _SCORERS: Final = "/3.0/mlflow/scorers"
 _MCP_SERVERS: Final = "/3.0/mlflow/mcp-servers"
 _MCP_SERVER: Final = f"{_MCP_SERVERS}/{{name+}}"
-_GATEWAY: Final = test_sent_twice.GATEWAY
+_GATEWAY: Final = write_requests.GATEWAY
 _SCHEMAS: Final = "/3.0/mlflow/label-schemas"
 _QUEUES: Final = "/3.0/mlflow/review-queues"
 _ISSUES: Final = "/3.0/mlflow/issues"
@@ -81,7 +81,7 @@ REQUESTS: Final[dict[str, Fields]] = {
         f"{route.method} {route.path}": {"name": "{name}"} if route.method == "POST" else {}
         for route in catalog.app.PLAIN_ROUTES
     },
-    **{name: sent for name, sent in test_sent_twice.CASES.items() if name not in NOT_SENT},
+    **{name: sent for name, sent in write_requests.CASES.items() if name not in NOT_SENT},
     # Experiments.
     f"POST {_EXPERIMENTS}/create": {"name": "another {experiment}"},
     f"GET {_EXPERIMENTS}/get": OF_EXPERIMENT,
@@ -185,6 +185,12 @@ REQUESTS: Final[dict[str, Fields]] = {
     "GET /ajax-api/2.0/mlflow/get-trace-artifact": {"request_id": "{spanned_trace}"},
     "GET /ajax-api/3.0/mlflow/get-trace-artifact": {"request_id": "{spanned_trace}"},
     # MCP servers.
+    f"GET {write_requests.SKILLS}": {},
+    **{
+        f"GET {path}{below}": {}
+        for path in write_requests.SKILL_PATHS
+        for below in ("", "/versions", "/versions/{version}", "/aliases/{alias}")
+    },
     f"GET {_MCP_SERVERS}": {},
     f"GET {_MCP_SERVERS}/endpoints": {},
     f"GET {_MCP_SERVER}/versions/{{version+}}": {},
@@ -194,10 +200,10 @@ REQUESTS: Final[dict[str, Fields]] = {
     f"GET {_MCP_SERVER}/aliases/{{alias+}}": {},
     f"GET {_MCP_SERVER}": {},
     # The gateway.
-    f"GET {_GATEWAY}/secrets/get": test_sent_twice.SECRET,
+    f"GET {_GATEWAY}/secrets/get": write_requests.SECRET,
     f"GET {_GATEWAY}/secrets/list": {},
     f"GET {_GATEWAY}/secrets/config": {},
-    f"GET {_GATEWAY}/model-definitions/get": test_sent_twice.DEFINITION,
+    f"GET {_GATEWAY}/model-definitions/get": write_requests.DEFINITION,
     f"GET {_GATEWAY}/model-definitions/list": {},
     f"GET {_GATEWAY}/endpoints/get": {"name": "{name}"},
     f"GET {_GATEWAY}/endpoints/list": {},
@@ -205,9 +211,9 @@ REQUESTS: Final[dict[str, Fields]] = {
     f"GET {_GATEWAY}/budgets/get": {"budget_policy_id": "{budget}"},
     f"GET {_GATEWAY}/budgets/list": {},
     f"GET {_GATEWAY}/budgets/windows": {},
-    f"GET {_GATEWAY}/guardrails/get": test_sent_twice.GUARDED,
+    f"GET {_GATEWAY}/guardrails/get": write_requests.GUARDED,
     f"GET {_GATEWAY}/guardrails/list": {},
-    f"GET {_GATEWAY}/guardrails/list-for-endpoint": test_sent_twice.ENDPOINT,
+    f"GET {_GATEWAY}/guardrails/list-for-endpoint": write_requests.ENDPOINT,
     f"GET {_GATEWAY}/supported-providers": {},
     f"GET {_GATEWAY}/supported-models": {"provider": "anthropic"},
     f"GET {_GATEWAY}/provider-config": {"provider": "anthropic"},

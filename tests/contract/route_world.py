@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from catalog_loader.files import Folder
+from catalog_loader.files import FolderFiles
 from catalog_loader.loading import load
 from mlcore.auth.passwords import hash_password
 from mlcore.entities.evaluation.jobs import PENDING, Job
@@ -41,7 +41,17 @@ DOMAINS: Final = (
         "logged_models",
         "mcp_servers",
     ),
-    *("registry", "runs", "server_info", "traces", "ui", "users", "webhooks", "workspaces"),
+    *(
+        "registry",
+        "runs",
+        "server_info",
+        "skills",
+        "traces",
+        "ui",
+        "users",
+        "webhooks",
+        "workspaces",
+    ),
 )
 KEY: Final = {"key": "k"}
 TAG: Final = {**KEY, "value": "v"}
@@ -170,6 +180,7 @@ class World:
             "mcp_servers": (self._mcp_server,),
             "registry": (self._model,),
             "runs": (self._logged_model, self._logged, self._deleted_run),
+            "skills": (self._skill,),
             "traces": (self._trace,),
             "users": (self._model, self._scorer, self._user),
             "webhooks": (self._webhook,),
@@ -249,7 +260,7 @@ class World:
         with TemporaryDirectory() as folder:
             for name, text in FILES.items():
                 Path(folder, name).write_text(text)
-            load(Folder(folder), force=True)
+            load(FolderFiles(folder), force=True)
         self.names.update({"source_id": "open", "model_name+": "org/Alpha", "tool_name": "search"})
         listed = self.made("GET", "/api/mcp_catalog/v1/mcp_servers", name="forge")
         self.names["server_id"] = listed["items"][0]["id"]
@@ -271,6 +282,19 @@ class World:
         self.made("POST", f"{path}/aliases", alias="champion", version="1.0.0")
         endpoint = {"url": "https://a", "server_alias": "champion"}
         self.names["endpoint_id"] = self.made("POST", f"{path}/endpoints", **endpoint)["id"]
+
+    def _skill(self) -> None:
+        number = next(_NUMBERS)
+        self.names.update({"name": f"skill-{number}-of-tests", "organization": "acme"})
+        self.names.update({"version": "1", "alias": "champion", "key+": "k"})
+        for skill in ("{name}", "@{organization}/{name}"):
+            path = f"/3.0/mlflow/skills/{skill}"
+            for ref in ("one", "two"):
+                source = {"source": "git://example.com/a", "ref": ref, "status": "draft"}
+                self.made("POST", f"{path}/versions", **source)
+            self.made("POST", f"{path}/tags", **TAG)
+            self.made("POST", f"{path}/versions/{{version}}/tags", **TAG)
+            self.made("POST", f"{path}/aliases", alias="champion", version=1)
 
     def _gateway(self) -> None:
         path = "/3.0/mlflow/gateway"

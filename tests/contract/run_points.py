@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mlcore.entities.metrics import Metric
-from mlcore.repos.runs import points, runs
-from mlcore.repos.runs import writes as run_writes
+from mlcore.repos.runs.core import latest_point_text, runs
+from mlcore.repos.runs.core import writes as run_writes
 
 
 def tell_run(run_id: str, logged: Iterable[Metric]) -> None:
     """Writes the latest values of points to their run, as the API does with the points: readers are
     shown no point that is later."""
-    texts = {key: points.latest_text(one) for key, one in points.latest_of(logged).items()}
+    texts = {
+        key: latest_point_text.latest_text(one)
+        for key, one in latest_point_text.latest_of(logged).items()
+    }
     run_writes.write(runs.load(run_id, "default"), lambda _: ({"metrics": texts}, ()))

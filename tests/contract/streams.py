@@ -8,6 +8,8 @@ from typing import Any
 
 import boto3
 
+from local.store.store import folder_of, table_path
+from local.store.stream import StreamReader
 from tests.contract.conftest import Store
 from tests.engines import REGION
 
@@ -19,8 +21,11 @@ class Stream:
     with ``latest`` those from now on."""
 
     def __init__(self, store: Store, *, latest: bool = False) -> None:
-        self._client = boto3.client(
-            "dynamodbstreams", endpoint_url=store.endpoint, region_name=REGION
+        folder = folder_of(store.endpoint)
+        self._client: Any = (
+            StreamReader(table_path(folder, store.table), store.table)
+            if folder
+            else boto3.client("dynamodbstreams", endpoint_url=store.endpoint, region_name=REGION)
         )
         arn = store.direct.describe_table(TableName=store.table)["Table"]["LatestStreamArn"]
         shards = self._client.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]
@@ -38,7 +43,7 @@ class Stream:
         for position, iterator in enumerate(self._iterators):
             current = iterator
             while True:
-                answer = self._client.get_records(ShardIterator=current)
+                answer = self._client.get_records(ShardIterator=current, Limit=1000)
                 found += answer["Records"]
                 current = answer["NextShardIterator"]
                 if not answer["Records"]:

@@ -12,9 +12,10 @@ from mlcore.entities.stages import ACTIVE
 from mlcore.entities.workspaces import Workspace
 from mlcore.ids import new_ulid
 from mlcore.repos.experiments import experiments
-from mlcore.repos.removal import purging
-from mlcore.repos.runs import creations, history
-from mlcore.repos.workspaces import moving, workspaces
+from mlcore.repos.removal import purging, workspace_moves
+from mlcore.repos.runs.core import creations
+from mlcore.repos.runs.history import metric_history
+from mlcore.repos.workspaces import workspaces
 from tests.contract.conftest import Store
 
 KEYS = ("loss", "a/b: c", "acc-1")
@@ -181,7 +182,7 @@ class World:
         run, steps = new_ulid(), self.rng.randrange(1, 40)
         values = [self.rng.choice((1.25, -2.5, math.nan)) for _ in range(steps)]
         series = [Metric("old", value, 7, step) for step, value in enumerate(values)]
-        history.write(experiment, run, series)
+        metric_history.write(experiment, run, series)
         about = (run, experiment, "imported", "ann", "FINISHED", 1, 2, "mlflow-artifacts:/x")
         whole = Run(*about, ACTIVE, {"old": series[-1]}, {"imported": "yes"}, {})
         creations.create(whole, experiments.get(experiment, HOME).experiment)
@@ -204,7 +205,7 @@ class World:
         experiment = self.rng.choice(found)
         about = self.experiments[experiment]
         about["workspace"] = AWAY if about["workspace"] == HOME else HOME
-        moving.experiment(experiment, about["workspace"])
+        workspace_moves.experiment(experiment, about["workspace"])
 
     def purge_run(self) -> None:
         run = self._run(deleted=True)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mlcore import errors
-from mlcore.artifacts import Entry, Part, Store
+from mlcore.artifacts import DirectoryEntry, Store, UploadedPart
 from mlcore.artifacts.folder import Folder
 from mlcore.artifacts.s3 import Bucket
 from tests import ministack
@@ -46,11 +46,11 @@ def store(
         made.delete_tree("")
 
 
-def listed(files: dict[str, bytes], key: str) -> list[Entry]:
+def listed(files: dict[str, bytes], key: str) -> list[DirectoryEntry]:
     prefix = f"{key}/" if key else ""
     names = {path[len(prefix) :].split("/")[0] for path in files if path.startswith(prefix)}
     return [
-        Entry(name, len(files[prefix + name]) if prefix + name in files else None)
+        DirectoryEntry(name, len(files[prefix + name]) if prefix + name in files else None)
         for name in sorted(names)
     ]
 
@@ -64,7 +64,7 @@ def test_older_files_below_a_directory_go(store: Store) -> None:
     store.delete_older("nothing", written.modified + 60)
     assert store.get("b/c") == store.get("b/d/e") == b"x"
     store.delete_older("b", written.modified + 60)
-    assert store.list("") == [Entry("b2", None), Entry("bc", 1)]
+    assert store.list("") == [DirectoryEntry("b2", None), DirectoryEntry("bc", 1)]
 
 
 @settings(
@@ -116,13 +116,13 @@ def sent(url: str, data: bytes | None = None) -> tuple[bytes, dict[str, str]]:
         return answer.read(), dict(answer.headers.items())
 
 
-def send_part(store: Store, key: str, upload_id: str, number: int, data: bytes) -> Part:
+def send_part(store: Store, key: str, upload_id: str, number: int, data: bytes) -> UploadedPart:
     if isinstance(store, Folder):  # its URLs are served by the local runner
         incoming = store.receive_part(key, upload_id, number)
         incoming.write(data)
-        return Part(number, incoming.commit())
+        return UploadedPart(number, incoming.commit())
     url = store.part_url(key, upload_id, number, seconds=60, origin="")
-    return Part(number, sent(url, data)[1]["ETag"])
+    return UploadedPart(number, sent(url, data)[1]["ETag"])
 
 
 def test_an_upload_in_parts(store: Store) -> None:
@@ -131,7 +131,10 @@ def test_an_upload_in_parts(store: Store) -> None:
     parts = [send_part(store, "a/b c", upload, number, data[number]) for number in data][::-1]
     assert parts[0].etag == f'"{hashlib.md5(data[1]).hexdigest()}"'
     assert store.get("a/b c") is None
-    for wrong in ([parts[0], Part(2, parts[0].etag)], [*parts, Part(3, parts[0].etag)]):
+    for wrong in (
+        [parts[0], UploadedPart(2, parts[0].etag)],
+        [*parts, UploadedPart(3, parts[0].etag)],
+    ):
         with pytest.raises(errors.InvalidParameterValue):
             store.complete_upload("a/b c", upload, wrong)
     store.complete_upload("a/b c", upload, parts)

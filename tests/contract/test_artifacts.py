@@ -23,7 +23,7 @@ from mlcore.artifacts.folder import Folder
 from mlcore.db import capacity
 from mlcore.errors import TemporarilyUnavailable
 from tests.contract.conftest import Store, enable_workspaces
-from tests.contract.route_requests import PROMPT
+from tests.contract.prompt_runs import TRIED
 
 PROXY = "/api/2.0/mlflow-artifacts/"
 MLFLOW = "/api/2.0/mlflow/"
@@ -138,7 +138,7 @@ def test_a_run_of_another_workspace_is_missing(service: Service) -> None:
 
 
 def test_what_the_product_keeps_is_hidden(service: Service) -> None:
-    service.folder.put(port.internal("default", "spans/1"), b"secret")
+    service.folder.put(port.internal_key("default", "spans/1"), b"secret")
     assert service.ask("GET", f"{PROXY}artifacts").json == {}
     for path in (".internal/spans/1", "./.internal/spans/1", "%2einternal/spans/1"):
         assert service.ask("GET", f"{PROXY}artifacts/{path}").status == 400
@@ -163,17 +163,6 @@ def test_locations_that_are_not_ours(service: Service, location: str) -> None:
 
 
 NUMBERS = itertools.count()
-TRIED = {
-    **PROMPT,
-    "run_name": "tried",
-    "prompt_template": "Say {{ thing }}:\n{{thing}}!",
-    "prompt_parameters": [{"key": "thing", "value": "é: ☃"}],
-    "model_parameters": [{"key": "temperature", "value": 0.5}, {"key": "stop", "value": None}],
-    "model_output_parameters": [{"key": "tokens", "value": 7}],
-    "user_id": "ann",
-    "start_time": 5,
-    "tags": [{"key": "t", "value": "v"}],
-}
 
 
 def _try_prompt(service: Service, more: dict[str, Any], **location: str) -> Any:
@@ -394,6 +383,6 @@ def test_budgets(service: Service) -> None:
         (lambda: service.ask("GET", "/get-artifact", query={"run_id": run_id, "path": "a"}), 1),
     ):
         assert answer().status == 200
-        cost = capacity.last()
+        cost = capacity.last_measurement()
         assert cost is not None
         assert cost.round_trips == round_trips

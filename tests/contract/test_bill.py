@@ -20,7 +20,7 @@ import pytest
 
 import indexer.app
 from bench.bill.usage import CAPACITY
-from indexer import rank_rows
+from indexer.ranks import rank_rows
 from mlcore import observability
 from mlcore.auth.passwords import hash_password
 from mlcore.db import capacity
@@ -51,7 +51,7 @@ class Meter:
     def call(self, made: Callable[..., Any], *arguments: Any, **fields: Any) -> Any:
         started = time.thread_time()
         answer = made(*arguments, **fields)
-        _add(self.api, capacity.last(), time.thread_time() - started)
+        _add(self.api, capacity.last_measurement(), time.thread_time() - started)
         return answer
 
     def follow(self) -> None:
@@ -164,7 +164,7 @@ def test_an_end(
 ) -> None:
     """Of a run with two hundred steps: its metrics are ranked, its points packed."""
     # Whether somebody looks how many rows there are is up to the run's id.
-    monkeypatch.setattr(rank_rows, "LOOK_BYTES", math.inf)
+    monkeypatch.setattr(rank_rows, "CHECK_EACH_BYTES", math.inf)
     run_id = new_run(Meter(stream), store, "0")
     for number in range(ALL_STEPS):
         store.api.post("runs/log-batch", run_id=run_id, metrics=step(metrics, number))
@@ -238,7 +238,7 @@ def test_a_line_of_the_log(store: Store, monkeypatch: pytest.MonkeyPatch) -> Non
 
     requests = observability._requests
     keeping = Keeping()
-    monkeypatch.setattr(observability, "_metrics_wanted", True)
+    monkeypatch.setattr(observability, "_metrics_enabled", True)
     monkeypatch.setattr(requests, "propagate", False)
     requests.addHandler(keeping)
     requests.setLevel(logging.INFO)

@@ -13,8 +13,8 @@ from mlcore.db.expression import Update
 from mlcore.db.table import table
 from mlcore.http import Rpc
 from mlcore.repos import document
-from mlcore.repos.runs import marked_experiments
-from mlcore.repos.runs import search as run_search
+from mlcore.repos.runs.core import marked_experiments
+from mlcore.repos.runs.search import run_search
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, forget
 from tests.contract.route_world import routes_of

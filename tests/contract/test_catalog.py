@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mlcore.db import capacity
-from mlcore.memory import forget
+from mlcore.process_cache import clear
 from tests.contract.catalog_api import FILES, SERVERS, CatalogApi, form
 from tests.contract.conftest import Store
 
@@ -254,11 +254,11 @@ def test_both_versions_answer_alike_and_the_old_one_says_so(shared: CatalogApi) 
 
 
 def test_a_list_is_one_round_trip_and_the_first_three(shared: CatalogApi) -> None:
-    forget()
+    clear()
     counts = []
     for _ in range(2):
         shared.get("models", filterQuery="artifacts.ttft_p90 < 70")
-        last = capacity.last()
+        last = capacity.last_measurement()
         assert last is not None
         counts.append(last.round_trips)
     assert counts == [3, 1]

@@ -132,7 +132,7 @@ def test_a_key_from_the_environment_or_the_secret(
 
     monkeypatch.delenv("HF_API_KEY")
     monkeypatch.setenv("CATALOG_SECRET", "arn:secret")
-    monkeypatch.setattr(secrets, "make_client", lambda _: Client())
+    monkeypatch.setattr(secrets, "create_client", lambda _: Client())
     api.ask("POST", "sources/reload")
     assert api.names("models") == ["org/alpha", "org/hidden"]
     Client.text = f'{{"TEAM": "{KEY}"}}'

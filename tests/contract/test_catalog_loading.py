@@ -5,7 +5,6 @@ comes into the registry."""
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import resource
 import threading
@@ -18,7 +17,6 @@ import pytest
 
 from mlcore.db import keys
 from mlcore.db.table import Table
-from mlcore.memory import forget
 from mlcore.repos import catalog
 from tests.contract.catalog_api import FILES, CatalogApi, performance
 from tests.contract.conftest import Store, enable_workspaces
@@ -114,10 +112,8 @@ def test_a_broken_source_keeps_its_models(filled: CatalogApi) -> None:
     assert filled.load()["errors"] == 0
 
 
-def test_what_an_earlier_loader_wrote_is_read(filled: CatalogApi) -> None:
-    """It stored artifacts with their models, and nothing that recommendations weigh."""
-
-    def asked() -> list[Any]:
+def test_a_broken_source_keeps_artifacts_and_recommendations(filled: CatalogApi) -> None:
+    def answers() -> list[Any]:
         queries = ({}, {"orderBy": "RECOMMENDED"}, {"recommendations": "true", "targetRPS": 9})
         return [
             *(filled.get("models", **query)["items"] for query in queries),
@@ -125,44 +121,11 @@ def test_what_an_earlier_loader_wrote_is_read(filled: CatalogApi) -> None:
             filled.get(f"{ALPHA}/artifacts/performance", recommendations="true")["items"],
         ]
 
-    expected = asked()
+    expected = answers()
     assert expected[0] != expected[1]
-    now = catalog.current()
-
-    def earlier(store: catalog.Store) -> dict[str, Any]:
-        directory = catalog.unpacked(now.directory)
-
-        def read(place: list[int]) -> Any:
-            found = catalog.parts(now.generation, [(place[0], place[1])])
-            assert found
-            return found[0]
-
-        def copied(places: Any) -> Any:
-            if places and isinstance(places[0], int):
-                return store(json.dumps(read(places)))
-            return [copied(place) for place in places]
-
-        every = read(directory["models"])
-        pairs = zip(every["parts"], every.pop("artifactParts"), strict=True)
-        every["parts"] = [
-            store(json.dumps([{**m, "a": a} for m, a in zip(read(own), read(apart), strict=True)]))
-            for own, apart in pairs
-        ]
-        return {
-            "models": store(json.dumps(every)),
-            "servers": copied(directory["servers"]),
-            "options": copied(directory["options"]),
-            "attributes": {name: copied(one) for name, one in directory["attributes"].items()},
-            "properties": copied(directory["properties"]),
-        }
-
-    catalog.write(now, earlier, now.state)
-    forget()
-    assert asked() == expected
-    # And so is a source that keeps what it had.
     filled.write(open="models: [")
     assert filled.load()["errors"] == 1
-    assert asked() == expected
+    assert answers() == expected
 
 
 @pytest.mark.parametrize("path", ["../x.yaml", "a/../../x.yaml", "/etc/passwd", "none.yaml"])
@@ -180,7 +143,7 @@ def test_a_loader_killed_at_any_write_leaves_the_old_generation(
     api.write(sources=source, m=_models(3, "old"))
     api.load()
     monkeypatch.setattr(catalog, "KEPT_MS", 1)
-    monkeypatch.setattr("catalog_loader.parts._PART_BYTES", 5000)
+    monkeypatch.setattr("catalog_loader.generation_parts._PART_BYTES", 5000)
     monkeypatch.setattr(catalog, "_SHARDS_AT_ONCE", 2)
     for write in range(1, 40):
         api.write(m=_models(9, f"new{write}"))
@@ -265,7 +228,7 @@ def test_a_large_source_is_loaded_or_refused_as_a_whole(
     if count:
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2_000_000
     before = api.get("models")["items"]
-    monkeypatch.setattr("catalog_loader.contents.MOST_ENTRIES", 100)
+    monkeypatch.setattr("catalog_loader.entry_parsing.MAX_ENTRIES", 100)
     api.write(m=_models(101, "more"))
     assert api.load()["errors"] == 1
     (source_shown,) = api.get("sources")["items"]

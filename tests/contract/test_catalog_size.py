@@ -15,14 +15,14 @@ from typing import Any, Final
 
 import pytest
 
-from catalog import generation, recommendations
+from catalog import generations, recommendations
 from catalog.recommendations import Setting
-from catalog_loader import parts
+from catalog_loader import generation_parts
 from mlcore.catalog import filters
 from mlcore.catalog.candidates import Names
 from mlcore.catalog.entry import MODEL, Entry
 from mlcore.db import capacity
-from mlcore.memory import forget
+from mlcore.process_cache import clear
 from mlcore.repos import catalog
 from mlcore.search import filter_query
 from tests.contract.catalog_api import CatalogApi
@@ -69,7 +69,7 @@ def full(shared_store: Store, tmp_path_factory: pytest.TempPathFactory) -> Any:
         source = "catalogs: [{id: a, type: yaml, properties: {yamlCatalogPath: m.yaml}}]"
         api.write(sources=source, m=_text(MODELS))
         assert api.load()["models"] == MODELS
-        api.entries = list(parts.entries_of(catalog.current()))
+        api.entries = list(generation_parts.read_entries(catalog.current()))
         yield api
 
 
@@ -89,7 +89,7 @@ FILTERS: Final = (
 
 @pytest.mark.parametrize("text", FILTERS)
 def test_a_filter_finds_what_looking_at_each_model_finds(full: CatalogApi, text: str) -> None:
-    test = filter_query.parse(text, filters.MODELS)
+    test = filter_query.parse_test(text, filters.MODELS)
     expected = sorted(entry.name for entry in full.entries if test(entry))
     found = full.get("models", filterQuery=text, pageSize=MODELS)["items"]
     assert [one["name"] for one in found] == expected[: len(found)]
@@ -118,7 +118,9 @@ def test_recommendations_are_those_of_each_model(full: CatalogApi, target: int |
     setting = Setting(target, Names())
 
     def place(model: Entry) -> tuple[float, str, int]:
-        found = recommendations.recommended(recommendations.performance(model, setting), setting)
+        found = recommendations.recommend(
+            recommendations.performance_artifacts(model, setting), setting
+        )
         latency = min(float(one.properties["ttft_p90"]) for one in found)
         return latency, model.name, model.id
 
@@ -148,16 +150,16 @@ def test_a_list_is_three_round_trips_and_little_time(full: CatalogApi) -> None:
     the values too."""
     spent: dict[str, list[float]] = {}
     for path, query in LISTS:
-        forget()
+        clear()
         for most in (3, 2, 2):
             began = time.process_time()
             full.get(path, **query)
             spent.setdefault(f"{path} {query}", []).append(time.process_time() - began)
-            counted = capacity.last()
+            counted = capacity.last_measurement()
             assert counted is not None
             assert counted.round_trips <= most, (path, query)
             if most == 3:
-                generation.current()._answers.clear()
+                generations.current()._cache.clear()
     told = "".join(
         f"\n{[round(1000 * one) for one in each]} ms {name}" for name, each in spent.items()
     )
@@ -168,10 +170,10 @@ def test_a_list_is_three_round_trips_and_little_time(full: CatalogApi) -> None:
 
 def test_a_model_is_found_without_the_others(full: CatalogApi) -> None:
     entry = full.entries[MODELS // 2]
-    forget()
+    clear()
     found = full.get(f"sources/a/models/{entry.name}")
     assert (found["name"], entry.kind) == (entry.name, MODEL)
-    counted = capacity.last()
+    counted = capacity.last_measurement()
     assert counted is not None
     assert counted.round_trips == 3
     assert full.get(f"sources/a/models/{entry.name}/artifacts")["size"] == 10

@@ -4,32 +4,16 @@ from __future__ import annotations
 
 import json
 import random
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
 from mlcore.repos import document
 from tests.contract.api import Answer, Api, pairs
 from tests.contract.conftest import Store
-
-T = TypeVar("T")
+from tests.contract.threads import at_once
 
 THREADS = 8
-
-
-def at_once(count: int, call: Callable[[int], T]) -> list[T]:
-    """Calls with 0, 1, … from as many threads, all let go together."""
-    barrier = threading.Barrier(count)
-
-    def wait_and_call(number: int) -> T:
-        barrier.wait()
-        return call(number)
-
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(wait_and_call, range(count)))
 
 
 @pytest.mark.parametrize("inline_bytes", [300_000, 3_000])

@@ -14,12 +14,12 @@ import evaluation.app
 import gateway.app
 import mcp_servers.app
 from mlcore import errors
-from mlcore.gateway.sealing import opened
+from mlcore.gateway.secret_values import open_values
 from mlcore.repos.gateway import budgets, configuration
 from operate.transfer import command
 from operate.transfer import gateway as gateway_parts
-from operate.transfer.command import Wish
-from operate.transfer.rest import SourceFailed
+from operate.transfer.command import TransferOptions
+from operate.transfer.mlflow_server import SourceFailed
 from tests.contract import gateway_world
 from tests.contract.api import Api, called
 from tests.contract.conftest import Store, pointed
@@ -134,7 +134,7 @@ def bound(endpoint_id: str, resource_id: str) -> dict[str, Any]:
 
 @pytest.fixture
 def told(
-    store: Store, dynoxide: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    store: Store, table_engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[Answers]:
     """What the server told; the product works on another table, which is empty."""
     monkeypatch.setattr(command, "Server", Stock)
@@ -143,12 +143,12 @@ def told(
     populate_registry()
     populate_gateway()
     recorded(lambda: transfer(write=False))
-    with pointed(dynoxide.endpoint, create_table(dynoxide.endpoint)):
+    with pointed(table_engine.endpoint, create_table(table_engine.endpoint)):
         yield dict(Stock.answers)
 
 
 def transfer(*, write: bool = True, journal: Path | None = None) -> int:
-    return command.run(Wish("http://old", [], PARTS, journal, write))
+    return command.run(TransferOptions("http://old", [], PARTS, journal, write))
 
 
 def plain(answers: Answers) -> list[str]:
@@ -206,7 +206,7 @@ def test_names_that_the_target_has_lead_to_its_own_parts(told: Answers, capsys: 
     definition = known.model_definitions[taken]
     secret = known.secrets[definition.secret_id]
     assert (definition.provider, secret.provider) == ("openai", "mistral")
-    assert opened(secret) == {"api_key": "its own"}
+    assert open_values(secret) == {"api_key": "its own"}
     assert [one.display_name for one in endpoint.bindings] == ["asks"]
     traced = Api().get("experiments/get", experiment_id=endpoint.experiment_id)["experiment"]
     assert traced["name"] == "gateway/judge"
@@ -224,10 +224,10 @@ def test_a_secret_waits_for_its_value(told: Answers) -> None:
     assert transfer() == 0
     known = configuration.read("default")
     named = {one.secret_name: one for one in known.secrets.values()}
-    assert opened(named["key of role"]) == {}
+    assert open_values(named["key of role"]) == {}
     secret = named["key of second"]
     with pytest.raises(errors.GatewayCallFailed, match="'key of second' has no value") as refused:
-        opened(secret)
+        open_values(secret)
     assert refused.value.status == 401
     changed = {"secret_id": secret.secret_id, "secret_value": {"api_key": gateway_world.KEY}}
     told_now = configure("POST", "secrets/update", **changed)["secret"]
@@ -240,7 +240,7 @@ def test_a_secret_waits_for_its_value(told: Answers) -> None:
         for one in configuration.read("default").secrets.values()
         if one.secret_id == secret.secret_id
     ]
-    assert opened(kept) == {"api_key": gateway_world.KEY}
+    assert open_values(kept) == {"api_key": gateway_world.KEY}
 
 
 def test_differences_are_named(told: Answers, tmp_path: Path, capsys: Any) -> None:

@@ -15,7 +15,7 @@ from mlcore.repos.users import users
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
 from tests.contract.logins import named, signed
-from tests.contract.test_artifacts import TRIED
+from tests.contract.prompt_runs import TRIED
 
 __all__ = ["tables"]
 

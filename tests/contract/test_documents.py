@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcore import memory
-from mlcore.db.attributes import texts_in
+from mlcore import process_cache
 from mlcore.entities.runs import ENDED
 from mlcore.models.runs import Run
 from mlcore.repos import document
-from mlcore.repos.runs import runs
-from mlcore.repos.runs import writes as run_writes
+from mlcore.repos.runs.core import runs
+from mlcore.repos.runs.core import writes as run_writes
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples
+from tests.contract.document_state import placed_once
 
 INLINE = 2_000
 TEXT = 700
@@ -42,30 +42,6 @@ POINTS = st.tuples(NUMBERS, st.integers(0, 3), st.integers(-2, 2))
 def _small_items(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document, "INLINE_BYTES", INLINE)
     monkeypatch.setattr(document, "MOST_TEXT", TEXT)
-
-
-def placed_once(store: Store, experiment_id: str, run_id: str = "") -> None:
-    """No key of the entity is both in its item and outside, and what overflows is announced."""
-    inline: dict[str, set[str]] = {}
-    outside: dict[str, set[str]] = {}
-    overflow: set[str] = set()
-    kinds = {
-        "run_metric": "metrics",
-        "run_param": "params",
-        "run_tag": "tags",
-        "experiment_tag": "tags",
-    }
-    for item in store.items_of(experiment_id, run_id):
-        kind = item["type"]["S"]
-        if kind in {"run", "experiment"}:
-            overflow = set(item.get("overflow", {}).get("S", "").split())
-            for name in ("metrics", "params", "tags"):
-                inline[name] = set(texts_in(item.get(name, {"M": {}})))
-        elif "outside" in item:
-            outside.setdefault(kinds[kind], set()).add(item["key"]["S"])
-    for name, keys in outside.items():
-        assert name in overflow
-        assert not keys & inline[name]
 
 
 def latest(
@@ -155,7 +131,7 @@ def test_a_run_is_three_dictionaries(shared_store: Store, steps: list[tuple[Any,
             case ("status", status):
                 api.post("runs/update", run_id=run_id, status=status)
             case ("another process",):
-                memory.forget()
+                process_cache.clear()
             case ("metric", key, point):
                 api.post("runs/log-metric", run_id=run_id, **wire_metric(key, point))
                 metrics[key] = latest(metrics.get(key), *point)

@@ -9,38 +9,17 @@ from typing import Any
 
 import pytest
 
-import evaluation.app
 from mlcore.db import capacity
 from mlcore.db import table as table_module
 from tests.contract import trace_calls
-from tests.contract.api import Answer, Api, called
+from tests.contract.api import Answer, Api
 from tests.contract.conftest import Store
-from tests.contract.test_concurrency import at_once
+from tests.contract.evaluation_calls import YES_NO, Fields, ask, new_dataset, sent, upsert
+from tests.contract.threads import at_once
 from tests.doubles.faulty import Fault
 from tests.doubles.fixtures import Doubles
 
-Fields = dict[str, Any]
 WRITERS = 8
-YES_NO = {"pass_fail": {"positive_label": "yes", "negative_label": "no"}}
-
-
-def ask(method: str, path: str, body: Any = None, **query: Any) -> Answer:
-    return called(evaluation.app.handler, method, f"/api/3.0/mlflow/{path}", body, **query)
-
-
-def sent(method: str, path: str, body: Any = None, **query: Any) -> Any:
-    answer = ask(method, path, body, **query)
-    assert answer.status == 200, answer
-    return answer.body
-
-
-def new_dataset(**fields: Any) -> str:
-    created = sent("POST", "datasets/create", {"name": "d", **fields})
-    return str(created["dataset"]["dataset_id"])
-
-
-def upsert(dataset_id: str, *records: Fields) -> Answer:
-    return ask("POST", f"datasets/{dataset_id}/records", {"records": json.dumps(records)})
 
 
 def state(dataset_id: str) -> list[Any]:
@@ -223,7 +202,7 @@ def test_what_calls_cost(store: Store) -> None:
 
     def round_trips(call: Callable[[], Any]) -> int:
         call()
-        last = capacity.last()
+        last = capacity.last_measurement()
         assert last is not None
         return last.round_trips
 
@@ -306,6 +285,6 @@ def test_an_issue_is_read_together_with_its_experiment(store: Store) -> None:
     fields = {"name": "i", "description": "d", "experiment_id": experiment_id}
     issue = sent("POST", "issues", fields)["issue"]
     assert sent("GET", f"issues/{issue['issue_id']}")["issue"] == issue
-    cost = capacity.last()
+    cost = capacity.last_measurement()
     assert cost is not None
     assert cost.round_trips == 2  # where it is; it, and whose it is

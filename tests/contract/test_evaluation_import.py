@@ -13,11 +13,12 @@ import pytest
 from mlcore.repos.evaluation import entity_refs
 from mlcore.repos.gateway import configuration
 from operate.transfer import command, datasets
-from operate.transfer.command import Wish
-from operate.transfer.rest import SourceFailed
+from operate.transfer.command import TransferOptions
+from operate.transfer.mlflow_server import SourceFailed
 from tests.contract import gateway_world, trace_calls
 from tests.contract.api import Api
 from tests.contract.conftest import Store, pointed
+from tests.contract.evaluation_calls import YES_NO, new_dataset, sent, upsert
 from tests.contract.old_product import (
     API_3,
     Answers,
@@ -27,7 +28,6 @@ from tests.contract.old_product import (
     recorded,
 )
 from tests.contract.sealing import seal_here
-from tests.contract.test_evaluation import YES_NO, new_dataset, sent, upsert
 from tests.engines import Engine, create_table
 
 TRACES = [f"tr-{number:032x}" for number in range(3)]
@@ -90,7 +90,7 @@ def judge_endpoint() -> str:
 
 @pytest.fixture
 def source_id(
-    store: Store, dynoxide: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    store: Store, table_engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[str]:
     """The server's id of the experiment; the product works on another table, which has an
     experiment of this name under another id."""
@@ -101,7 +101,7 @@ def source_id(
     judge_endpoint()
     experiment_id = populate()
     recorded(compared)
-    with pointed(dynoxide.endpoint, create_table(dynoxide.endpoint)) as api:
+    with pointed(table_engine.endpoint, create_table(table_engine.endpoint)) as api:
         mine = api.post("experiments/create", name="judged")["experiment_id"]
         make_traces(mine)
         sent("GET", "label-schemas/list", experiment_id=mine)  # now it has a default of its own
@@ -110,7 +110,7 @@ def source_id(
 
 
 def transfer(*, write: bool = True, journal: Path | None = None) -> int:
-    return command.run(Wish("http://old", [], ("evaluation",), journal, write))
+    return command.run(TransferOptions("http://old", [], ("evaluation",), journal, write))
 
 
 def compared() -> None:
@@ -152,6 +152,9 @@ def _mapped(value: Any, own: dict[str, str]) -> Any:
         }
     if isinstance(value, list):
         mapped = [_mapped(one, own) for one in value]
+        if mapped and all(isinstance(one, dict) and "schema_id" in one for one in mapped):
+            # Those of one millisecond are in the order of their ids, which differ.
+            return sorted(mapped, key=lambda schema: str(schema["name"]))
         return sorted(mapped) if all(isinstance(one, str) for one in mapped) else mapped
     return own.get(value, value) if isinstance(value, str) else value
 

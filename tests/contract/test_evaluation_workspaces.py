@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.contract.conftest import Store
-from tests.contract.test_workspaces import V3 as WORKSPACES
-from tests.contract.test_workspaces import ask, world
+from tests.contract.workspace_calls import V3 as WORKSPACES
+from tests.contract.workspace_calls import ask, world
 
 __all__ = ["world"]
 

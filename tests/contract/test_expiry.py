@@ -11,13 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import indexer.app
-from indexer import history_items, quiet_runs, rebuild, retention
+from indexer.history import history_packing
+from indexer.lifecycle import retention
+from indexer.projection import quiet_runs
+from indexer.verification import rebuild
 from mlcore import artifacts as port
 from mlcore import errors
 from mlcore.artifacts.folder import Folder
 from mlcore.db import keys
 from mlcore.repos.removal import garbage
-from mlcore.repos.runs import marked_experiments
+from mlcore.repos.runs.core import marked_experiments
 from mlcore.repos.settings import config
 from tests.contract.conftest import Store, examples, forget
 from tests.contract.streams import following
@@ -137,7 +140,7 @@ def test_history_expires_by_itself(store: Store) -> None:
     store.api.post("runs/log-metric", run_id=run_id, key="m", value=1, timestamp=1)
     [batch] = [item for item in store.items() if item["type"]["S"] == "run_metric_batch"]
     assert abs(int(batch["ttl"]["N"]) - time.time() - DAY) < 60
-    history_items.pack_run("0", run_id)
+    history_packing.pack_run("0", run_id)
     [pack] = [item for item in store.items() if item["type"]["S"] == "run_metric_history"]
     assert abs(int(pack["ttl"]["N"]) - time.time() - DAY) < 60
     expire(store)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer import file_removals
+from indexer.lifecycle import file_removals
 from mlcore import artifacts as port
 from mlcore import queues
 from mlcore.artifacts.folder import Folder
 from mlcore.artifacts.paths import covers
 from mlcore.entities.workspaces import Workspace
-from mlcore.repos.files import former_locations
-from mlcore.repos.removal import garbage
+from mlcore.environment import settings
+from mlcore.repos.removal import former_root, garbage
 from mlcore.repos.workspaces import workspaces as repo
 from tests.contract.api import Api
 from tests.contract.conftest import Store, enable_workspaces, examples, forget
@@ -178,34 +177,35 @@ def test_experiments_that_share_a_place(store: Store, files: Folder) -> None:
     assert not [item for item in store.items() if item["type"]["S"] == "location"]
 
 
-def test_what_earlier_versions_left_is_listed_first(store: Store, files: Folder) -> None:
-    """Without the list nothing goes; the list is made of what is there."""
+def test_own_places_below_a_former_root_are_entered_before_files_go(
+    store: Store, files: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until they are in the list, nothing goes: another experiment may have chosen one of them."""
     api = store.api
-    victim = api.new_experiment("victim")
-    run_id = api.new_run(victim)
-    place = f"{victim}/{run_id}/artifacts"
+    owner = api.new_experiment("owner")
+    run_id = api.new_run(owner)
+    place = f"{owner}/{run_id}/artifacts"
     files.put(f"{place}/mine", b"x")
-    other = api.new_experiment("other", artifact_location=SCHEME + place)
-    files.put(f"{place}/other", b"x")
-    api.post("registered-models/create", name="m")
-    api.post("model-versions/create", name="m", source=SCHEME + place, run_id=run_id)
-    listed = [item for item in store.items() if item["type"]["S"] == "location"]
-    assert len(listed) == 2
-    for item in listed:
-        key = {"PK": item["PK"], "SK": item["SK"]}
-        store.direct.delete_item(TableName=store.table, Key=key)
+    assert not [item for item in store.items() if item["type"]["S"].startswith("location")]
+    monkeypatch.setenv("ARTIFACT_ROOT", SCHEME + "other-root")
+    settings.cache_clear()
     forget()
-    assert not former_locations.enter(-1.0)
-    with following(store) as stream:
-        stream.fresh()
+    try:
+        around = api.new_experiment("around", artifact_location=SCHEME + owner)
+        files.put(f"{owner}/theirs", b"x")
+        assert not former_root.enter_locations(-1.0)
         forget()
-        api.post("runs/delete", run_id=run_id)
+        api.post("experiments/delete", experiment_id=around)
         (found,) = garbage.find(1 << 53)
         assert garbage.remove(found) is False
-        assert {each.name for each in files.list(place)} == {"mine", "other"}
-    again = [item for item in store.items() if item["type"]["S"] == "location"]
-    assert {json.dumps(one["path"]) for one in again} == {json.dumps({"S": place})}
-    assert other
+        assert files.get(f"{place}/mine") == b"x"
+        assert former_root.enter_locations()
+        (listed,) = [item for item in store.items() if item["type"]["S"] == "location_list"]
+        assert listed["root"] == {"S": SCHEME + "other-root"}
+    finally:
+        monkeypatch.undo()
+        settings.cache_clear()
+        forget()
 
 
 def test_a_store_keeps_what_it_is_told(tmp_path: Path) -> None:

@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from mlcore import aws
-from mlcore.db.signature import Keys
+from mlcore import aws_clients
+from mlcore.db.signature import Credentials
 from mlcore.errors import GatewayCallFailed
-from mlcore.gateway import chats
-from mlcore.gateway.invocation import begun
+from mlcore.gateway import chats, guarded_calls
+from mlcore.gateway.chat_shapes import validated_chat
+from mlcore.gateway.invocation import begin
 from mlcore.gateway.recording import Caller
 from tests.contract.conftest import Store
+from tests.contract.gateway_requests import SAID, TOOL, events_of, post
 from tests.contract.gateway_world import KEY, endpoint, model
 from tests.contract.sealing import seal_here
-from tests.contract.test_gateway_calls import events_of, post
-from tests.contract.test_gateway_chats import SAID, TOOL
 from tests.doubles.bedrock import converse, frame, signer_of, stream
 from tests.doubles.providers import Provider, Told, openai, serving
 
@@ -38,7 +38,9 @@ def bedrock(store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> It
     """Where AWS's clients are told that Bedrock is; a function with the credentials of a role.
     Nothing allows private addresses, for no secret names this one."""
     seal_here(monkeypatch, tmp_path)
-    monkeypatch.setattr(aws, "own_keys", lambda: Keys("ASIAROLE", SECRET_KEY, TOKEN))
+    monkeypatch.setattr(
+        aws_clients, "process_credentials", lambda: Credentials("ASIAROLE", SECRET_KEY, TOKEN)
+    )
     monkeypatch.setenv("AWS_REGION", "eu-west-3")
     with serving(converse) as provider:
         monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", provider.url)
@@ -63,7 +65,7 @@ def test_a_chat_by_the_role_of_the_function(bedrock: Provider) -> None:
         {"role": "tool", "tool_call_id": "b", "content": "rainy"},
     ]
     more = {"temperature": 1, "top_p": 0.5, "max_tokens": 9, "stop": ["END"]}
-    answer = chats.complete(
+    answer = guarded_calls.complete_chat(
         "default", "chat", {"messages": turns, "tools": [TOOL], "tool_choice": "required", **more}
     )
     (asked,) = bedrock.asked
@@ -169,10 +171,15 @@ def test_keys_of_a_secret(bedrock: Provider, caplog: pytest.LogCaptureFixture) -
         ({"api_key": KEY}, {}, 400, "aws_region_name is required for Bedrock API key"),
         ({"aws_access_key_id": ACCESS_KEY}, {"aws_region_name": "us-east-2"}, 400, "no api_key"),
         ({}, {"auth_mode": "access_keys"}, 400, "no aws_access_key_id"),
-        ({}, {**OWN, "aws_region_name": "x.example.com/"}, 400, "no AWS Region"),
-        ({}, {**OWN, "aws_role_name": "arn:aws:iam::1:role/r"}, 501, "assumes no other role"),
-        ({}, {"auth_mode": "iam_role"}, 501, "assumes no other role"),
-        ({}, {"auth_mode": "ours"}, 400, "auth_mode is none"),
+        ({}, {**OWN, "aws_region_name": "x.example.com/"}, 400, "not an AWS Region"),
+        (
+            {},
+            {**OWN, "aws_role_name": "arn:aws:iam::1:role/r"},
+            501,
+            "does not assume another role",
+        ),
+        ({}, {"auth_mode": "iam_role"}, 501, "does not assume another role"),
+        ({}, {"auth_mode": "ours"}, 400, "auth_mode does not exist"),
     ],
 )
 def test_a_secret_that_does_not_do(
@@ -181,7 +188,7 @@ def test_a_secret_that_does_not_do(
     """Nothing is sent, and the server's own credentials stand in for none that lack."""
     ready("chat", secret, auth_config)
     with pytest.raises(GatewayCallFailed, match=said) as failed:
-        chats.complete("default", "chat", {"messages": SAID})
+        guarded_calls.complete_chat("default", "chat", {"messages": SAID})
     assert (failed.value.status, bedrock.asked) == (status, [])
 
 
@@ -194,7 +201,7 @@ def test_an_address_in_a_secret_is_not_looked_at(
     monkeypatch.setenv("MLFLOW_GATEWAY_API_BASE_ALLOW_PRIVATE_IPS", "true")
     with serving(openai) as theirs:
         ready("chat", {}, {**OWN, "api_base": theirs.url})
-        chats.complete("default", "chat", {"messages": SAID})
+        guarded_calls.complete_chat("default", "chat", {"messages": SAID})
         assert (len(bedrock.asked), theirs.asked) == (1, [])
 
 
@@ -205,8 +212,8 @@ def test_what_bedrock_refuses_is_quoted(bedrock: Provider) -> None:
     status, _, text = post("chat/mlflow/invocations", {"messages": SAID})
     assert (status, json.loads(text)) == (403, {"detail": refusal})
     body = {"model": "chat", "messages": SAID, "stream": True}
-    (error,) = events_of(post("mlflow/v1/chat/completions", body)[2])
-    assert error["error"]["message"] == f"403: {refusal['message']}"
+    status, _, text = post("mlflow/v1/chat/completions", body)
+    assert (status, json.loads(text)) == (403, {"detail": refusal["message"]})
 
 
 @pytest.mark.parametrize(
@@ -214,8 +221,8 @@ def test_what_bedrock_refuses_is_quoted(bedrock: Provider) -> None:
     [
         (frame("throttlingException", {"message": "slow"}, "exception"), 429, "throttling"),
         (frame("modelStreamErrorException", {"message": "x"}, "exception"), 502, "modelStream"),
-        (frame("messageStop", {})[:-1] + b"x", 502, "stream is not understood"),
-        (frame("messageStop", {}), 502, "answer is not understood"),
+        (frame("messageStop", {})[:-1] + b"x", 502, "stream cannot be decoded"),
+        (frame("messageStop", {}), 502, "unexpected form"),
     ],
 )
 def test_a_stream_that_fails(bedrock: Provider, last: bytes, status: int, said: str) -> None:
@@ -223,7 +230,9 @@ def test_a_stream_that_fails(bedrock: Provider, last: bytes, status: int, said: 
     ready("chat", {}, OWN)
     text = frame("contentBlockDelta", {"delta": {"text": "so"}, "contentBlockIndex": 0})
     bedrock.answer = lambda asked: stream(text, last)
-    chunks = chats.chunks(begun("default", "chat", Caller()), chats.checked({"messages": SAID}))
+    chunks = chats.stream_completion(
+        begin("default", "chat", Caller()), validated_chat({"messages": SAID})
+    )
     assert next(chunks)["choices"][0]["delta"]["content"] == "so"
     with pytest.raises(GatewayCallFailed, match=said) as failed:
         next(chunks)
@@ -243,11 +252,11 @@ def test_a_stream_that_fails(bedrock: Provider, last: bytes, status: int, said: 
                     }
                 ]
             },
-            "pictures as data URLs",
+            "images only as data URLs",
         ),
         (
             {"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]},
-            "parts of the type 'input_audio'",
+            "content parts of type 'input_audio'",
         ),
         (
             {
@@ -265,7 +274,7 @@ def test_a_stream_that_fails(bedrock: Provider, last: bytes, status: int, said: 
 def test_a_chat_that_cannot_be_told(bedrock: Provider, more: Json, said: str) -> None:
     ready("chat", {}, OWN)
     with pytest.raises(GatewayCallFailed, match=said) as failed:
-        chats.complete("default", "chat", {"messages": SAID, **more})
+        guarded_calls.complete_chat("default", "chat", {"messages": SAID, **more})
     assert (failed.value.status, bedrock.asked) == (422, [])
 
 
@@ -275,7 +284,7 @@ def test_the_form_of_an_answer_is_told_in_words(bedrock: Provider) -> None:
     schema = {"type": "object", "properties": {"rating": {"type": "integer"}}}
     form = {"type": "json_schema", "json_schema": {"name": "s", "schema": schema}}
     chat = {"messages": SAID, "response_format": form, "tools": [TOOL], "tool_choice": "none"}
-    answer = chats.complete("default", "chat", chat)
+    answer = guarded_calls.complete_chat("default", "chat", chat)
     assert answer["choices"][0]["message"]["content"] == "echo: hello there"
     brief, told = bedrock.asked[0].body["system"]
     assert brief == {"text": "Be brief."}

@@ -13,23 +13,27 @@ from typing import Any
 import pytest
 
 import gateway.app
-from mlcore import ids
+import indexer.app
+from mlcore import ids, queues
 from mlcore.entities.gateway import BudgetPolicy
+from mlcore.entities.webhooks import EventName, Webhook
 from mlcore.errors import GatewayCallFailed
-from mlcore.gateway import budgets, chats
+from mlcore.gateway import budgets, guarded_calls
+from mlcore.repos import webhooks
 from mlcore.repos.gateway import budgets as policies
 from mlcore.repos.gateway import spending
+from mlcore.webhooks import message
+from mlcore.webhooks.message import DeliveryMessage
 from tests.contract.api import called
 from tests.contract.conftest import Store
-from tests.contract.gateway_world import allow_local, configure, endpoint, model
+from tests.contract.gateway_requests import events_of, post
+from tests.contract.gateway_world import PRICE, allow_local, budget, endpoint, model
 from tests.contract.sealing import seal_here
-from tests.contract.test_gateway_calls import events_of, post
+from tests.contract.streams import following
 from tests.doubles.providers import openai, serving
 
 CHAT: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}]}
 DAY_MS = 24 * 3600 * 1000
-PRICE = 11 * 2.5e-6 + 7 * 10e-6
-"""Of a chat with gpt-4o: 11 tokens in, 7 out."""
 
 
 @pytest.fixture(autouse=True)
@@ -51,21 +55,6 @@ def now(monkeypatch: pytest.MonkeyPatch) -> int:
 def endpoint_id(store: Store) -> Iterator[str]:
     with serving(openai) as provider:
         yield endpoint("chat", [model("m", "openai", provider.url, model_name="gpt-4o")])
-
-
-def budget(scope: str, dollars: float, action: str = "REJECT", target: str = "") -> str:
-    made = configure(
-        "budgets/create",
-        {
-            "budget_unit": "USD",
-            "budget_amount": dollars,
-            "duration": {"unit": "DAYS", "value": 1},
-            "target_scope": scope,
-            "budget_action": action,
-            **({"target_value": target} if target else {}),
-        },
-    )
-    return str(made["budget_policy_id"])
 
 
 def spent() -> dict[str, float]:
@@ -135,13 +124,51 @@ def test_a_user_pays_alone(endpoint_id: str, now: int) -> None:
         last_updated_at=now,
     )
     policies.write(policy)
-    budgets.count([policy], 0.75)
-    chats.complete("default", "chat", CHAT, "ann")
-    budgets.count([policy], 0.5)
-    assert chats.complete("default", "chat", CHAT, "bob")["provider"] == "openai"
-    assert budgets.spent_of([policy], now) == [pytest.approx(1.25 + PRICE)]
+    budgets.add_cost([policy], 0.75, "default")
+    guarded_calls.complete_chat("default", "chat", CHAT, "ann")
+    budgets.add_cost([policy], 0.5, "default")
+    assert guarded_calls.complete_chat("default", "chat", CHAT, "bob")["provider"] == "openai"
+    assert budgets.read_spending([policy], now) == [pytest.approx(1.25 + PRICE)]
     with pytest.raises(GatewayCallFailed, match=r"^Budget limit exceeded\. Limit: \$1\.00 USD"):
-        chats.complete("default", "chat", CHAT, "ann")
+        guarded_calls.complete_chat("default", "chat", CHAT, "ann")
+
+
+def test_webhooks_are_told_once_in_a_window(
+    store: Store, endpoint_id: str, now: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a budget that alerts, not of one that rejects; however often the stream is read."""
+    sent: list[DeliveryMessage] = []
+    monkeypatch.setenv("WEBHOOK_QUEUE_URL", "queue")
+    monkeypatch.setattr(
+        queues, "send", lambda _, messages: sent.extend(message.parse(m.body) for m in messages)
+    )
+    event = EventName("budget_policy", "exceeded")
+    webhooks.put(
+        Webhook("w", "default", "n", "https://x", (event,), "ACTIVE", "", "", now - 1, now - 1)
+    )
+    alerting = budget("ENDPOINT", PRICE * 1.5, "ALERT", endpoint_id)
+    budget("GLOBAL", PRICE * 3.5)
+    with following(store) as stream:
+        for _ in range(4):
+            assert post("chat/mlflow/invocations", CHAT)[0] == 200
+        assert post("chat/mlflow/invocations", CHAT)[0] == 429
+        records = stream.fresh()
+    for _ in range(2):
+        assert indexer.app.index(records) is None
+    assert len({delivery.delivery_id for delivery in sent}) == 1
+    assert (sent[0].event, sent[0].webhook_id) == (event, "w")
+    assert sent[0].data == {
+        "budget_policy_id": alerting,
+        "budget_unit": "USD",
+        "budget_amount": PRICE * 1.5,
+        "current_spend": pytest.approx(2 * PRICE),
+        "duration_unit": "DAYS",
+        "duration_value": 1,
+        "target_scope": "ENDPOINT",
+        "workspace": "default",
+        "target_value": endpoint_id,
+        "window_start": now // DAY_MS * DAY_MS,
+    }
 
 
 def test_nothing_small_is_lost(store: Store) -> None:

@@ -11,24 +11,12 @@ import pytest
 
 from mlcore.db import deadline
 from mlcore.errors import GatewayCallFailed, ResourceDoesNotExist
-from mlcore.gateway import chats
+from mlcore.gateway import guarded_calls
 from tests.contract.conftest import Store
+from tests.contract.gateway_requests import SAID, TOOL
 from tests.contract.gateway_world import KEY, allow_local, endpoint, model
 from tests.contract.sealing import seal_here
 from tests.doubles.providers import Told, anthropic, failing, openai, serving
-
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": "weather",
-        "description": "Of a city",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
-    },
-}
-SAID: list[dict[str, Any]] = [
-    {"role": "system", "content": "Be brief."},
-    {"role": "user", "content": "hello there"},
-]
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +28,9 @@ def local_providers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_openai(store: Store) -> None:
     with serving(openai) as provider:
         endpoint("chat", [model("m", "openai", f"{provider.url}/v1", model_name="gpt-x")])
-        answer = chats.complete("default", "chat", {"messages": SAID, "temperature": 0.5})
+        answer = guarded_calls.complete_chat(
+            "default", "chat", {"messages": SAID, "temperature": 0.5}
+        )
         (asked,) = provider.asked
     assert asked.path == "/v1/chat/completions"
     assert asked.headers["authorization"] == f"Bearer {KEY}"
@@ -76,7 +66,7 @@ def test_anthropic_with_tools(store: Store) -> None:
             {"role": "tool", "tool_call_id": "toolu_0", "content": "sunny"},
         ]
         asked_for = {"tools": [TOOL], "tool_choice": "required", "temperature": 1, "stop": ["END"]}
-        answer = chats.complete("default", "chat", {"messages": turns, **asked_for})
+        answer = guarded_calls.complete_chat("default", "chat", {"messages": turns, **asked_for})
         (asked,) = provider.asked
     assert asked.path == "/v1/messages"
     assert (asked.headers["x-api-key"], asked.headers["anthropic-version"]) == (KEY, "2023-06-01")
@@ -122,13 +112,13 @@ def test_the_next_model_is_asked_when_one_fails(store: Store) -> None:
             [model("a", "openai", broken.url)],
             [model("b", "anthropic", other.url), model("c", "openai", last.url)],
         )
-        answer = chats.complete("default", "chat", {"messages": SAID})
+        answer = guarded_calls.complete_chat("default", "chat", {"messages": SAID})
         assert answer["provider"] == "anthropic"
         assert (len(broken.asked), len(other.asked), len(last.asked)) == (1, 1, 0)
         other.answer = failing(503)
         last.answer = failing(429, "slow down")
         with pytest.raises(GatewayCallFailed) as failed:
-            chats.complete("default", "chat", {"messages": SAID})
+            guarded_calls.complete_chat("default", "chat", {"messages": SAID})
     assert failed.value.status == 429
     assert failed.value.detail == "All 3 fallback attempts failed. Last error: 429: slow down"
 
@@ -137,7 +127,7 @@ def test_a_provider_that_refuses_is_quoted(store: Store) -> None:
     with serving(failing(401, "no such key")) as provider:
         endpoint("chat", [model("m", "openai", provider.url)])
         with pytest.raises(GatewayCallFailed) as failed:
-            chats.complete("default", "chat", {"messages": SAID})
+            guarded_calls.complete_chat("default", "chat", {"messages": SAID})
     assert (failed.value.status, failed.value.detail) == (401, "no such key")
 
 
@@ -147,7 +137,7 @@ def test_nothing_private_is_reached(store: Store, monkeypatch: pytest.MonkeyPatc
         endpoint("chat", [model("m", "openai", provider.url)])
         monkeypatch.delenv("MLFLOW_GATEWAY_API_BASE_ALLOW_PRIVATE_IPS")
         with pytest.raises(GatewayCallFailed, match="is not a public IP address") as failed:
-            chats.complete("default", "chat", {"messages": SAID})
+            guarded_calls.complete_chat("default", "chat", {"messages": SAID})
         assert (failed.value.status, provider.asked) == (502, [])
 
 
@@ -167,7 +157,7 @@ def test_nothing_private_is_reached(store: Store, monkeypatch: pytest.MonkeyPatc
 )
 def test_what_is_no_chat(chat: dict[str, Any], said: str) -> None:
     with pytest.raises(GatewayCallFailed, match=f"^Invalid chat payload: {said}") as failed:
-        chats.complete("default", "chat", chat)
+        guarded_calls.complete_chat("default", "chat", chat)
     assert failed.value.status == 400
 
 
@@ -177,7 +167,7 @@ def test_a_provider_that_drips_holds_nobody_up(store: Store) -> None:
         provider.answer = lambda asked: Told(parts=(" ",) * 60, pause=0.05)
         endpoint("chat", [model("m", "openai", provider.url)])
         with deadline.within(None, 1.5), pytest.raises(GatewayCallFailed) as failed:
-            chats.complete("default", "chat", {"messages": SAID})
+            guarded_calls.complete_chat("default", "chat", {"messages": SAID})
     assert (failed.value.status, failed.value.detail) == (
         504,
         "The provider's answer did not end in time.",
@@ -186,4 +176,4 @@ def test_a_provider_that_drips_holds_nobody_up(store: Store) -> None:
 
 def test_no_such_endpoint(store: Store) -> None:
     with pytest.raises(ResourceDoesNotExist, match=r"^GatewayEndpoint not found \(name='none'\)$"):
-        chats.complete("default", "none", {"messages": SAID})
+        guarded_calls.complete_chat("default", "none", {"messages": SAID})

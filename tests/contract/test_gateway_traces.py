@@ -11,23 +11,33 @@ from unittest.mock import Mock
 import pytest
 
 import gateway_calls.app
-from gateway_calls.answers import MANNER
+from gateway_calls.replies import RESPONSE_STYLE
 from mlcore.environment import AUTHENTICATION
-from mlcore.gateway import call_traces, chats
+from mlcore.gateway import call_traces, guarded_calls
 from mlcore.http import lambda_handler
 from mlcore.repos.gateway import configuration
 from mlcore.repos.traces import span_packs
 from mlcore.repos.users import users
 from tests.contract import trace_calls
 from tests.contract.conftest import Store
-from tests.contract.gateway_world import KEY, allow_local, endpoint, guard, judge, model
+from tests.contract.gateway_requests import ask, events_of, post
+from tests.contract.gateway_world import (
+    KEY,
+    PRICE,
+    allow_local,
+    budget,
+    endpoint,
+    guard,
+    judge,
+    model,
+)
 from tests.contract.logins import named
 from tests.contract.sealing import seal_here
-from tests.contract.test_gateway_budgets import PRICE, budget
-from tests.contract.test_gateway_calls import ask, events_of, post
+from tests.contract.trace_calls import infos
 from tests.doubles.providers import Provider, anthropic, failing, gemini, openai, saying, serving
 
 Json = dict[str, Any]
+
 SAID: list[Json] = [{"role": "user", "content": "hello there"}]
 
 
@@ -54,13 +64,6 @@ def provider(store: Store) -> Iterator[Provider]:
 def experiment(provider: Provider) -> str:
     """Of the endpoint ``chat``, which asks gpt-4o."""
     return tracked("chat", model("m", "openai", provider.url, model_name="gpt-4o"))
-
-
-def infos(experiment_id: str) -> list[Json]:
-    """The newest first."""
-    place = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment_id}}
-    found = trace_calls.tell("POST", "3.0/traces/search", {"locations": [place]})
-    return list(found.get("traces", []))
 
 
 def spans_of(info: Json) -> list[Json]:
@@ -175,7 +178,8 @@ def test_a_stream_is_kept_whole(
     assert events_of(post(path, {**named, **body})[2])
     (info,) = infos(experiment)
     assert info["trace_metadata"]["mlflow.gateway.requestType"] == kind
-    assert json.loads(info["trace_metadata"]["mlflow.trace.tokenUsage"])["output_tokens"] >= 5
+    usage = json.loads(info["trace_metadata"]["mlflow.trace.tokenUsage"])
+    assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"] >= 10
     found = spans_of(info)[0]["attributes"]
     answer = found["mlflow.spanOutputs"]
     for step in said:
@@ -240,7 +244,7 @@ def test_who_called_is_kept(experiment: str, monkeypatch: pytest.MonkeyPatch) ->
     users.create("ann", "", is_admin=False)
     read = Mock(wraps=configuration.read)
     monkeypatch.setattr(configuration, "read", read)
-    handler = lambda_handler((), gateway_calls.app.PLAIN_ROUTES, MANNER)
+    handler = lambda_handler((), gateway_calls.app.PLAIN_ROUTES, RESPONSE_STYLE)
     body = {"model": "chat", "messages": SAID}
     path = "mlflow/v1/chat/completions"
     assert ask("POST", path, body, handler=handler, caller=named("ann"))[0] == 200
@@ -257,11 +261,13 @@ def test_a_call_does_not_fail_with_its_trace(
         raise RuntimeError("no table")
 
     with monkeypatch.context() as patch:
-        patch.setattr(call_traces, "_written", fail)
+        patch.setattr(call_traces, "_write_to_experiment", fail)
         assert post("chat/mlflow/invocations", {"messages": SAID})[0] == 200
     assert infos(experiment) == []
     store.api.post("experiments/delete", experiment_id=experiment)
-    assert chats.complete("default", "chat", {"messages": SAID})["provider"] == "openai"
+    assert (
+        guarded_calls.complete_chat("default", "chat", {"messages": SAID})["provider"] == "openai"
+    )
 
 
 def test_long_calls_are_files_and_no_item_holds_a_key(

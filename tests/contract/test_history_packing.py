@@ -3,7 +3,6 @@ the way loses nothing."""
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -12,13 +11,15 @@ from typing import Any
 
 import pytest
 
-from indexer import expiry, history_items, rebuild
+from indexer.history import history_packing
+from indexer.lifecycle import expiry
+from indexer.verification import rebuild
 from mlcore import artifacts, file_removal
 from mlcore.db import keys
-from mlcore.db.table import Table, key_in, table
+from mlcore.db.table import Table, key_of_item, table
 from mlcore.entities.metrics import Metric
 from mlcore.repos.removal import purging
-from mlcore.repos.runs import history, points
+from mlcore.repos.runs.history import metric_history
 from operate.sizes import item_bytes
 from tests.contract.conftest import Store
 from tests.contract.index_state import deliver
@@ -52,7 +53,7 @@ def training(store: Store, steps: int, metrics: int, *, together: bool = True) -
             for n in range(metrics)
         ]
         for request in [found] if together else [[one] for one in found]:
-            history.write(EXPERIMENT, run_id, request)
+            metric_history.write(EXPERIMENT, run_id, request)
     tell_run(run_id, found)
     return run_id
 
@@ -64,9 +65,9 @@ def kinds(store: Store, run_id: str) -> Counter[str]:
 
 def everything(run_id: str) -> dict[str, list[Metric]]:
     series: dict[str, list[Metric]] = {}
-    for point in history.of_run(EXPERIMENT, run_id):
+    for point in metric_history.of_run(EXPERIMENT, run_id):
         series.setdefault(point.key, []).append(point)
-    return {key: history.distinct(found) for key, found in series.items()}
+    return {key: metric_history.distinct(found) for key, found in series.items()}
 
 
 def test_a_step_of_fifty_metrics_is_one_write_unit_and_packing_one_more(
@@ -77,7 +78,7 @@ def test_a_step_of_fifty_metrics_is_one_write_unit_and_packing_one_more(
     assert logged.write_units <= 200 + 20  # and the run
     before = everything(run_id)
     with table.measure() as packed:
-        history_items.pack_run(EXPERIMENT, run_id)
+        history_packing.pack_run(EXPERIMENT, run_id)
     assert packed.write_units <= 205
     assert packed.read_units <= 60
     assert kinds(store, run_id) == {"run_metric_file": 1}
@@ -88,7 +89,7 @@ def test_a_step_of_fifty_metrics_is_one_write_unit_and_packing_one_more(
     ]
     assert store.api.cost.round_trips == 2  # and the file
     with table.measure() as again:
-        history_items.pack_run(EXPERIMENT, run_id)
+        history_packing.pack_run(EXPERIMENT, run_id)
     assert again.write_units == 0
 
 
@@ -96,7 +97,7 @@ def test_without_a_store_packs_stay_in_the_table(store: Store) -> None:
     run_id = training(store, 200, 50)
     before = everything(run_id)
     with table.measure() as packed:
-        history_items.pack_run(EXPERIMENT, run_id)
+        history_packing.pack_run(EXPERIMENT, run_id)
     # Two kilobytes of each metric, an entry in LSI2, and the batches go.
     assert packed.write_units <= 50 * 3 + 200
     assert kinds(store, run_id) == {"run_metric_history": 50}
@@ -107,7 +108,7 @@ def test_single_points_are_packed_together(store: Store, files: Path) -> None:
     run_id = training(store, 150, 4, together=False)
     before = everything(run_id)
     with table.measure() as packed:
-        history_items.pack_run(EXPERIMENT, run_id)
+        history_packing.pack_run(EXPERIMENT, run_id)
     assert packed.write_units <= 600 + 4 * 3
     assert kinds(store, run_id) == {"run_metric_history": 4}
     assert everything(run_id) == before
@@ -116,7 +117,7 @@ def test_single_points_are_packed_together(store: Store, files: Path) -> None:
 def test_few_points_of_many_metrics_stay_as_they_came(store: Store, files: Path) -> None:
     run_id = training(store, 2, 100)
     with table.measure() as packed:
-        history_items.pack_run(EXPERIMENT, run_id)
+        history_packing.pack_run(EXPERIMENT, run_id)
     assert packed.write_units == 0
     assert kinds(store, run_id) == {"run_metric_batch": 2}
 
@@ -130,12 +131,12 @@ def test_what_a_million_runs_keep_in_the_table(store: Store, files: Path) -> Non
         metrics = [
             Metric(f"train/metric_{n}", chance.random(), BEGIN + 70 * step, step) for n in range(50)
         ]
-        made += history.items(EXPERIMENT, run_id, metrics)
+        made += metric_history.items(EXPERIMENT, run_id, metrics)
     in_batches = sum(map(item_bytes, made))
-    looks = sum(map(history_items._is_looked_at, made))
-    assert 0.5 < looks / (in_batches / history_items.LOOK_BYTES) < 1.5
+    looks = sum(map(history_packing._is_sampled, made))
+    assert 0.5 < looks / (in_batches / history_packing.CHECK_EACH_BYTES) < 1.5
     table.batch_write(made)
-    history_items.pack_run(EXPERIMENT, run_id)
+    history_packing.pack_run(EXPERIMENT, run_id)
     kept = [
         item_bytes(item)
         for item in store.items_of(EXPERIMENT, run_id)
@@ -152,7 +153,7 @@ def test_a_run_that_goes_on_is_packed_once_it_has_very_many(
     store: Store, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever looks is told by the batch's digest; who finds few leaves them."""
-    monkeypatch.setattr(history_items, "LOOK_BYTES", 1)
+    monkeypatch.setattr(history_packing, "CHECK_EACH_BYTES", 1)
     run_id = training(store, 20, 50)
     batches = [
         item
@@ -162,10 +163,10 @@ def test_a_run_that_goes_on_is_packed_once_it_has_very_many(
     records: list[dict[str, Any]] = [
         {"Keys": {"PK": item["PK"], "SK": item["SK"]}, "NewImage": item} for item in batches
     ]
-    history_items.project(records)
+    history_packing.project(records)
     assert kinds(store, run_id) == {"run_metric_batch": 20}
-    monkeypatch.setattr(history_items, "MANY_BYTES", 10_000)
-    history_items.project(records)
+    monkeypatch.setattr(history_packing, "MANY_BYTES", 10_000)
+    history_packing.project(records)
     assert kinds(store, run_id).keys() == {"run_metric_history"}  # 1,000 points
 
 
@@ -174,7 +175,7 @@ def test_killed_anywhere_and_repeated(
     store: Store, files: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     """Before each call of the engine, and after it."""
-    monkeypatch.setattr(history_items, "FILE_POINTS", 10 if form == "files" else 10_000)
+    monkeypatch.setattr(history_packing, "FILE_POINTS", 10 if form == "files" else 10_000)
     call = Table._call
 
     class Killed(BaseException):
@@ -204,11 +205,11 @@ def test_killed_anywhere_and_repeated(
         with monkeypatch.context() as patch:
             patch.setattr(Table, "_call", dying)
             try:
-                history_items.pack_run(EXPERIMENT, run_id)
+                history_packing.pack_run(EXPERIMENT, run_id)
             except Killed:
                 died = True
         assert everything(run_id) == before
-        history_items.pack_run(EXPERIMENT, run_id)
+        history_packing.pack_run(EXPERIMENT, run_id)
         assert everything(run_id) == before
         assert "run_metric_batch" not in kinds(store, run_id)
         if not died and moment > 1:
@@ -220,12 +221,12 @@ def test_many_at_once(store: Store, files: Path, monkeypatch: pytest.MonkeyPatch
     runs = [training(store, 5, 2) for _ in range(20)] + [training(store, 100, 30)]
     before = [everything(run_id) for run_id in runs]
     with table.measure() as packed:
-        history_items.pack_runs([(EXPERIMENT, run_id) for run_id in runs])
+        history_packing.pack_runs([(EXPERIMENT, run_id) for run_id in runs])
     assert packed.round_trips <= 12
-    monkeypatch.setattr(history_items, "SIDE_BY_SIDE", 2)
+    monkeypatch.setattr(history_packing, "SIDE_BY_SIDE", 2)
     more = [training(store, 2, 2) for _ in range(5)]
     runs, before = [*runs, *more], [*before, *map(everything, more)]
-    history_items.pack_runs([(EXPERIMENT, run_id) for run_id in more])
+    history_packing.pack_runs([(EXPERIMENT, run_id) for run_id in more])
     assert [everything(run_id) for run_id in runs] == before
     assert all("run_metric_batch" not in kinds(store, run_id) for run_id in runs)
 
@@ -255,7 +256,7 @@ def test_points_that_change_nothing_of_a_followed_run_are_packed(
 
 def test_files_go_with_their_run(store: Store, files: Path) -> None:
     kept, gone = (training(store, 100, 30) for _ in range(2))
-    history_items.pack_runs([(EXPERIMENT, kept), (EXPERIMENT, gone)])
+    history_packing.pack_runs([(EXPERIMENT, kept), (EXPERIMENT, gone)])
     assert len(in_it(files)) == 2
     store.api.post("runs/delete", run_id=gone)
     purging.run(EXPERIMENT, gone, "default")
@@ -272,7 +273,7 @@ def test_files_go_with_their_items(
     sent: list[file_removal.Removal] = []
     monkeypatch.setattr(file_removal, "send", lambda _, removals: sent.extend(removals))
     runs = [training(store, 100, 30) for _ in range(3)]
-    history_items.pack_runs([(EXPERIMENT, run_id) for run_id in runs])
+    history_packing.pack_runs([(EXPERIMENT, run_id) for run_id in runs])
     (file,) = [
         item
         for item in store.items_of(EXPERIMENT, runs[0])
@@ -281,7 +282,7 @@ def test_files_go_with_their_items(
     whole = table.get(keys.run(EXPERIMENT, runs[1]))
     for image in (file, whole):
         assert image is not None
-        table.delete(key_in(image))
+        table.delete(key_of_item(image))
         expiry.project([{"OldImage": image, "ApproximateCreationDateTime": 2e9}])
     for removal in sent:
         artifacts.store().delete_older(removal.key, float("inf"), removal.keep)
@@ -289,30 +290,11 @@ def test_files_go_with_their_items(
     assert f"/{runs[2]}/" in left.as_posix()
 
 
-def test_packs_of_earlier_versions_are_written_anew(
-    store: Store, files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(history_items, "READING_SECONDS", 0.0)
-    run_id: str = store.api.new_run()
-    series = [Metric("k", n / 7, BEGIN + n, n) for n in range(3000)]
-    olds = []
-    for at in range(0, len(series), 100):
-        (pack,) = history.history_items(EXPERIMENT, run_id, "k", series[at : at + 100])
-        old = {**pack, "points": {"S": json.dumps(points.pack(series[at : at + 100]))}}
-        del old["data"]
-        olds.append(old)
-    table.batch_write(olds)
-    assert everything(run_id) == {"k": series}
-    rebuild.reindex(EXPERIMENT)
-    assert kinds(store, run_id) == {"run_metric_file": 1}
-    assert everything(run_id) == {"k": series}
-
-
 def test_who_knows_no_store_still_verifies(
     store: Store, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = training(store, 100, 30)
-    history_items.pack_run(EXPERIMENT, run_id)
+    history_packing.pack_run(EXPERIMENT, run_id)
     rebuild.reindex(EXPERIMENT)
     monkeypatch.delenv("ARTIFACT_FOLDER")
     assert rebuild.verify(EXPERIMENT, patience=0).findings == []

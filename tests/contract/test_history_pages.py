@@ -16,16 +16,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from indexer import history_items
+from indexer.history import history_packing
 from mlcore import artifacts, paging
-from mlcore.db import keys
 from mlcore.db.table import Table, table
 from mlcore.entities.metrics import Metric
-from mlcore.repos.runs import history, history_files, history_pages, point_places
-from mlcore.repos.runs import points as encoded
-from mlcore.repos.runs.point_places import Order
+from mlcore.repos.runs.history import history_files, history_pages, metric_history, point_positions
+from mlcore.repos.runs.history.point_positions import Order
 from tests.contract.api import Api
-from tests.contract.conftest import Store, forget
+from tests.contract.conftest import Store
 from tests.contract.run_points import tell_run
 
 LARGE = history_pages.LARGE_BATCHES | history_pages.LARGE_PACKS
@@ -45,7 +43,7 @@ REQUESTS = st.lists(st.lists(NEAR | WIDE, min_size=1, max_size=8), min_size=1, m
 
 
 def orders(found: list[Metric]) -> list[Order]:
-    return [point_places.order(point) for point in found]
+    return [point_positions.order(point) for point in found]
 
 
 @pytest.fixture(params=["packs", "files"])
@@ -54,9 +52,9 @@ def form(
 ) -> Iterator[str]:
     """What becomes of batches; in small pieces, so that a history has some."""
     monkeypatch.setattr(history_files, "SEGMENT_POINTS", 5)
-    monkeypatch.setattr(history_items, "SPARSE_POINTS", 0)
+    monkeypatch.setattr(history_packing, "SPARSE_POINTS", 0)
     if request.param == "files":
-        monkeypatch.setattr(history_items, "FILE_POINTS", 3)
+        monkeypatch.setattr(history_packing, "FILE_POINTS", 3)
         monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path))
     artifacts.store.cache_clear()
     yield request.param
@@ -85,13 +83,13 @@ def test_pages_make_up_the_history_whatever_the_indexer_does_between(
     run_id = store.api.new_run()
     waiting = list(requests)
     wanted = sorted(
-        {point_places.order(m) for request in requests for m in request if m.key == "k"}
+        {point_positions.order(m) for request in requests for m in request if m.key == "k"}
     )
     for metrics in waiting:
-        history.write(EXPERIMENT, run_id, metrics)
+        metric_history.write(EXPERIMENT, run_id, metrics)
         if not chance.randint(0, 3):
-            history_items.pack_run(EXPERIMENT, run_id)
-    assert orders(history.read(EXPERIMENT, run_id, "k")) == wanted
+            history_packing.pack_run(EXPERIMENT, run_id)
+    assert orders(metric_history.read(EXPERIMENT, run_id, "k")) == wanted
     seen: list[Order] = []
     more = True
     while more:
@@ -101,11 +99,11 @@ def test_pages_make_up_the_history_whatever_the_indexer_does_between(
         seen += orders(page.points)
         more, large = page.more, page.large
         if not chance.randint(0, 2):
-            history_items.pack_run(EXPERIMENT, run_id)
+            history_packing.pack_run(EXPERIMENT, run_id)
     assert seen == wanted
-    assert {point_places.order(m) for m in history.of_run(EXPERIMENT, run_id) if m.key == "k"} == {
-        *wanted
-    }
+    assert {
+        point_positions.order(m) for m in metric_history.of_run(EXPERIMENT, run_id) if m.key == "k"
+    } == {*wanted}
 
 
 def test_batches_that_are_packed_while_a_page_is_read(
@@ -117,7 +115,9 @@ def test_batches_that_are_packed_while_a_page_is_read(
         for moment in range(30):
             run_id = store.api.new_run()
             for at in range(0, 40, 4):
-                history.write(EXPERIMENT, run_id, [*points[at : at + 4], Metric("o", 0.0, at, at)])
+                metric_history.write(
+                    EXPERIMENT, run_id, [*points[at : at + 4], Metric("o", 0.0, at, at)]
+                )
             calls = Counter[str]()
             query = Table.query
 
@@ -133,47 +133,16 @@ def test_batches_that_are_packed_while_a_page_is_read(
                 calls["queries"] += 1
                 if calls["queries"] == moment:
                     calls["queries"] += 1000
-                    history_items.pack_run(EXPERIMENT, run_id)
+                    history_packing.pack_run(EXPERIMENT, run_id)
                 return query(self, *arguments, **parameters)
 
             with monkeypatch.context() as patch:
                 patch.setattr(Table, "query", disturbed)
                 if large is None:
-                    assert history.read(EXPERIMENT, run_id, "k") == points
+                    assert metric_history.read(EXPERIMENT, run_id, "k") == points
                     continue
                 page = history_pages.read(EXPERIMENT, run_id, "k", (4, 4, 4.0, False), 20, large)
             assert page.points == points[5:25]
-
-
-def test_runs_of_earlier_versions_are_read_whole(store: Store) -> None:
-    """Their packs have no place in LSI2, and the ids of their batches are no places."""
-    run_id = store.api.new_run()
-    points = [Metric("k", float(n), 100 - n, n) for n in range(40)]
-    batch = {"k": [[p.step, p.timestamp, p.value] for p in points[:20]], "o": [[1, 1, 1.0]]}
-    (pack,) = history.history_items(EXPERIMENT, run_id, "k", points[20:])
-    old = {**pack, "points": {"S": json.dumps(encoded.pack(points[20:]))}}
-    del old["lsi2sk"], old["data"]
-    place = keys.run_metric_batch(EXPERIMENT, run_id, "07" + "f" * 22)
-    table.put(old)
-    table.put(
-        {
-            "PK": {"S": place.pk},
-            "SK": {"S": place.sk},
-            "type": {"S": "run_metric_batch"},
-            "run_id": {"S": run_id},
-            "experiment_id": {"S": EXPERIMENT},
-            "points": {"S": json.dumps(batch)},
-        }
-    )
-    reference = keys.run_ref(run_id)
-    item = table.get(reference)
-    assert item is not None
-    del item["history_order"]
-    table.put(item)
-    forget()
-    for large in range(LARGE + 1):
-        page = history_pages.read(EXPERIMENT, run_id, "k", (65, 35, 35.0, False), 30, large)
-        assert page.points == sorted(points, key=point_places.order)[5:35]
 
 
 @contextmanager
@@ -220,11 +189,11 @@ def written(
     table.batch_write(
         item
         for points in requests
-        for item in history.items(EXPERIMENT, run_id, [*points, points[0]._replace(key="o")])
+        for item in metric_history.items(EXPERIMENT, run_id, [*points, points[0]._replace(key="o")])
     )
     tell_run(run_id, series)
     if form != "batches":
-        history_items.pack_run(EXPERIMENT, run_id)
+        history_packing.pack_run(EXPERIMENT, run_id)
     return run_id, sorted(orders(series))
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 import indexer.app
-from indexer import rebuild, settled
+from indexer.projection import inactive_runs
+from indexer.verification import rebuild
 from mlcore.db import keys
 from mlcore.db.table import Table, table
-from mlcore.repos.runs import marked_experiments
+from mlcore.repos.runs.core import marked_experiments
 from tests.contract.api import pairs
 from tests.contract.conftest import Store
 from tests.contract.index_state import marked, ranked_of, ranks_found, ranks_wanted
@@ -345,14 +346,14 @@ def test_a_mark_stays_until_its_run_is_followed_as_it_is(
         run_id = api.new_run()
         api.post("runs/log-batch", run_id=run_id, metrics=metrics("m", value=1))
         api.end(run_id)
-        original = settled.clear
+        original = inactive_runs.remove_mark
 
         def overtaken(item: Any) -> None:
-            monkeypatch.setattr(settled, "clear", original)
+            monkeypatch.setattr(inactive_runs, "remove_mark", original)
             api.post("runs/set-tag", run_id=run_id, key="t", value="v")
             original(item)
 
-        monkeypatch.setattr(settled, "clear", overtaken)
+        monkeypatch.setattr(inactive_runs, "remove_mark", overtaken)
         deliver(stream.fresh())
         assert marked(store) == {run_id}
         deliver(stream.fresh())

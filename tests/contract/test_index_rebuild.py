@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from indexer import rebuild
-from indexer.index_items import INDEXES, OUTSIDE_MAPS
+from indexer.projection.index_items import INDEXES, OUTSIDE_MAPS
+from indexer.verification import rebuild
 from mlcore import errors
 from mlcore.db import keys
-from mlcore.ids import now_ms
 from mlcore.repos import document
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store
@@ -141,27 +140,6 @@ def test_reindex_makes_all_of_a_table_that_no_indexer_followed(
     assert after.pending == 3
 
 
-def test_an_abandoned_marker_is_named_and_goes(store: Store, indexed: str) -> None:
-    run_id = store.api.new_run(indexed)
-    place = keys.pending(indexed, "run", run_id, "abandoned")
-    marker = {
-        "PK": {"S": place.pk},
-        "SK": {"S": place.sk},
-        "type": {"S": "pending"},
-        "entity_type": {"S": "run"},
-        "entity_id": {"S": run_id},
-        "write_id": {"S": "abandoned"},
-        "updated_at": {"N": str(now_ms() - 700_000)},
-    }
-    store.direct.put_item(TableName=store.table, Item=marker)
-    report = rebuild.verify(indexed)
-    assert report.findings == []
-    assert [one.place for one in report.behind if one.problem == "abandoned"] == [place]
-    rebuild.reindex(indexed)
-    report = rebuild.verify(indexed)
-    assert (report.findings, report.behind) == ([], [])
-
-
 def test_items_of_a_run_that_is_gone_are_surplus(store: Store, indexed: str) -> None:
     (gone, *_) = [i for i in of_experiment(store, indexed) if i["type"]["S"] == "run"]
     run_id = gone["run_id"]["S"]
@@ -198,7 +176,7 @@ def test_the_removal_of_a_run_takes_its_index_away(store: Store) -> None:
 def test_an_unknown_experiment(store: Store) -> None:
     for act in (rebuild.verify, rebuild.reindex):
         with pytest.raises(errors.ResourceDoesNotExist):
-            act("01ARZ3NDEKTSV4RRFFQ69G5FAV")
+            act("987654321")
 
 
 @pytest.mark.parametrize("tiny", [False, True])

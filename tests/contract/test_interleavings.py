@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mlcore.repos import document
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples
-from tests.contract.test_documents import placed_once
+from tests.contract.document_state import placed_once
 from tests.contract.turns import interleaved
 
 _names = itertools.count()

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import judge_runner.app
-from judge_runner import evaluation_runs, work
+from judge_runner import evaluation_runs, job_execution
 from mlcore import ids
-from mlcore.entities.evaluation.jobs import MOST_SECONDS
+from mlcore.entities.evaluation.jobs import MAX_SECONDS
 from mlcore.repos.evaluation import jobs
 from tests.contract import trace_calls
 from tests.contract.conftest import Store
@@ -36,7 +36,7 @@ def test_a_message_that_comes_twice_asks_once(world: World) -> None:
 
 def test_a_job_goes_on_where_it_was_cut(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its worker dies after one trace, says nothing any more, and its message comes again."""
-    monkeypatch.setattr(judge_runner.scoring, "AT_ONCE", 1)
+    monkeypatch.setattr(judge_runner.trace_scoring, "PARALLEL_CALLS", 1)
     traces = [world.trace("q", "a") for _ in range(3)]
     [job_id] = world.invoke(judge(BOTH), traces)
     [message] = world.queue.waiting
@@ -56,7 +56,7 @@ def test_a_job_goes_on_where_it_was_cut(world: World, monkeypatch: pytest.Monkey
     assert len(world.work()) == 1, "somebody may still be at it"
     assert world.queue.postponed[-1] > 0
     now = ids.now_ms()
-    monkeypatch.setattr(ids, "now_ms", lambda: now + work.LEASE_MS + 1)
+    monkeypatch.setattr(ids, "now_ms", lambda: now + job_execution.LEASE_MS + 1)
     assert world.work() == []
     job = world.job(job_id)
     assert (job["status"], job["retry_count"]) == ("SUCCEEDED", 1)
@@ -114,7 +114,7 @@ def test_a_job_whose_time_is_over_has_timed_out(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [job_id] = world.invoke(judge(BOTH), [world.trace("q", "a")])
-    later = ids.now_ms() + MOST_SECONDS * 1000 + 1
+    later = ids.now_ms() + MAX_SECONDS * 1000 + 1
     monkeypatch.setattr(ids, "now_ms", lambda: later)
     assert world.job(job_id)["status"] == "TIMEOUT", "also where nobody took it up"
     assert world.work() == []
@@ -130,7 +130,7 @@ def test_a_fault_of_ours_is_tried_again_and_told_at_last(
     def broken(*_: Any) -> Any:
         raise RuntimeError("a secret of ours")
 
-    monkeypatch.setattr(judge_runner.scoring, "present", broken)
+    monkeypatch.setattr(judge_runner.trace_scoring, "load_traces", broken)
     [job_id] = world.invoke(judge(BOTH), [world.trace("q", "a")])
     assert len(world.work()) == len(world.work()) == 1
     assert world.job(job_id)["status"] == "PENDING"
@@ -275,7 +275,7 @@ def test_a_repeated_evaluation_logs_its_metrics_once(
     edit = {"assessment_id": written["assessment_id"], "feedback": {"value": "no"}}
     trace_calls.tell("PATCH", path, {"assessment": edit, "update_mask": "feedback"})
     now = ids.now_ms()
-    monkeypatch.setattr(ids, "now_ms", lambda: now + work.LEASE_MS + 1)
+    monkeypatch.setattr(ids, "now_ms", lambda: now + job_execution.LEASE_MS + 1)
     world.queue.waiting = messages
     assert world.work() == []
     assert world.job(asked["job_id"])["status"] == "SUCCEEDED"

@@ -11,7 +11,7 @@ import pytest
 
 import judge_runner.app
 from mlcore import errors
-from mlcore.gateway import chats
+from mlcore.gateway import guarded_calls
 from tests.contract import gateway_world, trace_calls
 from tests.contract.conftest import Store
 from tests.contract.judges_world import World, ask, assessments, builtin, judge
@@ -227,7 +227,9 @@ def test_a_registered_judge_asks_an_endpoint_by_its_name(
     """From the registered judge over the gateway to a server that speaks OpenAI's protocol."""
     seal_here(monkeypatch, tmp_path)
     gateway_world.allow_local(monkeypatch)
-    monkeypatch.setattr(judge_runner.app, "_complete", lambda: chats.complete)
+    monkeypatch.setattr(
+        judge_runner.app, "_gateway_completion", lambda: guarded_calls.complete_chat
+    )
 
     def answer(asked: providers.Asked) -> providers.Told:
         told = providers.openai(asked)

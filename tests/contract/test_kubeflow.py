@@ -276,7 +276,7 @@ def test_what_serves_a_model_is_known_without_an_index(
     kubeflow: KubeflowApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A service that was made in this moment keeps its model; one number more or less does not."""
-    monkeypatch.setattr(listing, "places", lambda *_args: iter(()))
+    monkeypatch.setattr(listing, "entries", lambda *_args: iter(()))
     environment = kubeflow.post("serving_environments", name="prod")["id"]
     models = [kubeflow.model(f"m{number}")["id"] for number in range(2)]
     versions = [kubeflow.version(model, "v")["id"] for model in models]

@@ -7,37 +7,19 @@ import base64
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
 
 from mlcore.db.table import table
-from mlcore.entities.workspaces import DEFAULT_WORKSPACE
-from mlcore.kubeflow.kinds import REGISTERED_MODEL
-from mlcore.models.registry import RegisteredModel
-from mlcore.repos.kubeflow import listing
 from tests.contract.api import Api
 from tests.contract.conftest import Store, forget
 from tests.contract.kubeflow_api import KubeflowApi, properties
+from tests.contract.kubeflow_lists import FIRST, more_models
 from tests.doubles.faulty import Fault
 from tests.doubles.fixtures import Doubles
-
-FIRST = 1_000_000
-
-
-def more_models(store: Store, count: int) -> Iterator[dict[str, Any]]:
-    """Copies of a model's item, as lists find it."""
-    KubeflowApi().model("other")
-    is_model = RegisteredModel.pattern.name
-    (copied,) = (json.dumps(item) for item in store.items() if item["type"]["S"] == is_model)
-    # Their numbers are above those that the counter gives here.
-    for at in range(FIRST, FIRST + count):
-        found = json.loads(copied.replace("other", f"other {at}"))
-        time = int(found["creation_time"]["N"])
-        listed = listing.attributes(DEFAULT_WORKSPACE, REGISTERED_MODEL.name, at, time, time)
-        yield {**found, **listed, "number": {"N": str(at)}}
 
 
 @pytest.mark.parametrize("others", [0, 10_000])

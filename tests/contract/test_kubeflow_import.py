@@ -11,8 +11,8 @@ import pytest
 
 from mlcore.db.table import table
 from operate.transfer import command, kubeflow_command
-from operate.transfer.command import Wish
-from operate.transfer.rest import SourceFailed
+from operate.transfer.command import TransferOptions
+from operate.transfer.mlflow_server import SourceFailed
 from tests.contract.api import Api
 from tests.contract.conftest import Store, pointed
 from tests.contract.kubeflow_api import KubeflowApi, properties
@@ -135,21 +135,21 @@ def populate(kubeflow: KubeflowApi) -> None:
 
 @pytest.fixture
 def target(
-    store: Store, dynoxide: Engine, monkeypatch: pytest.MonkeyPatch
+    store: Store, table_engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Api, dict[str, Any]]]:
     """An empty table, and what a registry in another has told."""
     kubeflow = KubeflowApi()
     populate(kubeflow)
     Recorded.lists = told(kubeflow)
     monkeypatch.setattr(command, "Server", Recorded)
-    with pointed(dynoxide.endpoint, create_table(dynoxide.endpoint)) as api:
+    with pointed(table_engine.endpoint, create_table(table_engine.endpoint)) as api:
         yield api, Recorded.lists
 
 
 def transfer(*, write: bool = True) -> int:
     parts = ("runs", "models", "artifacts")
     journal: Path | None = None
-    return kubeflow_command.run(Wish("kubeflow:http://old", [], parts, journal, write))
+    return kubeflow_command.run(TransferOptions("kubeflow:http://old", [], parts, journal, write))
 
 
 def plain(lists: dict[str, list[dict[str, Any]]]) -> list[str]:

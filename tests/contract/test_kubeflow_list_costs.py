@@ -10,10 +10,10 @@ from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.kubeflow.kinds import MODEL_VERSION
-from mlcore.repos.kubeflow import listing
+from mlcore.repos.contexts import list_keys
 from tests.contract.conftest import Store, forget
 from tests.contract.kubeflow_api import KubeflowApi
-from tests.contract.test_kubeflow_costs import FIRST, more_models
+from tests.contract.kubeflow_lists import FIRST, more_models
 
 
 def more_versions(store: Store, count: int) -> Iterator[dict[str, Any]]:
@@ -42,7 +42,9 @@ def more_versions(store: Store, count: int) -> Iterator[dict[str, Any]]:
                 found["item_sk"] = {"S": keys.model_version("", at).sk}
             if kind in kinds:
                 time = int(found["creation_time"]["N"])
-                found |= listing.attributes(DEFAULT_WORKSPACE, kinds[kind], at, time, time)
+                found |= list_keys.numbered_item_keys(
+                    DEFAULT_WORKSPACE, kinds[kind], at, time, time
+                )
             yield {**found, "number": {"N": str(at)}}
     assert artifact
 

@@ -65,7 +65,7 @@ def test_a_request_without_enough_time_is_told_to_repeat(
     store: Store, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     """Each request numbers some and answers 429, until a request has few enough to answer."""
-    monkeypatch.setattr(lists, "SEEN_TOGETHER", 20)
+    monkeypatch.setattr(lists, "NUMBERED_TOGETHER", 20)
     make(store, 70)
     api = KubeflowApi()
     ask = partial(api.raw, "GET", path, **QUERY)

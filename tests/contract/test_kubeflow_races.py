@@ -13,7 +13,7 @@ import pytest
 
 from mlcore.db.table import table
 from mlcore.models.registry import ModelHome
-from mlcore.repos.kubeflow import archive, serving
+from mlcore.repos.kubeflow import archive_expiry, serving
 from tests.contract.conftest import Store
 from tests.contract.kubeflow_api import KubeflowApi, properties
 
@@ -162,11 +162,11 @@ def test_an_archived_model_does_not_expire_while_it_begins_to_serve(
     for number, version in enumerate((0, 1)):
         body = scene.body(name=f"late {number}")
         meanwhile(monkeypatch, partial(kubeflow.post, "inference_services", **body))
-        assert not archive.expire(archive.Place(home, version))
+        assert not archive_expiry.expire(archive_expiry.Place(home, version))
         for service in kubeflow.items("inference_services"):
             kubeflow.patch(f"inference_services/{service['id']}", desiredState="UNDEPLOYED")
-    assert archive.expire(archive.Place(home, 1))
-    assert archive.expire(archive.Place(home, 0))
+    assert archive_expiry.expire(archive_expiry.Place(home, 1))
+    assert archive_expiry.expire(archive_expiry.Place(home, 0))
     assert kubeflow.ask("GET", f"registered_models/{scene.model}").status == 404
 
 

@@ -16,8 +16,8 @@ from mlcore.http import lambda_handler
 from mlcore.repos.kubeflow import numbers
 from mlcore.repos.users import grants, users
 from tests.contract.conftest import Store
+from tests.contract.file_world import BUCKET, files
 from tests.contract.kubeflow_users import SECRET, KubeflowUser, two_users
-from tests.contract.test_file_rights import BUCKET, files
 
 __all__ = ["files", "two_users"]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.models.registry import ModelHome
-from mlcore.repos.kubeflow import archive
+from mlcore.repos.kubeflow import archive_expiry
 from mlcore.repos.registry import homes
 from tests.contract.api import Api
 from tests.contract.conftest import Store, examples
@@ -146,7 +146,7 @@ def test_a_model_that_is_being_renamed_is_not_taken_for_deleted(
     archived: list[bool] = []
 
     def act() -> None:
-        archived.append(archive.is_archived(archive.Place(home, 0)))
+        archived.append(archive_expiry.is_archived(archive_expiry.Place(home, 0)))
         homes.clear(home, owner.incarnation)
 
     interleaved(order, [act, rename(shared_store.api, scene.name)])

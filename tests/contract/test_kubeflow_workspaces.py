@@ -12,7 +12,7 @@ import pytest
 
 import registry.app
 from kubeflow import app as kubeflow_app
-from kubeflow.answers import MANNER
+from kubeflow.calls import ERROR_FORMAT
 from mlcore.auth.permissions import REGISTERED_MODEL, Grant
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
@@ -33,7 +33,7 @@ class Callers:
         self._handler = lambda_handler(
             (),
             kubeflow_app.PLAIN_ROUTES,
-            MANNER,
+            ERROR_FORMAT,
             in_workspaces="/api/model_registry/",
         )
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer import rebuild
+from indexer.verification import rebuild
 from mlcore.db import keys
 from mlcore.db.table import table
-from mlcore.repos.runs import writes as run_writes
+from mlcore.repos.runs.core import writes as run_writes
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples, forget
 from tests.contract.index_state import deliver

@@ -15,11 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer import expected, rebuild, survey, text_page
-from indexer.child_items import Writes
-from indexer.expected import Finding
+from indexer.full_text import dictionary_page
+from indexer.projection.child_items import Writes
+from indexer.verification import expected_items, partition_scan, rebuild
+from indexer.verification.expected_items import Finding
 from mlcore.db import keys
-from mlcore.db.table import Table, key_in
+from mlcore.db.table import Table, key_of_item
 from mlcore.errors import TemporarilyUnavailable
 from mlcore.repos import document, text_index
 from tests.contract.api import Api, pairs
@@ -65,23 +66,23 @@ class Watch:
 
     def __call__(self) -> None:
         items = self._items()
-        there = {key_in(item) for item in items}
+        there = {key_of_item(item) for item in items}
         for (key, run_id), values in ranked(items).items():
             there |= {keys.rank_metric(self._experiment_id, key, float(v), run_id) for v in values}
         marked = {
             item["run_id"]["S"] for item in items if item["type"]["S"] == "run" and is_marked(item)
         }
         (experiment,) = [item for item in items if item["type"]["S"] == "experiment"]
-        indexed = text_index.complete(experiment)
+        indexed = text_index.covered_fields(experiment)
         pages = [item for item in items if item["type"]["S"] == "fts_texts"]
-        listed = text_page.texts_of(pages[0] if pages else None)
+        listed = dictionary_page.texts_of(pages[0] if pages else None)
         for item in items:
             if item["type"]["S"] == "run" and item["run_id"]["S"] not in marked:
                 run = (self._experiment_id, item["run_id"]["S"])
-                asked = expected.of_run(run, item, {}, indexed)
+                asked = expected_items.of_run(run, item, {}, indexed)
                 self.faults += [
                     place.sk
-                    for place, wanted in survey.with_dictionary(asked, listed).items()
+                    for place, wanted in partition_scan.with_dictionary(asked, listed).items()
                     if wanted["type"]["S"] in RELIED_UPON and place not in there
                 ]
 
@@ -117,7 +118,7 @@ def test_a_run_is_marked_or_indexed_after_each_call(
     api = shared_store.api
     with following(shared_store) as stream, pytest.MonkeyPatch.context() as patch:
         patch.setattr(document, "INLINE_BYTES", inline_bytes)
-        patch.setattr(text_page, "ROOM", room)
+        patch.setattr(dictionary_page, "ROOM", room)
         patch.setattr(rebuild, "PATIENCE_SECONDS", 0)
         tiny_ranks(patch, tiny=tiny)
         stream.fresh()
@@ -167,7 +168,7 @@ def test_a_rebuild_spares_what_came_back(
         log(2, 1)
 
         def meanwhile(findings: Sequence[Finding]) -> Writes:
-            surplus = any(finding.problem == expected.SURPLUS for finding in findings)
+            surplus = any(finding.problem == expected_items.SURPLUS for finding in findings)
             if surplus and api.data(run_id)["metrics"]["a"][2] == 1:
                 log(1, 2)
                 assert deliver(stream.fresh()) > 0

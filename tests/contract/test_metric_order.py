@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer import quiet_runs, rank_rows
-from mlcore.memory import forget
-from mlcore.repos.runs import index as run_index
-from mlcore.repos.runs import ranks as run_ranks
-from mlcore.repos.runs import search as run_search
+from indexer.projection import quiet_runs
+from indexer.ranks import rank_rows
+from mlcore.process_cache import clear
+from mlcore.repos import index_candidates
+from mlcore.repos.runs.ranks import metric_ranks as run_ranks
+from mlcore.repos.runs.search import run_candidates, run_search
 from tests.contract.api import Api
 from tests.contract.conftest import Store, examples
 from tests.contract.explain import explained
@@ -58,8 +59,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     tiny_ranks(monkeypatch)
     monkeypatch.setattr(run_ranks, "PAGE_ENTRIES", 2)
     monkeypatch.setattr(run_ranks, "PAGE_IDS", 4)
-    monkeypatch.setattr(run_index, "PAGE_IDS", 4)
-    monkeypatch.setattr(run_index, "MARKS_PAGE", 2)
+    monkeypatch.setattr(index_candidates, "PAGE_IDS", 4)
+    monkeypatch.setattr(run_candidates, "MARKS_PAGE", 2)
     monkeypatch.setattr(run_search, "SMALL_RUNS", 0)
     monkeypatch.setattr(run_search, "FURTHER_RANKS", 1)
     monkeypatch.setattr(quiet_runs, "QUIET_MS", -3_600_000)
@@ -118,7 +119,7 @@ def test_a_search_of_two_experiments_beside_the_indexer(
         if remembers:
             ordered(api, places, ascending=ascending, size=size)
         else:
-            forget()
+            clear()
 
         def search() -> None:
             for pages in (size, 100):

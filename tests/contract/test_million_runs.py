@@ -14,16 +14,17 @@ from typing import Any, NamedTuple
 import pytest
 from ulid import ULID
 
-from indexer import rank_rows, rank_segments
+from indexer.ranks import rank_rows, rank_segments
 from mlcore import artifacts
 from mlcore.db import keys
 from mlcore.db.expression import Raw
-from mlcore.db.sortable import descending_place
+from mlcore.db.sortable import inverted_double_bits
 from mlcore.db.table import table
 from mlcore.entities.metrics import Metric
 from mlcore.models.index import RankRows
-from mlcore.repos.runs import history_files, rank_columns
-from mlcore.repos.runs.rank_columns import Ranked, SettledRun
+from mlcore.repos.runs.history import history_files
+from mlcore.repos.runs.ranks import rank_columns
+from mlcore.repos.runs.ranks.rank_columns import Ranked, RunRanks
 from operate.sizes import LIMIT_BYTES, item_bytes
 from tests.contract.api import pairs
 from tests.contract.conftest import Store
@@ -178,7 +179,7 @@ def ranks() -> tuple[Kept, float]:
     items, size = 0.0, 0.0
     while made:
         entries = sorted(everything[:length])
-        segment, pages = rank_segments.made("1", NAMES[0], level, "5e" * 8, entries)
+        segment, pages = rank_segments.segment_items("1", NAMES[0], level, "5e" * 8, entries)
         each = [segment, *pages]
         length, level = length * rank_segments.MERGED, level + 1
         merged = made // rank_segments.MERGED if length <= rank_segments.MOST_ENTRIES else 0
@@ -195,14 +196,14 @@ def ended(chance: random.Random, number: int) -> Ranked:
     """One run after another, five minutes apart."""
     begin = BEGIN + number * 5 * rank_rows.MINUTE_MS
     run_id = ULID.from_bytes(begin.to_bytes(6, "big") + chance.randbytes(10))
-    place, version = descending_place(chance.random()), STEPS + chance.randrange(9)
+    place, version = inverted_double_bits(chance.random()), STEPS + chance.randrange(9)
     return Ranked(place, str(run_id), version, begin // rank_rows.MINUTE_MS + 60)
 
 
 def row_of(one: Ranked, chance: random.Random) -> Raw:
     """A run that was settled alone."""
-    places = {name: descending_place(chance.random()) for name in NAMES}
-    data = rank_columns.pack_runs([SettledRun(one.run_id, one.version, one.minute, places)])
+    places = {name: inverted_double_bits(chance.random()) for name in NAMES}
+    data = rank_columns.pack_runs([RunRanks(one.run_id, one.version, one.minute, places)])
     place = keys.rank_rows("1", "5e" * 8)
     return RankRows(PK=place.pk, SK=place.sk, data=data).serialize()
 

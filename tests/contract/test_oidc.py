@@ -14,7 +14,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from authorizer import oidc, signing_keys
+from authorizer import oidc_authentication, signing_keys
 from mlcore.auth.permissions import Grant
 from mlcore.entities.users import User
 from mlcore.repos.users import grants, users
@@ -40,7 +40,7 @@ def login(shared_store: Store) -> Iterator[Login]:
             "OIDC_AUDIENCE": "mlflow",
             "OIDC_ADMIN_GROUP": "mlflow-admins",
         }
-        authenticate = oidc.authenticator(environment)
+        authenticate = oidc_authentication.authenticator(environment)
         yield Login(issuer, lambda token: authenticate(f"Bearer {token}", "10.0.0.1"))
 
 
@@ -150,7 +150,7 @@ def test_signatures_that_do_not_fit(login: Login) -> None:
         "x",
         "a.b.c",
         "é.é.é",
-        token + "x" * oidc.MAXIMUM_TOKEN,
+        token + "x" * oidc_authentication.MAXIMUM_TOKEN,
     ]
     assert [each for each in forged if login.show(each) is not None] == []
 
@@ -169,7 +169,7 @@ def _public(key: Any) -> dict[str, Any]:
 def test_headers_that_are_no_bearer_tokens(shared_store: Store, login: Login) -> None:
     token = login.issuer.token("r")
     environment = {"OIDC_ISSUER": login.issuer.url, "OIDC_AUDIENCE": "mlflow"}
-    authenticate = oidc.authenticator(environment)
+    authenticate = oidc_authentication.authenticator(environment)
     for header in ("", token, f"Basic {token}", "Bearer", "Bearer "):
         assert authenticate(header, "") is None
     assert authenticate(f"bearer {token}", "") is not None
@@ -179,7 +179,7 @@ def test_headers_that_are_no_bearer_tokens(shared_store: Store, login: Login) ->
 def test_nothing_is_accepted_without_issuer_and_audience(missing: str) -> None:
     environment = {"OIDC_ISSUER": "https://x", "OIDC_AUDIENCE": "mlflow", missing: ""}
     with pytest.raises(KeyError):
-        oidc.authenticator(environment)
+        oidc_authentication.authenticator(environment)
 
 
 def test_keys_are_asked_for_seldom(login: Login, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import judge_runner.app
-from judge_runner import online
+from judge_runner import online_scoring
 from mlcore import errors, ids
 from mlcore.gateway import chats
 from mlcore.repos.evaluation import online_scorers
@@ -18,11 +18,11 @@ from tests.contract import gateway_world, trace_calls
 from tests.contract.conftest import Store
 from tests.contract.judges_world import Context, World, ask, assessments, judge
 from tests.contract.sealing import seal_here
-from tests.contract.test_gateway_traces import infos
+from tests.contract.trace_calls import infos
 from tests.doubles.providers import saying, serving
 
 Json = dict[str, Any]
-COMPLETE = judge_runner.app._complete
+COMPLETE = judge_runner.app._gateway_completion
 BOTH = "Is {{ outputs }} a fine answer to {{ inputs }}?"
 
 
@@ -68,7 +68,7 @@ def test_new_traces_are_judged_once_by_those_that_judge_by_themselves(
     world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Sampled, filtered; sweeps side by side or cut short before they say how far they came."""
-    monkeypatch.setenv(online.BUFFER_SECONDS, "0")
+    monkeypatch.setenv(online_scoring.BUFFER_SECONDS, "0")
     now = ids.now_ms()
     monkeypatch.setattr(trace_calls, "START", (now + 30_000) * 1_000_000)
     scorer_id = registered(world, judge(BOTH, "all"), monkeypatch, tmp_path)
@@ -86,14 +86,14 @@ def test_new_traces_are_judged_once_by_those_that_judge_by_themselves(
     traces = [world.trace("q", "a"), world.trace("q", "a", "s-1", **session)]
     trace_calls.tell("PATCH", f"3.0/traces/{traces[0]}/tags", {"key": "env", "value": "prod"})
     monkeypatch.setattr(ids, "now_ms", lambda: now + 60_000)
-    reach = online_scorers.reach
+    reach = online_scorers.set_progress
 
     def cut_short(*_: Any) -> None:
         raise errors.TemporarilyUnavailable("The table is away.")
 
-    monkeypatch.setattr(online_scorers, "reach", cut_short)
+    monkeypatch.setattr(online_scorers, "set_progress", cut_short)
     judge_runner.app.handler({"source": "schedule"}, Context())
-    monkeypatch.setattr(online_scorers, "reach", reach)
+    monkeypatch.setattr(online_scorers, "set_progress", reach)
     judge_runner.app.handler({"source": "schedule"}, Context())
     assert world.work() == []
     judge_runner.app.handler({"source": "schedule"}, Context())
@@ -117,8 +117,8 @@ def test_the_calls_of_judges_are_not_judged(
 ) -> None:
     """A judge's endpoint, and the one that its guardrail asks, write their calls into the
     experiment that is judged."""
-    monkeypatch.setenv(online.BUFFER_SECONDS, "0")
-    monkeypatch.setattr(judge_runner.app, "_complete", COMPLETE)
+    monkeypatch.setenv(online_scoring.BUFFER_SECONDS, "0")
+    monkeypatch.setattr(judge_runner.app, "_gateway_completion", COMPLETE)
     seal_here(monkeypatch, tmp_path)
     gateway_world.allow_local(monkeypatch)
     tracked: Json = {"usage_tracking": True, "experiment_id": world.experiment}
@@ -149,7 +149,7 @@ def test_the_calls_of_judges_are_not_judged(
         assert assessments(first)[0]["feedback"]["value"] == "yes"
         assert swept() == (3, 1)
         chat = {"messages": [{"role": "user", "content": "hello"}]}
-        chats.complete("default", "e", chat, guarded=False)
+        chats.complete_unguarded("default", "e", chat)
         assert swept() == (6, 2), "a call that is somebody else's is judged"
         assert swept() == (6, 2)
 
@@ -174,7 +174,7 @@ def test_a_scorer_that_is_no_complete_judge_is_taken_and_judges_nothing(
 ) -> None:
     """As on MLflow's server, which takes what it cannot read; what only a client runs is
     refused."""
-    monkeypatch.setenv(online.BUFFER_SECONDS, "0")
+    monkeypatch.setenv(online_scoring.BUFFER_SECONDS, "0")
     model = {"model": "gateway:/e"}
     instructions = {**model, "instructions": "{{ outputs }}, {{ expectations }}?"}
     texts = {
@@ -206,8 +206,8 @@ def test_a_scorer_that_is_no_complete_judge_is_taken_and_judges_nothing(
 def test_a_share_of_traces_is_judged_by_all_that_come_before() -> None:
     """Whoever has a lower rate judges only what those with higher ones do, and as many."""
     rated = [("half", 0.5), ("quarter", 0.25), ("all", 1.0)]
-    chosen = [online.sampled(f"tr-{number}", rated) for number in range(2000)]
+    chosen = [online_scoring.sample(f"tr-{number}", rated) for number in range(2000)]
     assert all(names == ["all", "half", "quarter"][: len(names)] for names in chosen)
     for name, rate in rated:
         assert abs(sum(name in names for names in chosen) / 2000 - rate) < 0.04
-    assert online.sampled("tr-1", [("never", 0.0)]) == []
+    assert online_scoring.sample("tr-1", [("never", 0.0)]) == []

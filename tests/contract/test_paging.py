@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcore import paging
-from mlcore.repos.runs import index as run_index
-from mlcore.repos.runs import search as run_search
+from mlcore.repos import index_candidates
+from mlcore.repos.runs.search import run_search
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples
 
@@ -31,7 +31,7 @@ def as_large(patch: pytest.MonkeyPatch) -> None:
     """Experiments are searched as if they had too many runs to be read whole."""
     patch.setattr(run_search, "SMALL_RUNS", 0)
     patch.setattr(run_search, "FURTHER_RANKS", 0)
-    patch.setattr(run_index, "PAGE_IDS", 2)
+    patch.setattr(index_candidates, "PAGE_IDS", 2)
 
 
 def encoded(content: str | bytes) -> str:

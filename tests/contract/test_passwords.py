@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from authorizer import basic
+from authorizer import basic_authentication
 from mlcore.auth import passwords
 from mlcore.auth.passwords import check_password, hash_password
 from mlcore.repos.users import logins, users
@@ -30,8 +30,8 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return check_password(password, hashed)
 
     monkeypatch.setattr(passwords, "_N", 2)
-    monkeypatch.setattr(basic, "check_password", counted)
-    monkeypatch.setattr(basic, "NOBODY", hash_password("x" * 40))
+    monkeypatch.setattr(basic_authentication, "check_password", counted)
+    monkeypatch.setattr(basic_authentication, "UNMATCHABLE_HASH", hash_password("x" * 40))
     monkeypatch.setattr(logins, "_window", lambda: 42)
     forget()
     return found

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 import indexer.app
-from indexer import quiet_runs, rebuild
-from mlcore import memory
+from indexer.projection import quiet_runs
+from indexer.verification import rebuild
+from mlcore import process_cache
 from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.repos import document
-from mlcore.repos.runs import marked_experiments
+from mlcore.repos.runs.core import marked_experiments
 from tests.contract.api import Api
 from tests.contract.conftest import Store
 from tests.contract.index_state import deliver, marked, ranks_found, ranks_wanted
@@ -76,14 +77,14 @@ def test_a_run_that_goes_on_is_left_alone(store: Store, monkeypatch: pytest.Monk
         sweep()
         assert store.items() == before
         monkeypatch.setattr(quiet_runs, "QUIET_MS", -60_000)
-        original = quiet_runs._tell
+        original = quiet_runs._mark_as_quiet
 
         def written_to(item: Any) -> None:
             if item["run_id"]["S"] == waking:
                 api.post("runs/log-metric", run_id=waking, key="m", value=3, timestamp=9)
             original(item)
 
-        monkeypatch.setattr(quiet_runs, "_tell", written_to)
+        monkeypatch.setattr(quiet_runs, "_mark_as_quiet", written_to)
         sweep()
         deliver(stream.fresh())
         assert marked(store) == {waking}
@@ -116,7 +117,7 @@ def test_an_entry_that_was_renewed_stays(store: Store, monkeypatch: pytest.Monke
     (entry,) = marked_experiments.every()
     monkeypatch.setattr(marked_experiments, "KEPT_MS", -60_000)
     monkeypatch.setattr(marked_experiments, "now_ms", lambda: (entry.updated_at or 0) + 5)
-    memory.forget()
+    process_cache.clear()
     marked_experiments.note("7")
     marked_experiments.drop(entry)
     assert listed(store) == {"7"}

@@ -13,15 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer import rank_rows, rank_segments, rebuild
+from indexer.ranks import rank_rows, rank_segments
+from indexer.verification import rebuild
 from mlcore.db import keys
-from mlcore.db.sortable import descending_place
-from mlcore.db.table import key_in, table
+from mlcore.db.sortable import inverted_double_bits
+from mlcore.db.table import key_of_item, table
 from mlcore.errors import TemporarilyUnavailable
-from mlcore.repos.runs import index as run_index
-from mlcore.repos.runs import ranks as run_ranks
-from mlcore.repos.runs import search as run_search
-from mlcore.repos.runs.rank_columns import SettledRun
+from mlcore.repos import index_candidates
+from mlcore.repos.runs.ranks import metric_ranks as run_ranks
+from mlcore.repos.runs.ranks.rank_columns import RunRanks
+from mlcore.repos.runs.search import run_search
 from mlcore.search.plan import MetricRange
 from tests.contract.api import Api
 from tests.contract.conftest import Store, examples
@@ -106,7 +107,7 @@ def test_a_search_beside_sortings(
     experiment_id, runs = settled
     clear(experiment_id)
     of_runs = [
-        SettledRun(run_id, 9, 9, {"m": descending_place(value)}) for run_id, value in runs.items()
+        RunRanks(run_id, 9, 9, {"m": inverted_double_bits(value)}) for run_id, value in runs.items()
     ]
     for group in range(4):
         # Some are sorted before, some twice, some are rows yet.
@@ -126,7 +127,7 @@ def test_a_search_beside_sortings(
         for _ in range(2):
             with contextlib.suppress(Killed):
                 rank_rows.sort_all(experiment_id)
-                rank_segments.clean(experiment_id)
+                rank_segments.remove_stale(experiment_id)
 
     interleaved(
         order,
@@ -276,9 +277,9 @@ def test_rows_that_are_sorted_between_two_reads(shared_store: Store, *, backward
     become a segment, whole."""
     experiment_id = shared_store.api.new_experiment(f"ranked {next(_names)}")
     run_id = "5e" * 16
-    places = {"m": descending_place(1.0), "n": descending_place(2.0)}
+    places = {"m": inverted_double_bits(1.0), "n": inverted_double_bits(2.0)}
     for at in range(4):
-        rank_rows.put({experiment_id: [SettledRun(run_id, 1, 1, places)]})
+        rank_rows.put({experiment_id: [RunRanks(run_id, 1, 1, places)]})
         ranks = run_ranks.Ranks(experiment_id, ["m", "n"])
         calls = ranks.reads()
         for number, call in enumerate(reversed(calls) if backwards else calls):
@@ -289,7 +290,7 @@ def test_rows_that_are_sorted_between_two_reads(shared_store: Store, *, backward
         if at >= len(calls):
             rank_rows.sort_all(experiment_id)
         while not candidates.done:
-            run_index.read([candidates])
+            index_candidates.read_next_pages([candidates])
         assert keys.run(experiment_id, run_id) in candidates.places()
         clear(experiment_id)
 
@@ -298,6 +299,6 @@ def clear(experiment_id: str) -> None:
     """No ranks are left."""
     pk = keys.experiment(experiment_id).pk
     rows = table.query_all(pk, prefix=keys.rank_rows_prefix())
-    table.batch_write(deletes=list(map(key_in, rows)))
+    table.batch_write(deletes=list(map(key_of_item, rows)))
     for segment in list(run_ranks.every_segment(experiment_id)):
         rank_segments.remove(experiment_id, [segment], segment.places(experiment_id))

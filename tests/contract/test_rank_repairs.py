@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from indexer import rank_rows, rebuild, writes
-from indexer.survey import Suspects
+from indexer.projection import item_writes
+from indexer.ranks import rank_rows
+from indexer.verification import rebuild
+from indexer.verification.partition_scan import Suspects
 from mlcore.db import keys
-from mlcore.repos.runs import ranks
-from mlcore.repos.runs import search as run_search
+from mlcore.repos.runs.ranks import metric_ranks
+from mlcore.repos.runs.search import run_search
 from tests.contract.conftest import Store
 from tests.contract.index_state import (
     deliver,
@@ -40,7 +42,7 @@ def test_metrics_that_are_not_ranked_are_named_and_ranked(
     without it until they are ranked again."""
     api = store.api
     if kind == "rank_page":
-        monkeypatch.setattr(ranks, "PAGE_ENTRIES", 1)
+        monkeypatch.setattr(metric_ranks, "PAGE_ENTRIES", 1)
     experiment_id = api.new_experiment("unranked")
     runs = []
     with following(store) as stream:
@@ -73,7 +75,7 @@ def test_metrics_that_are_not_ranked_are_named_and_ranked(
     }
 
 
-@pytest.mark.parametrize(("at", "what"), [(writes, "apply"), (rank_rows, "put")])
+@pytest.mark.parametrize(("at", "what"), [(item_writes, "apply"), (rank_rows, "put")])
 def test_a_repair_that_a_writer_overtook_harms_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch, at: ModuleType, what: str
 ) -> None:
@@ -100,7 +102,7 @@ def test_a_repair_that_a_writer_overtook_harms_nothing(
         monkeypatch.setattr(at, what, overtaken)
         place = keys.rank_metric(experiment_id, "m", 1.0, run_id)
         rebuild._repair(rebuild._partition(experiment_id), Suspects(run_id, [place]))
-        assert ranked_of(store, run_id) == {"m": {"2.0" if at is writes else "1.0"}}
+        assert ranked_of(store, run_id) == {"m": {"2.0" if at is item_writes else "1.0"}}
         assert marked(store) == {run_id}
         searches_are_right()
         deliver(stream.fresh())
@@ -119,7 +121,7 @@ def test_a_repair_that_a_rest_overtook_leaves_nothing_that_nobody_finds(
     api = store.api
     experiment_id = api.new_experiment("overtaken by a rest")
     run_id = api.new_run(experiment_id)
-    original = writes.apply
+    original = item_writes.apply
 
     def log(value: int, step: int) -> None:
         api.post("runs/log-metric", run_id=run_id, key="m", value=value, step=step, timestamp=1)
@@ -140,7 +142,7 @@ def test_a_repair_that_a_rest_overtook_leaves_nothing_that_nobody_finds(
             follow()
 
         def overtaken(wanted: Any) -> None:
-            monkeypatch.setattr(writes, "apply", original)
+            monkeypatch.setattr(item_writes, "apply", original)
             go_on(2)
             rest(then, 3)
             follow()
@@ -151,7 +153,7 @@ def test_a_repair_that_a_rest_overtook_leaves_nothing_that_nobody_finds(
             rest(0, 0)
             follow()
         rest(1, 1)
-        monkeypatch.setattr(writes, "apply", overtaken)
+        monkeypatch.setattr(item_writes, "apply", overtaken)
         places = [keys.rank_metric(experiment_id, "m", value, run_id) for value in (0.0, 1.0)]
         places.append(keys.run_metric(experiment_id, run_id, "m"))
         rebuild._repair(rebuild._partition(experiment_id), Suspects(run_id, places))

@@ -10,19 +10,29 @@ from collections.abc import Sequence
 
 import pytest
 
-from indexer import expected, rank_rows, rank_segments, rebuild
+from indexer.ranks import rank_rows, rank_segments
+from indexer.verification import expected_items, rebuild
 from mlcore.db import keys
 from mlcore.db.expression import Raw
-from mlcore.db.sortable import descending_place
-from mlcore.db.table import key_in, table
-from mlcore.memory import forget
-from mlcore.repos.runs import ranks as run_ranks
-from mlcore.repos.runs import search as run_search
-from mlcore.repos.runs.rank_columns import Ranked, SettledRun
+from mlcore.db.sortable import inverted_double_bits
+from mlcore.db.table import key_of_item, table
+from mlcore.models.index import RankMetric
+from mlcore.process_cache import clear
+from mlcore.repos import document
+from mlcore.repos.runs.ranks import metric_ranks as run_ranks
+from mlcore.repos.runs.ranks.rank_columns import Ranked, RunRanks
+from mlcore.repos.runs.search import run_search
 from operate import sizes
 from tests.contract.conftest import Store
 from tests.contract.explain import explained
-from tests.contract.index_state import deliver, of_experiment, ranked, tiny_ranks
+from tests.contract.index_state import (
+    deliver,
+    found_by,
+    of_experiment,
+    ranked,
+    ranked_of,
+    tiny_ranks,
+)
 from tests.contract.streams import following
 
 
@@ -92,7 +102,7 @@ def test_segments_that_lack_a_page(store: Store) -> None:
     }
     repaired = rebuild.reindex(experiment_id).findings
     assert {(one.problem, one.place.sk) for one in repaired} == {
-        (expected.MISSING, sort_key) for sort_key in lacking
+        (expected_items.MISSING, sort_key) for sort_key in lacking
     }
     assert rebuild.verify(experiment_id, patience=0).findings == []
     search({"range": "MetricRange", "order": "MetricOrder"})
@@ -110,9 +120,9 @@ def test_many_sortings(store: Store) -> None:
         settled = []
         for run_id in dict.fromkeys(runs):
             current[run_id] = chance.choice((float(turn), float("nan")))
-            places = {"m": descending_place(current[run_id])}
-            settled.append(SettledRun(run_id, turn + 1, minute, places))
-        rank_rows.look(rank_rows.put({experiment_id: settled}))
+            places = {"m": inverted_double_bits(current[run_id])}
+            settled.append(RunRanks(run_id, turn + 1, minute, places))
+        rank_rows.compact_if_due(rank_rows.put({experiment_id: settled}))
         levels = Counter(one.level for one in run_ranks.segments(experiment_id, "m"))
         assert all(count < rank_segments.MERGED for count in levels.values())
     assert levels == {2: 40 // rank_segments.MERGED}
@@ -123,7 +133,7 @@ def test_many_sortings(store: Store) -> None:
         for one in run_ranks.every_segment(experiment_id)
         for place in one.places(experiment_id)
     }
-    assert {key_in(item) for item in items if item["type"]["S"] == "rank_page"} == named
+    assert {key_of_item(item) for item in items if item["type"]["S"] == "rank_page"} == named
     found = ranked(items)
     for run_id, value in current.items():
         assert str(value) in found["m", run_id]
@@ -150,17 +160,17 @@ def test_a_run_of_fifty_metrics_costs_eight_units(store: Store, together: int) -
     """Rows, sorted and merged; 100 units before there were rows."""
     chance = random.Random(together)
     runs = [
-        SettledRun(
+        RunRanks(
             f"{chance.getrandbits(128):032x}",
             1_000 + chance.randrange(9),
             30_000_000 + number,
-            {f"train/metric_{n}": descending_place(chance.random()) for n in range(50)},
+            {f"train/metric_{n}": inverted_double_bits(chance.random()) for n in range(50)},
         )
         for number in range(300)
     ]
     with table.measure() as cost:
         for at in range(0, len(runs), together):
-            rank_rows.look(rank_rows.put({"1": runs[at : at + together]}))
+            rank_rows.compact_if_due(rank_rows.put({"1": runs[at : at + together]}))
     assert cost.write_units <= 8 * len(runs)
     assert {key: len({one.run_id for one in found}) for key, found in everything("1").items()} == {
         f"train/metric_{n}": 300 for n in range(50)
@@ -185,15 +195,19 @@ def test_what_searches_read_where_ranks_are_many(store: Store) -> None:
     lengths = [(4, 4_000)] * 4 + [(3, 500)] * 7 + [(2, 60)] * 7
     for number, (level, length) in enumerate(lengths):
         entries = sorted(
-            Ranked(descending_place(chance.random()), f"{chance.getrandbits(128):032x}", 1_000, at)
+            Ranked(
+                inverted_double_bits(chance.random()), f"{chance.getrandbits(128):032x}", 1_000, at
+            )
             for at in range(length)
         )
-        rank_segments.put([rank_segments.made(experiment_id, "m", level, str(number), entries)])
+        rank_segments.put(
+            [rank_segments.segment_items(experiment_id, "m", level, str(number), entries)]
+        )
     for fields, way, runs, first in (
         ({"filter": "metrics.m > 4", "max_results": 200}, "MetricRange", 100, 4),
         ({"order_by": ["metrics.m DESC"], "max_results": 90}, "MetricOrder", 90, 5),
     ):
-        forget()
+        clear()
         for round_trips, units in ((first, 160), (3, 130)):
             with explained() as how:
                 found = api.post("runs/search", experiment_ids=[experiment_id], **fields)
@@ -221,6 +235,60 @@ def runs_like(store: Store, experiment_id: str) -> None:
             other = f"{made.index(run_id)}{number:031x}"
             copies.append(json.loads(json.dumps(item).replace(run_id, other)))
             if run_id == made[0]:
-                settled.append(SettledRun(other, 9, 1, {"m": descending_place(5.0)}))
+                settled.append(RunRanks(other, 9, 1, {"m": inverted_double_bits(5.0)}))
     rank_rows.put({experiment_id: settled})
     table.batch_write(copies)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_values_outside_their_run_have_items_of_their_own(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """METRIC and RANK items of what its run has no room for; all else is in rows."""
+    monkeypatch.setattr(document, "INLINE_BYTES", 700)
+    api, experiment_id = store.api, store.api.new_experiment("outside")
+    names = [f"metric {n:02}" for n in range(20)]
+    with following(store) as stream:
+        run_id = api.new_run(experiment_id)
+        points = [
+            {"key": key, "value": value, "timestamp": 0, "step": 0}
+            for key, value in {"m": 1, **dict.fromkeys(names, 2)}.items()
+        ]
+        api.post("runs/log-batch", run_id=run_id, metrics=points)
+        api.end(run_id)
+        assert deliver(stream.fresh())
+
+    def is_right() -> None:
+        items = of_experiment(store, experiment_id)
+        outside = {item["key"]["S"] for item in items if "outside" in item}
+        singly_ranked = {item["key"]["S"] for item in items if item["type"]["S"] == "rank_metric"}
+        assert outside
+        assert outside < {*names}
+        assert singly_ranked == outside
+        assert {item["key"]["S"] for item in items if item["type"]["S"] == "run_metric"} == outside
+        assert ranked_of(store, run_id).keys() == {"m", *names} - outside
+        assert found_by(api, experiment_id, "metrics.m = 1") == [run_id]
+        for name in names:
+            assert found_by(api, experiment_id, f"metrics.`{name}` = 2") == [run_id]
+
+    is_right()
+    assert rebuild.verify(experiment_id, patience=0).findings == []
+    (lost, *_) = [
+        key_of_item(item)
+        for item in of_experiment(store, experiment_id)
+        if item["type"]["S"] == "rank_metric"
+    ]
+    table.delete(lost)
+    (finding,) = rebuild.verify(experiment_id, patience=0).findings
+    assert (finding.problem, finding.place) == ("missing", lost)
+    assert rebuild.reindex(experiment_id).findings == [finding]
+    is_right()
+    nobody_asks_for = keys.rank_metric(experiment_id, "m", 7.0, run_id)
+    model = RankMetric(
+        PK=nobody_asks_for.pk, SK=nobody_asks_for.sk, key="m", value=7.0, run_id=run_id
+    )
+    table.put(model.serialize())
+    (finding,) = rebuild.verify(experiment_id, patience=0).findings
+    assert (finding.problem, finding.place) == ("surplus", nobody_asks_for)
+    assert rebuild.reindex(experiment_id).findings == [finding]
+    is_right()

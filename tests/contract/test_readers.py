@@ -17,7 +17,7 @@ from mlcore.policies import access as policy
 from mlcore.policies import system_tables as rights
 from mlcore.repos.settings import config, system_tables
 from mlcore.repos.users import users as user_items
-from sql import child
+from sql import execution
 from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.logins import ADMIN, named
 
@@ -79,7 +79,7 @@ def test_what_is_granted_counts_from_the_next_query_on(
         asked.append(request["workspaces"])
         return {"columns": [], "types": [], "rows": [], "truncated": False}
 
-    monkeypatch.setattr(child, "ask", answer)
+    monkeypatch.setattr(execution, "run_query", answer)
 
     def query() -> int:
         return ask(named("ann"), "POST", SQL, {"sql": "SELECT 1"}, sql.app.handler)[0]
@@ -161,7 +161,7 @@ def test_a_grant_ends_with_its_workspace_and_with_its_user(teams: Store) -> None
     assert ask(ADMIN, "DELETE", "/api/2.0/mlflow/users/delete", body, users_handler)[0] == 200
     assert listed() == {}
     user_items.ensure("ann")
-    assert rights.visible(policy.Access("ann", False, "team-b")) == []
+    assert rights.readable_workspaces(policy.Access("ann", False, "team-b")) == []
 
 
 def test_a_workspace_that_goes_at_the_same_time_takes_the_grant_with_it(

@@ -12,30 +12,8 @@ from mlcore.repos.registry import homes as model_homes
 from mlcore.repos.registry import stages as model_stages
 from tests.contract.api import Answer, Api, pairs
 from tests.contract.conftest import Store, enable_workspaces
-from tests.contract.test_concurrency import at_once
-
-Fields = dict[str, Any]
-
-
-def new_model(api: Api, name: str, versions: int = 0, **fields: Any) -> None:
-    api.post("registered-models/create", name=name, **fields)
-    for _ in range(versions):
-        new_version(api, name)
-
-
-def new_version(api: Api, name: str, **fields: Any) -> int:
-    created = api.post("model-versions/create", name=name, source="s3://b/m", **fields)
-    return int(created["model_version"]["version"])
-
-
-def model(api: Api, name: str) -> Fields:
-    found: Fields = api.get("registered-models/get", name=name)["registered_model"]
-    return found
-
-
-def version(api: Api, name: str, number: int) -> Fields:
-    found: Fields = api.get("model-versions/get", name=name, version=number)["model_version"]
-    return found
+from tests.contract.registry_calls import model, new_model, new_version, version
+from tests.contract.threads import at_once
 
 
 def latest(api: Api, name: str) -> dict[str, int]:

@@ -14,8 +14,8 @@ from mlcore.db import table as table_module
 from mlcore.repos import document
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, forget
-from tests.contract.test_registry import model, new_model, new_version, version
-from tests.contract.test_retries import DONE_BEFORE, faults_at
+from tests.contract.faults import DONE_BEFORE, faults_at
+from tests.contract.registry_calls import model, new_model, new_version, version
 from tests.doubles.faulty import Fault
 from tests.doubles.fixtures import Doubles
 

@@ -13,29 +13,14 @@ import pytest
 from mlcore.db import table as table_module
 from mlcore.repos import document
 from tests.contract.api import Answer, Api, pairs
-from tests.contract.conftest import EXAMPLES, forget
-from tests.doubles.faulty import Fault
+from tests.contract.conftest import forget
+from tests.contract.faults import DONE_BEFORE, faults_at
 from tests.doubles.fixtures import Doubles
 
 Fields = dict[str, Any]
 
-ALIKE = {Fault.CUT, Fault.ANSWER_500, Fault.THROTTLED_API}
-"""To the product they look as DEAD, ANSWER_LOST and THROTTLED do; only the long run has them."""
-FAULTS = [fault for fault in Fault if EXAMPLES > 1 or fault not in ALIKE]
-SHARP = {Fault.DEAD, Fault.DEAD_AFTER, Fault.ANSWER_LOST}
-DONE_BEFORE = {"RESOURCE_ALREADY_EXISTS", "RESOURCE_DOES_NOT_EXIST"}
-"""What a repeated creation or removal may say when the first one had gone through unheard."""
 
 _numbers = itertools.count()
-
-
-def faults_at(nth: int, name: str) -> list[Fault]:
-    """The sharp ones strike at every call, of the others every third one; all in the long run."""
-    return [
-        fault
-        for number, fault in enumerate(FAULTS)
-        if EXAMPLES > 1 or fault in SHARP or (number + nth + len(name)) % 3 == 0
-    ]
 
 
 @pytest.fixture(autouse=True)

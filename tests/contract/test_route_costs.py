@@ -9,7 +9,7 @@ import pytest
 from mlcore import artifacts
 from mlcore.auth import passwords
 from mlcore.db import capacity
-from mlcore.memory import forget
+from mlcore.process_cache import clear
 from mlcore.webhooks.environment import webhook_settings
 from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.route_requests import NOT_SENT, REQUESTS
@@ -50,9 +50,9 @@ def test_a_route_costs_what_its_table_says(
             world.prepare(domain)  # so that no call finds what the one before it has left
         last_method = method
         if domain == "catalog":
-            forget()  # what a process holds of it is all that such a call may read
+            clear()  # what a process holds of it is all that such a call may read
         status, body = world.send(method, path, REQUESTS[name])
-        last = capacity.last()
+        last = capacity.last_measurement()
         assert last is not None
         if status not in {200, 201, 204, 302}:
             failed[name] = (status, body)

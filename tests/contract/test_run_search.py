@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from indexer import rank_rows
-from mlcore.entities.runs import Run
-from mlcore.repos import document
-from mlcore.repos.experiments import experiments
-from mlcore.repos.runs import index as run_index
-from mlcore.repos.runs import ranks as run_ranks
-from mlcore.repos.runs import runs
-from mlcore.repos.runs import search as run_search
-from mlcore.search import fields, grammar, order
-from mlcore.search.match import predicate
+from indexer.ranks import rank_rows
+from mlcore.repos import document, index_candidates
+from mlcore.repos.runs.ranks import metric_ranks as run_ranks
+from mlcore.repos.runs.search import run_search
 from tests.contract.conftest import EXAMPLES, Store
 from tests.contract.delivery import Delivery
 from tests.contract.index_state import tiny_ranks
+from tests.contract.run_searches import looked_at, pages
 from tests.contract.streams import following
 from tests.differential.search_samples import METRIC_VALUES, STATUSES, TEXTS, quoted
 
@@ -35,7 +28,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_search, "SMALL_RUNS", 3)
     monkeypatch.setattr(run_search, "FURTHER_RANKS", 1)
     monkeypatch.setattr(run_search, "STREAMED_RUNS", 25)
-    monkeypatch.setattr(run_index, "PAGE_IDS", 7)
+    monkeypatch.setattr(index_candidates, "PAGE_IDS", 7)
     tiny_ranks(monkeypatch)
     monkeypatch.setattr(run_ranks, "PAGE_ENTRIES", 2)
 
@@ -138,27 +131,3 @@ def query(rng: random.Random) -> tuple[str, list[str]]:
     fields_of_order = [f"metrics.`{key}`" for key in KEYS] * 2 + ["start_time", "params.acc"]
     ordering = rng.sample(fields_of_order[2:], rng.choice((0, 1, 1, 2)))
     return " AND ".join(clauses), [name + rng.choice((" ASC", " DESC")) for name in ordering]
-
-
-def looked_at(
-    experiment_id: str, run_ids: list[str], text: str, ordering: list[str], view: str
-) -> list[Run]:
-    """The answer by brute force, from the runs one by one."""
-    matches = predicate(grammar.parse_filter(text, fields.RUN), fields.RUN)
-    key = order.sort_key(grammar.parse_order_by(ordering, fields.RUN), fields.RUN)
-    stages = {"ACTIVE_ONLY": ("active",), "DELETED_ONLY": ("deleted",)}.get(
-        view, ("active", "deleted")
-    )
-    experiments.get(experiment_id, "default")
-    every = [runs.outline(runs.load(run_id, "default")) for run_id in run_ids]
-    return sorted((run for run in every if run.lifecycle_stage in stages and matches(run)), key=key)
-
-
-def pages(store: Store, asked: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
-    token = ""
-    while True:
-        answer = store.api.post("runs/search", **asked, **({"page_token": token} if token else {}))
-        yield answer.get("runs", [])
-        token = answer.get("next_page_token", "")
-        if not token:
-            return

@@ -63,16 +63,16 @@ def test_searches_of_traces_count_experiments_too(
 @pytest.mark.parametrize("text", ["(", "(a", "()", "a ("])
 def test_nested_parentheses_are_looked_at_once(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = 0
-    word = clauses.Reader._word
+    word = clauses.ClauseReader._word
 
-    def counting(self: clauses.Reader, at: int) -> str:
+    def counting(self: clauses.ClauseReader, at: int) -> str:
         nonlocal looks
         looks += 1
         return word(self, at)
 
-    monkeypatch.setattr(clauses.Reader, "_word", counting)
+    monkeypatch.setattr(clauses.ClauseReader, "_word", counting)
     for closed in ("", ")" * 2_000):
         found = tokens.tokenize(text * 2_000 + closed)
         looks = 0
-        clauses.Reader(text * 2_000 + closed, found).items()
+        clauses.ClauseReader(text * 2_000 + closed, found).items()
         assert looks <= 2 * len(found)

@@ -93,21 +93,21 @@ def _delivered(records: list[Record], limits: PartitionLimits) -> list[Record]:
 
 
 def test_one_experiment_takes_a_hundred_calls_a_second(
-    dynoxide: Engine, monkeypatch: pytest.MonkeyPatch
+    table_engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing fails for good, the indexer keeps up, and every search on the way is exact."""
     rng, clock = random.Random(7), Clock()
     limits = PartitionLimits(clock)
-    table = create_table(dynoxide.endpoint)
-    direct = client(dynoxide.endpoint)
+    table = create_table(table_engine.endpoint)
+    direct = client(table_engine.endpoint)
     monkeypatch.setattr(time, "sleep", clock.sleep)
     behind = 0.0
     with (
-        proxy.running(dynoxide.endpoint, limits) as endpoint,
+        proxy.running(table_engine.endpoint, limits) as endpoint,
         pointed(endpoint, table) as api,
     ):
         experiment_id = api.new_experiment("soaked")
-        stream = Stream(Store(api, dynoxide.endpoint, table, direct))
+        stream = Stream(Store(api, table_engine.endpoint, table, direct))
         steps = [max(1, STEPS_OF_A_RUN * (n + 1) // RUNS // 10) for n in range(RUNS)]
         clients = [Client(api, clock, experiment_id, one) for one in steps]
         waiting: list[Record] = []

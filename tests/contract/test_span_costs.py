@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mlcore import errors, memory
+from mlcore import errors, process_cache
 from mlcore.db import capacity
 from mlcore.repos.settings import config, setting
 from tests.contract.conftest import Store
@@ -91,7 +91,7 @@ def test_a_process_notices_within_a_minute(store: Store, monkeypatch: pytest.Mon
     export("0", [call(remembered, 1, "ours")])
     assert spent(remembered) == ({}, None)
     later = time.monotonic() + setting.SECONDS
-    monkeypatch.setattr(memory, "time", SimpleNamespace(monotonic=lambda: later))
+    monkeypatch.setattr(process_cache, "time", SimpleNamespace(monotonic=lambda: later))
     export("0", [call(noticed, 1, "ours")])
     assert spent(noticed)[1] == pytest.approx(0.02)
 
@@ -143,7 +143,7 @@ def test_prices_take_no_round_trip(store: Store, number: int) -> None:
             if not remembered:
                 setting.forget("llm_prices")
             export("0", [call(trace, span_number, "gpt-4o") for trace in traces])
-            cost = capacity.last()
+            cost = capacity.last_measurement()
             assert cost is not None
             found.append(cost.round_trips)
         for trace in traces:

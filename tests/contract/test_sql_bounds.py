@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from mlcore.system_tables import location
-from tests.contract import test_sql_hidden_rows as hidden
+from tests.contract import hidden_rows as hidden
 
 lakes = hidden.lakes
 
@@ -23,16 +23,16 @@ def _read(
     sql: str, folder: Path, workspaces: tuple[str, ...] | None, *, bounded: bool, **given: Any
 ) -> tuple[str, int]:
     """The answer, and how many files were read for it."""
-    from mltables import gate, query  # noqa: PLC0415
-    from mltables.bounds import evaluated  # noqa: PLC0415
-    from mltables.permitted import sources  # noqa: PLC0415
+    from mltables import query_processes, statement_check  # noqa: PLC0415
+    from mltables.file_pruning import evaluate_bounds  # noqa: PLC0415
+    from mltables.permitted_rows import row_sources  # noqa: PLC0415
 
     folder.mkdir(exist_ok=True)
-    prepared = gate.prepare(sql)
-    wanted = evaluated(prepared.bounds, given) if bounded else {}
-    read = sources(prepared.reads, workspaces, folder, wanted)
-    with query.opened(read) as connection:
-        answer = query.run(connection, prepared.sql, {"parameters": given})
+    prepared = statement_check.translate(sql)
+    wanted = evaluate_bounds(prepared.bounds, given) if bounded else {}
+    read = row_sources(prepared.reads, workspaces, folder, wanted)
+    with query_processes.open_views(read) as connection:
+        answer = query_processes.execute(connection, prepared.sql, {"parameters": given})
     return str(answer), sum(len(source.files) for source in read)
 
 
@@ -140,11 +140,11 @@ def test_an_answer_is_the_same_with_fewer_files(
     ],
 )
 def test_which_conditions_are_understood(where: str, *, understood: bool) -> None:
-    gate = pytest.importorskip("mltables.gate")
-    bounds = pytest.importorskip("mltables.bounds")
-    prepared = gate.prepare(f"SELECT 1 FROM system.mlflow.runs_latest r WHERE {where}")
+    statement_check = pytest.importorskip("mltables.statement_check")
+    bounds = pytest.importorskip("mltables.file_pruning")
+    prepared = statement_check.translate(f"SELECT 1 FROM system.mlflow.runs_latest r WHERE {where}")
     given = {"since": SINCE, "run": "b", "number": 5, "nothing": None}
-    wanted = bounds.evaluated(prepared.bounds, given)
+    wanted = bounds.evaluate_bounds(prepared.bounds, given)
     assert any(map(any, wanted.values())) is understood
 
 
@@ -152,19 +152,21 @@ def test_the_values_of_a_reader_meet_rows_that_the_reader_may_read(
     lakes: dict[str, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The engine evaluates them after the workspaces are chosen, and skips nothing by them."""
-    permitted = pytest.importorskip("mltables.permitted")
-    bounds = pytest.importorskip("mltables.bounds")
-    gate = pytest.importorskip("mltables.gate")
-    database = pytest.importorskip("mltables.database")
+    permitted = pytest.importorskip("mltables.permitted_rows")
+    bounds = pytest.importorskip("mltables.file_pruning")
+    statement_check = pytest.importorskip("mltables.statement_check")
+    database = pytest.importorskip("mltables.duckdb_connection")
     monkeypatch.setenv(location.FOLDER, str(lakes["others"]))
-    prepared = gate.prepare(
+    prepared = statement_check.translate(
         "SELECT run_name FROM system.mlflow.runs_latest "
         "WHERE run_id = 'needle' AND start_time > '2031-05-05'"
     )
-    wanted = bounds.evaluated(prepared.bounds, {})["runs_latest"]
-    (source,) = permitted.sources(prepared.reads, None, tmp_path)
-    rows = permitted.readable(source, ["run_id", "run_name", "start_time"], ["team-a"], wanted)
-    with database.connected(None) as connection:
+    wanted = bounds.evaluate_bounds(prepared.bounds, {})["runs_latest"]
+    (source,) = permitted.row_sources(prepared.reads, None, tmp_path)
+    rows = permitted.permitted_relation(
+        source, ["run_id", "run_name", "start_time"], ["team-a"], wanted
+    )
+    with database.connect(None) as connection:
         ((_, plan),) = connection.execute(f"EXPLAIN SELECT run_name FROM {rows}").fetchall()
     above, limit, below = plan.lower().partition("limit")
     assert limit

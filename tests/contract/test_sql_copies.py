@@ -41,10 +41,10 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Bucket:
         write_deltalake,
     )
 
-    from mltables.database import connected  # noqa: PLC0415
+    from mltables.duckdb_connection import connect  # noqa: PLC0415
 
     folder = tmp_path_factory.mktemp("bucket")
-    with connected(None) as connection:
+    with connect(None) as connection:
         connection.execute("SET preserve_insertion_order = true")
         for number in range(4):
             many = 50 if number == 3 else ROWS
@@ -62,7 +62,7 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Bucket:
             )
             write_deltalake(str(folder / f"t{number}"), rows, writer_properties=properties)
     footers = [_footer(one) for one in folder.rglob("*.parquet")]
-    assert max(footers) > pytest.importorskip("mltables.copies").WHOLE
+    assert max(footers) > pytest.importorskip("mltables.column_cache").SMALL_FILE_BYTES
     return Bucket(folder)
 
 
@@ -71,7 +71,7 @@ def _footer(file: Path) -> int:
 
 
 def _files(bucket: Bucket) -> list[Any]:
-    from mltables.copies import File  # noqa: PLC0415
+    from mltables.column_cache import File  # noqa: PLC0415
 
     found = sorted(bucket.folder.rglob("*.parquet"))
     return [File(str(one.relative_to(bucket.folder)), one.stat().st_size) for one in found]
@@ -91,14 +91,14 @@ def _size(folder: Path) -> int:
 
 
 def test_only_columns_that_are_named_are_fetched_and_once(bucket: Bucket, tmp_path: Path) -> None:
-    copies = pytest.importorskip("mltables.copies")
-    kept = copies.Copies(tmp_path / "copies", bucket.read)
+    copies = pytest.importorskip("mltables.column_cache")
+    kept = copies.ColumnCache(tmp_path / "copies", bucket.read)
     files = _files(bucket)[:2]
     whole = sum(file.size for file in files)
     bucket.bytes.clear()
     links = kept.linked(files, ["text"], tmp_path / "1")
     first = bucket.bytes.total()
-    assert copies.WHOLE <= first < whole / 2
+    assert copies.SMALL_FILE_BYTES <= first < whole / 2
     assert _size(tmp_path / "copies") <= first + 64_000
     originals = [str(bucket.folder / file.key) for file in files]
     assert _rows(links, ["text"]) == _rows(originals, ["text"])
@@ -120,11 +120,11 @@ def test_queries_in_any_order_read_what_is_there_within_the_room(
     bucket: Bucket, tmp_path: Path
 ) -> None:
     """Whatever was dropped between them; a query whose copies are dropped keeps its own."""
-    copies = pytest.importorskip("mltables.copies")
+    copies = pytest.importorskip("mltables.column_cache")
     folder = tmp_path / "copies"
     files = _files(bucket)
-    most = int(1.2 * max(file.size for file in files)) + 4 * copies.WHOLE
-    kept = copies.Copies(folder, bucket.read, lambda: most - _size(folder))
+    most = int(1.2 * max(file.size for file in files)) + 4 * copies.SMALL_FILE_BYTES
+    kept = copies.ColumnCache(folder, bucket.read, lambda: most - _size(folder))
     rng = random.Random(3)
     refused = 0
     before: tuple[list[str], list[str], list[str]] = ([], [], [])
@@ -133,7 +133,7 @@ def test_queries_in_any_order_read_what_is_there_within_the_room(
         columns = rng.sample(COLUMNS, rng.randrange(1, 4))
         try:
             links = kept.linked(some, columns, tmp_path / f"query {number}")
-        except copies.TooMuch:
+        except copies.NoRoomForColumns:
             refused += 1
             continue
         originals = [str(bucket.folder / file.key) for file in some]
@@ -146,22 +146,22 @@ def test_queries_in_any_order_read_what_is_there_within_the_room(
 
 
 def test_what_does_not_fit_is_said(bucket: Bucket, tmp_path: Path) -> None:
-    copies = pytest.importorskip("mltables.copies")
-    kept = copies.Copies(tmp_path / "copies", bucket.read, lambda: copies.WHOLE)
-    with pytest.raises(copies.TooMuch, match="use Athena"):
+    copies = pytest.importorskip("mltables.column_cache")
+    kept = copies.ColumnCache(tmp_path / "copies", bucket.read, lambda: copies.SMALL_FILE_BYTES)
+    with pytest.raises(copies.NoRoomForColumns, match="use Athena"):
         kept.linked(_files(bucket)[:1], COLUMNS, tmp_path / "1")
 
 
 def test_all_copies_have_an_end_on_a_large_disk(
     bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copies = pytest.importorskip("mltables.copies")
+    copies = pytest.importorskip("mltables.column_cache")
     files = _files(bucket)[:3]
-    monkeypatch.setattr(copies, "MOST", int(1.5 * max(file.size for file in files)))
-    kept = copies.Copies(tmp_path / "copies", bucket.read)
+    monkeypatch.setattr(copies, "MAX_CACHE_BYTES", int(1.5 * max(file.size for file in files)))
+    kept = copies.ColumnCache(tmp_path / "copies", bucket.read)
     for number in range(6):
         kept.linked([files[number % 3]], COLUMNS, tmp_path / f"query {number}")
-        assert _size(tmp_path / "copies") <= copies.MOST + 64_000
+        assert _size(tmp_path / "copies") <= copies.MAX_CACHE_BYTES + 64_000
 
 
 @pytest.mark.parametrize(
@@ -171,15 +171,15 @@ def test_all_copies_have_an_end_on_a_large_disk(
 def test_rows_of_a_reader_that_do_not_fit_are_the_queries_fault(
     tmp_path: Path, error: duckdb.Error, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    query = pytest.importorskip("mltables.query")
+    query = pytest.importorskip("mltables.query_processes")
 
     def failing(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr(query.permitted, "sources", failing)
+    monkeypatch.setattr(query.permitted_rows, "row_sources", failing)
     # The timer that would end a process is not for this one.
-    monkeypatch.setattr(query, "_end_after", lambda _seconds: None)
+    monkeypatch.setattr(query, "_set_deadline", lambda _seconds: None)
     request = {"sql": "SELECT 1 AS one", "seconds": 9, "starting": 9}
-    assert "use Athena" in query.prepared(request, tmp_path)["error"]
-    monkeypatch.setattr(query.permitted, "sources", lambda *_: [])
-    assert query.prepared(request, tmp_path)["sql"] == "SELECT 1 AS one"
+    assert "use Athena" in query.prepare_rows(request, tmp_path)["error"]
+    monkeypatch.setattr(query.permitted_rows, "row_sources", lambda *_: [])
+    assert query.prepare_rows(request, tmp_path)["sql"] == "SELECT 1 AS one"

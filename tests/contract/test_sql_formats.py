@@ -13,9 +13,9 @@ import pytest
 
 from mlcore import errors
 from operate import system_tables
-from operate.modules import CannotRun
-from sql import app, child
-from sql.service import accepted
+from operate.product_modules import CannotRun
+from sql import app, execution
+from sql.service import preferred_media_type
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
 
@@ -83,7 +83,7 @@ def test_the_caller_chooses_the_form(monkeypatch: pytest.MonkeyPatch) -> None:
         "csv": {"text": "v\n1\n"},
         "arrow": {"arrow": base64.b64encode(b"\xffstream").decode()},
     }
-    monkeypatch.setattr(child, "ask", lambda request: made[request["format"]])
+    monkeypatch.setattr(execution, "run_query", lambda request: made[request["format"]])
     sql = {"sql": "SELECT 1 AS v"}
     for form, answer in made.items():
         assert json.loads(_called({**sql, "format": form})["body"]) == answer
@@ -99,26 +99,26 @@ def test_the_caller_chooses_the_form(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_rows_have_columns(tmp_path: Path) -> None:
-    answer = pytest.importorskip("mltables.answer")
-    database = pytest.importorskip("mltables.database")
-    with database.connected(tmp_path) as connection:
+    answer = pytest.importorskip("mltables.result_encoding")
+    database = pytest.importorskip("mltables.duckdb_connection")
+    with database.connect(tmp_path) as connection:
         nothing = connection.sql("SELECT [n] AS listed, 'a' AS text FROM range(0) AS of(n)")
-        stream = base64.b64decode(answer.in_arrow(nothing, 1000)["arrow"])
+        stream = base64.b64decode(answer.encode_arrow(nothing, 1000)["arrow"])
     found = pyarrow.ipc.open_stream(stream).read_all()
     assert (found.num_rows, found.schema.names) == (0, ["listed", "text"])
 
 
 def test_what_cannot_be_cut_is_refused(tmp_path: Path, logged: Tables) -> None:
-    answer = pytest.importorskip("mltables.answer")
-    database = pytest.importorskip("mltables.database")
-    with database.connected(tmp_path) as connection:
+    answer = pytest.importorskip("mltables.result_encoding")
+    database = pytest.importorskip("mltables.duckdb_connection")
+    with database.connect(tmp_path) as connection:
         many = "SELECT repeat('x', 90) FROM range(100000)"
         with pytest.raises(answer.TooLarge, match="more than 4000000 bytes: add a LIMIT"):
-            answer.in_arrow(connection.sql(many), 4_000_000)
+            answer.encode_arrow(connection.sql(many), 4_000_000)
         with pytest.raises(answer.TooLarge, match="more than 4000000 bytes: add a LIMIT"):
-            answer.in_csv(connection.execute(many), 4_000_000)
+            answer.encode_csv(connection.execute(many), 4_000_000)
     with pytest.raises(errors.InvalidParameterValue, match="cannot be cast"):
-        child.ask({"sql": "SELECT CAST('x' AS INT)", "parameters": {}, "format": "arrow"})
+        execution.run_query({"sql": "SELECT CAST('x' AS INT)", "parameters": {}, "format": "arrow"})
 
 
 def test_the_command_writes_a_stream(
@@ -134,7 +134,16 @@ def test_the_command_writes_a_stream(
 
 
 def test_what_is_liked_best_is_answered() -> None:
-    assert accepted("") == accepted("*/*") == accepted("text/html, */*;q=0.8") == "application/json"
-    assert accepted("text/csv;q=0.5, application/json;q=0.4") == "text/csv"
-    assert accepted(f"text/csv;q=0.5, {ARROW.upper()}") == ARROW
-    assert accepted("text/csv;q=none") == accepted("text/csv;q=0") == "application/json"
+    assert (
+        preferred_media_type("")
+        == preferred_media_type("*/*")
+        == preferred_media_type("text/html, */*;q=0.8")
+        == "application/json"
+    )
+    assert preferred_media_type("text/csv;q=0.5, application/json;q=0.4") == "text/csv"
+    assert preferred_media_type(f"text/csv;q=0.5, {ARROW.upper()}") == ARROW
+    assert (
+        preferred_media_type("text/csv;q=none")
+        == preferred_media_type("text/csv;q=0")
+        == "application/json"
+    )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import duckdb
@@ -17,111 +16,18 @@ import pytest
 
 from mlcore import errors
 from mlcore.system_tables import location
-from sql import child
+from sql import execution
+from tests.contract.hidden_rows import (
+    READABLE,
+    SECRET,
+    TABLES,
+    lakes,
+)
 
-READABLE = ("team-a", "team-c")
-WORKSPACES = ("default", "team-a", "team-b", "team-c", "team-d")
+__all__ = ["lakes"]
+
 QUERIES = int(os.environ.get("HIDDEN_ROWS_QUERIES", "60"))
 SEED = int(os.environ.get("HIDDEN_ROWS_SEED", "1"))
-SECRET = "SECRET"
-OWN = "of the reader["
-TABLES = {"h": "run_metrics_history", "r": "runs_latest", "e": "experiments_latest"}
-
-
-@pytest.fixture(scope="module")
-def lakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
-    """Folders with the three tables: with rows of others, with different ones, and without."""
-    pytest.importorskip("mltables.permitted")
-    base = tmp_path_factory.mktemp("hidden-rows")
-    readable = _rows(random.Random(7), READABLE)
-    hidden = [one for one in WORKSPACES if one not in READABLE]
-    others: dict[str, dict[str, list[str]]] = {
-        "others": _rows(random.Random(8), hidden),
-        "altered": _rows(random.Random(9), hidden[1:], runs=40),
-        "alone": {name: [] for name in TABLES.values()},
-    }
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SYSTEM_TABLES_SCRATCH", str(base / "scratch"))
-        for seed, (name, rows) in enumerate(others.items()):
-            patch.setenv(location.FOLDER, str(base / name))
-            _write({table: readable[table] + rows[table] for table in rows}, random.Random(seed))
-        yield {name: base / name for name in others}
-
-
-def _rows(rng: random.Random, workspaces: Sequence[str], runs: int = 12) -> dict[str, list[str]]:
-    """Rows of each table as SQL, the texts of hidden ones different from those of any other."""
-    found: dict[str, list[str]] = {name: [] for name in TABLES.values()}
-
-    def text() -> str:
-        if any(one in READABLE for one in workspaces):
-            return rng.choice(("7", "0.5", "-3", "2024-01-05", OWN, "12", "x[", ""))
-        return f"{SECRET}[{rng.randrange(10**9)}"
-
-    def moment() -> str:
-        month, second = rng.randrange(1, 4), rng.randrange(60)
-        return f"TIMESTAMPTZ '2024-0{month}-0{rng.randrange(1, 3)} 10:00:{second:02}+00'"
-
-    def day(time: str, length: int) -> str:
-        return repr(time.removeprefix("TIMESTAMPTZ '")[:length])
-
-    def number() -> str:
-        return rng.choice(("0.0", "-0.0", "'nan'", "1e300", f"{rng.uniform(-9, 9)}", "3"))
-
-    for workspace in workspaces:
-        for _ in range(3):
-            experiment = f"{rng.randrange(10**6)}"
-            found["experiments_latest"].append(
-                f"'0', {moment()}, NULL, '{experiment}', '{workspace}', '{text()}', {moment()}"
-            )
-            for _ in range(rng.randrange(1, runs)):
-                run, start = f"{rng.randrange(16**12):012x}", moment()
-                metrics = ", ".join(
-                    f"{{'metric_name': '{name}', 'latest_value': {number()}::DOUBLE, "
-                    f"'min_value': {number()}::DOUBLE, 'max_value': {number()}::DOUBLE}}"
-                    for name in ("loss", "acc")
-                )
-                found["runs_latest"].append(
-                    f"'0', {moment()}, NULL, '{workspace}', '{run}', '{experiment}', '{text()}', "
-                    f"{start}, {rng.choice(('NULL', moment()))}, '{text()}', "
-                    f"'{rng.choice(('FINISHED', 'FAILED'))}', MAP {{'p': '{text()}'}}, "
-                    f"MAP {{'k': '{text()}', 'mlflow.user': '{text()}'}}, [{metrics}], "
-                    f"{day(start, 7)}"
-                )
-                found["run_metrics_history"] += [
-                    f"'0', {inserted}, '{rng.randrange(16**12):x}', '{workspace}', '{experiment}', "
-                    f"'{run}', '{rng.choice(('loss', text()))}', {moment()}, "
-                    f"{rng.choice((0, 1, -2, 2**40))}, {number()}::DOUBLE, "
-                    f"{day(inserted, 10)}"
-                    for inserted in (moment() for _ in range(rng.randrange(6)))
-                ]
-    return found
-
-
-def _write(rows: dict[str, list[str]], rng: random.Random) -> None:
-    """In any order, in some files for each partition."""
-    from deltalake import write_deltalake  # noqa: PLC0415 -- most tests do without the engines
-
-    from mltables import database, tables  # noqa: PLC0415
-    from mltables.lake import Lake  # noqa: PLC0415
-
-    with database.connected(None) as connection:
-        for table in tables.TABLES:
-            listed = list(rows[table.name])
-            rng.shuffle(listed)
-            for part in (listed[0::3], listed[1::3], listed[2::3]):
-                delta = tables.opened(Lake(), table)
-                if part:
-                    kinds = [(name, kind) for name, kind, *_ in table.columns]
-                    kinds += [(table.partition, "VARCHAR")] if table.partition else []
-                    cast = ", ".join(f"{name}::{kind} AS {name}" for name, kind in kinds)
-                    values = ", ".join(f"({row})" for row in part)
-                    names = ", ".join(name for name, _ in kinds)
-                    write_deltalake(
-                        delta,
-                        connection.sql(f"SELECT {cast} FROM (VALUES {values}) AS t({names})"),
-                        mode="append",
-                        writer_properties=tables.writer(table),
-                    )
 
 
 class Expressions:
@@ -261,26 +167,28 @@ def _statement(rng: random.Random) -> str:
 
 def _answered(sql: str, folder: Path) -> str:
     """As the process of a query does, here: rows, or the error."""
-    from mltables import gate, query  # noqa: PLC0415
-    from mltables.bounds import evaluated  # noqa: PLC0415
-    from mltables.permitted import sources  # noqa: PLC0415
+    from mltables import query_processes, statement_check  # noqa: PLC0415
+    from mltables.file_pruning import evaluate_bounds  # noqa: PLC0415
+    from mltables.permitted_rows import row_sources  # noqa: PLC0415
 
     folder.mkdir(exist_ok=True)
     try:
-        prepared = gate.prepare(sql)
-        wanted = evaluated(prepared.bounds, {})
-        with query.opened(sources(prepared.reads, READABLE, folder, wanted)) as connection:
-            return str(query.run(connection, prepared.sql, {}))
-    except gate.Refused as refused:
+        prepared = statement_check.translate(sql)
+        wanted = evaluate_bounds(prepared.bounds, {})
+        with query_processes.open_views(
+            row_sources(prepared.reads, READABLE, folder, wanted)
+        ) as connection:
+            return str(query_processes.execute(connection, prepared.sql, {}))
+    except statement_check.Refused as refused:
         raise AssertionError(f"{sql}: {refused}") from refused
     except (duckdb.Error, RuntimeError) as error:
-        return f"error: {query.explained(error)}"
+        return f"error: {query_processes.error_text(error)}"
 
 
 def test_neither_answers_nor_errors_depend_on_hidden_rows(
     lakes: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database = pytest.importorskip("mltables.database")
+    database = pytest.importorskip("mltables.duckdb_connection")
     # With two, which of several failing rows is told of is a matter of chance.
     monkeypatch.setattr(database, "THREADS", 1)
     rng = random.Random(SEED)
@@ -304,9 +212,9 @@ def test_the_engine_gets_the_same_bytes_whatever_is_hidden(
     lakes: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All columns, and some: values that are equal and written differently have an order, too."""
-    gate = pytest.importorskip("mltables.gate")
-    permitted = pytest.importorskip("mltables.permitted")
-    bounds = pytest.importorskip("mltables.bounds")
+    statement_check = pytest.importorskip("mltables.statement_check")
+    permitted = pytest.importorskip("mltables.permitted_rows")
+    bounds = pytest.importorskip("mltables.file_pruning")
     within = "run_id > '3' AND metric_step >= 0 AND run_id <= 'c'"
     for columns in ("*", "workspace_id", "metric_value", "status, end_time", "run_id"):
         asked = [table for name, table in TABLES.items() if columns == "*" or name in columns]
@@ -316,14 +224,16 @@ def test_the_engine_gets_the_same_bytes_whatever_is_hidden(
         ]  # fmt: skip
         for table in asked:
             where = f" WHERE {within}" if columns == "run_id" else ""
-            prepared = gate.prepare(f"SELECT {columns} FROM system.mlflow.{table}{where}")
-            wanted = bounds.evaluated(prepared.bounds, {})
+            prepared = statement_check.translate(
+                f"SELECT {columns} FROM system.mlflow.{table}{where}"
+            )
+            wanted = bounds.evaluate_bounds(prepared.bounds, {})
             held = {}
             for name, lake in lakes.items():
                 monkeypatch.setenv(location.FOLDER, str(lake))
                 folder = tmp_path / f"{columns[:9]}-{table}-{name}"
                 folder.mkdir()
-                (source,) = permitted.sources(prepared.reads, READABLE, folder, wanted)
+                (source,) = permitted.row_sources(prepared.reads, READABLE, folder, wanted)
                 (file,) = source.files
                 held[name] = Path(file).read_bytes()
                 assert SECRET.encode() not in held[name]
@@ -351,7 +261,7 @@ def test_a_condition_on_hidden_rows_tells_nothing(
     for lake in lakes.values():
         monkeypatch.setenv(location.FOLDER, str(lake))
         try:
-            told.append(child.ask({"sql": sql, "workspaces": list(READABLE)}))
+            told.append(execution.run_query({"sql": sql, "workspaces": list(READABLE)}))
         except errors.InvalidParameterValue as error:
             told.append({"error": error.message})
     assert told[0] == told[1] == told[2]
@@ -364,5 +274,5 @@ def test_who_may_read_nothing_reads_nothing(
     monkeypatch.setenv(location.FOLDER, str(lakes["others"]))
     for table in TABLES.values():
         asked = {"sql": f"SELECT count(*) FROM system.mlflow.{table}"}
-        assert child.ask({**asked, "workspaces": []})["rows"] == [[0]]
-        assert child.ask({**asked, "workspaces": None})["rows"][0][0] > 0
+        assert execution.run_query({**asked, "workspaces": []})["rows"] == [[0]]
+        assert execution.run_query({**asked, "workspaces": None})["rows"][0][0] > 0

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mlcore import errors
-from sql import child, warm
+from sql import execution, query_process
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
 
@@ -97,11 +97,11 @@ def test_the_hostile_are_many() -> None:
 
 def test_what_is_no_query_of_the_tables_is_refused(tables: Tables) -> None:
     """By the gate, in its words, or by the engine; the gate's own answer takes no process."""
-    gate = pytest.importorskip("mltables.gate")
+    gate = pytest.importorskip("mltables.statement_check")
     passed = {}
     for sql, words in REFUSED.items():
         try:
-            passed[sql] = gate.prepare(sql.replace("{folder}", str(tables.folder))).sql
+            passed[sql] = gate.translate(sql.replace("{folder}", str(tables.folder))).sql
             said = "has no value"
         except gate.Refused as refused:
             said = str(refused)
@@ -119,13 +119,13 @@ def test_what_would_never_end_or_fit_is_ended(
     """By the kernel's timer, which no thread can hold up, or by the end of its memory."""
     monkeypatch.setenv("SYSTEM_TABLES_SECONDS", "1.5")
     replies = []
-    asked = child.process.ask
+    asked = execution.process.ask
 
-    def watched(request: dict[str, Any], seconds: float) -> warm.Reply:
+    def watched(request: dict[str, Any], seconds: float) -> query_process.Reply:
         replies.append(asked(request, seconds))
         return replies[-1]
 
-    monkeypatch.setattr(child.process, "ask", watched)
+    monkeypatch.setattr(execution.process, "ask", watched)
     try:
         tables.ask(sql)
         said = "memory"

@@ -16,8 +16,8 @@ import pytest
 
 from mlcore import errors
 from mlcore.policies.access import Access
-from sql import app, child, messages, service, warm
-from tests.contract import test_sql_hidden_rows as hidden
+from sql import app, execution, messages, query_process, service
+from tests.contract import hidden_rows as hidden
 
 lakes = hidden.lakes
 
@@ -34,15 +34,15 @@ def lake(lakes: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def process(monkeypatch: pytest.MonkeyPatch) -> Iterator[warm.WarmProcess]:
-    own = warm.WarmProcess()
-    monkeypatch.setattr(child, "process", own)
+def process(monkeypatch: pytest.MonkeyPatch) -> Iterator[query_process.QueryProcess]:
+    own = query_process.QueryProcess()
+    monkeypatch.setattr(execution, "process", own)
     yield own
     own.stop()
 
 
 def _ask(sql: str = "SELECT 1 AS one", workspaces: list[str] | None = None) -> Any:
-    return child.ask({"sql": sql, "workspaces": workspaces})["rows"]
+    return execution.run_query({"sql": sql, "workspaces": workspaces})["rows"]
 
 
 def _status(pid: int, name: str) -> str:
@@ -88,7 +88,7 @@ def _beside(act: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
 
 
 def test_queries_share_a_process_that_is_nice_and_runs_none(
-    lake: Path, process: warm.WarmProcess
+    lake: Path, process: query_process.QueryProcess
 ) -> None:
     assert _ask() == [[1]]
     first = process.pid
@@ -127,7 +127,7 @@ def _holds(pid: int, text: str) -> bool:
 @pytest.mark.parametrize("workspaces", [list(hidden.READABLE), None])
 def test_the_process_of_a_statement_holds_no_row_that_its_caller_may_not_read(
     lake: Path,
-    process: warm.WarmProcess,
+    process: query_process.QueryProcess,
     workspaces: list[str] | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -165,7 +165,9 @@ def _running(server: int) -> list[int]:
     ]
 
 
-def test_callers_one_after_another_read_their_own(lake: Path, process: warm.WarmProcess) -> None:
+def test_callers_one_after_another_read_their_own(
+    lake: Path, process: query_process.QueryProcess
+) -> None:
     """Beside each other, too."""
     sql = (
         "SELECT count(*), count(DISTINCT workspace_id), max(workspace_id) "
@@ -186,7 +188,7 @@ def test_callers_one_after_another_read_their_own(lake: Path, process: warm.Warm
 @pytest.mark.parametrize("stopped_by", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_process_that_is_gone_or_stuck_is_replaced(
     lake: Path,
-    process: warm.WarmProcess,
+    process: query_process.QueryProcess,
     stopped_by: signal.Signals,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -198,14 +200,14 @@ def test_a_process_that_is_gone_or_stuck_is_replaced(
         control = process._control
         assert control
         control.settimeout(1)
-        monkeypatch.setattr(warm, "STARTING_SECONDS", 5)
+        monkeypatch.setattr(query_process, "START_SECONDS", 5)
     assert _ask() == [[1]]
     assert process.pid != first
     assert not Path(f"/proc/{first}").exists()
 
 
 def test_a_process_ends_when_nobody_is_left_who_could_ask(
-    lake: Path, process: warm.WarmProcess, monkeypatch: pytest.MonkeyPatch
+    lake: Path, process: query_process.QueryProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what it had begun ends with it."""
     monkeypatch.setenv("SYSTEM_TABLES_SECONDS", "15")
@@ -224,7 +226,7 @@ def test_a_process_ends_when_nobody_is_left_who_could_ask(
 
 
 def test_three_run_at_a_time_and_others_come_again(
-    lake: Path, process: warm.WarmProcess, monkeypatch: pytest.MonkeyPatch
+    lake: Path, process: query_process.QueryProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of the others is told at once, and when."""
     monkeypatch.setenv("SYSTEM_TABLES_SECONDS", "6")
@@ -242,8 +244,8 @@ def test_three_run_at_a_time_and_others_come_again(
 
     _ask()
     server = process.pid or 0
-    begun = [_beside(lambda: called(ENDLESS)) for _ in range(child.TOGETHER)]
-    _waited(lambda: len(_running(server)) == child.TOGETHER)
+    begun = [_beside(lambda: called(ENDLESS)) for _ in range(execution.CONCURRENT_QUERIES)]
+    _waited(lambda: len(_running(server)) == execution.CONCURRENT_QUERIES)
     began = time.monotonic()
     refused = [called(ENDLESS) for _ in range(21)]
     assert time.monotonic() - began < 2, "no worker waits"
@@ -258,7 +260,7 @@ def test_three_run_at_a_time_and_others_come_again(
 
 
 def test_what_cannot_be_read_is_nobodys_mistake_but_ours(
-    lake: Path, process: warm.WarmProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lake: Path, process: query_process.QueryProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = tmp_path / "files/system/mlflow/runs_latest/_delta_log"
     log.mkdir(parents=True)
@@ -270,7 +272,7 @@ def test_what_cannot_be_read_is_nobodys_mistake_but_ours(
 
 
 def test_variables_are_those_of_the_moment(
-    lake: Path, process: warm.WarmProcess, monkeypatch: pytest.MonkeyPatch
+    lake: Path, process: query_process.QueryProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Credentials change, and a variable that is gone is gone."""
     sql = "SELECT count(*) > 0 FROM system.mlflow.runs_latest"
@@ -281,10 +283,10 @@ def test_variables_are_those_of_the_moment(
 
 
 def test_a_reader_is_granted_workspaces_by_name(
-    lake: Path, process: warm.WarmProcess, monkeypatch: pytest.MonkeyPatch
+    lake: Path, process: query_process.QueryProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From the route on."""
-    monkeypatch.setattr(service, "visible", lambda access: ["team-a"])
+    monkeypatch.setattr(service, "readable_workspaces", lambda access: ["team-a"])
     request = type("Asked", (), {"access": Access, "headers": {}})
     message = messages.Query()
     message.sql = "SELECT DISTINCT workspace_id FROM system.mlflow.runs_latest"

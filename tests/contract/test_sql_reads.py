@@ -29,8 +29,8 @@ def test_what_has_a_value_for_each_set_of_columns_reads_all(
     sql: str, columns: set[str] | None
 ) -> None:
     """Any other statement the columns that it names; None for all."""
-    gate = pytest.importorskip("mltables.gate")
-    tables = pytest.importorskip("mltables.tables")
+    gate = pytest.importorskip("mltables.statement_check")
+    tables = pytest.importorskip("mltables.table_definitions")
     if columns is None:
         columns = {name for name, *_ in tables.RUNS.columns}
-    assert gate.prepare(sql).reads == {"runs_latest": columns}
+    assert gate.translate(sql).reads == {"runs_latest": columns}

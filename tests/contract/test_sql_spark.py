@@ -27,18 +27,18 @@ class Engine:
     """Statements through the gate, in a database with the small tables."""
 
     def __init__(self) -> None:
-        self.gate = pytest.importorskip("mltables.gate")
-        from mltables.database import connected  # noqa: PLC0415
+        self.gate = pytest.importorskip("mltables.statement_check")
         from mltables.dialect import macros  # noqa: PLC0415
+        from mltables.duckdb_connection import connect  # noqa: PLC0415
 
-        self.connection = connected(None)
+        self.connection = connect(None)
         self.connection.execute("CREATE SCHEMA mlflow")
         self.made: set[str] = set()
-        macros.settle(self.connection)
+        macros.set_arithmetic_errors(self.connection)
         self._fill()
 
     def _fill(self) -> None:
-        from mltables.tables import TABLES  # noqa: PLC0415
+        from mltables.table_definitions import TABLES  # noqa: PLC0415
 
         rows = json.loads((ANSWERS / "tables.json").read_text("utf-8"))
         for table in TABLES:
@@ -51,27 +51,27 @@ class Engine:
                 )
 
     def ask(self, sql: str, **parameters: Any) -> dict[str, Any]:
-        from mltables import answer  # noqa: PLC0415
+        from mltables import result_encoding  # noqa: PLC0415
         from mltables.dialect import macros  # noqa: PLC0415
 
-        prepared = self.gate.prepare(sql)
-        macros.install(self.connection, prepared.sql, self.made)
+        prepared = self.gate.translate(sql)
+        macros.create_macros(self.connection, prepared.sql, self.made)
         cursor = self.connection.execute(prepared.sql, parameters)
-        told: dict[str, Any] = answer.in_json(cursor, 10_000, 4 << 20)
+        told: dict[str, Any] = result_encoding.encode_json(cursor, 10_000, 4 << 20)
         return told
 
     def failure(self, sql: str) -> str | None:
         """What is said of a statement that has no answer."""
         import duckdb  # noqa: PLC0415
 
-        from mltables.query import explained  # noqa: PLC0415
+        from mltables.query_processes import error_text  # noqa: PLC0415
 
         try:
             self.ask(sql)
         except self.gate.Refused as refused:
             return str(refused)
         except duckdb.Error as error:
-            return explained(error)
+            return error_text(error)
         return None
 
 
@@ -171,18 +171,19 @@ def test_little_of_spark_is_refused() -> None:
 def test_functions_of_duckdb_alone_are_refused(engine: Engine) -> None:
     """Whatever DuckDB has and the tables of functions do not list: none is passed on."""
     from mltables.dialect import (  # noqa: PLC0415
-        aggregates,
-        functions,
-        lambdas,
+        aggregate_functions,
+        collection_functions,
+        function_list,
         macros,
-        texts,
-        units,
+        text_functions,
+        time_functions,
     )
 
     listed = {
-        *functions.SIMPLE, *functions.CASTS, *functions.WINDOW, *functions.GENERATORS,
-        *macros.FUNCTIONS, *aggregates.AGGREGATES, *aggregates.WITHIN,
-        *lambdas.SPECIAL, *texts.SPECIAL, *units.SPECIAL,
+        *function_list.SIMPLE, *function_list.CASTS,
+        *function_list.WINDOW, *function_list.GENERATORS,
+        *macros.FUNCTIONS, *aggregate_functions.AGGREGATES, *aggregate_functions.WITHIN,
+        *collection_functions.SPECIAL, *text_functions.SPECIAL, *time_functions.SPECIAL,
         "extract", "substr", "substring", "position", "trim", "inline", "inline_outer",
     }  # fmt: skip
     rows = engine.connection.execute("SELECT DISTINCT function_name FROM duckdb_functions()")
@@ -191,7 +192,7 @@ def test_functions_of_duckdb_alone_are_refused(engine: Engine) -> None:
     assert len(others) > 300
     for name in others:
         with pytest.raises(engine.gate.Refused):
-            engine.gate.prepare(f"SELECT {name}(run_id) FROM system.mlflow.runs_latest")
+            engine.gate.translate(f"SELECT {name}(run_id) FROM system.mlflow.runs_latest")
 
 
 @pytest.mark.parametrize(
@@ -279,11 +280,13 @@ def test_tools_find_tables_and_columns(engine: Engine) -> None:
 
 
 def test_a_row_that_is_too_large_is_told(engine: Engine) -> None:
-    from mltables import answer  # noqa: PLC0415
+    from mltables import result_encoding  # noqa: PLC0415
 
     cursor = engine.connection.execute("SELECT repeat('x', 5000) UNION ALL SELECT 'y'")
-    with pytest.raises(answer.TooLarge, match="One row of the result has more than 4000 bytes"):
-        answer.in_json(cursor, 10, 4000)
+    with pytest.raises(
+        result_encoding.TooLarge, match="One row of the result has more than 4000 bytes"
+    ):
+        result_encoding.encode_json(cursor, 10, 4000)
     cursor = engine.connection.execute("SELECT repeat('x', 3000) FROM range(2)")
-    told = answer.in_json(cursor, 10, 4000)
+    told = result_encoding.encode_json(cursor, 10, 4000)
     assert (len(told["rows"]), told["truncated"]) == (1, True)

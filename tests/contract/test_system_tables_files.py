@@ -16,8 +16,8 @@ import pytest
 from deltalake import DeltaTable
 
 from mlcore.entities.workspaces import Workspace
-from mlcore.repos.removal import purging
-from mlcore.repos.workspaces import moving, workspaces
+from mlcore.repos.removal import purging, workspace_moves
+from mlcore.repos.workspaces import workspaces
 from mlcore.system_tables import location
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
@@ -44,7 +44,7 @@ def _rows() -> dict[str, int]:
 def test_no_file_has_a_view_type(
     store: Store, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    upkeep = pytest.importorskip("mltables.upkeep")
+    upkeep = pytest.importorskip("mltables.table_maintenance")
     monkeypatch.setattr(upkeep, "SMALL_FILES", 2)
     workspaces.create(Workspace("team", None))
     experiment, other = (store.api.new_experiment(name) for name in ("one", "two"))
@@ -72,10 +72,10 @@ def test_no_file_has_a_view_type(
 
     follow(log)
     follow(log)
-    follow(lambda: upkeep.keep_up(today="2000-01-01"))
+    follow(lambda: upkeep.maintain_tables(today="2000-01-01"))
     follow(log)
-    follow(upkeep.keep_up)
-    follow(lambda: moving.experiment(experiment, "team"))
+    follow(upkeep.maintain_tables)
+    follow(lambda: workspace_moves.experiment(experiment, "team"))
     follow(lambda: purging.run(experiment, runs.pop(), "team"))
     follow(lambda: store.api.new_run(other))
     assert _rows() == {"experiments_latest": 2, "runs_latest": 3, "run_metrics_history": 6}

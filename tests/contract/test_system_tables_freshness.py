@@ -27,7 +27,7 @@ def test_a_publication_tells_how_long_the_oldest_batch_has_waited(
     store: Store, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines: list[dict[str, Any]] = []
-    monkeypatch.setattr(observability, "_metrics_wanted", True)
+    monkeypatch.setattr(observability, "_metrics_enabled", True)
     monkeypatch.setattr(
         observability._requests, "info", lambda _message, extra: lines.append(extra)
     )

@@ -15,12 +15,12 @@ from deltalake import DeltaTable
 
 from lander import app as lander
 from mlcore.entities.workspaces import Workspace
-from mlcore.repos.removal import purging
-from mlcore.repos.workspaces import moving, workspaces
+from mlcore.repos.removal import purging, workspace_moves
+from mlcore.repos.workspaces import workspaces
 from mlcore.system_tables import backfill, landing, location
 from mlcore.system_tables.landing import Changed
 from operate import system_tables as operated
-from operate.modules import CannotRun
+from operate.product_modules import CannotRun
 from tests.contract.conftest import Store
 from tests.contract.delta_readers import by_our_sql, by_polars, by_the_extension
 from tests.contract.index_state import deliver
@@ -105,7 +105,7 @@ def kill(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     whole = location.store()
     monkeypatch.setattr(landing, "store", lambda: Dying(whole))
-    change = pytest.importorskip("mltables.change").Change
+    change = pytest.importorskip("mltables.table_commit").TableCommit
 
     def dying(act: Any) -> Any:
         def call(*args: Any) -> Any:
@@ -125,10 +125,10 @@ def test_a_random_history_is_published_once(
     store: Store, tables: Tables, kill: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publisher = pytest.importorskip("mltables.publisher")
-    upkeep = pytest.importorskip("mltables.upkeep")
+    upkeep = pytest.importorskip("mltables.table_maintenance")
     # So small that a step has several parts, and a month several files.
-    monkeypatch.setattr("mltables.step.RUNS_TOGETHER", 4)
-    monkeypatch.setattr("mltables.run_files.ROWS", 2)
+    monkeypatch.setattr("mltables.publish_step.RUNS_TOGETHER", 4)
+    monkeypatch.setattr("mltables.run_publishing.FULL_FILE_ROWS", 2)
     seed = int(os.environ.get("TABLES_SEED", "1"))
     world = World(store, seed)
     rng = random.Random(seed + 1)
@@ -170,7 +170,7 @@ def test_a_random_history_is_published_once(
         if rng.random() < 0.06:
             accident(publisher.publish)
         if number % 60 == 59:
-            upkeep.keep_up(today="2000-01-01" if rng.random() < 0.5 else "9999-12-31")
+            upkeep.maintain_tables(today="2000-01-01" if rng.random() < 0.5 else "9999-12-31")
     waiting += tables.stream.fresh()
     land(waiting)
     two = [threading.Thread(target=publisher.publish) for _ in range(2)]
@@ -181,7 +181,7 @@ def test_a_random_history_is_published_once(
     publisher.publish()
     expected = world.expected()
     assert found(tables, expected[1]) == expected
-    upkeep.keep_up()
+    upkeep.maintain_tables()
     assert found(tables, expected[1]) == expected
     differences = list(pytest.importorskip("mltables.verification").verify())
     assert differences == []
@@ -260,7 +260,7 @@ def test_no_statistics_hide_a_value(
     store: Store, tables: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """NaN is the greatest value, for three readers, by whatever commit files were written last."""
-    upkeep = pytest.importorskip("mltables.upkeep")
+    upkeep = pytest.importorskip("mltables.table_maintenance")
     monkeypatch.setattr(upkeep, "SMALL_FILES", 2)
     workspaces.create(Workspace("team", None))
     experiment = store.api.new_experiment("nan")
@@ -282,7 +282,7 @@ def test_no_statistics_hide_a_value(
 
     def kept_up(today: str) -> tuple[str, bool]:
         """What was done, and whether rows kept their order."""
-        upkeep.keep_up(today=today)
+        upkeep.maintain_tables(today=today)
         return told()["operation"], told()["operationMetrics"]["preserveInsertionOrder"]
 
     def check(steps: int, runs: tuple[str, ...]) -> None:
@@ -313,7 +313,7 @@ def test_no_statistics_hide_a_value(
     assert kept_up("9999-12-31") == ("OPTIMIZE", False)
     check(10, (run, other))
     version = told()["version"]
-    moving.experiment(experiment, "team")
+    workspace_moves.experiment(experiment, "team")
     tables.follow()
     assert (told()["operation"], told()["version"]) == ("WRITE", version + 1)
     check(10, (run, other))
@@ -348,7 +348,7 @@ def test_a_step_starts_over_when_another_publisher_comes_between_its_commits(
     log(1)
     tables.follow()
     log(2)
-    moving.experiment(experiment, "second")
+    workspace_moves.experiment(experiment, "second")
     lander.handler({"Records": tables.stream.fresh()}, None)
     update = DeltaTable.update_incremental
     others: list[Any] = []
@@ -356,7 +356,7 @@ def test_a_step_starts_over_when_another_publisher_comes_between_its_commits(
     def after_another(delta: DeltaTable) -> None:
         if not others:
             others.append("begun")
-            moving.experiment(experiment, "third")
+            workspace_moves.experiment(experiment, "third")
             lander.handler({"Records": tables.stream.fresh()}, None)
             others.append(publisher.publish())
         update(delta)

@@ -82,7 +82,7 @@ def bucket(
 def test_what_is_published_in_a_bucket_is_read_alike(
     store: Store, bucket: Tables, tmp_path: Path
 ) -> None:
-    upkeep = pytest.importorskip("mltables.upkeep")
+    upkeep = pytest.importorskip("mltables.table_maintenance")
     experiment = store.api.new_experiment("s3")
     run = store.api.new_run(experiment)
     for step in range(3):
@@ -108,7 +108,7 @@ def test_what_is_published_in_a_bucket_is_read_alike(
             bucket.ask("SELECT missing FROM system.mlflow.runs_latest", workspaces)
     store.api.post("runs/log-metric", run_id=run, key="m", value="NaN", step=9, timestamp=9)
     bucket.follow()
-    upkeep.keep_up()
+    upkeep.maintain_tables()
     expected = delta_readers.by_our_sql()
     assert [len(expected[name]) for name in ("run_metrics_history", "above")] == [4, 1]
     assert delta_readers.by_polars() == expected
@@ -145,7 +145,7 @@ def test_whoever_dies_at_any_write_leaves_nothing_undone(
     """The lander, the publisher and the upkeep are killed before their first write, their second,
     and so on until they get through; each time the next one ends what was begun."""
     publisher = pytest.importorskip("mltables.publisher")
-    upkeep = pytest.importorskip("mltables.upkeep")
+    upkeep = pytest.importorskip("mltables.table_maintenance")
     of_points = [table for table in upkeep.TABLES if table.name == "run_metrics_history"]
     monkeypatch.setattr(upkeep, "TABLES", of_points)
     monkeypatch.setattr(upkeep, "SMALL_FILES", 4)
@@ -192,7 +192,7 @@ def test_whoever_dies_at_any_write_leaves_nothing_undone(
     assert len(_rows("runs_latest")) == 2
     through, writes = False, 0
     while not through:
-        through = lived("upkeep", upkeep.keep_up, writes)
+        through = lived("upkeep", upkeep.maintain_tables, writes)
         writes += 1
     assert _points() == sorted(points)
     assert deaths["land"] == 1

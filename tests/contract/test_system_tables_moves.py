@@ -9,7 +9,8 @@ import pytest
 
 from lander import app as lander
 from mlcore.entities.workspaces import Workspace
-from mlcore.repos.workspaces import moving, workspaces
+from mlcore.repos.removal import workspace_moves
+from mlcore.repos.workspaces import workspaces
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
 
@@ -34,7 +35,7 @@ def test_a_kill_between_two_commits_leaves_no_row_in_another_workspace(
     """
     publisher = pytest.importorskip("mltables.publisher")
     verification = pytest.importorskip("mltables.verification")
-    change = pytest.importorskip("mltables.change").Change
+    change = pytest.importorskip("mltables.table_commit").TableCommit
     whole = change.commit
     left = [0]
     misplaced = 0
@@ -60,7 +61,7 @@ def test_a_kill_between_two_commits_leaves_no_row_in_another_workspace(
         if is_known:
             tables.follow()
         log(2)
-        moving.experiment(experiment, "second")
+        workspace_moves.experiment(experiment, "second")
         lander.handler({"Records": tables.stream.fresh()}, None)
         left[0] = commits
         try:
@@ -71,7 +72,7 @@ def test_a_kill_between_two_commits_leaves_no_row_in_another_workspace(
                 for row in tables.rows("run_metrics_history")
             )
         left[0] = 0
-        moving.experiment(experiment, "default")
+        workspace_moves.experiment(experiment, "default")
         lander.handler({"Records": tables.stream.fresh()}, None)
         if commits == 1:
             assert any(

@@ -15,8 +15,8 @@ import pytest
 HOLDING = """
 import sys
 from pathlib import Path
-from mltables.scratch import Part, base
-part = Part(base())
+from mltables.scratch_folder import Part, locate
+part = Part(locate())
 (part.temporary / "spill").write_text("much")
 part.files.mkdir(exist_ok=True)
 (part.files / "copy").touch()
@@ -34,7 +34,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_a_killed_process_left_is_removed_by_the_next(machine: Path) -> None:
-    scratch = pytest.importorskip("mltables.scratch")
+    scratch = pytest.importorskip("mltables.scratch_folder")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with subprocess.Popen(
         [sys.executable, "-c", HOLDING],
@@ -45,11 +45,11 @@ def test_what_a_killed_process_left_is_removed_by_the_next(machine: Path) -> Non
     ) as process:
         assert process.stdout is not None
         left = Path(process.stdout.readline().strip())
-        beside = scratch.Part(scratch.base())
+        beside = scratch.Part(scratch.locate())
         assert beside.temporary != left, "it is at work"
         assert (left / "spill").exists()
         process.send_signal(signal.SIGKILL)
-    after = scratch.Part(scratch.base())
+    after = scratch.Part(scratch.locate())
     assert after.temporary == left
     assert list(left.iterdir()) == []
     assert (after.files / "copy").exists()
@@ -58,11 +58,11 @@ def test_what_a_killed_process_left_is_removed_by_the_next(machine: Path) -> Non
 
 
 def test_it_belongs_to_one_user(machine: Path) -> None:
-    scratch = pytest.importorskip("mltables.scratch")
-    folder = scratch.base()
+    scratch = pytest.importorskip("mltables.scratch_folder")
+    folder = scratch.locate()
     assert folder == machine / f"system-tables-{os.getuid()}"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     folder.rmdir()
     folder.symlink_to(machine)
     with pytest.raises(PermissionError, match="another user"):
-        scratch.base()
+        scratch.locate()

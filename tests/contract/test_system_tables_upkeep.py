@@ -16,15 +16,15 @@ __all__ = ["tables"]
 def test_a_day_is_sorted_once(
     store: Store, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    upkeep = pytest.importorskip("mltables.upkeep")
-    from mltables.database import connected  # noqa: PLC0415
+    upkeep = pytest.importorskip("mltables.table_maintenance")
+    from mltables.duckdb_connection import connect  # noqa: PLC0415
     from mltables.lake import Lake  # noqa: PLC0415
-    from mltables.tables import HISTORY, opened, writer  # noqa: PLC0415
+    from mltables.table_definitions import HISTORY, open_or_create, writer_properties  # noqa: PLC0415
 
     monkeypatch.setattr(upkeep, "FILE_BYTES", 128 << 10)
     monkeypatch.setattr(upkeep, "SMALL_FILES", 50)  # nothing is merged but what is sorted
     lake = Lake()
-    connection = connected(tables.folder)
+    connection = connect(tables.folder)
     written = 0
 
     def append(count: int) -> None:
@@ -42,7 +42,10 @@ def test_a_day_is_sorted_once(
         numbers = f"range({written}, {written + count}) AS numbers(n)"
         rows = connection.sql(f"SELECT {listed}, '2026-01-05' AS insert_date FROM {numbers}")
         write_deltalake(
-            opened(lake, HISTORY), rows, mode="append", writer_properties=writer(HISTORY)
+            open_or_create(lake, HISTORY),
+            rows,
+            mode="append",
+            writer_properties=writer_properties(HISTORY),
         )
         written += count
 
@@ -51,7 +54,7 @@ def test_a_day_is_sorted_once(
 
     for _ in range(3):
         append(5000)
-    upkeep.keep_up()
+    upkeep.maintain_tables()
     sorted_at = version()
     assert sorted_at == 4, "made, three times appended, and sorted at once"
     frame = tables.frame(HISTORY.name)
@@ -61,12 +64,12 @@ def test_a_day_is_sorted_once(
     ends = sorted(zip(low, high, strict=True))
     assert len(ends) > 1
     assert all(before[1] <= after[0] for before, after in pairwise(ends))
-    upkeep.keep_up()
+    upkeep.maintain_tables()
     append(20)
-    upkeep.keep_up()
+    upkeep.maintain_tables()
     assert version() == sorted_at + 1, "what came late is no reason to write the day again"
     append(5000)
-    upkeep.keep_up()
+    upkeep.maintain_tables()
     assert version() == sorted_at + 3
     above = "SELECT count(*) FROM system.mlflow.run_metrics_history WHERE metric_value > 100"
     # NaN is the greatest value.

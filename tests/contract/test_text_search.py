@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 
 import pytest
 
-from indexer import rebuild, text_page
-from mlcore.db import keys
-from mlcore.repos import document, text_lists
-from mlcore.repos.runs import index as run_index
-from mlcore.repos.runs import search as run_search
-from mlcore.search import text_fields
+from indexer.full_text import dictionary_page
+from indexer.verification import rebuild
+from mlcore.repos import document, index_candidates, text_candidates
+from mlcore.repos.runs.search import run_search
 from tests.contract.api import pairs
-from tests.contract.conftest import EXAMPLES, Store, forget
+from tests.contract.conftest import EXAMPLES, Store
 from tests.contract.delivery import Delivery
 from tests.contract.explain import explained
+from tests.contract.full_text_setting import setting
 from tests.contract.index_state import deliver
+from tests.contract.run_searches import looked_at, pages
 from tests.contract.streams import following
-from tests.contract.test_run_search import looked_at, pages
 from tests.differential.search_samples import quoted
 
 OWNERS = ("Hannah", "ann", "Joanna", "AN N", "anna-ßé", "ı annİ", "Bob", "x", "a%n_n#", "n" * 101)
@@ -38,7 +36,7 @@ SETTINGS = (
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_search, "SMALL_RUNS", 2)
     monkeypatch.setattr(run_search, "STREAMED_RUNS", 10)
-    monkeypatch.setattr(run_index, "PAGE_IDS", 5)
+    monkeypatch.setattr(index_candidates, "PAGE_IDS", 5)
 
 
 @pytest.mark.usefixtures("small_steps")
@@ -51,10 +49,10 @@ def test_full_text_is_looking_at_every_run(
         for seed in range(2 * EXAMPLES):
             rng = random.Random(seed)
             monkeypatch.setattr(document, "INLINE_BYTES", rng.choice((300_000, 300)))
-            monkeypatch.setattr(text_page, "ROOM", rng.choice((0, 60, 3_500)))
-            monkeypatch.setattr(text_lists, "FOLLOWED", rng.choice((2, 100)))
-            monkeypatch.setattr(text_lists, "LISTED", rng.choice((2, 1_000)))
-            monkeypatch.setattr(text_lists, "FORESEEN", rng.choice((0, 2)))
+            monkeypatch.setattr(dictionary_page, "ROOM", rng.choice((0, 60, 3_500)))
+            monkeypatch.setattr(text_candidates, "FOLLOWED", rng.choice((2, 100)))
+            monkeypatch.setattr(text_candidates, "LISTED", rng.choice((2, 1_000)))
+            monkeypatch.setattr(text_candidates, "FORESEEN", rng.choice((0, 2)))
             delivery = Delivery(rng, stream.fresh)
             delivery.forget()
             setting(shared_store, rng.choice(SETTINGS))
@@ -78,19 +76,7 @@ def test_full_text_is_looking_at_every_run(
             assert rebuild.verify(experiment_id, patience=0).findings == []
         plans.update(search.how for search in searches)
     setting(shared_store, None)
-    assert plans["Text"] > 5, plans
-
-
-def setting(store: Store, fields: list[str] | None) -> None:
-    """Writes ``CFG#fts_fields``; None: as if nobody had."""
-    place = keys.config(text_fields.SETTING)
-    key = {"PK": {"S": place.pk}, "SK": {"S": place.sk}}
-    if fields is None:
-        store.direct.delete_item(TableName=store.table, Key=key)
-    else:
-        value = {"type": {"S": "config"}, "value": {"S": json.dumps(fields)}}
-        store.direct.put_item(TableName=store.table, Item={**key, **value})
-    forget()
+    assert plans["TextLookups"] > 5, plans
 
 
 def write(rng: random.Random, store: Store, experiment_id: str, run_ids: list[str]) -> None:
@@ -164,5 +150,5 @@ def test_a_search_costs_what_it_finds(store: Store, monkeypatch: pytest.MonkeyPa
         )
     assert len(found["runs"]) == 10
     (search,) = searches
-    assert (search.how, search.runs, search.entries) == ("Text", 10, 10)
+    assert (search.how, search.runs, search.entries) == ("TextLookups", 10, 10)
     assert api.cost.round_trips == 3

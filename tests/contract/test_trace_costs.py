@@ -92,7 +92,7 @@ def search(experiment_id: str, **asked: Any) -> tuple[list[str], Measurement]:
     place = {"experiment_id": experiment_id}
     locations = [{"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": place}]
     answer = tell("POST", "3.0/traces/search", {"locations": locations, "max_results": 25, **asked})
-    cost = capacity.last()
+    cost = capacity.last_measurement()
     assert cost is not None
     return [trace["trace_id"] for trace in answer.get("traces", ())], cost
 

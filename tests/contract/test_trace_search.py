@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from indexer import rebuild
+from indexer.verification import rebuild
 from mlcore import artifacts
 from mlcore.db import keys
 from mlcore.db.table import table
-from mlcore.repos import document
-from mlcore.repos.runs import index as run_index
+from mlcore.repos import document, index_candidates
 from mlcore.repos.traces import search as trace_search
 from mlcore.repos.traces import span_packs
 from mlcore.search import trace_match
@@ -25,9 +24,9 @@ from mlcore.search.trace_filter import parse_filter, parse_order_by
 from tests.contract.conftest import EXAMPLES, Store
 from tests.contract.delivery import Delivery
 from tests.contract.explain import Explained, explained
+from tests.contract.full_text_setting import setting
 from tests.contract.index_state import deliver, failing
 from tests.contract.streams import following
-from tests.contract.test_text_search import setting
 from tests.contract.trace_calls import ask, export, span, start, tell
 from tests.differential.search_samples import quoted
 
@@ -61,8 +60,8 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace_search, "STREAMED_TRACES", 12)
     monkeypatch.setattr(trace_search, "READ_TOGETHER", 7)
     monkeypatch.setattr(trace_search, "CHECKED_TOGETHER", 2)
-    monkeypatch.setattr(run_index, "PAGE_IDS", 5)
-    monkeypatch.setattr(rebuild, "UNAWARE_SECONDS", 0)
+    monkeypatch.setattr(index_candidates, "PAGE_IDS", 5)
+    monkeypatch.setattr(rebuild, "REQUEST_SECONDS", 0)
 
 
 @pytest.mark.usefixtures("small_steps")
@@ -304,12 +303,12 @@ def test_contents_of_spans_are_found_in_the_index(
         ):
             names, search = found(text)
             assert sorted(names) == [ids[5], ids[7]]
-            assert (search.how, search.runs) == ("Text", 2)
+            assert (search.how, search.runs) == ("TextLookups", 2)
         send(9, "another needle", order=2)
         names, search = found("span.content LIKE '%needle, %'")
         assert sorted(names) == [ids[5], ids[7]]
         names, search = found("span.content LIKE '%other needle%'")
-        assert (names, search.how, search.runs) == ([ids[9]], "Text", 2)
+        assert (names, search.how, search.runs) == ([ids[9]], "TextLookups", 2)
         tell(
             "POST", "2.0/traces/delete-traces", {"experiment_id": experiment_id, "request_ids": ids}
         )

@@ -22,7 +22,7 @@ from botocore.exceptions import (
 )
 
 from mlcore.db import deadline
-from mlcore.db.signature import Keys, Signer
+from mlcore.db.signature import Credentials, Signer
 from mlcore.db.transport import IDLE_SECONDS, Protocol, Transport
 from tests.doubles.nat import Nat
 
@@ -97,7 +97,7 @@ def transport(port: int, path: str = "", **more: Any) -> Transport:
     return Transport(
         f"http://127.0.0.1:{port}{path}",
         Signer("dynamodb", "us-east-1"),
-        lambda: Keys("a", "b", None),
+        lambda: Credentials("a", "b", None),
         **{
             "connect_timeout": PATIENT_SECONDS,
             "read_timeout": PATIENT_SECONDS,
@@ -290,7 +290,7 @@ def test_a_call_ends_before_its_request_must(engine: Any, endpoint: str) -> None
         with deadline.within(invocation):
             for _ in range(3):  # the deadline is that of all calls together
                 with pytest.raises((ReadTimeoutError, EndpointConnectionError)):
-                    deadline.carried(lambda: made.call("GetItem", {}))()
+                    deadline.with_current_deadline(lambda: made.call("GetItem", {}))()
     assert invocation.get_remaining_time_in_millis() > 0
     assert deadline.current() == float("inf")
     made.close()

@@ -13,24 +13,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer import rebuild, unfinished
+from indexer.history import interrupted_writes
+from indexer.verification import rebuild
 from mlcore.db import keys
 from mlcore.db.expression import Update
 from mlcore.db.table import table
 from mlcore.entities.metrics import Metric
-from mlcore.ids import now_ms
 from mlcore.models.runs import Run
 from mlcore.repos import document
-from mlcore.repos.runs import history, points
-from mlcore.repos.runs import writes as run_writes
+from mlcore.repos.runs.core import latest_point_text
+from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.history import metric_history
 from mlcore.repos.settings import config
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples, forget
-from tests.contract.index_state import deliver, marked, pending, ranks_found, ranks_wanted
+from tests.contract.index_state import deliver, marked, ranks_found, ranks_wanted
 from tests.contract.streams import Stream, following
 
 RUN, POINTS, BOTH, NEITHER = "run", "points", "both", "neither"
-LATER_MS = 60_000
 
 _names = itertools.count()
 
@@ -51,8 +51,8 @@ def written(sides: str) -> Iterator[None]:
             patch.setattr(run_writes, "write", die)
             patch.setattr(run_writes, "send_change", die)
         if sides in (RUN, NEITHER):
-            patch.setattr(history, "write", die)
-            patch.setattr(history, "put", die)
+            patch.setattr(metric_history, "write", die)
+            patch.setattr(metric_history, "put", die)
             patch.setattr(table, "put", die)
         if sides != BOTH:
             patch.setattr(table, "transact", die)  # which has no sides
@@ -114,7 +114,7 @@ STEPS = st.lists(
         st.sampled_from([RUN, POINTS, BOTH, NEITHER]),
         LOGGED,
         st.booleans(),
-        st.sampled_from(["wait", "follow", "replay", "finish"]),
+        st.sampled_from(["wait", "follow", "replay", "complete"]),
     ),
     min_size=1,
     max_size=8,
@@ -143,7 +143,7 @@ def _play(store: Store, stream: Stream, steps: list[Any]) -> None:
     for number, (sides, metrics, with_params, then) in enumerate(steps):
         params = {"params": pairs({f"p{number}": "v"})} if with_params else {}
         log(api, run_id, sides, *metrics, **params)
-        for one in history.of_run(experiment_id, run_id):
+        for one in metric_history.of_run(experiment_id, run_id):
             kept[one.key].add((one.timestamp, one.step))
         waiting += stream.fresh()
         if then == "follow":
@@ -154,19 +154,18 @@ def _play(store: Store, stream: Stream, steps: list[Any]) -> None:
                 assert (shown[1], shown[2]) in {one[:2] for one in api.history(run_id, key)}
         elif then == "replay" and handled:
             assert deliver(handled[::-1]) == len(handled)
-        elif then == "finish":
-            rebuild.finish(experiment_id, now_ms() + LATER_MS)
+        elif then == "complete":
+            rebuild.complete(experiment_id, [run_id])
     api.end(run_id)
     waiting += stream.fresh()
     assert deliver(waiting) == len(waiting)
-    rebuild.finish(experiment_id, now_ms() + LATER_MS)
+    rebuild.complete(experiment_id, [run_id])
     records = stream.fresh()
     assert deliver(records) == len(records)
     assert disagreements(api, run_id, "ab") == []
     for key, expected in kept.items():
         assert expected <= {one[:2] for one in api.history(run_id, key)}
     assert ranks_found(store, [run_id]) == ranks_wanted(api, [run_id])
-    assert {one["write_id"]["S"] for one in pending(store, [run_id])} <= {"overflow"}
     report = rebuild.verify(experiment_id, patience=0)
     assert report.findings == []
     # A point that only its latest value tells of is told, and a rebuild writes it.
@@ -175,8 +174,11 @@ def _play(store: Store, stream: Stream, steps: list[Any]) -> None:
     report = rebuild.verify(experiment_id, patience=0)
     assert (report.findings, report.behind) == ([], [])
     with table.measure() as cost:
-        assert unfinished.complete((experiment_id, run_id)) == unfinished.NOTHING
-        assert rebuild.finish(experiment_id, now_ms() + LATER_MS) == 0
+        assert (
+            interrupted_writes.complete((experiment_id, run_id))
+            == interrupted_writes.NOTHING_MISSING
+        )
+        assert rebuild.complete(experiment_id, [run_id]) == 0
     assert cost.write_units == 0
 
 
@@ -240,7 +242,7 @@ def test_points_are_added_only_while_their_run_is_there(
         original(*arguments, **more)
 
     monkeypatch.setattr(table, "transact", removed_meanwhile)
-    unfinished.complete(("0", run_id))
+    interrupted_writes.complete(("0", run_id))
     assert not [item for item in store.items() if item["type"]["S"] == "run_metric_batch"]
 
 
@@ -257,7 +259,7 @@ def test_history_that_expires_is_not_brought_back(store: Store) -> None:
         (old,) = [
             one
             for one in store.items()
-            if one["type"]["S"] == "run_metric_batch" and "m" in history.batch_points(one)
+            if one["type"]["S"] == "run_metric_batch" and "m" in metric_history.batch_points(one)
         ]
         store.direct.delete_item(TableName=store.table, Key={k: old[k] for k in ("PK", "SK")})
         assert api.history(run_id, "m") == []
@@ -319,7 +321,7 @@ def test_a_latest_value_without_any_marker_is_wrong(store: Store) -> None:
         api.post("runs/log-metric", run_id=run_id, **point("m", 1))
         api.end(run_id)
         deliver(stream.fresh())
-        history.write("0", run_id, [Metric("m", 2.0, 5, 5)])
+        metric_history.write("0", run_id, [Metric("m", 2.0, 5, 5)])
         (finding,) = rebuild.verify("0", patience=0).findings
         assert (finding.problem, finding.place) == ("outdated", keys.run_metric("0", run_id, "m"))
         rebuild.reindex("0")
@@ -335,9 +337,9 @@ def test_a_latest_value_without_any_marker_is_wrong(store: Store) -> None:
 )
 def test_the_latest_of_a_history_is_what_the_api_would_keep(logged: list[Metric]) -> None:
     """In whatever order they are met; NaN counts as 0."""
-    greatest, _ = unfinished._summary({}, logged)
-    wanted = points.latest_of(logged)
-    assert {key: points.latest_text(one)[:48] for key, one in greatest.items()} == {
-        key: points.latest_text(one)[:48] for key, one in wanted.items()
+    greatest, _ = interrupted_writes._summary({}, logged)
+    wanted = latest_point_text.latest_of(logged)
+    assert {key: latest_point_text.latest_text(one)[:48] for key, one in greatest.items()} == {
+        key: latest_point_text.latest_text(one)[:48] for key, one in wanted.items()
     }
-    assert unfinished.later(greatest, wanted) == {}
+    assert interrupted_writes.later_points(greatest, wanted) == {}

@@ -15,13 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lander.app
-from indexer import history_items, rebuild
+from indexer.history import history_packing
+from indexer.verification import rebuild
 from mlcore.db import keys
-from mlcore.db.table import key_in, table
-from mlcore.memory import Memory
-from mlcore.repos.runs import index as run_index
-from mlcore.repos.runs import unread_writes
-from mlcore.repos.runs import writes as run_writes
+from mlcore.db.table import key_of_item, table
+from mlcore.process_cache import ProcessCache
+from mlcore.repos.runs.core import optimistic_writes
+from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.search import run_candidates
 from mlcore.system_tables import landing
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples
@@ -44,7 +45,7 @@ STAGES = st.lists(
 class OfThread:
     """A memory that each thread has for itself, as each process has."""
 
-    def __init__(self, of: Memory[Any, Any]) -> None:
+    def __init__(self, of: ProcessCache[Any, Any]) -> None:
         self._of = of
         self._local = threading.local()
 
@@ -54,11 +55,11 @@ class OfThread:
     def __contains__(self, key: Any) -> bool:
         return key in self._mine()
 
-    def _mine(self) -> Memory[Any, Any]:
+    def _mine(self) -> ProcessCache[Any, Any]:
         if not hasattr(self._local, "memory"):
             noun = f"{self._of._noun} {next(_names)}"
-            self._local.memory = Memory[Any, Any](noun, seconds=self._of._seconds)
-        found: Memory[Any, Any] = self._local.memory
+            self._local.memory = ProcessCache[Any, Any](noun, seconds=self._of._seconds)
+        found: ProcessCache[Any, Any] = self._local.memory
         return found
 
 
@@ -67,7 +68,7 @@ def processes() -> Iterator[None]:
     """Each thread is a process of its own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run_writes, "_known", OfThread(run_writes._known))
-        patch.setattr(unread_writes, "_shared", OfThread(unread_writes._shared))
+        patch.setattr(optimistic_writes, "_shared", OfThread(optimistic_writes._shared))
         yield
 
 
@@ -214,8 +215,8 @@ def test_the_indexer_raises_nothing_to_refused_points(
     item is gone."""
     experiment_id, run_id, (put, mark) = refused
     assert deliver([put]) == deliver([mark]) == 1
-    history_items.pack_runs([(experiment_id, run_id)], read=True)
-    assert table.get(key_in(put["dynamodb"]["NewImage"])) is None
+    history_packing.pack_runs([(experiment_id, run_id)], read=True)
+    assert table.get(key_of_item(put["dynamodb"]["NewImage"])) is None
     assert deliver([put]) == 1
     assert shared_store.api.data(run_id)["metrics"]["m"][2] == 1
     assert shared_store.api.history(run_id, "m") == [(1, 1, 1)]
@@ -225,7 +226,7 @@ def test_a_run_is_marked_when_a_write_is_taken_back(
     shared_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The indexer has followed the run with what is taken back: what it ranked is wrong then."""
-    api, take_back = shared_store.api, unread_writes._revert
+    api, take_back = shared_store.api, optimistic_writes._revert
 
     def elsewhere(path: str, **named: str) -> None:
         thread = threading.Thread(target=partial(api.post, path, **named))
@@ -239,7 +240,7 @@ def test_a_run_is_marked_when_a_write_is_taken_back(
         elsewhere("experiments/delete", experiment_id=experiment_id)
 
         def marked() -> bool:
-            marks = run_index.Marks(experiment_id)
+            marks = run_candidates.Marks(experiment_id)
             for read in marks.reads():
                 read()
             return keys.run(experiment_id, run_id) in marks.runs()
@@ -254,7 +255,7 @@ def test_a_run_is_marked_when_a_write_is_taken_back(
             done.append(True)
 
         done: list[bool] = []
-        monkeypatch.setattr(unread_writes, "_revert", late)
+        monkeypatch.setattr(optimistic_writes, "_revert", late)
         answer = api.ask(
             "POST", "runs/log-metric", run_id=run_id, key="m", value=2, timestamp=1, step=2
         )

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from mlcore import settle as settling
+from mlcore import optimistic_retry as settling
 from mlcore.db import table as table_module
 from mlcore.db.table import Table
 

@@ -250,7 +250,7 @@ _TIMES = frozenset(
         *("creation_time", "last_update_time", "creation_timestamp", "last_updated_timestamp"),
         *("creation_timestamp_ms", "last_updated_timestamp_ms"),
         *("created_time", "created_at", "last_updated_at", "created_timestamp"),
-        *("last_updated_timestamp", "creation_time_ms", "last_update_time_ms", "completed_time_ms"),
+        *("last_seen_timestamp", "creation_time_ms", "last_update_time_ms", "completed_time_ms"),
     }
 )
 # Keyed lists: no client reads an order from them.

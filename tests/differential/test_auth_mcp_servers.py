@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.differential.auth_pair import Both
+from tests.differential.mcp_requests import endpoint, read, said, send, version
 from tests.differential.rest import Call, Reply, Side
-from tests.differential.test_rest_mcp_servers import endpoint, read, said, send, version
 from tests.servers import ADMIN
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]

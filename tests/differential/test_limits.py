@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlcore.errors import MlflowError
-from mlcore.limits import datasets, experiments, locations, runs
+from mlcore.limits import artifact_locations, experiments, run_datasets, runs
 from runs import messages as m
 
 with warnings.catch_warnings():
@@ -141,7 +141,10 @@ def test_experiment_tags(key: str, value: str) -> None:
 )  # fmt: skip
 def test_locations(location: str) -> None:
     if location:
-        agree(outcome(stock_location, location), outcome(locations.check_location, location, "f"))
+        agree(
+            outcome(stock_location, location),
+            outcome(artifact_locations.check_location, location, "f"),
+        )
 
 
 def stock_location(location: str) -> None:
@@ -179,7 +182,7 @@ def test_dataset_inputs(fields: dict[str, str], tags: Any) -> None:
         dataset=m.Dataset(source_type="t", **fields),
         tags=[m.InputTag(key=key, value=value) for key, value in tags],
     )
-    ours = outcome(datasets.check_log_inputs, "r", [mine])
+    ours = outcome(run_datasets.check_log_inputs, "r", [mine])
     agree(
         outcome(stock._validate_dataset_inputs, [theirs]), None if isinstance(ours, list) else ours
     )

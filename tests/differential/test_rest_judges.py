@@ -16,7 +16,7 @@ import pytest
 from tests.differential.calls import name
 from tests.differential.pair import Pair
 from tests.differential.rest import Call, Ref, post
-from tests.differential.test_rest_reviews import trace
+from tests.differential.review_traces import trace
 
 pytestmark = pytest.mark.e2e
 
@@ -25,7 +25,7 @@ JUDGE = {
     "name": "quality",
     "aggregations": [],
     "is_session_level_scorer": False,
-    "mlflow_version": "3.17.2",
+    "mlflow_version": "3.18.0",
     "serialization_version": 1,
     "builtin_scorer_class": None,
     "builtin_scorer_pydantic_data": None,

@@ -6,8 +6,7 @@ import pytest
 
 from tests.differential.calls import name as fresh
 from tests.differential.pair import Pair
-from tests.differential.rest import delete, get, patch, post
-from tests.differential.test_rest_registry import (
+from tests.differential.registry_requests import (
     MODELS,
     VERSIONS,
     get_model,
@@ -16,6 +15,7 @@ from tests.differential.test_rest_registry import (
     move,
     version,
 )
+from tests.differential.rest import delete, get, patch, post
 
 pytestmark = pytest.mark.e2e
 

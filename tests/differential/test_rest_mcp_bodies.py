@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.differential.mcp_requests import ICON, said, send
 from tests.differential.pair import Pair
-from tests.differential.test_rest_mcp_servers import ICON, said, send
 
 pytestmark = pytest.mark.e2e
 

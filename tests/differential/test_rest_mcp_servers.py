@@ -8,39 +8,20 @@ from typing import Any
 import pytest
 
 from tests.differential.calls import name
+from tests.differential.mcp_requests import (
+    ICON,
+    create,
+    endpoint,
+    read,
+    said,
+    send,
+    status,
+    version,
+)
 from tests.differential.pair import Pair
 from tests.differential.rest import Call
 
 pytestmark = pytest.mark.e2e
-ROOT = "/api/3.0/mlflow/mcp-servers"
-ICON = {"src": "https://8.8.8.8/icon.png"}
-
-
-def send(method: str, path: str, body: Any = None, **more: Any) -> Call:
-    return Call(method, ROOT + path, body, **more)
-
-
-def read(path: str, **query: Any) -> Call:
-    return Call("GET", ROOT + path, query=query or None)
-
-
-def create(server: str, **more: Any) -> Call:
-    return send("POST", "", {"name": server, **more})
-
-
-def version(server: str, number: str, status: str | None = None, **more: Any) -> Call:
-    body: dict[str, Any] = {"server_json": {"name": server, "version": number, **more}}
-    if status is not None:
-        body["status"] = status
-    return send("POST", f"/{server}/versions", body)
-
-
-def status(server: str, number: str, following: Any) -> Call:
-    return send("PATCH", f"/{server}/versions/{number}", {"status": following})
-
-
-def endpoint(server: str, saved: str = "endpoint", **body: Any) -> Call:
-    return send("POST", f"/{server}/endpoints", {"url": "https://a", **body}, saves={saved: "id"})
 
 
 def new_server() -> str:
@@ -113,10 +94,6 @@ def test_servers(both: Pair) -> None:
 )
 def test_names(both: Pair, server: str) -> None:
     both.send_all([create(server), send("POST", "/ab/cd/versions", said(server, "1.0.0"))])
-
-
-def said(server: str, number: Any) -> dict[str, Any]:
-    return {"server_json": {"name": server, "version": number}}
 
 
 def test_versions(both: Pair) -> None:

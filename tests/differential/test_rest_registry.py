@@ -10,22 +10,22 @@ import pytest
 from tests.differential.calls import experiment, pairs, run
 from tests.differential.calls import name as fresh
 from tests.differential.pair import Pair
+from tests.differential.registry_requests import (
+    MODELS,
+    VERSIONS,
+    get_model,
+    latest,
+    model,
+    move,
+    version,
+)
 from tests.differential.rest import Call, Ref, delete, get, patch, post
 
 pytestmark = pytest.mark.e2e
 
-MODELS, VERSIONS = "registered-models", "model-versions"
 RESOLVED = ("file:///etc/passwd", "relative/path", "dummy-source")
 """Of a known run, MLflow's refusal shows where they are on its disk."""
 PROMPT = {"mlflow.prompt.is_prompt": "true"}
-
-
-def model(name: str, **more: Any) -> Call:
-    return post(f"{MODELS}/create", {"name": name, **more})
-
-
-def version(name: str, source: Any = "s3://bucket/model", **more: Any) -> Call:
-    return post(f"{VERSIONS}/create", {"name": name, "source": source, **more})
 
 
 def prompt(name: str, text: str = "Hi {{name}}") -> Call:
@@ -33,17 +33,8 @@ def prompt(name: str, text: str = "Hi {{name}}") -> Call:
     return version(name, "dummy-source", tags=tags, description="first")
 
 
-def get_model(name: str) -> Call:
-    return get(f"{MODELS}/get", name=name)
-
-
 def get_version(name: str, number: Any) -> Call:
     return get(f"{VERSIONS}/get", name=name, version=number)
-
-
-def move(name: str, number: str, stage: str, *, archive: bool = False) -> Call:
-    body = {"name": name, "version": number, "stage": stage}
-    return post(f"{VERSIONS}/transition-stage", {**body, "archive_existing_versions": archive})
 
 
 def alias(name: str, text: str, number: Any) -> Call:
@@ -52,10 +43,6 @@ def alias(name: str, text: str, number: Any) -> Call:
 
 def by_alias(name: str, text: str) -> Call:
     return get(f"{MODELS}/alias", name=name, alias=text)
-
-
-def latest(name: str, *stages: str) -> Call:
-    return post(f"{MODELS}/get-latest-versions", {"name": name, "stages": list(stages)})
 
 
 def test_models(both: Pair) -> None:

@@ -1,4 +1,4 @@
-"""Label schemas, review queues and issues."""
+"""Label schemas and review queues."""
 
 from __future__ import annotations
 
@@ -7,19 +7,15 @@ from uuid import uuid4
 
 import pytest
 
-from tests.differential.calls import E, R, experiment, run
+from tests.differential.calls import E, experiment
 from tests.differential.pair import Pair
 from tests.differential.rest import Call, Ref
+from tests.differential.review_traces import V3, send, trace
 
 pytestmark = pytest.mark.e2e
-V3 = "/api/3.0/mlflow/"
 LONG = "x" * 300
 YES_NO = {"pass_fail": {"positive_label": "yes", "negative_label": "no"}}
 GONE = Ref("gone")
-
-
-def send(method: str, path: str, body: Any = None, **more: Any) -> Call:
-    return Call(method, V3 + path, {} if body is None else body, **more)
 
 
 def read(path: str, **query: Any) -> Call:
@@ -140,17 +136,6 @@ def in_queue(path: str, **fields: Any) -> Call:
 
 def status(item_id: str, to: str, **fields: Any) -> Call:
     return in_queue("items/set-status", item_id=item_id, status=to, **fields)
-
-
-def trace(trace_id: str, inside: str = "experiment", **fields: Any) -> Call:
-    location = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": Ref(inside)}}
-    info = {
-        "trace_id": trace_id,
-        "trace_location": location,
-        "request_time": "2026-03-10T13:40:00Z",
-        "state": "OK",
-    }
-    return send("POST", "traces", {"trace": {"trace_info": info}})
 
 
 def test_review_queues(both: Pair) -> None:
@@ -280,86 +265,3 @@ def test_review_queues(both: Pair) -> None:
             queue("Monday"),
         ]
     )
-
-
-def issue(name: str, save: str = "issue", **fields: Any) -> Call:
-    given = {"experiment_id": E, "name": name, "description": "d", **fields}
-    body = {key: value for key, value in given.items() if value is not None}
-    return send("POST", "issues", body, saves={save: "issue.issue_id"})
-
-
-def test_issues(both: Pair) -> None:
-    one, two = (f"tr-{uuid4().hex}" for _ in range(2))
-
-    def search(**fields: Any) -> Call:
-        return send("POST", "issues/search", {"experiment_id": E, **fields})
-
-    def refer(trace_id: str, to: str) -> Call:
-        source = {"source_type": "HUMAN", "source_id": "me"}
-        assessment = {
-            "assessment_name": Ref(to),
-            "source": source,
-            "issue": {"issue_name": "n"},
-        }
-        return send("POST", f"traces/{trace_id}/assessments", {"assessment": assessment})
-
-    both.send_all(
-        [
-            experiment(),
-            *deleted_experiment(),
-            run(),
-            issue("slow"),
-            issue("wrong", "wrong", severity="high", status="resolved", source_run_id=R),
-            issue("a", "none", source_run_id="r" * 32),
-            issue("rude", "rude", severity="low", root_causes=["a", "b"], categories=["c"]),
-            issue("odd", "odd", severity="low", created_by="me"),
-            *(
-                issue(name, "none", **fields)
-                for name, fields in (
-                    ("", {}),
-                    ("a", {"description": None}),
-                    ("a", {"experiment_id": None}),
-                    ("a", {"experiment_id": "9" * 9}),
-                    ("a", {"experiment_id": GONE}),
-                    ("a", {"severity": "worst"}),
-                    ("a", {"status": "open"}),
-                )
-            ),
-            read("issues/{{issue}}"),
-            read("issues/iss-none"),
-            *(
-                send("PATCH", "issues/{{issue}}", {"issue_id": Ref("issue"), **fields})
-                for fields in (
-                    {},
-                    {"name": "slower", "description": "e", "severity": "medium"},
-                    {"name": "", "description": ""},
-                    {"status": "rejected"},
-                    {"status": "open"},
-                )
-            ),
-            send("PATCH", "issues/iss-none", {"issue_id": "iss-none", "name": "x"}),
-            read("issues/{{issue}}"),
-            search(),
-            search(max_results=1),
-            *(search(max_results=most) for most in (0, -1, 50_001)),
-            *(
-                search(filter_string=text)
-                for text in (
-                    "status = 'rejected'",
-                    "status != 'rejected'",
-                    "source_run_id = 'x'",
-                    "status = 'pending' AND source_run_id != 'x'",
-                    "severity = 'low'",
-                    "status LIKE 'r%'",
-                    "status = 'a' OR status = 'b'",
-                )
-            ),
-            search(experiment_id="9" * 9),
-            search(experiment_id=GONE),
-            *(trace(trace_id) for trace_id in (one, two)),
-        ]
-    )
-    for trace_id, to in ((one, "odd"), (two, "odd"), (one, "rude"), (one, "odd")):
-        for side in (both.stock, both.product):
-            assert side.send(refer(trace_id, to)).status == 200
-    both.send_all([search(include_trace_count=True), search(include_trace_count=False)])

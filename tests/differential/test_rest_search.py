@@ -6,7 +6,7 @@ import os
 import random
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -14,7 +14,8 @@ import pytest
 from tests.differential import population
 from tests.differential import search_samples as samples
 from tests.differential.pair import Pair
-from tests.differential.rest import Call, Ref, Reply, Side, post
+from tests.differential.rest import Call, Ref, post
+from tests.differential.search_pairs import VIEWS, Found, Searcher
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 
@@ -23,51 +24,11 @@ SEARCHES = int(os.environ.get("REST_SEARCHES", "60"))
 SEED = int(os.environ.get("REST_SEED", "1"))
 SMALL, LARGE = 12, 320
 """Runs of the small experiments and of the large one, which the product reads in another way."""
-VIEWS = ("ACTIVE_ONLY", "ACTIVE_ONLY", "DELETED_ONLY", "ALL")
 # Ids are chosen by the servers, so nothing can depend on how they look.
 _BY_ID = re.compile(
     r"(run_id|artifact_uri|experiment_id|run.id)[`'\"]?\s*(NOT\s+)?I?LIKE", re.IGNORECASE
 )
 _ID_ORDER = re.compile(r"run_id|artifact_uri|run\.id", re.IGNORECASE)
-
-
-class Found(NamedTuple):
-    """All pages of one search: labels of what was found, or the reply that refused it."""
-
-    labels: list[str]
-    error: Reply | None
-
-
-class Searcher:
-    """One side of the comparison: knows which id has which label there."""
-
-    def __init__(self, side: Side) -> None:
-        self._side = side
-        self._labels = {str(value): label for label, value in side.values.items()}
-
-    def all_pages(self, path: str, body: dict[str, Any], rows: str) -> Found:
-        labels: list[str] = []
-        body = self._own(body)
-        while True:
-            reply = self._side.send(post(path, body))
-            if reply.status != 200:
-                return Found([], self._side.comparable(reply))
-            for row in reply.body.get(rows, ()):
-                info = row.get("info", row)
-                labels.append(self._labels[info.get("run_id") or info["experiment_id"]])
-            if "next_page_token" not in reply.body:
-                return Found(labels, None)
-            body = {**body, "page_token": reply.body["next_page_token"]}
-
-    def _own(self, value: Any) -> Any:
-        """The body with this side's ids for labels in double braces."""
-        if isinstance(value, dict):
-            return {key: self._own(part) for key, part in value.items()}
-        if isinstance(value, list):
-            return [self._own(part) for part in value]
-        if isinstance(value, str):
-            return re.sub(r"\{\{(.*?)\}\}", lambda match: str(self._side.values[match[1]]), value)
-        return value
 
 
 def compare(

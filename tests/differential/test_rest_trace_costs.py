@@ -11,15 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.differential.test_rest_traces import (
-    ID,
-    START,
-    Two,
-    attribute,
-    new_id,
-    span,
-    text,
-)
+from tests.differential.trace_pair import ID, START, Two, attribute, new_id, span, text
 from tests.servers import environment
 
 SCRIPT = Path(__file__).parent / "cost_script.py"

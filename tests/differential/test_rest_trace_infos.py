@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.differential.test_rest_traces import ID, TOLD, Two, comparable, new_id, two
+from tests.differential.trace_pair import ID, TOLD, Two, comparable, new_id, two
 
 __all__ = ["two"]
 

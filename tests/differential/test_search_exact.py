@@ -18,15 +18,15 @@ from typing import Any
 
 import pytest
 
-from indexer import quiet_runs
+from indexer.projection import quiet_runs
 from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.errors import InvalidParameterValue
 from mlcore.observability import logger
+from mlcore.repos import index_candidates
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs import index as run_index
-from mlcore.repos.runs import runs
-from mlcore.repos.runs import search as run_search
+from mlcore.repos.runs.core import runs
+from mlcore.repos.runs.search import run_candidates, run_search
 from mlcore.search import fields, grammar, order, plan
 from mlcore.search.match import predicate
 from tests.contract.api import Api
@@ -39,9 +39,9 @@ from tests.contract.streams import following
 from tests.differential import search_samples as samples
 from tests.differential.stock import REFUSED, SEED, answer, mlflow_entities, open_store
 from tests.differential.twin_store import Twins
-from tests.engines import dynoxide, memory_folder
+from tests.engines import memory_folder, table_engine
 
-__all__ = ["dynoxide", "shared_store"]
+__all__ = ["shared_store", "table_engine"]
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.contract, pytest.mark.timeout(7200)]
 
@@ -84,8 +84,8 @@ def thresholds(rng: random.Random, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(run_search, "FURTHER_RANKS", rng.choice((1, 25)))
     patch.setattr(run_search, "STREAMED_RUNS", rng.choice((25, 3_000)))
     patch.setattr(run_search, "READ_TOGETHER", rng.choice((10, 1_000)))
-    patch.setattr(run_index, "PAGE_IDS", rng.choice((7, 7, 1_000)))
-    patch.setattr(run_index, "MARKS_PAGE", rng.choice((3, 1_000)))
+    patch.setattr(index_candidates, "PAGE_IDS", rng.choice((7, 7, 1_000)))
+    patch.setattr(run_candidates, "MARKS_PAGE", rng.choice((3, 1_000)))
     # Whatever is looked at is quiet.
     patch.setattr(quiet_runs, "QUIET_MS", -3_600_000)
     patch.setattr(quiet_runs, "CALM_MS", -3_600_000)

@@ -41,7 +41,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield session
 
 
-def _ours(text: str, entity: fields.Entity) -> tuple[Any, str]:
+def _ours(text: str, entity: fields.SearchableEntity) -> tuple[Any, str]:
     try:
         return [tuple(comparison) for comparison in grammar.parse_filter(text, entity)], ""
     except InvalidParameterValue as error:
@@ -60,7 +60,7 @@ def _runs_filter(session: Any) -> Any:
             if isinstance(clause["value"], int) and abs(clause["value"]) >= 2**63:
                 raise OverflowError  # likewise
         sqlalchemy_store._get_sqlalchemy_filter_clauses(parsed, session, "sqlite")
-        return [_canonical(clause, fold=True) for clause in parsed]
+        return [_canonical(clause) for clause in parsed]
 
     return parse
 
@@ -68,14 +68,17 @@ def _runs_filter(session: Any) -> Any:
 def _experiments_filter(text: str) -> list[tuple[Any, ...]]:
     parsed = SearchExperimentsUtils.parse_search_filter(text)
     for clause in parsed:
-        if isinstance(clause["value"], tuple) and clause["comparator"] not in ("IN", "NOT IN"):
+        if isinstance(clause["value"], tuple) and clause["comparator"].upper() not in (
+            "IN",
+            "NOT IN",
+        ):
             raise ValueError
         if isinstance(clause["value"], int) and abs(clause["value"]) >= 2**63:
             raise OverflowError
     # Our experiment ids are texts, stock's are numbers.
     checked = [{**clause, "value": _stock_id(clause)} for clause in parsed]
     sqlalchemy_store._get_search_experiments_filter_clauses(checked, "sqlite")
-    return [_canonical(clause, fold=False) for clause in parsed]
+    return [_canonical(clause) for clause in parsed]
 
 
 def _stock_id(clause: dict[str, Any]) -> Any:
@@ -84,7 +87,7 @@ def _stock_id(clause: dict[str, Any]) -> Any:
     return ("1",) if isinstance(clause["value"], tuple) else "1"
 
 
-def _canonical(clause: dict[str, Any], fold: bool) -> tuple[Any, ...]:
+def _canonical(clause: dict[str, Any]) -> tuple[Any, ...]:
     kind, key, operator, value = (
         clause["type"],
         clause["key"],
@@ -98,7 +101,7 @@ def _canonical(clause: dict[str, Any], fold: bool) -> tuple[Any, ...]:
     return (
         {"parameter": "param"}.get(kind, kind),
         key,
-        operator.upper() if fold else operator,
+        operator.upper(),
         value,
     )
 
@@ -110,7 +113,7 @@ def _words(message: str) -> str:
     )
 
 
-def _compare(entity: fields.Entity, stock: Any, seed: int) -> None:
+def _compare(entity: fields.SearchableEntity, stock: Any, seed: int) -> None:
     rng = random.Random(seed)
     accepted = refused = same_words = 0
     for _ in range(COUNT * 10):
@@ -163,7 +166,7 @@ def test_experiment_filters() -> None:
     ],
     ids=["runs", "experiments"],
 )
-def test_orders(entity: fields.Entity, stock: Any) -> None:
+def test_orders(entity: fields.SearchableEntity, stock: Any) -> None:
     rng = random.Random(SEED + 2)
     accepted = 0
     for _ in range(COUNT * 5):

@@ -125,21 +125,22 @@ def _ours(
     datasets: list[dict[str, str]],
     order_by: list[dict[str, Any]],
 ) -> Any:
-    named = [language.Dataset(one["dataset_name"], one["dataset_digest"]) for one in datasets]
+    named = [language.MetricDataset(one["dataset_name"], one["dataset_digest"]) for one in datasets]
     try:
         holds = language.predicate(language.parse_filter(text), named)
         ordering = [
             language.parse_order(
                 one["field_name"],
                 one["ascending"],
-                language.Dataset(one.get("dataset_name", ""), one.get("dataset_digest")),
+                language.MetricDataset(one.get("dataset_name", ""), one.get("dataset_digest")),
             )
             for one in order_by
         ]
     except (InvalidParameterValue, BadRequest):
         return REFUSED
     return [
-        model.model_id for model in sorted(filter(holds, models), key=language.sort_key(ordering))
+        model.model_id
+        for model in sorted(filter(holds, models), key=language.sort_key(ordering, named))
     ]
 
 

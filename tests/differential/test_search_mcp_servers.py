@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.differential.calls import name
+from tests.differential.mcp_requests import create, endpoint, read, send, status, version
 from tests.differential.pair import Pair
-from tests.differential.test_rest_mcp_servers import create, endpoint, read, send, status, version
 
 pytestmark = pytest.mark.e2e
 

@@ -16,7 +16,7 @@ import pytest
 from tests.differential import population
 from tests.differential import search_samples as samples
 from tests.differential.pair import Pair, pair
-from tests.differential.test_rest_search import VIEWS, Searcher
+from tests.differential.search_pairs import VIEWS, Searcher
 from tests.servers import Server, followed, start_product, stopped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mlcore import reserved_tags
 from mlcore.entities.metrics import Metric, stored_value
 from mlcore.entities.runs import Dataset, DatasetInput, Run
 from mlcore.entities.tags import Tag
@@ -71,7 +72,7 @@ def _input(rng: random.Random) -> Any:
     made = mlflow_entities
     tags = []
     if rng.random() < 0.7:
-        tags.append(made.InputTag(fields.DATASET_CONTEXT_TAG, rng.choice(("a", "AB", "é"))))
+        tags.append(made.InputTag(reserved_tags.DATASET_CONTEXT, rng.choice(("a", "AB", "é"))))
     if rng.random() < 0.3:
         tags.append(made.InputTag("other", "a"))
     name, digest = rng.choice(("a", "b", "AB", "é")), rng.choice(("a", "ab", "é"))

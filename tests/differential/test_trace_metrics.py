@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mlcore.search.trace_metrics import METRICS
-from tests.differential.test_rest_traces import ID, Two
-from tests.differential.test_trace_searches import COUNT, MS, SEED, World
+from tests.differential.trace_pair import ID, Two
+from tests.differential.trace_worlds import COUNT, MS, SEED, World
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ from tests.doubles import proxy
 from tests.doubles.counting import Counting
 from tests.doubles.faulty import FaultyCalls
 from tests.doubles.lagging import LaggingIndexes
-from tests.engines import Engine, client, create_table, dynoxide, extenddb
+from tests.engines import Engine, client, create_table, extenddb, table_engine
 
-__all__ = ["Doubles", "doubles", "dynoxide", "extenddb"]
+__all__ = ["Doubles", "doubles", "extenddb", "table_engine"]
 
 
 class Doubles(NamedTuple):
@@ -32,14 +32,14 @@ class Doubles(NamedTuple):
 
 
 @pytest.fixture
-def doubles(dynoxide: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Doubles]:
+def doubles(table_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Doubles]:
     """Counted, healthy until armed, and with global indexes that never catch up until told to. The
     product repeats what failed at once: there is nobody who needs the pause."""
-    monkeypatch.setattr(transport, "LONGEST_BACK_OFF", 0.0)
+    monkeypatch.setattr(transport, "MAX_BACK_OFF", 0.0)
     counting, faulty, lagging = Counting(), FaultyCalls(), LaggingIndexes()
-    table = create_table(dynoxide.endpoint)
-    direct = client(dynoxide.endpoint)
-    with proxy.running(dynoxide.endpoint, counting, faulty, lagging) as endpoint:
+    table = create_table(table_engine.endpoint)
+    direct = client(table_engine.endpoint)
+    with proxy.running(table_engine.endpoint, counting, faulty, lagging) as endpoint:
         yield Doubles(endpoint, table, direct, counting, faulty, lagging)
     direct.delete_table(TableName=table)
     direct.close()

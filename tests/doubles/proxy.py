@@ -10,7 +10,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from mlcore.db.local_socket import socket_path
+from botocore.exceptions import ClientError
+
+from local.store.store import Store, folder_of
 
 
 class Call(NamedTuple):
@@ -49,6 +51,7 @@ class Proxy:
 
     def __init__(self, engine: str, *stages: Stage) -> None:
         self._engine = engine
+        self._store = Store(engine) if folder_of(engine) else None
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
         self._handlers: set[asyncio.Task[None]] = set()
         self._forward: Forward = self._ask_engine
@@ -81,6 +84,8 @@ class Proxy:
         await asyncio.gather(*self._handlers, return_exceptions=True)
         for _, writer in self._idle:
             writer.close()
+        if self._store:
+            self._store.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -102,13 +107,12 @@ class Proxy:
             writer.close()
 
     async def _connection(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        path = socket_path(self._engine)
-        if path:
-            return await asyncio.open_unix_connection(path, limit=1 << 25)
         parts = urlsplit(self._engine)
         return await asyncio.open_connection(parts.hostname, parts.port or 80, limit=1 << 25)
 
     async def _ask_engine(self, call: Call) -> Answer:
+        if self._store:
+            return await self._loop.run_in_executor(None, _answer_of_store, self._store, call)
         request = _request(call)
         while True:
             fresh = not self._idle
@@ -125,6 +129,16 @@ class Proxy:
                 continue
             self._idle.append(connection)
             return Answer(int(head[0].split()[1]), json.loads(body or b"{}"))
+
+
+def _answer_of_store(store: Store, call: Call) -> Answer:
+    try:
+        return Answer(200, store.call(call.operation, call.body))
+    except ClientError as error:
+        said: dict[str, Any] = {**error.response}
+        code = said.pop("Error")["Code"]
+        status = said.pop("ResponseMetadata")["HTTPStatusCode"]
+        return call.answer_error(code, said.pop("message"), status, **said)
 
 
 def _joined(stage: Stage, forward: Forward) -> Forward:

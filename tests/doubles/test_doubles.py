@@ -125,7 +125,12 @@ def test_a_fault_strikes_the_chosen_call_only(doubles: Doubles, fault: Fault) ->
         item["SK"]["S"]: int(item["n"]["N"])
         for item in doubles.direct.scan(TableName=table)["Items"]
     }
-    executed = {Fault.ANSWER_LOST: 1, Fault.ANSWER_500: 1, Fault.DEAD_AFTER: 1, Fault.REPEATED: 2}
+    executed = {
+        Fault.ANSWER_LOST: 1,
+        Fault.ANSWER_500: 1,
+        Fault.DEAD_AFTER: 1,
+        Fault.REPEATED: 2,
+    }
     assert stored == {"a": 1, "c": 1} | ({"b": executed[fault]} if fault in executed else {})
 
 

@@ -21,13 +21,17 @@ PINS = {
     "2.22.1": ("opentelemetry-api==1.33.1", "opentelemetry-sdk==1.33.1"),
     "3.1.4": ("opentelemetry-api==1.33.1", "opentelemetry-sdk==1.33.1"),
     "3.6.0": (),
+    "3.17.2": (),
 }
 FIRST = "1.30.1"
-CURRENT = "3.17.2"
-TRACING = f"mlflow-tracing {CURRENT}"
+CURRENT = "3.18.0"
+"""The version of mlflow that the tests themselves import."""
+PARTS = "3.17.2"
+"""The newest version of mlflow-skinny and mlflow-tracing that was published."""
+TRACING = f"mlflow-tracing {PARTS}"
 OPENTELEMETRY = "opentelemetry 1.45.2"
 OLD_SERVER = "server 2.9.2"
-SIGNING = f"mlflow-sigv4 {CURRENT}"
+SIGNING = f"mlflow-sigv4 {PARTS}"
 SIGNING_OLD = "mlflow-sigv4 2.22.1"
 KUBEFLOW = "model-registry 0.3.18"
 KUBEFLOW_OLD = "model-registry 0.3.14"
@@ -39,9 +43,9 @@ OTHERS = {
     # The oldest of all, and the newest without roles: for what they alone call.
     FIRST: (f"mlflow-skinny=={FIRST}", "setuptools==80.9.0"),
     "3.7.0": ("mlflow-skinny==3.7.0",),
-    TRACING: (f"mlflow-tracing=={CURRENT}",),
+    TRACING: (f"mlflow-tracing=={PARTS}",),
     OPENTELEMETRY: ("opentelemetry-exporter-otlp-proto-http==1.45.2",),
-    SIGNING: (f"mlflow-skinny=={CURRENT}", _PLUGIN),
+    SIGNING: (f"mlflow-skinny=={PARTS}", _PLUGIN),
     SIGNING_OLD: ("mlflow-skinny==2.22.1", *PINS["2.22.1"], _PLUGIN),
     KUBEFLOW: ("model-registry==0.3.18",),
     MODELS: ("openai==3.54.0", "anthropic==2.12.0"),
@@ -58,6 +62,19 @@ OTHERS = {
 }
 """Clients of few tests, what writes traces without MLflow's whole client, a reader of tables, and a
 server of long ago, by the name of its environment."""
+SCRIPTS = ROOT / "tests" / "e2e"
+CLIENT_SCRIPT = SCRIPTS / "client_script.py"
+FILES_SCRIPT = SCRIPTS / "files_script.py"
+KUBEFLOW_SCRIPT = SCRIPTS / "kubeflow_script.py"
+KUBEFLOW_V1 = "/api/model_registry/v1"
+IN_PARTS = {
+    # What docs/clients.md tells users of a deployment to set.
+    "MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE": "4000000",
+    "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD": "true",
+    "MLFLOW_MULTIPART_DOWNLOAD_MINIMUM_FILE_SIZE": "8000000",
+    "MLFLOW_MULTIPART_DOWNLOAD_CHUNK_SIZE": "6000000",
+}
+
 FOLDER = ROOT / ".tools" / "clients"
 
 
@@ -87,7 +104,8 @@ def python(name: str) -> Path:
             ["venv", "--quiet", "--clear", "--python", _interpreter(), str(folder)],
             ["pip", "install", "--quiet", "--python", str(interpreter), *wanted.splitlines()],
         ):
-            subprocess.run([uv, *command], check=True, cwd=FOLDER, env=environment())
+            # The project's own overrides would leave mlflow-skinny out.
+            subprocess.run([uv, "--no-config", *command], check=True, cwd=FOLDER, env=environment())
         done.write_text(wanted)
     return interpreter
 

@@ -11,11 +11,11 @@ import sys
 from typing import Any
 from unittest.mock import patch
 
-import local.http.event
-import local.http.server
+import local.http.application
+import local.http.lambda_event
 import local.runner
 from local.__main__ import main
-from local.http.event import HttpRequest, failure, from_http
+from local.http.lambda_event import HttpRequest, failure, from_http
 from local.http.routes import Match
 from tests.doubles.signatures import Caller, Sent, Service, Wrong
 
@@ -25,7 +25,7 @@ OPEN = "/health"
 """By which the tests know that the runner is up."""
 
 
-class Application(local.http.server.Application):
+class Application(local.http.application.Application):
     """Whatever comes must be signed."""
 
     service: Service
@@ -53,7 +53,7 @@ if __name__ == "__main__":
     access_key, secret_key, token, region = (os.environ[name] for name in ENVIRONMENT)
     Application.service = Service("execute-api", region, Caller(access_key, secret_key, token))
     with (
-        patch.object(local.http.event, "from_http", signed_event),
+        patch.object(local.http.lambda_event, "from_http", signed_event),
         patch.object(local.runner, "Application", Application),
     ):
         code = main()

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from tests.engines import ROOT
-from tests.servers import Server, announced_engine, environment
+from tests.servers import Server, announced_table, environment
 
 FIRST = 1_900_000_000
 NOBODYS = 2_000_000_000
@@ -20,7 +20,7 @@ NOBODYS = 2_000_000_000
 
 def begin_high(server: Server) -> None:
     """What is made from here on has a number of ten digits."""
-    engine = announced_engine(server)
+    engine = announced_table(server)
     done = subprocess.run(
         [sys.executable, "-m", "tests.e2e.numbering"],
         cwd=ROOT,
@@ -38,8 +38,10 @@ def begin_high(server: Server) -> None:
 
 if __name__ == "__main__":
     from local.environment import prepare
+    from local.store import store
 
-    prepare((), os.environ["AWS_ENDPOINT_URL_DYNAMODB"], own_engine=False)
+    store.register()
+    prepare((), os.environ["AWS_ENDPOINT_URL_DYNAMODB"], own_store=False)
     from mlcore.db import keys
     from mlcore.db.expression import Update
     from mlcore.db.table import table

@@ -7,17 +7,16 @@ from uuid import uuid4
 
 import pytest
 
-from tests.e2e.clients import FIRST, PINS, run_script
+from tests.e2e.clients import CLIENT_SCRIPT, CURRENT, FIRST, PINS, run_script
 from tests.servers import Server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
-SCRIPT = Path(__file__).with_name("client_script.py")
 LISTS = Path(__file__).with_name("first_script.py")
 
 
-@pytest.mark.parametrize("version", ["3.17.2", *PINS])
+@pytest.mark.parametrize("version", [CURRENT, *PINS])
 def test_client(product: Server, version: str, tmp_path: Path) -> None:
-    run_script(SCRIPT, version, tmp_path, product.url, f"client {version} {uuid4().hex}")
+    run_script(CLIENT_SCRIPT, version, tmp_path, product.url, f"client {version} {uuid4().hex}")
 
 
 def test_lists_of_the_first_client(product: Server, tmp_path: Path) -> None:

@@ -9,13 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 
 from local import environment
-from local.engine.client import URL, through_socket
-from mlcore.db.local_socket import socket_path
-from tests.servers import Server, announced_engine, followed, start_product, stopped
+from tests.engines import client
+from tests.servers import Server, announced_table, followed, start_product, stopped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -27,16 +25,7 @@ CONFIG = "/api/3.0/mlflow-serverless/config"
 class Client:
     def __init__(self, server: Server) -> None:
         self._host = server.url.removeprefix("http://")
-        path = socket_path(announced_engine(server))
-        assert path is not None
-        made = boto3.client(
-            "dynamodb",
-            endpoint_url=URL,
-            region_name=environment.region(),
-            aws_access_key_id="local",
-            aws_secret_access_key="local",
-        )
-        self.table = through_socket(made, path)
+        self.table = client(announced_table(server))
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[int, str]:
         connection = http.client.HTTPConnection(self._host, timeout=30)

@@ -11,19 +11,17 @@ from pathlib import Path
 import pytest
 
 from tests import ministack
-from tests.e2e.clients import python
+from tests.e2e.clients import CURRENT, FILES_SCRIPT, IN_PARTS, python
 from tests.servers import REMEMBERED, Server, environment, start_product, stopped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
-SCRIPT = Path(__file__).with_name("files_script.py")
-CURRENT = "3.17.2"
 MOST_GROWTH_KIB = 30_000
 
 
 def run(server: Server, version: str, folder: Path, largest: int, small: int, **more: str) -> None:
     interpreter = sys.executable if version == CURRENT else str(python(version))
     done = subprocess.run(
-        [interpreter, str(SCRIPT), server.url, str(largest), str(small)],
+        [interpreter, str(FILES_SCRIPT), server.url, str(largest), str(small)],
         check=False,
         capture_output=True,
         text=True,
@@ -58,15 +56,6 @@ def test_a_folder(own_product: Server, version: str, small: int, tmp_path: Path)
     before = highest_memory(own_product)
     run(own_product, version, tmp_path, 60_000_000, small)
     assert highest_memory(own_product) - before < MOST_GROWTH_KIB
-
-
-IN_PARTS = {
-    # What docs/clients.md tells users of a deployment to set.
-    "MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE": "4000000",
-    "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD": "true",
-    "MLFLOW_MULTIPART_DOWNLOAD_MINIMUM_FILE_SIZE": "8000000",
-    "MLFLOW_MULTIPART_DOWNLOAD_CHUNK_SIZE": "6000000",
-}
 
 
 def test_a_folder_in_parts(own_product: Server, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,15 +16,13 @@ from typing import Any
 import pytest
 import urllib3
 
-from local.engine.engine import Engine
-from local.engine.table import client
-from local.folder import DataFolder
+from local.store.store import endpoint_of
 from tests.e2e import old_server
-from tests.engines import ROOT
+from tests.e2e.import_administrator import admin, clean, command
+from tests.engines import ROOT, client
 from tests.servers import (
     Server,
-    announced_engine,
-    environment,
+    announced_table,
     followed,
     start_product,
     start_stock,
@@ -47,49 +44,19 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "local.admin", *arguments]
-
-
-def clean() -> dict[str, str]:
-    dropped = ("AWS_", "TABLE_NAME", "ARTIFACT_")
-    return {name: text for name, text in environment().items() if not name.startswith(dropped)}
-
-
-def admin(*arguments: str, expected: int = 0, **more: str) -> str:
-    done = subprocess.run(
-        command(*arguments),
-        cwd=ROOT,
-        env={**clean(), **more},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == expected, done.stdout + done.stderr
-    return done.stdout
-
-
 def written(output: str) -> int:
     return sum(map(int, re.findall(r"\((\d+) written\)", output)))
 
 
 @contextlib.contextmanager
-def engine_of(data: Path) -> Iterator[Any]:
-    folder = DataFolder(data)
-    engine = Engine(folder)
-    try:
-        engine.start()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
-            yield client("dynamodb")
-    finally:
-        engine.stop()
-        folder.close()
+def client_of(data: Path) -> Iterator[Any]:
+    with contextlib.closing(client(endpoint_of(data / "store"))) as dynamodb:
+        yield dynamodb
 
 
 def content(data: Path) -> set[str]:
     """Every item of the table."""
-    with engine_of(data) as dynamodb:
+    with client_of(data) as dynamodb:
         pages = dynamodb.get_paginator("scan").paginate(TableName=TABLE)
         return {
             json.dumps(item, sort_keys=True, default=repr)
@@ -186,11 +153,16 @@ def test_a_killed_import_goes_on(old: Server, tmp_path: Path) -> None:
 
 def test_what_went_on_meanwhile_follows(old: Server, tmp_path: Path) -> None:
     with stopped(start_product(tmp_path, TABLE_NAME=TABLE)) as product:
-        engine = announced_engine(product)
+        engine = announced_table(product)
         files = str(tmp_path / "files")
         reached: dict[str, Any] = {"AWS_ENDPOINT_URL_DYNAMODB": engine, "ARTIFACT_FOLDER": files}
         # Its own experiment under the same name takes the runs.
         mine = old_server.call(product.url, "experiments/create", name="first")["experiment_id"]
+        # Its own dataset of the same name and digest stays as it is.
+        used = old_server.call(product.url, "runs/create", experiment_id=mine)["run"]["info"]
+        dataset = {"name": "rows", "digest": "d0", "source_type": "local", "source": "mine"}
+        logged = {"run_id": used["run_id"], "datasets": [{"dataset": dataset}]}
+        old_server.call(product.url, "runs/log-inputs", **logged)
         # A judge of it names an endpoint, which comes with all of the gateway's configuration.
         whole = (f"--from={old.url}", f"--journal={tmp_path / 'g'}", "--with=gateway")
         admin("import", *whole, **reached)

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import urllib3
 
-from local.engine.table import client, ensure
+from local.table import client, ensure
 from local.template import read
 from tests import ministack
 from tests.e2e.clients import OLD_SERVER, python
-from tests.e2e.test_import import admin
+from tests.e2e.import_administrator import admin
 from tests.engines import REGION, ROOT
 from tests.servers import Server, start_old_stock, start_product, stopped
 

@@ -134,7 +134,7 @@ def _play(views: tuple[View, View, View], hook_url: str, seed: str, *, accounts:
     for route in (route for route in listed if calls.is_read(route)):
         world.tell("a", callers["a"].call(route))
     never = {f"{route.method} {route.path}" for route in listed} - set(world.succeeded)
-    assert len(never) < len(listed) / 3, sorted(never)
+    assert len(never) < len(listed) * 2 / 5, sorted(never)
 
 
 @pytest.mark.parametrize("second", ["bravo", "default"])

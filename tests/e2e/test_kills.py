@@ -1,6 +1,6 @@
-"""kill -9 of the runner, of its engine and of both while clients write: afterwards everything that
-was answered is there, what was not is whole or absent for every read at once, and the product
-finds nothing wrong.
+"""kill -9 of the runner, of the process that follows the stream, and of both while clients write:
+afterwards everything that was answered is there, what was not is whole or absent for every read at
+once, and the product finds nothing wrong.
 
 KILLS is how often something is killed.
 """
@@ -15,6 +15,7 @@ import os
 import random
 import re
 import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -119,30 +120,39 @@ class Product:
 
     def kill(self, what: str) -> None:
         """Kills and waits until the product works again, by itself or started anew."""
-        engine = self._engine()
-        if what in ("engine", "both"):
+        following = self._following()
+        while not following:
+            time.sleep(0.05)
+            following = self._following()
+        if what in ("stream process", "both"):
             with contextlib.suppress(ProcessLookupError):
-                os.kill(engine, signal.SIGKILL)
+                os.kill(following, signal.SIGKILL)
         if what in ("runner", "both"):
             self.server.kill()
         else:
-            self._wait_for_another(engine)
+            self._wait_for_another(following)
         if self.server.process.poll() is not None:
             self.server.kill()
             self.restarts += 1
             self.server = self._start()
 
-    def _engine(self) -> int:
-        record = self._folder / "data" / "engine.json"
-        return int(json.loads(record.read_text())["pid"])
+    def _following(self) -> int:
+        """The process that follows the stream; 0 if there is none."""
+        listed = subprocess.run(
+            ["ps", "-o", "pid=,args=", "--ppid", str(self.server.process.pid)],
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout
+        lines = (line.split() for line in listed.splitlines() if "local.events" in line)
+        return next((int(line[0]) for line in lines), 0)
 
-    def _wait_for_another(self, engine: int) -> None:
-        """Until the runner has another engine; one that has none for long is killed, too."""
+    def _wait_for_another(self, former: int) -> None:
+        """Until another process follows the stream; a runner without one for long is killed."""
         deadline = time.monotonic() + RECOVERY_SECONDS
         while self.server.process.poll() is None:
-            with contextlib.suppress(OSError, ValueError, KeyError):
-                if self._engine() != engine and healthy(self.server.url):
-                    return
+            if self._following() not in (0, former) and healthy(self.server.url):
+                return
             if time.monotonic() > deadline:
                 self.server.kill()
             time.sleep(0.05)
@@ -163,14 +173,14 @@ def test_nothing_answered_is_lost_and_what_is_left_heals(tmp_path: Path) -> None
             goal = _done(writers) + rng.randrange(20, 80)
             _wait_for(goal, writers)
             time.sleep(rng.uniform(0, 0.02))
-            what = ("runner", "engine", "both")[number % 3]
+            what = ("runner", "stream process", "both")[number % 3]
             killed[what] = killed.get(what, 0) + 1
             product.kill(what)
         for writer in writers:
             writer.finish()
         for writer in writers:
             writer.join()
-        # What died with the last engine alone is known to be dead after a start.
+        # What died with a runner is known to be dead after a start.
         product.kill("runner")
         # What readers see agrees before anything was completed.
         faults = [f"at once, {fault}" for writer in hasty for fault in writer.check()]

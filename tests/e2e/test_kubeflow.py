@@ -10,13 +10,11 @@ from uuid import uuid4
 import pytest
 import requests
 
-from tests.e2e.clients import KUBEFLOW, KUBEFLOW_OLD, run_script
+from tests.e2e.clients import KUBEFLOW, KUBEFLOW_OLD, KUBEFLOW_SCRIPT, KUBEFLOW_V1, run_script
 from tests.servers import ADMIN, Server, start_product, stopped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
-SCRIPT = Path(__file__).with_name("kubeflow_script.py")
-CALLS = SCRIPT.with_name("kubeflow_calls.py")
-V1 = "/api/model_registry/v1"
+CALLS = KUBEFLOW_SCRIPT.with_name("kubeflow_calls.py")
 
 MODEL = """
 import mlflow
@@ -50,7 +48,7 @@ def test_both_clients(tracking_uri: str, tmp_path: Path, client: str) -> None:
     _logged(mlflow, tmp_path, name)
     registry = mlflow.MlflowClient()
     registry.set_registered_model_tag(name, "team", "retention")
-    run_script(SCRIPT, client, tmp_path, tracking_uri, name)
+    run_script(KUBEFLOW_SCRIPT, client, tmp_path, tracking_uri, name)
     made = registry.get_model_version(f"{name} kubeflow", "1")
     assert made.source == "s3://elsewhere/moved"
     assert made.tags == {"layers": "3", "accuracy": "0.5", "final": "true", "note": "text"}
@@ -93,7 +91,7 @@ def test_mlflow_loads_what_kubeflow_registered(tracking_uri: str, tmp_path: Path
     logged = _logged(mlflow, tmp_path, name)
 
     def post(path: str, **fields: Any) -> Any:
-        answer = requests.post(f"{tracking_uri}{V1}/{path}", json=fields, timeout=30)
+        answer = requests.post(f"{tracking_uri}{KUBEFLOW_V1}/{path}", json=fields, timeout=30)
         assert answer.status_code == 201, answer.text
         return answer.json()
 
@@ -114,7 +112,7 @@ def _rights(server: Server) -> None:
     mlflow_api = f"{server.url}/api/2.0/mlflow"
 
     def ask(method: str, path: str, login: tuple[str, str] | None, **fields: Any) -> Any:
-        url = path if path.startswith("http") else f"{server.url}{V1}/{path}"
+        url = path if path.startswith("http") else f"{server.url}{KUBEFLOW_V1}/{path}"
         sent = fields if method not in ("GET", "DELETE") else None
         return requests.request(method, url, auth=login, timeout=30, json=sent)
 

@@ -7,13 +7,13 @@ from uuid import uuid4
 
 import pytest
 
-from tests.e2e.clients import run_script
+from tests.e2e.clients import CURRENT, run_script
 from tests.servers import Server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 SCRIPT = Path(__file__).with_name("model_script.py")
 
 
-@pytest.mark.parametrize("version", ["3.17.2", "3.1.4"])
+@pytest.mark.parametrize("version", [CURRENT, "3.1.4"])
 def test_client(product: Server, version: str, tmp_path: Path) -> None:
     run_script(SCRIPT, version, tmp_path, product.url, f"models {version} {uuid4().hex}")

@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 import requests
 
-from tests.e2e.clients import run_script
+from tests.e2e.clients import CURRENT, run_script
 from tests.servers import ADMIN, Server, start_product, stopped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -42,7 +42,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-@pytest.mark.parametrize("version", ["3.17.2", "3.7.0"])
+@pytest.mark.parametrize("version", [CURRENT, "3.7.0"])
 def test_accounts(guarded: Server, version: str, tmp_path: Path) -> None:
     run_script(SCRIPT, version, tmp_path, guarded.url, uuid4().hex, *ADMIN)
 

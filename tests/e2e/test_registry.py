@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.e2e.clients import run_script
+from tests.e2e.clients import CURRENT, run_script
 from tests.servers import Server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -22,8 +22,8 @@ SCRIPTS = Path(__file__).parent
 @pytest.mark.parametrize(
     ("script", "version"),
     [
-        *(("registry_script.py", version) for version in ("2.9.2", "2.22.1", "3.1.4", "3.17.2")),
-        *(("prompt_script.py", version) for version in ("2.22.1", "3.1.4", "3.17.2")),
+        *(("registry_script.py", version) for version in ("2.9.2", "2.22.1", "3.1.4", CURRENT)),
+        *(("prompt_script.py", version) for version in ("2.22.1", "3.1.4", CURRENT)),
     ],
 )
 def test_client(product: Server, script: str, version: str, tmp_path: Path) -> None:

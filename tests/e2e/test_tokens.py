@@ -11,8 +11,7 @@ import pytest
 import requests
 
 from tests import issuer
-from tests.e2e import test_kubeflow
-from tests.e2e.clients import KUBEFLOW_OLD, run_script
+from tests.e2e.clients import KUBEFLOW_OLD, KUBEFLOW_SCRIPT, KUBEFLOW_V1, run_script
 from tests.servers import Server, start_product, stopped
 
 mlflow = pytest.importorskip("mlflow")
@@ -85,10 +84,10 @@ def test_kubeflows_client_sends_tokens(
     client, name = mlflow.MlflowClient(guarded.server.url), f"registry of ada {uuid4().hex}"
     client.create_registered_model(name, tags={"team": "retention"})
     client.create_model_version(name, "s3://elsewhere/of-mlflow")
-    run_script(test_kubeflow.SCRIPT, KUBEFLOW_OLD, tmp_path, guarded.server.url, name, token)
+    run_script(KUBEFLOW_SCRIPT, KUBEFLOW_OLD, tmp_path, guarded.server.url, name, token)
     found = client.search_model_versions(f"name = '{name} kubeflow'")
     assert [version.source for version in found] == ["s3://elsewhere/moved"]
-    place = f"{guarded.server.url}{test_kubeflow.V1}/registered_model"
+    place = f"{guarded.server.url}{KUBEFLOW_V1}/registered_model"
     asked = {"name": f"{name} kubeflow"}
     statuses = []
     for login in (token, other, "x.y.z", None):

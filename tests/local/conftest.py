@@ -1,4 +1,4 @@
-"""The runner as a process of its own, and the engine without the runner."""
+"""The runner as a process of its own, and a table without the runner."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import botocore.session
 import pytest
-from botocore.config import Config
 
 from local.cloudformation import Resolver, load
-from local.engine.client import URL, through_socket
-from local.engine.engine import Engine, EngineFailed, executable
-from local.engine.file import EngineFile
-from local.engine.table import ensure
-from local.folder import DataFolder
-from mlcore.db.local_socket import socket_path
+from local.data_folder import DataFolder
+from local.store import store
+from local.store.stream import StreamReader
+from local.store.table_file import TableFile
+from local.table import ensure
+from tests.engines import dynoxide
+from tests.store_client import StoreClient
+
+__all__ = ["dynoxide"]
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURE = Path(__file__).parent / "fixtures/template.yaml"
@@ -112,10 +113,6 @@ def local(tmp_path: Any) -> Any:
         started.append(Local(tmp_path, *arguments, **options))
         return started[-1]
 
-    try:
-        executable()
-    except EngineFailed as error:
-        pytest.skip(str(error))
     yield start
     for runner in started:
         if runner.process.poll() is None:
@@ -126,10 +123,6 @@ def local(tmp_path: Any) -> Any:
 @pytest.fixture
 def product(tmp_path: Path) -> Iterator[Any]:
     """Starts runners of the product itself on one folder."""
-    try:
-        executable()
-    except EngineFailed as error:
-        pytest.skip(str(error))
     started: list[Local] = []
     template = f"--template={ROOT / 'template.yaml'}"
 
@@ -145,51 +138,36 @@ def product(tmp_path: Path) -> Iterator[Any]:
             runner.process.wait()
 
 
-class RunningEngine:
-    """The engine with an empty table, its clients and its stream."""
+class OpenTable:
+    """An empty table in the store of a data folder, with a client and its stream."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = DataFolder(folder)
-        self.engine = Engine(self.folder)
-        self.engine.start()
-        self.dynamodb = self.client("dynamodb")
+        self.folder.store.mkdir()
+        self.endpoint = store.endpoint_of(self.folder.store)
+        self.dynamodb = StoreClient(self.endpoint)
         document = load(FIXTURE)
         self.properties = Resolver(document).resolve(document["Resources"]["Table"]["Properties"])
-        self.stream = ensure(self.dynamodb, TABLE, self.properties)
-        self.file = EngineFile(self.folder.database, TABLE)
-        self.file.index_stream()
+        self.stream = ensure(self.dynamodb, TABLE, self.properties) or ""
+        self.file = TableFile(store.table_path(self.folder.store, TABLE))
 
-    def client(self, service: str) -> Any:
-        made = botocore.session.get_session().create_client(
-            service,
-            region_name="us-east-1",
-            endpoint_url=URL,
-            aws_access_key_id="x",
-            aws_secret_access_key="x",
-            config=Config(parameter_validation=False),
-        )
-        path = socket_path(self.engine.endpoint)
-        assert path is not None
-        return through_socket(made, path)
+    def reader(self) -> StreamReader:
+        return StreamReader(self.file.path, TABLE)
 
     def put(self, name: str, **attributes: str) -> None:
         item = {key: {"S": value} for key, value in attributes.items()}
         self.dynamodb.put_item(TableName=TABLE, Item={"PK": {"S": "P"}, "SK": {"S": name}, **item})
 
     def close(self) -> None:
-        self.engine.stop()
+        self.dynamodb.close()
         self.folder.close()
 
 
 @pytest.fixture
-def engine(tmp_path: Any) -> Any:
-    try:
-        executable()
-    except EngineFailed as error:
-        pytest.skip(str(error))
-    running = RunningEngine(tmp_path / "data")
-    yield running
-    running.close()
+def opened(tmp_path: Any) -> Iterator[OpenTable]:
+    table = OpenTable(tmp_path / "data")
+    yield table
+    table.close()
 
 
 def eventually(condition: Any, seconds: float = PATIENT_SECONDS) -> Any:

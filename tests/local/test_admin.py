@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
-from operate.garbage import seconds_of
+from local.data_folder import DataFolder
+from operate import source_address
+from operate.product_modules import CannotRun
+from operate.purge import parse_duration
 
 from .conftest import ROOT, Local, eventually
 
@@ -51,14 +54,12 @@ def test_what_was_never_indexed_is_named_then_made(product: Any, tmp_path: Path)
     logged_run(runner)
     data = f"--data={tmp_path / 'data'}"
 
-    refused = admin("verify", data)
-    assert refused.returncode == 1
-    assert "is in use by another runner" in refused.stderr
-    # Through the endpoint of the running engine it works all the same.
-    endpoint = runner.value("engine")
-    beside = admin("verify", AWS_ENDPOINT_URL_DYNAMODB=endpoint)
+    # Beside the running runner, which the folder names or the environment.
+    beside = admin("verify", AWS_ENDPOINT_URL_DYNAMODB=runner.value("table"))
+    by_folder = admin("verify", data)
+    assert (by_folder.stdout, by_folder.stderr) == (beside.stdout, "")
     assert "behind: missing   RANK#m#loss#" in beside.stdout
-    # An engine does not know what its indexer has read, and names of experiments have no markers.
+    # A store does not know what its indexer has read, and names of experiments have no markers.
     assert beside.returncode == 1, beside.stderr
     wrong = [line for line in beside.stdout.splitlines() if line.startswith("  missing")]
     assert wrong
@@ -69,14 +70,16 @@ def test_what_was_never_indexed_is_named_then_made(product: Any, tmp_path: Path)
     assert found.returncode == 0
     # The folder knows: all of it has still to be read.
     last = found.stdout.splitlines()[-2:]
-    assert re.fullmatch(r"[1-9]\d* derived items behind: .*", last[0])
+    assert re.fullmatch(r"[1-9]\d* derived items lag: .*", last[0])
     assert last[1] == "0 derived items wrong"
     named = re.findall(r"missing +(.*)", found.stdout)
     assert sorted(named) == sorted(re.findall(r"missing +(.*)", beside.stdout))
     assert "1 writes on their way, 1 metric batches as they came" in found.stdout
     repaired = admin("reindex", data)
     assert repaired.returncode == 0, repaired.stderr
-    assert repaired.stdout.splitlines()[-1].endswith("derived items repaired")
+    explained, counted = repaired.stdout.splitlines()[-2:]
+    assert "items that only lagged" in explained
+    assert counted.endswith("derived items repaired")
     after = admin("verify", data)
     assert after.returncode == 0, after.stdout
     assert "derived items behind" not in after.stdout
@@ -86,7 +89,7 @@ def test_what_was_never_indexed_is_named_then_made(product: Any, tmp_path: Path)
 def test_what_the_indexer_followed_is_right(product: Any, tmp_path: Path) -> None:
     runner = product()
     logged_run(runner)
-    endpoint = runner.value("engine")
+    endpoint = runner.value("table")
 
     def followed() -> bool:
         answer = admin("verify", AWS_ENDPOINT_URL_DYNAMODB=endpoint)
@@ -106,9 +109,36 @@ def test_mistakes_are_explained(tmp_path: Path) -> None:
     assert admin("verify", "--experiment=1", "--all").returncode == 2
 
 
+def test_what_is_no_source_is_not_imported(tmp_path: Path) -> None:
+    for source, words in (
+        (f"sqlite:///{tmp_path}/x.db", "there is no file"),
+        ("old:5000", "an address such as http://old:5000"),
+        ("file:///absent/mlruns", "an address such as http://old:5000"),
+        ("oracle://host/db", "does not start"),
+    ):
+        refused = admin("import", f"--from={source}", f"--data={tmp_path / 'data'}")
+        assert (refused.returncode, "Traceback" in refused.stderr) == (1, False)
+        assert words in refused.stderr
+    files = admin("import", "--from=http://127.0.0.1:9", f"--artifacts={tmp_path}")
+    assert "--artifacts belongs to" in files.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_without_mlflow_data_of_its_server_is_refused_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_address, "find_spec", lambda name: None)
+    (tmp_path / "mlruns").mkdir()
+    for source in ("postgresql+psycopg2://u@host/db", str(tmp_path / "mlruns")):
+        with pytest.raises(CannotRun) as refused, source_address.served(source, None):
+            pass
+        assert f"mlflow server --port 5001 --backend-store-uri '{source}'" in str(refused.value)
+        assert "make example" in str(refused.value)
+
+
 def test_an_unknown_experiment_is_a_failure(product: Any, tmp_path: Path) -> None:
     runner = product("--no-indexer")
-    answer = admin("verify", "--experiment=17", AWS_ENDPOINT_URL_DYNAMODB=runner.value("engine"))
+    answer = admin("verify", "--experiment=17", AWS_ENDPOINT_URL_DYNAMODB=runner.value("table"))
     assert answer.returncode == 1
     assert "No Experiment with id=17 exists" in answer.stderr
 
@@ -139,8 +169,44 @@ def test_settings_and_garbage_of_a_data_folder(product: Any, tmp_path: Path) -> 
     ask(runner, "experiments/create", name="gone")
 
 
+def test_commands_find_the_runner_of_a_folder(product: Any, tmp_path: Path) -> None:
+    data = f"--data={tmp_path / 'data'}"
+    runner = product()
+    logged_run(runner)
+    policy = '{"deleted_runs": "30d"}'
+    assert admin("config", "set", "ttl_policy", policy, data).returncode == 0
+    address = "/api/3.0/mlflow-serverless/config/ttl_policy"
+    assert json.loads(runner.request("GET", address)[1])["value"] == json.loads(policy)
+    made = ask(runner, "runs/create", experiment_id="0")["run"]["info"]["run_id"]
+    path = f"/api/2.0/mlflow-artifacts/artifacts/0/{made}/artifacts/f"
+    assert runner.request("PUT", path, "text")[0] == 200
+    ask(runner, "runs/delete", run_id=made)
+    gone = admin("gc", data)
+    assert gone.stdout.splitlines()[-1] == "1 removed, 0 failed", gone
+    assert runner.request("GET", path)[0] == 404
+    count = "SELECT count(*) AS runs FROM system.mlflow.runs_latest"
+    counted = admin("sql", count, "--format=csv", "--fresh", data)
+    assert counted.stdout.splitlines()[0] == "runs", counted
+    # A runner that was killed holds no folder; what it said of itself is not believed.
+    runner.process.kill()
+    runner.process.wait()
+    assert (tmp_path / "data/runner.json").exists()
+    assert admin("config", "get", "ttl_policy", data).stdout.strip() == policy
+    assert admin("sql", count, "--format=csv", data).stdout.splitlines()[0] == "runs"
+
+
+def test_a_folder_in_use_by_another_command_is_refused(product: Any, tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path / "data")
+    try:
+        refused = admin("verify", f"--data={folder.path}")
+    finally:
+        folder.close()
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "is in use by another" in refused.stderr
+
+
 def test_durations() -> None:
-    assert [seconds_of(text) for text in ("30d", "1d12h", "5m10s")] == [2592000, 129600, 310]
+    assert [parse_duration(text) for text in ("30d", "1d12h", "5m10s")] == [2592000, 129600, 310]
     for text in ("", "soon", "5", "d"):
         with pytest.raises(ValueError, match="no duration"):
-            seconds_of(text)
+            parse_duration(text)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from local.command_line import parse
-from local.events.catalog import CatalogWatch
+from local.events.catalog_watch import CatalogWatch
 
 
 def test_it_loads_what_has_changed(tmp_path: Path) -> None:
@@ -21,18 +21,18 @@ def test_it_loads_what_has_changed(tmp_path: Path) -> None:
 
     watch = CatalogWatch(tmp_path, load)
     for _ in range(2):
-        watch.look()
+        watch.check()
     assert len(loads) == 1
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "sources.yaml").write_text("catalogs: []")
     failing[0] = True
-    watch.look()
+    watch.check()
     failing[0] = False
     for _ in range(2):
-        watch.look()
+        watch.check()
     assert len(loads) == 2
     (tmp_path / "sub" / "sources.yaml").unlink()
-    watch.look()
+    watch.check()
     assert len(loads) == 3
 
 

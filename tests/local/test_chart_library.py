@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from local.http.chart_library import WANTED, unpack
-from local.http.website import CHARTS
+from local.http.ui_files import CHARTS
 
 
 def _archive(path: Path, names: list[str]) -> str:

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.engines import Engine, client
+
 from .conftest import PATIENT_SECONDS, ROOT, eventually
 
 
@@ -22,10 +24,6 @@ def gone(pid: Any) -> Any:
     except OSError:
         return True
     return state == "Z"
-
-
-def engine_pid(folder: Any) -> Any:
-    return json.loads((Path(folder) / "engine.json").read_text())["pid"]
 
 
 def spent() -> float:
@@ -39,12 +37,10 @@ def test_serves_and_ends_cleanly(local: Any) -> None:
     runner = local("--ephemeral")
     assert runner.request("GET", "/health")[:2] == (200, b"OK")
     folder = Path(runner.value("data"))
-    pid = engine_pid(folder)
     assert f"export MLFLOW_TRACKING_URI=http://127.0.0.1:{runner.port}" in runner.output
     assert runner.end(signal.SIGTERM) == 0
     assert spent() - before < 4
     assert not folder.exists()
-    assert gone(pid)
     assert "GET /health 200" in runner.output
 
 
@@ -108,8 +104,7 @@ def test_stream_reaches_the_function(local: Any, tmp_path: Any) -> None:
     assert again.end() == 0
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the kernel ends the engine only on Linux")
-def test_sigkill_keeps_the_data_and_ends_the_engine(local: Any, tmp_path: Any) -> None:
+def test_sigkill_keeps_the_data(local: Any, tmp_path: Any) -> None:
     folder = tmp_path / "data"
     runner = local(f"--data={folder}")
     stop = threading.Event()
@@ -130,51 +125,14 @@ def test_sigkill_keeps_the_data_and_ends_the_engine(local: Any, tmp_path: Any) -
     writer = threading.Thread(target=write)
     writer.start()
     eventually(lambda: len(acknowledged) > 50)
-    pid = engine_pid(folder)
     runner.end(signal.SIGKILL)
     stop.set()
     writer.join()
-    eventually(lambda: gone(pid))
     again = local(f"--data={folder}")
     for name in acknowledged:
         assert again.request("GET", f"/items/{name}")[1] == name.encode()
     eventually(lambda: again.request("GET", f"/items/{acknowledged[-1]}?kind=COPY")[0] == 200)
     assert again.end() == 0
-
-
-def test_an_abandoned_engine_is_ended_first(local: Any, tmp_path: Any) -> None:
-    folder = tmp_path / "data"
-    runner = local(f"--data={folder}")
-    record = (folder / "engine.json").read_text()
-    command = Path(f"/proc/{engine_pid(folder)}/cmdline").read_text().split("\0")[:-1]
-    assert runner.end() == 0
-    orphan = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    try:
-        pid = json.loads(record)["pid"]
-        (folder / "engine.json").write_text(record.replace(str(pid), str(orphan.pid)))
-        reaper = threading.Thread(target=orphan.wait)
-        reaper.start()
-        again = local(f"--data={folder}")
-        reaper.join(PATIENT_SECONDS)
-        assert orphan.returncode is not None
-        assert again.end() == 0
-    finally:
-        if orphan.poll() is None:
-            orphan.kill()
-            orphan.wait()
-
-
-def test_an_unrelated_process_is_never_ended(local: Any, tmp_path: Any) -> None:
-    folder = tmp_path / "data"
-    folder.mkdir()
-    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    try:
-        (folder / "engine.json").write_text(json.dumps({"pid": other.pid, "port": 1}))
-        assert local(f"--data={folder}").end() == 0
-        assert other.poll() is None
-    finally:
-        other.kill()
-        other.wait()
 
 
 def test_two_runners_do_not_share_a_folder(local: Any, tmp_path: Any) -> None:
@@ -195,11 +153,11 @@ def test_a_killed_ephemeral_run_is_cleaned_by_the_next(local: Any) -> None:
     assert not folder.exists()
 
 
-def test_the_users_engine_is_used(local: Any, engine: Any) -> None:
+def test_the_users_engine_is_used(local: Any, dynoxide: Engine) -> None:
     credentials = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y"}
     runner = local(
         "--ephemeral",
-        AWS_ENDPOINT_URL_DYNAMODB=engine.engine.endpoint,
+        AWS_ENDPOINT_URL_DYNAMODB=dynoxide.endpoint,
         TABLE_NAME="another-table-name",
         **credentials,
     )
@@ -207,7 +165,7 @@ def test_the_users_engine_is_used(local: Any, engine: Any) -> None:
     assert runner.request("PUT", "/items/a", "1", Content_Type="text/plain")[0] == 200
     eventually(lambda: runner.request("GET", "/items/a?kind=COPY")[1] == b"1")
     assert runner.end() == 0
-    item = engine.dynamodb.get_item(
+    item = client(dynoxide.endpoint).get_item(
         TableName="another-table-name", Key={"PK": {"S": "P"}, "SK": {"S": "ITEM#a"}}
     )["Item"]
     assert item["body"] == {"S": "1"}
@@ -229,10 +187,8 @@ def test_sigterm_finishes_running_requests(local: Any) -> None:
 def test_sigterm_during_the_start_leaves_nothing(local: Any, tmp_path: Any) -> None:
     folder = tmp_path / "data"
     runner = local(f"--data={folder}", ready=False)
-    eventually((folder / "engine.json").exists)
-    pid = engine_pid(folder)
+    eventually((folder / "store").exists)
     assert runner.end() == 0
-    assert gone(pid)
     assert "Traceback" not in runner.output
 
 
@@ -251,8 +207,8 @@ def test_impatient_signals_do_not_interrupt_the_end(local: Any) -> None:
     [
         (["--ephemeral", "--data=x"], {}, 2, "not allowed with"),
         (["--port=70000"], {}, 2, "0 to 65535"),
-        (["--ephemeral"], {"TABLE_NAME": "short"}, 1, "11 characters or more"),
-        (["--ephemeral"], {"MLFLOW_SERVERLESS_ENGINE": "/absent"}, 1, "run make setup"),
+        (["--ephemeral"], {"TABLE_NAME": "../other"}, 1, "is no name of a table"),
+        (["--ephemeral"], {"AWS_ENDPOINT_URL_DYNAMODB": "sqlite:///x"}, 1, "names a store"),
         (["--ephemeral", "--template=/absent.yaml"], {}, 1, "/absent.yaml"),
         (["--data=/proc/nothing"], {}, 1, "cannot use the folder"),
         (["--ephemeral", "--host=192.0.2.1"], {}, 1, "cannot listen on 192.0.2.1"),
@@ -345,9 +301,9 @@ def test_an_idle_runner_is_small(product: Any) -> None:
     assert runner.end() == 0
 
 
-def test_a_runner_with_its_own_engine_loads_no_session_of_botocore() -> None:
+def test_a_runner_with_its_own_store_loads_no_session_of_botocore() -> None:
     code = "import sys, local.runner; print(*sys.modules)"
     command = [sys.executable, "-c", code]
     said = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    assert "local.engine.table" in said.split()
+    assert "local.store.store" in said.split()
     assert not {"botocore.session", "botocore.awsrequest"} & set(said.split())

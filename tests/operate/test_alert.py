@@ -8,7 +8,7 @@ import pytest
 
 from mlcore.system_tables import alerts
 from operate import alert
-from operate.modules import CannotRun
+from operate.product_modules import CannotRun
 
 SQL = "SELECT * FROM ratios ORDER BY experiment_id;  -- by experiment\n"
 BOUND = 10_000
@@ -50,14 +50,14 @@ def engine() -> Iterator[Engine]:
 @pytest.mark.parametrize(
     ("when", "code"),
     [
-        ("MIN(success_ratio) < 0.9", alert.MET),
+        ("MIN(success_ratio) < 0.9", alert.CONDITION_MET),
         ("min( success_ratio ) < 0.5", 0),
-        ("MAX(success_ratio) >= 1", alert.MET),
-        ("AVG(success_ratio) = 0.75", alert.MET),
+        ("MAX(success_ratio) >= 1", alert.CONDITION_MET),
+        ("AVG(success_ratio) = 0.75", alert.CONDITION_MET),
         ("SUM(run_count) != 44", 0),
-        ("COUNT(success_ratio) > 1", alert.MET),
+        ("COUNT(success_ratio) > 1", alert.CONDITION_MET),
         ("FIRST(run_count) > 40", 0),
-        ("MAX(run_count) < Infinity", alert.MET),
+        ("MAX(run_count) < Infinity", alert.CONDITION_MET),
         ("MAX(run_count) = NaN", 0),
     ],
 )
@@ -69,30 +69,30 @@ def test_a_condition_decides_the_exit_code(engine: Engine, when: str, code: int)
 def test_the_file_says_the_condition_unless_the_caller_does(engine: Engine) -> None:
     engine.fill(("1", 0.5, 4))
     sql = f"-- when: MIN(success_ratio) < 0.9\n{SQL}"
-    assert alert.run(engine, sql, None) == alert.MET
+    assert alert.run(engine, sql, None) == alert.CONDITION_MET
     assert alert.run(engine, sql, "MIN(success_ratio) < 0.1") == 0
-    with pytest.raises(CannotRun, match="say --when"):
+    with pytest.raises(CannotRun, match="give --when"):
         alert.run(engine, SQL, None)
 
 
 def test_no_rows_meet_no_condition(engine: Engine) -> None:
     assert alert.run(engine, SQL, "MIN(run_count) < 1") == 0
     assert alert.run(engine, SQL, "FIRST(run_count) < 1") == 0
-    assert alert.run(engine, SQL, "COUNT(run_count) < 1") == alert.MET
+    assert alert.run(engine, SQL, "COUNT(run_count) < 1") == alert.CONDITION_MET
 
 
 def test_rows_that_an_answer_leaves_out_count(
     engine: Engine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     engine.fill(*((f"{number:05}", 1.0, 1) for number in range(BOUND)), ("99999", 0.1, 1))
-    assert alert.run(engine, SQL, "COUNT(experiment_id) > 10000") == alert.MET
-    assert alert.run(engine, SQL, "MIN(success_ratio) < 0.9") == alert.MET
+    assert alert.run(engine, SQL, "COUNT(experiment_id) > 10000") == alert.CONDITION_MET
+    assert alert.run(engine, SQL, "MIN(success_ratio) < 0.9") == alert.CONDITION_MET
     assert "it is 0.1" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("when", ["", "x < 1", "MIN(x) <", "MIN(x) < 1 OR 1", "MIN(x) < -"])
 def test_what_is_no_condition_is_refused(engine: Engine, when: str) -> None:
-    with pytest.raises(CannotRun, match=r"is no condition|say --when"):
+    with pytest.raises(CannotRun, match=r"is no condition|give --when"):
         alert.run(engine, SQL, when)
     assert engine.asked == []
 

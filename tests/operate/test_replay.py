@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from indexer import app, expiry, webhook_events
-from operate.failures import FailureQueue
-from operate.replay import replay
+from indexer import app, webhook_events
+from indexer.lifecycle import expiry
+from operate.failure_queue import FailureQueue
+from operate.replay import land_again, replay
 
 
 class Sqs:
@@ -114,10 +115,53 @@ def test_records_tell_webhooks_and_the_remover(monkeypatch: pytest.MonkeyPatch) 
         {"dynamodb": {"NewImage": said, "OldImage": said}},
         {"dynamodb": {"NewImage": gone | {"type": {"S": "run_tag"}}, "OldImage": gone}},
     ]
-    told: list[Any] = []
-    monkeypatch.setattr(webhook_events, "project", told.append)
-    monkeypatch.setattr(expiry, "project", told.append)
-    app.tell(records)
-    assert told == [[records[1]["dynamodb"]], [records[0]["dynamodb"]]]
+    announced: list[Any] = []
+    expired: list[Any] = []
+    monkeypatch.setattr(webhook_events, "project", announced.extend)
+    monkeypatch.setattr(expiry, "project", expired.extend)
+    app.run_side_effects(records)
+    assert announced == [records[1]["dynamodb"]]
+    assert expired == [records[0]["dynamodb"]]
     assert app.queues_of(records) == ["WEBHOOK_QUEUE_URL", "FILE_REMOVAL_QUEUE_URL"]
     assert app.queues_of(records[2:]) == []
+
+
+def test_what_the_lander_gave_up_is_landed_again() -> None:
+    """Each message once; one whose records are gone stays, and the command fails."""
+    sqs = Sqs(batch(4, 5), batch(1, 7), batch(8, 8))
+    landed: list[str] = []
+
+    def land(records: Sequence[dict[str, Any]]) -> None:
+        landed.append("".join(record["dynamodb"]["SequenceNumber"] for record in records))
+
+    assert not land_again(FailureQueue("url", sqs, Streams()), land)
+    assert landed == ["45", "8"]
+    assert len(sqs.left) == 1
+    assert land_again(FailureQueue("url", Sqs(), Streams()), land)
+
+
+def test_a_failure_to_land_keeps_the_message() -> None:
+    sqs = Sqs(batch(4, 5))
+
+    def land(_: Sequence[dict[str, Any]]) -> None:
+        raise OSError("the bucket is away")
+
+    with pytest.raises(OSError, match="away"):
+        land_again(FailureQueue("url", sqs, Streams()), land)
+    assert len(sqs.left) == 1
+
+
+def test_records_are_as_lambda_delivers_them() -> None:
+    """boto3 gives bytes where Lambda's event has base64, which the functions read."""
+
+    class Binary(Streams):
+        def get_records(self, *, ShardIterator: str) -> dict[str, Any]:  # noqa: N803
+            change = {
+                "SequenceNumber": "4",
+                "NewImage": {"points": {"M": {"a": {"B": b"\x00\xff"}}}},
+            }
+            return {"Records": [{"dynamodb": change}], "NextShardIterator": None}
+
+    [failure] = FailureQueue("url", Sqs(batch(4, 4)), Binary()).failures()
+    assert failure.records is not None
+    assert failure.records[0]["dynamodb"]["NewImage"] == {"points": {"M": {"a": {"B": "AP8="}}}}

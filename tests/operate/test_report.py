@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from operate import report
-from operate.modules import CannotRun
+from operate.product_modules import CannotRun
 
 HOSTILE = "</script><script>alert(1)</script><!--"
 
@@ -38,7 +38,7 @@ class Asked:
 
 def test_the_file_runs_its_own_scripts_and_no_text_of_others(tmp_path: Path) -> None:
     target = tmp_path / "report.html"
-    assert report.write(target, Asked(), report.Wish()) == 0
+    assert report.write(target, Asked(), report.ReportOptions()) == 0
     text = target.read_text()
     assert HOSTILE not in text
     outside = re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
@@ -64,7 +64,9 @@ def test_the_file_runs_its_own_scripts_and_no_text_of_others(tmp_path: Path) -> 
 
 def test_statements_get_the_values_that_they_name(tmp_path: Path) -> None:
     asked = Asked()
-    report.write(tmp_path / "x", asked, report.Wish(user="o'neil", until="2025-12-31", minutes=5))
+    report.write(
+        tmp_path / "x", asked, report.ReportOptions(user="o'neil", until="2025-12-31", minutes=5)
+    )
     for sql, parameters in asked.calls:
         assert "{" not in sql
         assert set(re.findall(r":([a-z]+)\b", sql)) == set(parameters)
@@ -75,10 +77,10 @@ def test_statements_get_the_values_that_they_name(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_done_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CannotRun, match="is no day"):
-        report.write(tmp_path / "x", Asked(), report.Wish(since="yesterday"))
+    with pytest.raises(CannotRun, match="is not a day"):
+        report.write(tmp_path / "x", Asked(), report.ReportOptions(since="yesterday"))
     with pytest.raises(CannotRun, match="cannot be written"):
-        report.write(tmp_path / "none/x", Asked(), report.Wish())
+        report.write(tmp_path / "none/x", Asked(), report.ReportOptions())
 
 
 @pytest.mark.parametrize(
@@ -101,7 +103,7 @@ def test_points_are_as_far_apart_as_the_time_is_long(
     asked = Asked()
     asked.months = [[start, 1, start, start] for start in starts]
     target = tmp_path / "x"
-    report.write(target, asked, report.Wish(since=since, until=until), "http://server/")
+    report.write(target, asked, report.ReportOptions(since=since, until=until), "http://server/")
     cut = {found for sql, _ in asked.calls for found in re.findall(r"DATE_TRUNC\('(\w+)', m", sql)}
     assert cut == {grain}
     [data] = re.findall(r'id="report">(.*?)</script>', target.read_text(), re.DOTALL)

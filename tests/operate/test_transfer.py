@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from operate.transfer import traces
-from operate.transfer.item import Item, differences
 from operate.transfer.journal import Journal
-from operate.transfer.rest import Server, SourceFailed
-from operate.transfer.source import Source, moved, proxied
+from operate.transfer.mlflow_server import Server, SourceFailed
+from operate.transfer.source_reader import SourceReader, proxy_path, target_location
+from operate.transfer.transfer_item import Item, differences
 
 
 class Old(Server):
@@ -32,8 +32,8 @@ class Old(Server):
         return self.get(path)
 
 
-def reader(**answers: Any) -> Source:
-    return Source(Old(**answers), lambda source_id: f"mapped-{source_id}")
+def reader(**answers: Any) -> SourceReader:
+    return SourceReader(Old(**answers), lambda source_id: f"mapped-{source_id}")
 
 
 def test_traces_of_version_2() -> None:
@@ -73,10 +73,10 @@ def test_points_of_a_server_that_knows_no_pages() -> None:
 
 def test_locations() -> None:
     through = "http://old:5/api/2.0/mlflow-artifacts/artifacts/1/r/artifacts"
-    assert moved(through) == moved("mlflow-artifacts://old/1/r/artifacts")
-    assert proxied("mlflow-artifacts:/1/r") == "1/r"
+    assert target_location(through) == target_location("mlflow-artifacts://old/1/r/artifacts")
+    assert proxy_path("mlflow-artifacts:/1/r") == "1/r"
     for kept in ("s3://bucket/1", "file:///x", "/x/y", ""):
-        assert (moved(kept), proxied(kept)) == (kept, None)
+        assert (target_location(kept), proxy_path(kept)) == (kept, None)
 
 
 def test_a_journal_cut_short(tmp_path: Path) -> None:

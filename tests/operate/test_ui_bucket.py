@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from local.http import website
-from local.http.website import ASK_EACH_TIME, FOLDER, FOR_A_YEAR, dashboards
+from local.http import ui_files
+from local.http.ui_files import ASK_EACH_TIME, FOLDER, FOR_A_YEAR, dashboards
 from operate.ui_bucket import CannotPublish, bucket_of, publish
 
 
@@ -70,7 +70,7 @@ def test_reasons_not_to_publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(CannotPublish, match="make setup"):
         publish(Bucket(), "b", tmp_path)
     (tmp_path / "index.html").write_text("page")
-    monkeypatch.setattr(website, "CHARTS", tmp_path / "none")
+    monkeypatch.setattr(ui_files, "CHARTS", tmp_path / "none")
     with pytest.raises(CannotPublish, match="chart library"):
         publish(Bucket(), "b", tmp_path)
 

@@ -11,7 +11,16 @@ from tests.rehearsal.stack import NoInterpreter, Stack, deployed
 
 WHOLE = os.environ.get("REHEARSAL") == "whole"
 collect_ignore = (
-    [] if WHOLE else ["test_builds.py", "test_kubeflow.py", "test_versions.py", "test_whole.py"]
+    []
+    if WHOLE
+    else [
+        "test_builds.py",
+        "test_doctor.py",
+        "test_kubeflow.py",
+        "test_releases.py",
+        "test_versions.py",
+        "test_whole.py",
+    ]
 )
 
 

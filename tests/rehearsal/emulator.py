@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.arch import project
 from tests.engines import ROOT, free_port
 from tests.rehearsal.stack import SAM
 from tests.servers import environment
@@ -60,11 +61,11 @@ def runtime(python: str) -> Path:
 
 
 def invoke(
-    build: Path, domain: str, event: dict[str, Any], python: Path, **variables: str
+    build: Path, name: str, event: dict[str, Any], python: Path, **variables: str
 ) -> Invocation:
-    """Twice: the first invocation starts the function."""
-    noun = "".join(part.capitalize() for part in domain.split("_"))
-    folder = build / f"{noun}Function"
+    """Twice: the first invocation starts the function. ``name`` is its logical id."""
+    folder = build / name
+    domain = project.handlers()[name]
     port = free_port()
     command = [
         *(str(emulator()), "--log-level", "info"),
@@ -74,8 +75,8 @@ def invoke(
     ]
     settings = environment(
         **variables,
-        PYTHONPATH=os.pathsep.join((str(folder), str(build / "CoreLayer" / "python"))),
-        AWS_LAMBDA_FUNCTION_NAME=noun,
+        PYTHONPATH=os.pathsep.join(map(str, (folder, *build.glob("*Layer/python")))),
+        AWS_LAMBDA_FUNCTION_NAME=name.removesuffix("Function"),
     )
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(

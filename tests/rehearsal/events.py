@@ -8,7 +8,6 @@ from base64 import b64decode
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from mlcore.artifacts import locate
 from mlcore.artifacts.folder import Folder
 from mlcore.auth.passwords import hash_password
 from mlcore.db import keys
@@ -18,8 +17,9 @@ from mlcore.entities.webhooks import ACTIVE, EventName, Webhook
 from mlcore.models.base import Item
 from mlcore.repos import webhooks
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs import creations
+from mlcore.repos.runs.core import creations
 from mlcore.repos.users import users
+from mlcore.system_tables import landing
 from tests.engines import ROOT
 from tests.receiver import Receiver
 
@@ -42,6 +42,7 @@ _HERE = {
 
 SETTINGS = {
     "demo": {"API_URL": "http://127.0.0.1:9"},
+    "publisher": {"SYSTEM_TABLES_FOLDER": "/tmp/system-tables-of-nobody"},
     "authorizer": {"AUTHENTICATION": "basic"},
     "users": {"AUTHENTICATION": "basic"},
     "workspaces": {"MLFLOW_ENABLE_WORKSPACES": "true"},
@@ -77,6 +78,9 @@ ANSWERS = {
         {"model": {"info": {"name": "baseline", "experiment_id": "0"}}}
     ),
     "create_mcp_server": Expected({"name": "com.example/weather", "workspace": "default"}),
+    "create_skill": Expected(
+        {"name": "code-review", "organization": "acme", "latest_version": None}
+    ),
     "create_registered_model": Expected(
         {"registered_model": {"name": "churn", "tags": [{"key": "team", "value": "retention"}]}}
     ),
@@ -99,9 +103,12 @@ ANSWERS = {
     "judge_job": Expected({"batchItemFailures": []}),
     "list_catalog_models": Expected({"items": [], "nextPageToken": "", "size": 0}),
     "load_catalog": Expected({"changed": False, "models": 0, "servers": 0, "errors": 0}),
+    "land_changes": Expected({"batchItemFailures": []}),
     "list_artifacts": Expected({"files": [{"path": FILE, "is_dir": False, "file_size": 2}]}),
     "log_batch": Expected({}),
-    "query_system_tables": Expected({"columns": ["runs"], "types": ["bigint"], "rows": list}),
+    # Nothing waits in a folder of its own, so the engines are not loaded.
+    "publish_tables": Expected({}),
+    "query_system_tables": Expected({"columns": ["runs"], "types": ["BIGINT"], "rows": list}),
     "search_runs": Expected({"runs": [{"info": {"run_id": RUN}}]}),
     "start_trace": Expected(
         {"trace": {"trace_info": {"trace_id": "tr-0af7651916cd43dd8448eb211c80319c"}}}
@@ -163,8 +170,8 @@ def prepare(folder: str, receiver: Receiver) -> None:
 
 def _removed() -> str:
     """The key of a file that is to go with its run."""
-    location: str = json.loads(EVENTS["file_removal"]["Records"][0]["body"])["location"]
-    return f"{locate(location, 'default')}/{FILE}"
+    key: str = json.loads(EVENTS["file_removal"]["Records"][0]["body"])["key"]
+    return f"{key}/{FILE}"
 
 
 def gone(_receiver: Receiver) -> bool:
@@ -184,8 +191,14 @@ def delivered(receiver: Receiver) -> bool:
     ]
 
 
+def landed(_receiver: Receiver) -> bool:
+    """Whether the changes of the stream's event wait for the publisher."""
+    return next(landing.waiting(1), None) is not None
+
+
 EFFECTS: dict[str, Callable[[Receiver], bool]] = {
     "file_removal": gone,
+    "land_changes": landed,
     "table_stream": indexed,
     "webhook_delivery": delivered,
 }

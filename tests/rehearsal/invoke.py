@@ -25,7 +25,9 @@ from tests.rehearsal import emulator, events
 from tests.rehearsal.stack import credentials, interpreter
 
 
-def function_of(event: dict[str, Any]) -> str:
+def function_of(name: str, event: dict[str, Any]) -> str:
+    if name in project.BY_NAME:
+        return project.BY_NAME[name]
     if "Records" in event:
         return project.consumer(event)
     if event.get("type") == "REQUEST":
@@ -57,13 +59,14 @@ class Recorder:
 def run(name: str, build: Path, variables: dict[str, str], recorder: Recorder, python: Path) -> str:
     """One event; its line of the table. Raises AssertionError."""
     event = events.EVENTS[name]
-    domain = function_of(event)
+    domain = function_of(name, event)
     recorder.needed.clear()
     settings = {**variables, **events.SETTINGS.get(domain, {})}
-    done = emulator.invoke(build, domain, event, python, **settings)
+    [logical_id] = [one for one, package in project.handlers().items() if package == domain]
+    done = emulator.invoke(build, logical_id, event, python, **settings)
     wrong = events.differences(name, done.answer)
     assert not wrong, "\n".join(wrong)
-    granted = grants.of(f"{domain.title().replace('_', '')}Role")
+    granted = grants.of(f"{logical_id.removesuffix('Function')}Role")
     assert recorder.needed <= granted, recorder.needed - granted
     status = done.answer.get("statusCode", "ok")
     return (
@@ -93,6 +96,7 @@ def main(build: Path) -> int:
             "SECRETS_KEY_ID": "key",
             "WEBHOOK_QUEUE_URL": "none",
             "ARTIFACT_FOLDER": folder,
+            "SYSTEM_TABLES_FOLDER": f"{folder}/tables",
             **credentials(),
         }
         os.environ.update(variables)

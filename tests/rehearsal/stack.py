@@ -35,6 +35,14 @@ PARAMETERS = {
 }
 
 
+NOT_IN_THE_EMULATOR = ("logged-model-search", "sql")
+"""Steps of the checkup: a Query of a local index answers keys alone there, where AWS fetches the
+items; and the engine of SQL is built for Lambda's processors, which are not this machine's."""
+
+
+LOGIN = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD")
+
+
 def credentials(region: str = REGION) -> dict[str, str]:
     """The environment that AWS's tools read."""
     return {
@@ -89,10 +97,18 @@ class Stack:
             *("--parameter-overrides", *(f"{name}={value}" for name, value in given.items())),
         )
 
+    def begin(self, build: Path) -> None:
+        """The first deployment, and the administrator."""
+        self.deploy(build)
+        self.allow_what_the_emulator_asks_for_besides()
+        self.turn_on_what_the_emulator_leaves_out()
+        made = self.admin("create-admin", "--name", ADMIN[0], text=f"{ADMIN[1]}\n")
+        assert made.returncode == 0, made.stderr
+
     def allow_what_the_emulator_asks_for_besides(self) -> None:
         """It speaks plain HTTP, which the buckets refuse, and it knows an action for batches of
         messages where AWS asks for ``sqs:SendMessage``. Both are as they should be in AWS."""
-        for bucket in ("ArtifactBucketName", "UiBucketName"):
+        for bucket in ("ArtifactBucketName", "SystemTablesBucketName", "UiBucketName"):
             self.client("s3").delete_bucket_policy(Bucket=self.outputs[bucket])
         role = self.client("cloudformation").describe_stack_resource(
             StackName=self.name, LogicalResourceId="IndexerRole"
@@ -102,6 +118,19 @@ class Stack:
             RoleName=role,
             PolicyName="batches",
             PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [statement]}),
+        )
+
+    def turn_on_what_the_emulator_leaves_out(self) -> None:
+        """Its CloudFormation ignores the table's TTL and point-in-time recovery; its DynamoDB has
+        both."""
+        service = self.client("dynamodb")
+        service.update_time_to_live(
+            TableName=self.table,
+            TimeToLiveSpecification={"Enabled": True, "AttributeName": "ttl"},
+        )
+        service.update_continuous_backups(
+            TableName=self.table,
+            PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
         )
 
     def delete(self) -> None:
@@ -147,7 +176,38 @@ class Stack:
     def admin(self, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
         """``python -m local.admin`` on the stack's table."""
         table = {"AWS_ENDPOINT_URL_DYNAMODB": self.endpoint, "TABLE_NAME": self.table}
-        return self._run("local.admin", *arguments, text=text, **table)
+        return self._run("local.admin", *arguments, text=text, variables=table)
+
+    def doctor(self, url: str, report: Path, *without: str) -> dict[str, str]:
+        """Runs the checkup of a server of this stack, which must be well, and returns the status
+        of each step."""
+        left_out = (*NOT_IN_THE_EMULATOR, *without)
+        user = dict(zip(LOGIN, ADMIN, strict=True))
+        done = self._run(
+            *("local.admin", "doctor", "--url", url, "--stack", self.name, "--json", str(report)),
+            *(part for name in left_out for part in ("--without", name)),
+            seconds=850,
+            variables=user,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert ADMIN[1] not in done.stdout + done.stderr + report.read_text()
+        return {one["step"]: one["status"] for one in json.loads(report.read_text())["steps"]}
+
+    def adopt(self, build: Path, stored: Mapping[str, str]) -> None:
+        """Makes the stack of a table, buckets and a key that no other stack has."""
+        options = {
+            "--table": stored["Table"],
+            "--bucket": stored["ArtifactBucket"],
+            "--system-tables-bucket": stored["SystemTablesBucket"],
+            "--key": stored["SecretsKey"],
+            "--template": str(build / "template.yaml"),
+        }
+        done = self._run(
+            *("operate.restore", "adopt", "--into", self.name),
+            *(part for option in options.items() for part in option),
+            *("--parameter", "DeletionProtection=false"),
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
 
     def versions(self, action: str, *arguments: str) -> str:
         """What ``python -m operate.versions`` prints."""
@@ -156,16 +216,21 @@ class Stack:
         return done.stdout
 
     def _run(
-        self, module: str, *arguments: str, text: str = "", **variables: str
+        self,
+        module: str,
+        *arguments: str,
+        text: str = "",
+        seconds: int = 300,
+        variables: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", module, *arguments],
             cwd=ROOT,
-            env={**self.environment, **variables},
+            env={**self.environment, **(variables or {})},
             input=text,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=seconds,
             check=False,
         )
 
@@ -208,14 +273,14 @@ def _decoded(content: bytes) -> Any:
         return content.decode()
 
 
-def build(python: str, folder: Path) -> Path:
-    """What `sam build` makes, in a folder of its own."""
+def build(python: str, folder: Path, source: Path = ROOT) -> Path:
+    """What `sam build` makes of a source, in a folder of its own."""
     done = subprocess.run(
         [
             *(*_SAM, "build", "--build-dir", str(folder)),
-            *("--cached", "--cache-dir", str(ROOT / ".aws-sam" / "cache-arm64")),
+            *("--cached", "--cache-dir", str(source / ".aws-sam" / "cache-arm64")),
         ],
-        cwd=ROOT,
+        cwd=source,
         env=environment(
             **credentials(),
             **REMEMBERED,
@@ -241,8 +306,5 @@ def deployed(folder: Path) -> Iterator[Stack]:
     built = build(python, folder / "build")
     with ministack.running(folder, python, AUTH="true") as endpoint:
         stack = Stack(endpoint, folder / "sam.log")
-        stack.deploy(built)
-        stack.allow_what_the_emulator_asks_for_besides()
-        made = stack.admin("create-admin", "--name", ADMIN[0], text=f"{ADMIN[1]}\n")
-        assert made.returncode == 0, made.stderr
+        stack.begin(built)
         yield stack

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from bench.built import LAYER_LIMIT, zipped
+from bench.built import LAMBDA_LIMIT, LAYER_LIMIT, UNZIPPED_LIMIT, together, zipped
 from tests.engines import ROOT
-from tests.rehearsal.stack import NoInterpreter, interpreter
+from tests.rehearsal.layer_builds import build, python
 from tests.servers import environment
+
+__all__ = ["python"]
 
 pytestmark = [pytest.mark.timeout(300)]
 
@@ -27,31 +29,6 @@ LAYERS = {
 }
 TABLES_LIMIT = 95_000_000
 """Bytes of the zipped layer of the system tables' engines."""
-
-
-@pytest.fixture(scope="module")
-def python() -> str:
-    try:
-        return interpreter()
-    except NoInterpreter as missing:
-        pytest.skip(str(missing))
-
-
-def build(target: str, source: str, python: str, folder: Path, architecture: str) -> Path:
-    """As `sam build` does: the target of the Makefile in a copy of the folder."""
-    copy, made = folder / "source", folder / "made"
-    shutil.copytree(ROOT / source, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    made.mkdir()
-    subprocess.run(
-        [
-            *("make", "--silent", "-C", str(copy), f"build-{target}"),
-            *(f"PYTHON={python}", f"ARTIFACTS_DIR={made}", f"ARCHITECTURE={architecture}"),
-        ],
-        check=True,
-        env=environment(),
-        timeout=240,
-    )
-    return made
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -94,6 +71,19 @@ def test_a_layer_is_built_for_the_other_processors(layer: str, python: str, tmp_
         for folder in made.values()
     ]
     assert bytecode[0] == bytecode[1]
+
+
+@pytest.mark.parametrize("architecture", MACHINES)
+def test_the_engines_fit_beside_the_core_layer(
+    architecture: str, python: str, tmp_path: Path
+) -> None:
+    """Lambda refuses a function that is larger with its layers than 250 MiB."""
+    (tmp_path / "built").mkdir()
+    for layer in ("CoreLayer", "TablesLayer"):
+        made = build(layer, LAYERS[layer], python, tmp_path / layer, architecture)
+        made.rename(tmp_path / "built" / layer)
+    size = together(tmp_path / "built")
+    assert 150 * 2**20 < size <= UNZIPPED_LIMIT < LAMBDA_LIMIT
 
 
 def test_two_builds_of_a_function_are_equal(python: str, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_who_calls(stack: Stack) -> None:
         assert status == 401
         assert headers["www-authenticate"] == 'Basic realm="mlflow"'
         assert body.startswith("You are not authenticated.")
-    assert stack.call("GET", "/version")[:2] == (200, "3.17.2")
+    assert stack.call("GET", "/version")[:2] == (200, "3.18.0")
 
 
 def test_the_second_administrator_is_refused(stack: Stack) -> None:

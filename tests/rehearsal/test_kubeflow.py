@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e import test_kubeflow
-from tests.e2e.clients import KUBEFLOW, KUBEFLOW_OLD, run_script
+from tests.e2e.clients import KUBEFLOW, KUBEFLOW_OLD, KUBEFLOW_SCRIPT, run_script
 from tests.rehearsal import signed
 from tests.rehearsal.stack import Stack, basic
 from tests.servers import ADMIN
@@ -24,7 +23,7 @@ def test_clients(stack: Stack, tmp_path: Path, client: str) -> None:
     stack.ask("POST", "registered-models/create", name=name, tags=tags)
     stack.ask("POST", "model-versions/create", name=name, source="s3://elsewhere/of-mlflow")
     with signed.before(stack.url, basic(ADMIN)) as url:
-        run_script(test_kubeflow.SCRIPT, client, tmp_path, url, name, "--models")
+        run_script(KUBEFLOW_SCRIPT, client, tmp_path, url, name, "--models")
     found = f"model-versions/get?name={name} kubeflow&version=1".replace(" ", "%20")
     made = stack.ask("GET", found)["model_version"]
     assert made["source"] == "s3://elsewhere/moved"

@@ -3,31 +3,18 @@ reads what the old one wrote."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.rehearsal import aliases, traffic
+from tests.rehearsal.changed_builds import changed
 from tests.rehearsal.stack import Stack
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 SENT = ('"nosniff"', '"nosniff, nosniff"')
 """A header of every answer, as the layer has it and as a changed layer sends it."""
-
-
-def changed(build: Path, folder: Path, path: str, before: str, after: str, count: int = -1) -> Path:
-    """A build whose sources differ in one place."""
-    made = folder / "build"
-    shutil.copytree(build, made)
-    source = made / path
-    text = source.read_text()
-    assert before in text
-    source.write_text(text.replace(before, after, count))
-    for compiled in source.parent.glob(f"__pycache__/{source.stem}.*"):
-        compiled.unlink()
-    return made
 
 
 def test_a_changed_layer_and_a_changed_parameter(stack: Stack, tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from tests import issuer
 from tests.rehearsal import aliases, traffic
+from tests.rehearsal.changed_builds import changed
+from tests.rehearsal.layer_builds import build as built_layer
 from tests.rehearsal.stack import Stack, interpreter
-from tests.rehearsal.test_builds import build as built_layer
-from tests.rehearsal.test_upgrades import changed
 from tests.servers import ADMIN
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]

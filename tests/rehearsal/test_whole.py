@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import sync_playwright
 
+from operate.restore import adoption
 from tests.browser import chromium
 from tests.browser.visitor import SCREENSHOTS, Visitor
-from tests.e2e import test_clients as runs
-from tests.e2e import test_files as files
+from tests.e2e.clients import CLIENT_SCRIPT, CURRENT, FILES_SCRIPT, IN_PARTS, SCRIPTS
 from tests.engines import ROOT
 from tests.receiver import Receiver, receiving
 from tests.rehearsal import front
@@ -21,8 +21,6 @@ from tests.rehearsal.stack import NAME, Stack
 from tests.servers import ADMIN, environment
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
-
-SCRIPTS = Path(runs.__file__).parent
 
 
 def client(stack: Stack, script: Path, folder: Path, *arguments: str, **more: str) -> None:
@@ -41,15 +39,15 @@ def client(stack: Stack, script: Path, folder: Path, *arguments: str, **more: st
         ),
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"ok {files.CURRENT}" in done.stdout, done.stdout
+    assert f"ok {CURRENT}" in done.stdout, done.stdout
 
 
 def test_runs(stack: Stack, tmp_path: Path) -> None:
-    client(stack, runs.SCRIPT, tmp_path, "rehearsed runs")
+    client(stack, CLIENT_SCRIPT, tmp_path, "rehearsed runs")
 
 
 def test_files(stack: Stack, tmp_path: Path) -> None:
-    client(stack, files.SCRIPT, tmp_path, "10000000", "3", **files.IN_PARTS)
+    client(stack, FILES_SCRIPT, tmp_path, "10000000", "3", **IN_PARTS)
 
 
 def test_prompts(stack: Stack, tmp_path: Path) -> None:
@@ -152,15 +150,29 @@ def test_the_index_is_right(stack: Stack) -> None:
     assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
-def test_zz_the_stack_goes_and_the_data_stays(stack: Stack) -> None:
-    """The last test: nothing is deployed after it."""
-    table, bucket = stack.table, stack.outputs["ArtifactBucketName"]
+def test_zz_the_stack_goes_and_another_adopts_its_data(stack: Stack, tmp_path: Path) -> None:
+    """The last test: nothing is deployed to the stack after it."""
+    stored = adoption.stored_in(stack.client("cloudformation"), stack.name)
+    name = "what stays"
+    experiment = stack.ask("POST", "experiments/create", name=name)["experiment_id"]
     stack.delete()
-    assert table in stack.client("dynamodb").list_tables()["TableNames"]
+    assert stored["Table"] in stack.client("dynamodb").list_tables()["TableNames"]
     names = [one["Name"] for one in stack.client("s3").list_buckets()["Buckets"]]
-    assert bucket in names
+    assert stored["ArtifactBucket"] in names
     assert not [
         one
         for one in stack.client("lambda").list_functions()["Functions"]
         if one["FunctionName"].startswith(NAME)
     ]
+    other = Stack(stack.endpoint, tmp_path / "sam.log", f"{NAME}-again")
+    other.adopt(stack.build, stored)
+    other.deploy(stack.build)
+    other.allow_what_the_emulator_asks_for_besides()
+    assert other.table == stored["Table"]
+    # The administrator, too, is in the table.
+    found = other.ask("GET", f"experiments/get?experiment_id={experiment}")["experiment"]
+    assert found["name"] == name
+    run = other.ask("POST", "runs/create", experiment_id=experiment)["run"]["info"]
+    assert run["experiment_id"] == experiment
+    other.delete()
+    assert stored["Table"] in stack.client("dynamodb").list_tables()["TableNames"]

@@ -17,7 +17,6 @@ SERVICE = ("XXM00", "CLIENT_INTERNAL_ERROR")
         (e.BadRequest, 400, "BAD_REQUEST", (USER, "INVALID_PARAMETER_VALUE")),
         (e.ResourceAlreadyExists, 400, "RESOURCE_ALREADY_EXISTS", EXISTS),
         (e.FeatureDisabled, 400, "FEATURE_DISABLED", (USER, "FEATURE_DISABLED")),
-        (e.Unauthenticated, 401, "UNAUTHENTICATED", None),
         (e.PermissionDenied, 403, "PERMISSION_DENIED", (USER, "PERMISSION_DENIED")),
         (e.ResourceDoesNotExist, 404, "RESOURCE_DOES_NOT_EXIST", (USER, "RESOURCE_NOT_FOUND")),
         (e.NotFound, 404, "NOT_FOUND", (USER, "RESOURCE_NOT_FOUND")),
@@ -27,7 +26,6 @@ SERVICE = ("XXM00", "CLIENT_INTERNAL_ERROR")
         (e.RequestLimitExceeded, 429, "REQUEST_LIMIT_EXCEEDED", None),
         (e.InvalidState, 400, "INVALID_STATE", SERVICE),
         (e.InternalError, 500, "INTERNAL_ERROR", SERVICE),
-        (e.NotImplementedRpc, 501, "NOT_IMPLEMENTED", None),
         (e.TemporarilyUnavailable, 503, "TEMPORARILY_UNAVAILABLE", SERVICE),
     ],
 )  # fmt: skip

@@ -21,7 +21,7 @@ def line(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the last line says beside its message."""
     said: dict[str, Any] = {}
     monkeypatch.setenv("TABLE_NAME", "mlflow-under-test")
-    monkeypatch.setattr(observability, "_metrics_wanted", True)
+    monkeypatch.setattr(observability, "_metrics_enabled", True)
     monkeypatch.setattr(observability._requests, "info", lambda _message, extra: said.update(extra))
     settings.cache_clear()
     return said
@@ -66,7 +66,7 @@ def test_a_large_collection_is_a_metric_of_its_table(line: dict[str, Any]) -> No
 def test_routes_have_metrics_where_they_are_wanted(
     line: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(observability, "_route_metrics_wanted", True)
+    monkeypatch.setattr(observability, "_route_metrics_enabled", True)
     log(Measurement())
     found = metrics(line)
     assert found["table", "mlflow-under-test"] == OF_THE_TABLE

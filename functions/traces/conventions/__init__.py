@@ -1,1 +1,1 @@
-"""What spans mean: MLflow's names, those of other instrumentations, usage, costs and previews."""
+"""Translates the span attributes of other instrumentations to MLflow's attributes."""

@@ -1,8 +1,8 @@
-"""How OpenTelemetry instrumentations name what MLflow knows under names of its own: tables for
-those that only name things, and how a table is looked up.
+"""The attribute names of OpenTelemetry instrumentations, as tables: which attribute holds what
+MLflow knows as span type, inputs, outputs, token usage, model and so on.
+:mod:`traces.conventions.frameworks` has the instrumentations that need code.
 
-Attribute values are JSON text here. A value that says nothing (``""``, ``{}``, ``null``) does not
-count.
+Attribute values are JSON text here. An empty value (``""``, ``{}``, ``null``) counts as absent.
 """
 
 # ruff: noqa: ARG002 -- all conventions share one signature
@@ -20,7 +20,8 @@ from mlcore.spans.attributes import Attributes
 Events = Sequence[dict[str, Any]]
 
 
-def parsed(value: Any) -> Any:
+def parse_json(value: Any) -> Any:
+    """Parses JSON text. Returns the value unchanged if it is not a text or not JSON."""
     if isinstance(value, str):
         try:
             return json.loads(value)
@@ -29,12 +30,12 @@ def parsed(value: Any) -> Any:
     return value
 
 
-def ascii_json(value: Any) -> str:
+def json_text(value: Any) -> str:
     return json.dumps(value, default=str)
 
 
 def value_of(attributes: Attributes, key: str) -> Any:
-    """The value of an attribute, None if it says nothing."""
+    """Returns the value of an attribute; None if it is absent or empty."""
     value = attributes.get(key)
     if isinstance(value, str):
         try:
@@ -45,14 +46,16 @@ def value_of(attributes: Attributes, key: str) -> Any:
 
 
 class Convention:
-    """One instrumentation's names. What has none stays None."""
+    """The attribute names of one instrumentation. Methods return None for data that a span
+    lacks."""
 
     kind_key: str | None = None
     kinds: ClassVar[Mapping[str, str]] = MappingProxyType({})
     tokens: tuple[str | None, str | None, str | None] = (None, None, None)
-    """Of input, output and both."""
+    """Attributes with the tokens of the input, of the output, and of both."""
     cache_tokens: tuple[Sequence[str], Sequence[str]] = ((), ())
-    """Read from a cache, written to one; the first key that is there counts."""
+    """Attributes with the tokens read from a cache, and written to one. The first attribute present
+    counts."""
     input_keys: Sequence[str | re.Pattern[str]] = ()
     output_keys: Sequence[str | re.Pattern[str]] = ()
     model_keys: Sequence[str] = ()
@@ -63,7 +66,7 @@ class Convention:
         kind = attributes.get(self.kind_key) if self.kind_key else None
         if not kind:
             return None
-        kind = parsed(kind)
+        kind = parse_json(kind)
         return self.kinds.get(kind) if isinstance(kind, str) else None
 
     def inputs(self, attributes: Attributes) -> Any:
@@ -79,8 +82,10 @@ class Convention:
         return None
 
     def token_counts(self, attributes: Attributes) -> tuple[Any, Any, Any]:
-        first, second, both = [attributes.get(key) if key else None for key in self.tokens]
-        return first, second, both
+        input_tokens, output_tokens, total_tokens = [
+            attributes.get(key) if key else None for key in self.tokens
+        ]
+        return input_tokens, output_tokens, total_tokens
 
     def cache_counts(self, attributes: Attributes) -> tuple[Any, Any]:
         read, written = [
@@ -90,10 +95,10 @@ class Convention:
         return read, written
 
     def model(self, attributes: Attributes) -> Any:
-        return parsed(self.first(attributes, self.model_keys))
+        return parse_json(self.first(attributes, self.model_keys))
 
     def provider(self, attributes: Attributes) -> Any:
-        return parsed(value_of(attributes, self.provider_key)) if self.provider_key else None
+        return parse_json(value_of(attributes, self.provider_key)) if self.provider_key else None
 
     def tools(self, attributes: Attributes) -> Any:
         return self.first(attributes, self.tool_keys)
@@ -174,22 +179,22 @@ class GenAi(Convention):
     def inputs_of_events(self, events: Events, attributes: Attributes) -> Any:
         roles = {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant")}
         messages = [
-            {"role": roles[event["name"]], "content": parsed(content)}
+            {"role": roles[event["name"]], "content": parse_json(content)}
             for event in events
             if event["name"] in roles and (content := event["attributes"].get("content"))
         ]
-        return ascii_json(messages) if messages else None
+        return json_text(messages) if messages else None
 
     def outputs_of_events(self, events: Events, attributes: Attributes) -> Any:
         messages = [
             {
-                "role": parsed(event["attributes"].get("role", "assistant")),
-                "content": parsed(content),
+                "role": parse_json(event["attributes"].get("role", "assistant")),
+                "content": parse_json(content),
             }
             for event in events
             if event["name"] == "gen_ai.choice" and (content := event["attributes"].get("content"))
         ]
-        return ascii_json(messages) if messages else None
+        return json_text(messages) if messages else None
 
 
 class SpringAi(Convention):
@@ -204,10 +209,10 @@ class SpringAi(Convention):
         return self._content(events, "completion")
 
     @staticmethod
-    def _content(events: Events, what: str) -> Any:
+    def _content(events: Events, role: str) -> Any:
         for event in events:
-            if event["name"] == f"gen_ai.content.{what}":
-                value = event["attributes"].get(f"gen_ai.{what}")
+            if event["name"] == f"gen_ai.content.{role}":
+                value = event["attributes"].get(f"gen_ai.{role}")
                 if value:
                     return value
         return None

@@ -1,4 +1,4 @@
-"""Conventions of agent frameworks that tables alone do not tell."""
+"""Conventions of agent frameworks that need code besides a table of attribute names."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from traces.conventions.conventions import (
     Convention,
     Events,
     GenAi,
-    ascii_json,
-    parsed,
+    json_text,
+    parse_json,
     value_of,
 )
 
 
 class GeminiCli(GenAi):
-    """Gemini's command line tool: its messages are shown by the UI's Gemini view."""
+    """Gemini's command line tool. The UI shows its messages in its Gemini view."""
 
     kinds: ClassVar = {"llm_call": "LLM", "tool_call": "TOOL", "agent_call": "AGENT"}
 
     @staticmethod
-    def _is_one(attributes: Attributes) -> bool:
-        return bool(parsed(attributes.get("gen_ai.agent.name")) == "gemini-cli")
+    def _is_gemini_cli(attributes: Attributes) -> bool:
+        return bool(parse_json(attributes.get("gen_ai.agent.name")) == "gemini-cli")
 
     def span_type(self, attributes: Attributes) -> str | None:
-        return super().span_type(attributes) if self._is_one(attributes) else None
+        return super().span_type(attributes) if self._is_gemini_cli(attributes) else None
 
     def message_format(self, attributes: Attributes) -> str | None:
-        return "gemini" if self._is_one(attributes) else None
+        return "gemini" if self._is_gemini_cli(attributes) else None
 
     def inputs(self, attributes: Attributes) -> Any:
-        value = super().inputs(attributes) if self._is_one(attributes) else None
+        value = super().inputs(attributes) if self._is_gemini_cli(attributes) else None
         if not value:
             return None
-        contents = parsed(value)
+        contents = parse_json(value)
         if isinstance(contents, dict) or not isinstance(contents, list | str):
             return value
         if attributes.get("gen_ai.operation.name") == "system_prompt" and isinstance(
@@ -48,11 +48,11 @@ class GeminiCli(GenAi):
                 else item
                 for item in contents
             ]
-        return ascii_json({"contents": contents})
+        return json_text({"contents": contents})
 
     def outputs(self, attributes: Attributes) -> Any:
-        value = super().outputs(attributes) if self._is_one(attributes) else None
-        contents = parsed(value)
+        value = super().outputs(attributes) if self._is_gemini_cli(attributes) else None
+        contents = parse_json(value)
         if isinstance(contents, list):
             parts = [
                 part
@@ -61,7 +61,7 @@ class GeminiCli(GenAi):
                 for part in item["parts"]
             ]
             if parts:
-                return ascii_json({"candidates": [{"content": {"role": "model", "parts": parts}}]})
+                return json_text({"candidates": [{"content": {"role": "model", "parts": parts}}]})
         return value
 
 
@@ -71,7 +71,7 @@ class ClaudeCode(Convention):
     _REDACTED: Final = "<REDACTED>"
 
     def _kind(self, attributes: Attributes) -> str | None:
-        kind = parsed(attributes.get("span.type"))
+        kind = parse_json(attributes.get("span.type"))
         if not isinstance(kind, str):
             return None
         kind = kind.removeprefix("claude_code.")
@@ -85,8 +85,8 @@ class ClaudeCode(Convention):
         if self._kind(attributes) != "llm_request":
             return None, None, None
         count = _integer(attributes, "input_tokens")
-        if count is not None:  # Claude's own count leaves out what came from or went to a cache
-            count += sum(found or 0 for found in self.cache_counts(attributes))
+        if count is not None:  # Claude's own count omits tokens read from or written to a cache
+            count += sum(cached or 0 for cached in self.cache_counts(attributes))
         return count, _integer(attributes, "output_tokens"), None
 
     def cache_counts(self, attributes: Attributes) -> tuple[Any, Any]:
@@ -100,23 +100,27 @@ class ClaudeCode(Convention):
     def inputs(self, attributes: Attributes) -> Any:
         kind = self._kind(attributes)
         if kind == "interaction":
-            return self._shown(attributes, "user_prompt") or self._shown(attributes, "new_context")
+            return self._unredacted(attributes, "user_prompt") or self._unredacted(
+                attributes, "new_context"
+            )
         if kind == "llm_request":
-            return self._shown(attributes, "new_context")
+            return self._unredacted(attributes, "new_context")
         if kind != "tool":
             return None
-        found = self._shown(attributes, "tool_input")
-        if found:
-            return found
+        tool_input = self._unredacted(attributes, "tool_input")
+        if tool_input:
+            return tool_input
         keys = ("full_command", "file_path", "skill_name", "subagent_type")
-        details = {key: parsed(value) for key in keys if (value := self._shown(attributes, key))}
-        return ascii_json(details) if details else None
+        details = {
+            key: parse_json(value) for key in keys if (value := self._unredacted(attributes, key))
+        }
+        return json_text(details) if details else None
 
     def outputs(self, attributes: Attributes) -> Any:
         kind = self._kind(attributes)
         if kind == "llm_request":
-            return self._shown(attributes, "response.model_output")
-        return self._shown(attributes, "new_context") if kind == "tool" else None
+            return self._unredacted(attributes, "response.model_output")
+        return self._unredacted(attributes, "new_context") if kind == "tool" else None
 
     def outputs_of_events(self, events: Events, attributes: Attributes) -> Any:
         if self._kind(attributes) != "tool":
@@ -124,14 +128,15 @@ class ClaudeCode(Convention):
         for event in events:
             if event["name"] == "tool.output":
                 for key in ("output", "content", "diff"):
-                    value = parsed(event["attributes"].get(key))
+                    value = parse_json(event["attributes"].get(key))
                     if value and value != self._REDACTED:
                         return json.dumps(value, ensure_ascii=False, default=str)
         return None
 
-    def _shown(self, attributes: Attributes, key: str) -> Any:
+    def _unredacted(self, attributes: Attributes, key: str) -> Any:
+        """Returns the value of an attribute; None if it is absent, empty or redacted."""
         value = value_of(attributes, key)
-        return None if value is None or parsed(value) == self._REDACTED else value
+        return None if value is None or parse_json(value) == self._REDACTED else value
 
 
 class VercelAi(Convention):
@@ -165,28 +170,28 @@ class VercelAi(Convention):
 
     @staticmethod
     def _is_chat(attributes: Attributes) -> bool:
-        kind = _deep(attributes.get("ai.operationId"))
+        kind = _parse_nested(attributes.get("ai.operationId"))
         return kind in ("ai.generateText.doGenerate", "ai.streamText.doStream")
 
     def inputs(self, attributes: Attributes) -> Any:
         if not self._is_chat(attributes):
             return super().inputs(attributes)
-        found = self._below(attributes, "ai.prompt.")
-        if isinstance(found.get("tools"), list):
-            found["tools"] = [_deep(tool) for tool in found["tools"]]
+        fields = self._with_prefix(attributes, "ai.prompt.")
+        if isinstance(fields.get("tools"), list):
+            fields["tools"] = [_parse_nested(tool) for tool in fields["tools"]]
         attributes[SPAN_MESSAGE_FORMAT] = "vercel_ai"
-        return ascii_json(found) if found else None
+        return json_text(fields) if fields else None
 
     def outputs(self, attributes: Attributes) -> Any:
         if not self._is_chat(attributes):
             return super().outputs(attributes)
-        found = self._below(attributes, "ai.response.")
-        return ascii_json(found) if found else None
+        fields = self._with_prefix(attributes, "ai.response.")
+        return json_text(fields) if fields else None
 
     @staticmethod
-    def _below(attributes: Attributes, prefix: str) -> dict[str, Any]:
+    def _with_prefix(attributes: Attributes, prefix: str) -> dict[str, Any]:
         return {
-            key.removeprefix(prefix): _deep(value)
+            key.removeprefix(prefix): _parse_nested(value)
             for key, value in attributes.items()
             if key.startswith(prefix)
         }
@@ -198,9 +203,9 @@ class VoltAgent(Convention):
     output_keys = ("output",)
 
     def span_type(self, attributes: Attributes) -> str | None:
-        # Spans inherit the entity's type from their parents, so their own comes first.
+        # Spans inherit entity.type from their parents, so their own span.type comes first.
         for key in ("span.type", "entity.type"):
-            kind = parsed(attributes.get(key))
+            kind = parse_json(attributes.get(key))
             if isinstance(kind, str) and kind in self.kinds:
                 return self.kinds[kind]
         return None
@@ -210,11 +215,11 @@ class VoltAgent(Convention):
         return "voltagent" if any(key in attributes for key in keys) else None
 
     def token_counts(self, attributes: Attributes) -> tuple[Any, Any, Any]:
-        first, second, both = [
-            attributes.get(f"usage.{what}") or attributes.get(f"llm.usage.{what}")
-            for what in ("prompt_tokens", "completion_tokens", "total_tokens")
+        input_tokens, output_tokens, total_tokens = [
+            attributes.get(f"usage.{name}") or attributes.get(f"llm.usage.{name}")
+            for name in ("prompt_tokens", "completion_tokens", "total_tokens")
         ]
-        return first, second, both
+        return input_tokens, output_tokens, total_tokens
 
 
 class LiveKit(GenAi):
@@ -226,9 +231,9 @@ class LiveKit(GenAi):
             return "LLM"
         operation = attributes.get("gen_ai.operation.name")
         if operation:
-            found = self.kinds.get(str(parsed(operation)).lower())
-            if found:
-                return found
+            kind = self.kinds.get(str(parse_json(operation)).lower())
+            if kind:
+                return kind
         for key in attributes:
             if key == "lk.retry_count":
                 return "LLM"
@@ -250,15 +255,15 @@ class LiveKit(GenAi):
 
 
 def _integer(attributes: Attributes, key: str) -> int | None:
-    value = parsed(attributes.get(key))
+    value = parse_json(attributes.get(key))
     try:
         return int(value) if value is not None else None
     except (TypeError, ValueError, OverflowError):
         return None
 
 
-def _deep(value: Any, depth: int = 3) -> Any:
-    """A value out of JSON text within JSON text."""
+def _parse_nested(value: Any, depth: int = 3) -> Any:
+    """Parses JSON text whose value may be JSON text again, up to ``depth`` times."""
     while depth and isinstance(value, str):
         try:
             value = json.loads(value)

@@ -1,1 +1,2 @@
-"""Spans in: what came by OpenTelemetry's protocol, what is stored of it, and what a trace shows."""
+"""Receives spans: parses OpenTelemetry's protocol, converts the spans and writes them to their
+traces."""

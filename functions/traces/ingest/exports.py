@@ -1,4 +1,4 @@
-"""``POST /v1/traces``: OpenTelemetry's protocol over HTTP, with answers in the shape of MLflow's
+"""Serves ``POST /v1/traces``: OpenTelemetry's protocol over HTTP, with the same answers as MLflow's
 server."""
 
 from __future__ import annotations
@@ -10,25 +10,27 @@ import zlib
 from typing import Final, NamedTuple
 
 from mlcore.errors import MlflowError, ResourceDoesNotExist
-from mlcore.http import Request, Response, Sent
+from mlcore.http import Request, Response, Sent, failure
 from mlcore.limits.experiments import experiment_id
-from mlcore.wire import encode
 from traces import links
-from traces.ingest import arrivals, otlp, otlp_json, otlp_protobuf
-from traces.ingest.spans import Inconvertible
+from traces.ingest import otlp, otlp_json, otlp_protobuf, span_writes
+from traces.ingest.span_conversion import Inconvertible
 
 EXPERIMENT_HEADER: Final = "x-mlflow-experiment-id"
 RUN_HEADER: Final = "x-mlflow-run-id"
 MAX_BYTES: Final = 128 * 1024 * 1024
-"""Of an export after it is unpacked."""
+"""The largest decompressed export."""
 
+JSON: Final = "application/json"
 _READERS: Final = {
     "application/x-protobuf": otlp_protobuf.read,
-    "application/json": otlp_json.read,
+    JSON: otlp_json.read,
 }
 
 
 class _Refused(Exception):
+    """The export cannot be read; ``detail`` is FastAPI's member of that name."""
+
     def __init__(self, status: int, detail: object) -> None:
         super().__init__(detail)
         self.status = status
@@ -36,15 +38,17 @@ class _Refused(Exception):
 
 
 class Export(NamedTuple):
-    """A parsed export."""
+    """An OTLP export request, parsed."""
 
     experiment_id: str
     run_id: str
-    """The run that traces are linked to whose root span comes; empty for none."""
-    spans: dict[str, list[arrivals.Resourced]]
-    """By the id of their trace."""
+    """The run to which a trace is linked when its root span arrives; empty for none."""
+    spans: dict[str, list[span_writes.SpanOfResource]]
+    """Spans by the id of their trace."""
     refused: Response | None = None
-    """The answer to an export that cannot be read, which has no spans."""
+    """The error answer if the export cannot be read; it has no spans then."""
+    in_json: bool = False
+    """Whether the request is JSON; otherwise it is protobuf."""
 
     @property
     def trace_ids(self) -> list[str]:
@@ -52,56 +56,63 @@ class Export(NamedTuple):
 
 
 def parse(sent: Sent) -> Export:
-    """The export in a request; one that cannot be read still says which experiment it is for."""
+    """Parses an export. One that cannot be read still has its experiment, on which the policy
+    decides."""
     experiment = sent.headers.get(EXPERIMENT_HEADER)
     run_id = sent.headers.get(RUN_HEADER, "")
     try:
         if experiment is None:
-            place = ["header", EXPERIMENT_HEADER]
-            missing = {"type": "missing", "loc": place, "msg": "Field required", "input": None}
+            location = ["header", EXPERIMENT_HEADER]
+            missing = {"type": "missing", "loc": location, "msg": "Field required", "input": None}
             raise _Refused(422, [missing])
-        return Export(experiment, run_id, arrivals.by_trace(_exported(sent)))
+        spans = span_writes.convert_by_trace(_read_spans(sent))
+        return Export(experiment, run_id, spans, in_json=_media_type(sent) == JSON)
     except _Refused as refused:
         answer = _detail(refused.status, refused.detail)
     except Inconvertible:
         answer = _detail(422, "Cannot convert OpenTelemetry span to MLflow span")
     except MlflowError as error:
-        answer = Response(error.status, encode(error.body()))
+        answer = failure(error)
     return Export(experiment or "", run_id, {}, answer)
 
 
 def export_spans(export: Export, request: Request) -> Response:
-    """An empty answer of OpenTelemetry's, or FastAPI's ``{"detail": …}``."""
+    """Stores the spans and links their traces to the run. Answers an empty message in the encoding
+    of the request, or an error as FastAPI's ``{"detail": …}``."""
     if export.refused is not None:
         return export.refused
     try:
         if export.spans:
             experiment = experiment_id(export.experiment_id)
-            arrivals.log_spans(experiment, export.spans, request.workspace)
+            span_writes.log_spans(experiment, export.spans, request.workspace)
             _link(export, request)
     except MlflowError as error:
-        return Response(error.status, encode(error.body()))
+        return failure(error)
+    if export.in_json:
+        return Response(200, "{}")
     return Response(200, b"", "application/x-protobuf")
 
 
 def _detail(status: int, detail: object) -> Response:
-    """An error, byte for byte as FastAPI writes it."""
+    """Returns an error answer, byte for byte as FastAPI writes it."""
     text = json.dumps({"detail": detail}, separators=(",", ":"), ensure_ascii=False)
     return Response(status, text)
 
 
-def _exported(sent: Sent) -> list[otlp.ResourceSpans]:
-    kind = sent.headers.get("content-type")
-    read = _READERS.get(kind.split(";")[0].strip()) if kind else None
+def _read_spans(sent: Sent) -> list[otlp.ResourceSpans]:
+    """Decompresses and decodes the body of an OTLP export. Raises _Refused (400) if the content
+    type is unsupported, or the body is malformed or without spans."""
+    read = _READERS.get(_media_type(sent))
     if read is None:
         raise _Refused(
             400,
-            f"Invalid Content-Type: {kind}. Expected: application/x-protobuf or application/json",
+            f"Invalid Content-Type: {sent.headers.get('content-type')}. "
+            "Expected: application/x-protobuf or application/json",
         )
     body = sent.body()
     encoding = sent.headers.get("content-encoding")
     if encoding:
-        body = _unpacked(body, encoding.lower())
+        body = _decompressed(body, encoding.lower())
     try:
         exported = read(body)
     except otlp.Malformed:
@@ -111,31 +122,38 @@ def _exported(sent: Sent) -> list[otlp.ResourceSpans]:
     return exported
 
 
-def _unpacked(body: bytes, encoding: str) -> bytes:
+def _media_type(sent: Sent) -> str:
+    """Returns the content type without parameters such as the charset."""
+    return sent.headers.get("content-type", "").split(";")[0].strip()
+
+
+def _decompressed(body: bytes, encoding: str) -> bytes:
     windows = {"gzip": (16 + zlib.MAX_WBITS,), "deflate": (zlib.MAX_WBITS, -zlib.MAX_WBITS)}
     if encoding not in windows:
         raise _Refused(400, f"Unsupported Content-Encoding: {encoding}")
     for bits in windows[encoding]:
         try:
-            unpacker = zlib.decompressobj(bits)
-            found = unpacker.decompress(body, MAX_BYTES)
+            decompressor = zlib.decompressobj(bits)
+            content = decompressor.decompress(body, MAX_BYTES)
         except zlib.error:
             continue
-        if unpacker.unconsumed_tail:
+        if decompressor.unconsumed_tail:
             raise _Refused(413, f"The spans take more than {MAX_BYTES} bytes.")
-        if unpacker.eof:
-            return found + (gzip.decompress(unpacker.unused_data) if unpacker.unused_data else b"")
+        if decompressor.eof:
+            return content + (
+                gzip.decompress(decompressor.unused_data) if decompressor.unused_data else b""
+            )
     raise _Refused(400, f"Failed to decompress {encoding} payload")
 
 
 def _link(export: Export, request: Request) -> None:
-    """Links traces whose root span came to the run that a header names; one that cannot be linked
-    to does not refuse the spans, which are there by then."""
-    ended = [
+    """Links the traces whose root span is in the export to the run that a header names. A missing
+    run is ignored, because the spans are already stored."""
+    with_root = [
         trace_id
-        for trace_id, together in export.spans.items()
-        if any(span["parent_span_id"] is None for span, _ in together)
+        for trace_id, spans in export.spans.items()
+        if any(span["parent_span_id"] is None for span, _ in spans)
     ]
-    if export.run_id and ended:
+    if export.run_id and with_root:
         with contextlib.suppress(ResourceDoesNotExist):
-            links.link(export.run_id, ended, request.workspace)
+            links.link(export.run_id, with_root, request.workspace)

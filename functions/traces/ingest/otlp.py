@@ -1,4 +1,4 @@
-"""Spans as OpenTelemetry's protocol has them, whichever encoding they came in."""
+"""The spans of OpenTelemetry's protocol, independent of their encoding."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Link(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Times are nanoseconds since the epoch, 0 for none; attribute values are what JSON has, and
-    bytes."""
+    """A span. Times are nanoseconds since the epoch, 0 for none. Attribute values are JSON values
+    or bytes."""
 
     trace_id: bytes
     span_id: bytes
@@ -33,14 +33,16 @@ class Span(NamedTuple):
     status: int
     """0 unset, 1 OK, 2 error."""
     message: str
+    kind: int
+    """1 internal, 2 server, 3 client, 4 producer, 5 consumer; any other means internal."""
 
 
 class ResourceSpans(NamedTuple):
-    """Spans that one resource, such as a service, has made."""
+    """The spans that one resource, such as a service, made."""
 
     resource: dict[str, Any]
     spans: list[Span]
 
 
 class Malformed(ValueError):
-    """What came is no export request."""
+    """The data is not an export request."""

@@ -1,25 +1,30 @@
-"""Reads OpenTelemetry's ExportTraceServiceRequest from JSON: protobuf's JSON, but with ids in
-hexadecimal."""
+"""Reads OpenTelemetry's ExportTraceServiceRequest from JSON: protobuf's JSON mapping, except that
+ids are hexadecimal."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from traces.ingest.otlp import Event, Link, Malformed, ResourceSpans, Span
 
 _STATUS: Final = {"STATUS_CODE_UNSET": 0, "STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2}
+_KINDS: Final = {
+    "SPAN_KIND_UNSPECIFIED": 0,
+    "SPAN_KIND_INTERNAL": 1,
+    "SPAN_KIND_SERVER": 2,
+    "SPAN_KIND_CLIENT": 3,
+    "SPAN_KIND_PRODUCER": 4,
+    "SPAN_KIND_CONSUMER": 5,
+}
 
 
 def read(data: bytes) -> list[ResourceSpans]:
-    """The spans of a request, by resource.
-
-    Raises:
-        Malformed: the data is not of this format.
-    """
+    """Returns the spans of a request, by resource. Raises Malformed if the data is not in this
+    format."""
     try:
         request = json.loads(data)
         return [_resource_spans(entry) for entry in _list(request, "resourceSpans")]
@@ -28,7 +33,8 @@ def read(data: bytes) -> list[ResourceSpans]:
 
 
 def _get(message: dict[str, Any], name: str) -> Any:
-    """A field by its JSON name, or by its name in protobuf."""
+    """Reads a field by its JSON name (``traceId``), or if that is absent by its protobuf name
+    (``trace_id``)."""
     value = message.get(name)
     if value is None:
         snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
@@ -79,19 +85,21 @@ def _span(entry: dict[str, Any]) -> Span:
             Link(_id(link, "traceId"), _id(link, "spanId"), _attributes(link))
             for link in _list(entry, "links")
         ],
-        _code(status.get("code")),
+        _enum(status.get("code"), _STATUS),
         _text(status, "message"),
+        _enum(_get(entry, "kind"), _KINDS),
     )
 
 
-def _code(value: Any) -> int:
+def _enum(value: Any, names: Mapping[str, int]) -> int:
+    """Reads an enum: its name or its number; 0 if it is absent."""
     if value is None:
         return 0
-    return _STATUS[value] if value in _STATUS else _int64(value)
+    return names[value] if value in names else _int64(value)
 
 
 def _id(entry: dict[str, Any], name: str) -> bytes:
-    """Hexadecimal under the JSON name, base64 under the one in protobuf."""
+    """Reads an id: hexadecimal under the JSON name, Base64 under the protobuf name."""
     value = entry.get(name)
     if value:
         return bytes.fromhex(value)

@@ -1,7 +1,7 @@
-"""Reads OpenTelemetry's ExportTraceServiceRequest from protobuf's wire format, and nothing else.
+"""Reads OpenTelemetry's ExportTraceServiceRequest from protobuf's wire format.
 
-Unknown fields are skipped, of a field that is not repeated the last value counts; messages that are
-split over several fields are not merged, as no encoder writes them so.
+Unknown fields are skipped. If a field that is not repeated occurs several times, the last value
+counts. A message split over several occurrences of a field is not merged: no encoder writes it so.
 """
 
 from __future__ import annotations
@@ -13,19 +13,16 @@ from typing import Any
 from traces.ingest.otlp import Event, Link, Malformed, ResourceSpans, Span
 
 DEEPEST = 100
-"""Of values within values, as protobuf's own limit."""
+"""The deepest nesting of values; protobuf's own limit."""
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 Field = tuple[int, int, Any]
-"""Number, wire type and value: an int, or a memoryview of what was written."""
+"""A field's number, wire type and value: an int, or a memoryview of the bytes."""
 
 
 def read(data: bytes) -> list[ResourceSpans]:
-    """The spans of a request, by resource.
-
-    Raises:
-        Malformed: the data is not of this format.
-    """
+    """Returns the spans of a request, by resource. Raises Malformed if the data is not in this
+    format."""
     try:
         return [_resource_spans(value) for value in _messages(memoryview(data), 1)]
     except (IndexError, UnicodeDecodeError, ValueError) as error:
@@ -33,47 +30,47 @@ def read(data: bytes) -> list[ResourceSpans]:
 
 
 def _fields(data: memoryview) -> Iterator[Field]:
-    at, end = 0, len(data)
-    while at < end:
-        tag, at = _varint(data, at)
+    position, end = 0, len(data)
+    while position < end:
+        tag, position = _varint(data, position)
         number, kind = tag >> 3, tag & 7
         if not number:
             raise Malformed
         value: Any
         if kind == _VARINT:
-            value, at = _varint(data, at)
+            value, position = _varint(data, position)
         elif kind == _BYTES:
-            size, at = _varint(data, at)
-            value = data[at : at + size]
+            size, position = _varint(data, position)
+            value = data[position : position + size]
             if len(value) != size:
                 raise Malformed
-            at += size
+            position += size
         elif kind == _FIXED64:
-            value = data[at : at + 8]
-            at += 8
+            value = data[position : position + 8]
+            position += 8
         elif kind == _FIXED32:
-            value = data[at : at + 4]
-            at += 4
+            value = data[position : position + 4]
+            position += 4
         else:
             raise Malformed
-        if at > end:
+        if position > end:
             raise Malformed
         yield number, kind, value
 
 
-def _varint(data: memoryview, at: int) -> tuple[int, int]:
-    value = data[at]
-    at += 1
+def _varint(data: memoryview, position: int) -> tuple[int, int]:
+    value = data[position]
+    position += 1
     if value < 128:
-        return value, at
+        return value, position
     value &= 127
     shift = 7
     while True:
-        byte = data[at]
-        at += 1
+        byte = data[position]
+        position += 1
         value |= (byte & 127) << shift
         if byte < 128:
-            return value & 0xFFFFFFFFFFFFFFFF, at
+            return value & 0xFFFFFFFFFFFFFFFF, position
         shift += 7
         if shift > 63:
             raise Malformed
@@ -102,6 +99,7 @@ def _span(data: memoryview) -> Span:
     attributes: dict[str, Any] = {}
     events: list[Event] = []
     links: list[Link] = []
+    span_kind = 0
     for number, kind, value in _fields(data):
         if kind == _BYTES:
             if number == 9:
@@ -115,6 +113,8 @@ def _span(data: memoryview) -> Span:
                 single[number] = value
         elif kind == _FIXED64:
             times[number] = _uint64(value)
+        elif (number, kind) == (6, _VARINT):
+            span_kind = value
     nothing = memoryview(b"")
     return Span(
         bytes(single.get(1, nothing)),
@@ -127,6 +127,7 @@ def _span(data: memoryview) -> Span:
         events,
         links,
         *_status(single.get(15, nothing)),
+        span_kind,
     )
 
 

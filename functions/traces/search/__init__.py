@@ -1,1 +1,1 @@
-"""How traces are found, counted and compared."""
+"""Searches traces, computes metrics over them, and correlates filters."""

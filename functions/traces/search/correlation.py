@@ -1,5 +1,5 @@
-"""How much two filters of traces have to do with each other: their normalized pointwise mutual
-information."""
+"""Computes how strongly two filters of traces are correlated: their normalized pointwise mutual
+information (NPMI)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Final
 from mlcore.http import Request
 from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.traces import search as trace_search
-from mlcore.search.trace_filter import Filter, parse_filter
+from mlcore.search.trace_filter import TraceFilter, parse_filter
 from traces import messages as m
 
 PRIOR: Final = 0.5
-"""What is added to each count for the smoothed figure."""
+"""Added to each count for the smoothed value."""
 
 
 def calculate_trace_filter_correlation(
@@ -25,17 +25,17 @@ def calculate_trace_filter_correlation(
     population = parse_filter(base)
     owners = canonical_ids(message.experiment_ids)
 
-    def ids(condition: Filter) -> set[str]:
+    def trace_ids(condition: TraceFilter) -> set[str]:
         return {
             trace.trace_id for trace in trace_search.matching(owners, request.workspace, condition)
         }
 
-    first, second = map(ids, filters)
-    total, joint = len(ids(population)), len(first & second)
+    first_ids, second_ids = map(trace_ids, filters)
+    total, joint = len(trace_ids(population)), len(first_ids & second_ids)
     return {
-        **_information(joint, len(first), len(second), total),
-        "filter1_count": len(first),
-        "filter2_count": len(second),
+        **_information(joint, len(first_ids), len(second_ids), total),
+        "filter1_count": len(first_ids),
+        "filter2_count": len(second_ids),
         "joint_count": joint,
         "total_count": total,
     }
@@ -54,7 +54,12 @@ def _information(joint: int, first: int, second: int, total: int) -> dict[str, f
 def _normalized(cells: tuple[int, int, int, int], prior: float) -> float:
     if not any(cells[1:]):
         return 1.0
-    both, one, other, neither = (cell + prior for cell in cells)
-    total = both + one + other + neither
-    shared = math.log(both) + math.log(total) - math.log(both + one) - math.log(both + other)
+    both, only_first, only_second, neither = (cell + prior for cell in cells)
+    total = both + only_first + only_second + neither
+    shared = (
+        math.log(both)
+        + math.log(total)
+        - math.log(both + only_first)
+        - math.log(both + only_second)
+    )
     return max(-1.0, min(1.0, shared / (math.log(total) - math.log(both))))

@@ -1,5 +1,5 @@
-"""Metrics of traces, their spans and assessments, made anew from all traces of a time window for
-each question."""
+"""Computes metrics of traces, their spans and assessments. Each request reads all traces in its
+time window; nothing is precomputed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final
 
-from mlcore import errors
+from mlcore import errors, reserved_tags
 from mlcore.db.table import table
 from mlcore.entities.traces import Trace
 from mlcore.http import Request
@@ -22,29 +22,29 @@ from mlcore.repos.traces.pages import Window
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.search import trace_match
 from mlcore.search import trace_metrics as language
-from mlcore.search.trace_metrics import Filter, Query, Row
-from mlcore.spans.names import SESSION, SOURCE_RUN, TOKEN_USAGE, TRACE_NAME_TAG
-from mlcore.spans.usage import finite
+from mlcore.search.trace_metrics import MetricFilter, MetricQuery, MetricRow
+from mlcore.spans.usage import finite_number
 from traces import messages as m
 
 MAX_RESULTS: Final = 1000
-READ_TOGETHER: Final = 1000
-SPANS_TOGETHER: Final = 50
+TRACES_PER_READ: Final = 1000
+TRACES_PER_SPAN_READ: Final = 50
 STATES: Final = ("ERROR", "IN_PROGRESS", "OK", "STATE_UNSPECIFIED")
 _LATEST: Final = 2**63 - 1
 _END, _START, _COST, _NAME, _TYPE, _STATUS, _MODEL, _PROVIDER = 1, 3, 5, 6, 7, 8, 9, 10
+"""Positions in a :class:`mlcore.repos.traces.span_packs.Node`."""
 
 
 def query_trace_metrics(message: m.QueryTraceMetrics, request: Request) -> dict[str, Any]:
-    query = Query(
+    query = MetricQuery(
         message.view_type or language.TRACES,
         message.metric_name,
         [
             language.aggregation(
-                one.aggregation_type or language.COUNT,
-                one.percentile_value if one.has("percentile_value") else None,
+                aggregation.aggregation_type or language.COUNT,
+                aggregation.percentile_value if aggregation.has("percentile_value") else None,
             )
-            for one in message.aggregations
+            for aggregation in message.aggregations
         ],
         message.dimensions,
         message.time_interval_seconds,
@@ -71,97 +71,124 @@ def query_trace_metrics(message: m.QueryTraceMetrics, request: Request) -> dict[
 def _rows(
     owners: Sequence[str],
     workspace: str,
-    query: Query,
-    filters: Sequence[Filter],
+    query: MetricQuery,
+    filters: Sequence[MetricFilter],
     window: Window,
-) -> Iterable[Row]:
+) -> Iterable[MetricRow]:
     if (
         query.metric == language.TRACE_COUNT
         and not filters
         and "trace_name" not in query.dimensions
     ):
-        return _counted(owners, workspace, query, window)
+        return _rows_of_keys(owners, workspace, query, window)
+    # A span's cost counts at the time of the span, not of its trace.
     by_span = query.view == language.SPANS and query.metric in language.COSTS
     records = trace_pages.newest_first(
-        owners, workspace, Window() if by_span else window, None, READ_TOGETHER
+        owners, workspace, Window() if by_span else window, None, TRACES_PER_READ
     )
-    holds = _trace_test([one for one in filters if one.view == "trace"])
-    chosen = ((stored, trace) for stored in records if holds(trace := traces.entity(stored)))
+    matches = _trace_test([condition for condition in filters if condition.view == "trace"])
+    matching = ((stored, trace) for stored in records if matches(trace := traces.entity(stored)))
     if query.view == language.TRACES:
-        return (_of_trace(trace, query) for _, trace in chosen)
+        return (_row_of_trace(trace, query) for _, trace in matching)
     if query.view == language.ASSESSMENTS:
-        return (row for _, trace in chosen for row in _of_assessments(trace, query, filters))
-    rows = _of_spans(chosen, query, filters)
+        return (row for _, trace in matching for row in _rows_of_assessments(trace, query, filters))
+    rows = _rows_of_spans(matching, query, filters)
     return (row for row in rows if _inside(row, window)) if by_span else rows
 
 
-def _counted(owners: Sequence[str], workspace: str, query: Query, window: Window) -> Iterator[Row]:
-    """Counts need no traces: the keys of an index tell times and states."""
+def _rows_of_keys(
+    owners: Sequence[str], workspace: str, query: MetricQuery, window: Window
+) -> Iterator[MetricRow]:
+    """Yields a row per trace for counts, without reading the traces: the keys of an index hold
+    their times and states."""
     by_state = "trace_status" in query.dimensions
-    for owner in experiments.known(owners, workspace):
+    for owner in experiments.find_existing(owners, workspace):
         for state in STATES if by_state else (None,):
-            through = trace_pages.of_state(state) if state else trace_pages.BY_TIME
-            for time in trace_pages.times(owner.experiment_id, window, through):
-                yield Row(time, {"trace_status": state}, 1)
+            index = trace_pages.of_state(state) if state else trace_pages.BY_TIME
+            for time in trace_pages.times(owner.experiment_id, window, index):
+                yield MetricRow(time, {"trace_status": state}, 1)
 
 
-def _trace_test(filters: Sequence[Filter]) -> Callable[[Trace], bool]:
-    runs = [one.value for one in filters if (one.entity, one.key) == ("metadata", SOURCE_RUN)]
-    found = table.parallel([partial(trace_links.traces_of, run_id) for run_id in runs])
-    linked = dict(zip(runs, found, strict=True))
+def _trace_test(filters: Sequence[MetricFilter]) -> Callable[[Trace], bool]:
+    """Returns a predicate: whether a trace meets all filters. Reads the links of runs that filters
+    name."""
+    run_ids = [
+        condition.value
+        for condition in filters
+        if (condition.entity, condition.key) == ("metadata", reserved_tags.SOURCE_RUN)
+    ]
+    linked_traces = table.parallel([partial(trace_links.traces_of, run_id) for run_id in run_ids])
+    traces_of_run = dict(zip(run_ids, linked_traces, strict=True))
 
-    def meets(trace: Trace, one: Filter) -> bool:
-        if one.entity == "status":
-            return trace.state == one.value
-        if one.entity == "tag":
-            return trace.tags.get(one.key) == one.value
-        if one.key == SOURCE_RUN and trace.trace_id in linked[one.value]:
+    def meets(trace: Trace, condition: MetricFilter) -> bool:
+        if condition.entity == "status":
+            return trace.state == condition.value
+        if condition.entity == "tag":
+            return trace.tags.get(condition.key) == condition.value
+        if (
+            condition.key == reserved_tags.SOURCE_RUN
+            and trace.trace_id in traces_of_run[condition.value]
+        ):
             return True
-        return trace.trace_metadata.get(one.key) == one.value
+        return trace.trace_metadata.get(condition.key) == condition.value
 
-    return lambda trace: all(meets(trace, one) for one in filters)
+    return lambda trace: all(meets(trace, condition) for condition in filters)
 
 
-def _of_trace(trace: Trace, query: Query) -> Row:
+def _row_of_trace(trace: Trace, query: MetricQuery) -> MetricRow:
     value: Any = 1
     if query.metric == language.SESSION_COUNT:
-        value = trace.trace_metadata.get(SESSION)
+        value = trace.trace_metadata.get(reserved_tags.TRACE_SESSION)
     elif query.metric == language.LATENCY:
         value = trace.execution_duration
     elif query.metric in language.TOKENS:
-        value = _amounts(trace, TOKEN_USAGE).get(query.metric)
-    dimensions = {"trace_name": trace.tags.get(TRACE_NAME_TAG), "trace_status": trace.state}
-    return Row(trace.request_time, dimensions, value)
+        value = _amounts(trace, reserved_tags.TRACE_TOKEN_USAGE).get(query.metric)
+    dimensions = {
+        "trace_name": trace.tags.get(reserved_tags.TRACE_NAME),
+        "trace_status": trace.state,
+    }
+    return MetricRow(trace.request_time, dimensions, value)
 
 
 def _amounts(trace: Trace, key: str) -> dict[str, Any]:
+    """Parses a JSON object in the trace's metadata. Anything else counts as empty."""
     try:
-        found = json.loads(trace.trace_metadata.get(key, "{}"))
+        amounts = json.loads(trace.trace_metadata.get(key, "{}"))
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return amounts if isinstance(amounts, dict) else {}
 
 
-def _of_assessments(trace: Trace, query: Query, filters: Sequence[Filter]) -> Iterator[Row]:
-    wanted = [one for one in filters if one.view == "assessment"]
-    for one in trace.assessments:
-        fields = {"name": one.name, "type": one.kind}
-        if one.valid and all(fields[each.entity] == each.value for each in wanted):
-            number, _ = trace_match.aggregate(one.value)
+def _rows_of_assessments(
+    trace: Trace, query: MetricQuery, filters: Sequence[MetricFilter]
+) -> Iterator[MetricRow]:
+    conditions = [condition for condition in filters if condition.view == "assessment"]
+    for assessment in trace.assessments:
+        fields = {"name": assessment.name, "type": assessment.kind}
+        if assessment.valid and all(
+            fields[condition.entity] == condition.value for condition in conditions
+        ):
+            number, _ = trace_match.assessment_number(assessment.value)
             value = 1 if query.metric == language.ASSESSMENT_COUNT else number
             dimensions = {
-                "assessment_name": one.name,
-                "assessment_value": json.dumps(one.value),
+                "assessment_name": assessment.name,
+                "assessment_value": json.dumps(assessment.value),
             }
-            yield Row(trace.request_time, dimensions, value)
+            yield MetricRow(trace.request_time, dimensions, value)
 
 
-def _of_spans(
-    chosen: Iterator[tuple[StoredTrace, Trace]], query: Query, filters: Sequence[Filter]
-) -> Iterator[Row]:
-    places = {"name": _NAME, "status": _STATUS, "type": _TYPE}
-    wanted = [(places[one.entity], one.value) for one in filters if one.view == "span"]
-    while chunk := list(islice(chosen, SPANS_TOGETHER)):
+def _rows_of_spans(
+    matching: Iterator[tuple[StoredTrace, Trace]],
+    query: MetricQuery,
+    filters: Sequence[MetricFilter],
+) -> Iterator[MetricRow]:
+    positions = {"name": _NAME, "status": _STATUS, "type": _TYPE}
+    conditions = [
+        (positions[condition.entity], condition.value)
+        for condition in filters
+        if condition.view == "span"
+    ]
+    while chunk := list(islice(matching, TRACES_PER_SPAN_READ)):
         owners = [
             span_packs.Owner(
                 trace.experiment.workspace, trace.experiment.experiment_id, trace.trace_id
@@ -170,16 +197,16 @@ def _of_spans(
         ]
         for nodes in table.parallel([partial(span_packs.nodes, owner) for owner in owners]):
             for node in nodes.values():
-                if all(node[place] == value for place, value in wanted):
-                    yield _of_span(node, query)
+                if all(node[position] == value for position, value in conditions):
+                    yield _row_of_span(node, query)
 
 
-def _of_span(node: span_packs.Node, query: Query) -> Row:
+def _row_of_span(node: span_packs.Node, query: MetricQuery) -> MetricRow:
     value: Any = 1
     if query.metric == language.LATENCY:
         value = None if node[_END] is None else (node[_END] - node[_START]) // 1_000_000
     elif query.metric in language.COSTS:
-        value = finite((node[_COST] or {}).get(query.metric))
+        value = finite_number((node[_COST] or {}).get(query.metric))
     dimensions = {
         "span_name": node[_NAME],
         "span_type": node[_TYPE],
@@ -187,9 +214,9 @@ def _of_span(node: span_packs.Node, query: Query) -> Row:
         "span_model_name": node[_MODEL],
         "span_model_provider": node[_PROVIDER],
     }
-    return Row(node[_START] / 1_000_000, dimensions, value)
+    return MetricRow(node[_START] / 1_000_000, dimensions, value)
 
 
-def _inside(row: Row, window: Window) -> bool:
-    """Whole milliseconds count, the last one included."""
+def _inside(row: MetricRow, window: Window) -> bool:
+    """Whether a row's time is in the window, up to the end of the window's last millisecond."""
     return window.earliest <= row.time < window.latest + 1

@@ -1,4 +1,4 @@
-"""The rules of searching traces: filter, order, pages."""
+"""Searches traces: parses filter and order, and pages the result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Page(NamedTuple):
 
 
 def search_traces(message: m.SearchTracesV3, request: Request) -> dict[str, Any]:
-    """Two round trips for the newest."""
+    """Searches traces of several experiments. The newest traces take two round trips."""
     ids = [
         location.mlflow_experiment.experiment_id
         for location in message.locations
@@ -54,26 +54,26 @@ def _search(
             "It must be a positive integer"
         )
     ordering = parse_order_by(message.order_by)
-    wanted = parse_filter(message.filter)
+    conditions = parse_filter(message.filter)
     owners = canonical_ids(experiment_ids)
     query = [sorted(owners), message.filter, list(message.order_by)]
     position = paging.position_of(message.page_token, query)
     after = None if position is None else trace_match.restore_key(position, ordering)
 
-    found = trace_search.find(
-        owners, request.workspace, trace_search.Query(wanted, ordering, after, limit)
+    keyed_traces = trace_search.find(
+        owners, request.workspace, trace_search.TraceQuery(conditions, ordering, after, limit + 1)
     )
-    page = paging.fitting([trace for _, trace in found], _weight)
-    # As on MLflow's server a full page has a token, whether or not more follows.
+    page = paging.fitting([trace for _, trace in keyed_traces[:limit]], _weight)
     token = None
-    if page and (len(page) < len(found) or len(page) == limit):
-        token = paging.token(found[len(page) - 1][0], query)
+    if len(page) < len(keyed_traces):
+        token = paging.token(keyed_traces[len(page) - 1][0], query)
     return _Page(page, token)
 
 
 def _weight(trace: Trace) -> int:
+    """Estimates the bytes of a trace's JSON in a response."""
     texts = [*trace.tags, *trace.tags.values(), *trace.trace_metadata]
     texts += [*trace.trace_metadata.values(), trace.request_preview or ""]
     texts.append(trace.response_preview or "")
-    assessed = sum(len(str(one)) for one in trace.assessments)
+    assessed = sum(len(str(assessment)) for assessment in trace.assessments)
     return 600 + 10 * len(texts) + paging.weight_of(texts) + 2 * assessed

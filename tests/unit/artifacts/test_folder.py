@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlcore import errors
-from mlcore.artifacts import Part
+from mlcore.artifacts import UploadedPart
 from mlcore.artifacts.folder import Folder
 
 
@@ -42,10 +42,10 @@ def test_a_directory_is_no_file(folder: Folder) -> None:
     assert folder.open("a/b", 0) is not None
 
 
-def send(folder: Folder, key: str, upload_id: str, number: int, data: bytes) -> Part:
+def send(folder: Folder, key: str, upload_id: str, number: int, data: bytes) -> UploadedPart:
     incoming = folder.receive_part(key, upload_id, number)
     incoming.write(data)
-    return Part(number, incoming.commit())
+    return UploadedPart(number, incoming.commit())
 
 
 def test_an_upload_in_parts(folder: Folder) -> None:
@@ -53,7 +53,7 @@ def test_an_upload_in_parts(folder: Folder) -> None:
     parts = [send(folder, "a/b", upload, number, bytes([number]) * 7) for number in (2, 1)][::-1]
     assert parts[0].etag == f'"{hashlib.md5(bytes([1]) * 7).hexdigest()}"'
     assert folder.get("a/b") is None
-    for wrong in ([parts[0], Part(2, parts[0].etag)], [*parts, Part(3, "x")]):
+    for wrong in ([parts[0], UploadedPart(2, parts[0].etag)], [*parts, UploadedPart(3, "x")]):
         with pytest.raises(errors.InvalidParameterValue):
             folder.complete_upload("a/b", upload, wrong)
     with pytest.raises(errors.ResourceDoesNotExist):

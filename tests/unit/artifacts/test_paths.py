@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mlcore.artifacts import exact_path, locate, safe_path
-from mlcore.artifacts.paths import names_file, scoped
+from mlcore.artifacts.paths import key_in_workspace, names_file
 from mlcore.errors import InvalidParameterValue
 
 # Pieces that tricks are made of, each possibly percent-encoded a few times.
@@ -135,20 +135,20 @@ def test_no_name_at_the_end(path: str) -> None:
      ("workspaces/default/a", "default", "workspaces/default/a")],
 )  # fmt: skip
 def test_a_workspace_has_its_own_files(path: str, workspace: str, key: str) -> None:
-    assert scoped(path, workspace) == key
+    assert key_in_workspace(path, workspace) == key
 
 
 @pytest.mark.parametrize("path", ["workspaces", "workspaces/team", "workspaces/other/1"])
 @pytest.mark.parametrize("workspace", ["default", "third"])
 def test_files_of_other_workspaces_are_out_of_reach(path: str, workspace: str) -> None:
     with pytest.raises(InvalidParameterValue):
-        scoped(path, workspace)
+        key_in_workspace(path, workspace)
 
 
 @pytest.mark.parametrize("path", [".internal", ".internal/spans/1"])
 def test_what_the_product_keeps_is_out_of_reach(path: str) -> None:
     with pytest.raises(InvalidParameterValue):
-        scoped(path, "default")
+        key_in_workspace(path, "default")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlcore.auth.passwords import NOBODY, check_password, hash_password
+from mlcore.auth.passwords import UNMATCHABLE_HASH, check_password, hash_password
 
 
 def test_a_password_fits_its_own_hash_alone() -> None:
@@ -15,4 +15,4 @@ def test_a_password_fits_its_own_hash_alone() -> None:
 
 
 def test_nobody_has_a_password() -> None:
-    assert not check_password("", NOBODY)
+    assert not check_password("", UNMATCHABLE_HASH)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mlcore.auth import permissions as p
 from mlcore.auth.permissions import Grant
-from mlcore.auth.requirements import NOT_DENIED, Grants, Requirement, Rung
+from mlcore.auth.requirements import NOT_DENIED, Grants, InheritedFrom, Requirement
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits import experiments as limits
 
@@ -50,7 +50,7 @@ def _can(level: str, action: str) -> bool:
 def test_the_first_rung_with_a_grant_decides(
     grants: list[Grant], default: p.Permission, action: str
 ) -> None:
-    requirement = Requirement(p.RUN, "*", action, (Rung(p.EXPERIMENT, "1", action),))
+    requirement = Requirement(p.RUN, "*", action, (InheritedFrom(p.EXPERIMENT, "1", action),))
     level = _level(grants, p.RUN, "*") or _level(grants, p.EXPERIMENT, "1") or default.name
     order = ["NO_PERMISSIONS", "READ", "USE", "EDIT", "MANAGE"]
     if level not in {"DENY", "NO_PERMISSIONS"}:
@@ -69,7 +69,7 @@ def test_no_way_to_write_a_number_leads_past_its_grants(written: str) -> None:
     grants = Grants(held, p.EDIT, p.EDIT)
     assert not grants.meets(Requirement(p.EXPERIMENT, written, "read"))
     assert not grants.meets(Requirement(p.SCORER, p.scorer_pattern(written, "a b"), "read"))
-    inside = Requirement(p.RUN, "*", "read", (Rung(p.EXPERIMENT, written, "read"),))
+    inside = Requirement(p.RUN, "*", "read", (InheritedFrom(p.EXPERIMENT, written, "read"),))
     assert not grants.meets(inside)
     assert grants.meets(Requirement(p.EXPERIMENT, "17", "read"))
 

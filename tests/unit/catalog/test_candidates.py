@@ -9,7 +9,7 @@ from typing import Any
 from catalog import recommendations
 from catalog.recommendations import Setting
 from mlcore.catalog import candidates
-from mlcore.catalog.candidates import PERFORMANCE, Gathering, Names
+from mlcore.catalog.candidates import PERFORMANCE, CandidateCollector, Names
 from mlcore.catalog.entry import MODEL, Entry
 
 NAMES = Names()
@@ -50,7 +50,7 @@ def _entry(number: int, properties: dict[str, Any], children: tuple[Entry, ...] 
 def test_candidates_are_all_that_counts() -> None:
     chosen = Random(3)
     models = []
-    gathering = Gathering()
+    gathering = CandidateCollector()
     for at in range(1000):
         children = [_entry(number, one) for number, one in enumerate(_artifacts(chosen), 1)]
         models.append(_entry(at, {}, tuple(children)))
@@ -61,16 +61,16 @@ def test_candidates_are_all_that_counts() -> None:
         setting = Setting(target, NAMES)
 
         def place(model: Entry, setting: Setting = setting) -> tuple[float, int]:
-            every = recommendations.performance(model, setting)
+            every = recommendations.performance_artifacts(model, setting)
             latencies = [
-                one.properties[NAMES.latency] for one in recommendations.recommended(every, setting)
+                one.properties[NAMES.latency] for one in recommendations.recommend(every, setting)
             ]
             return min(latencies, default=float("inf")), model.id
 
         expected = [model.id for model in sorted(models, key=place)]
-        assert candidates.ordered(stored, target, len(models)) == expected
+        assert candidates.model_order(stored, target, len(models)) == expected
 
 
 def test_a_gain_that_counts() -> None:
-    assert [candidates.enough(one, 100) for one in (90, 91)] == [True, False]
-    assert [candidates.enough(one, 200) for one in (190, 191)] == [True, False]
+    assert [candidates.is_enough_faster(one, 100) for one in (90, 91)] == [True, False]
+    assert [candidates.is_enough_faster(one, 200) for one in (190, 191)] == [True, False]

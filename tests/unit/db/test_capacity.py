@@ -21,12 +21,12 @@ def figures(measured: capacity.Measurement) -> tuple[int, int, float, float]:
 
 def test_reads_and_writes_add_up() -> None:
     with capacity.measure() as measured:
-        capacity.add(capacity.current(), "GetItem", answer(0.5))
+        capacity.add_call(capacity.current(), "GetItem", answer(0.5))
         batch = {"ConsumedCapacity": [{"CapacityUnits": 1.5}, {"CapacityUnits": 2}]}
-        capacity.add(capacity.current(), "BatchWriteItem", batch)
-        capacity.add(capacity.current(), "Query", {})
+        capacity.add_call(capacity.current(), "BatchWriteItem", batch)
+        capacity.add_call(capacity.current(), "Query", {})
     assert figures(measured) == (3, 3, 0.5, 3.5)
-    assert capacity.last() is measured
+    assert capacity.last_measurement() is measured
     assert capacity.current() is None
 
 
@@ -37,18 +37,18 @@ def test_the_fullest_partition_counts() -> None:
     here = table.Table()
     with capacity.measure() as measured:
         one = {"ItemCollectionMetrics": told("one", 2.0)}
-        capacity.add(capacity.current(), "UpdateItem", one)
+        capacity.add_call(capacity.current(), "UpdateItem", one)
         many = {"ItemCollectionMetrics": {"t": [told("small", 0.0), told("large", 7.0)]}}
         calls = [
-            lambda: capacity.add(capacity.current(), "TransactWriteItems", many),
-            lambda: capacity.add(capacity.current(), "Query", answer(1)),
+            lambda: capacity.add_call(capacity.current(), "TransactWriteItems", many),
+            lambda: capacity.add_call(capacity.current(), "Query", answer(1)),
         ]
         here.parallel(calls)
     assert measured.largest == (7.0, "large")
 
 
 def test_outside_of_a_measurement_nothing_is_counted() -> None:
-    capacity.add(capacity.current(), "GetItem", answer(1))
+    capacity.add_call(capacity.current(), "GetItem", answer(1))
     assert capacity.current() is None
 
 
@@ -57,7 +57,7 @@ def test_parallel_calls_are_as_long_as_the_longest() -> None:
 
     def calls(number: int) -> None:
         for _ in range(number):
-            capacity.add(capacity.current(), "Query", answer(1))
+            capacity.add_call(capacity.current(), "Query", answer(1))
 
     with capacity.measure() as measured:
         calls(1)
@@ -73,7 +73,7 @@ def test_parallel_inside_parallel_runs_in_its_branch() -> None:
         own = threading.get_ident()
 
         def inner() -> None:
-            capacity.add(capacity.current(), "Query", answer(1))
+            capacity.add_call(capacity.current(), "Query", answer(1))
             if threading.get_ident() != own:
                 strangers.append(own)
 
@@ -90,11 +90,11 @@ def test_failures_are_counted_and_all_calls_end() -> None:
     ended: list[str] = []
 
     def fail() -> None:
-        capacity.add(capacity.current(), "Query", {})
+        capacity.add_call(capacity.current(), "Query", {})
         raise KeyError("wanted")
 
     def succeed() -> None:
-        capacity.add(capacity.current(), "Query", {})
+        capacity.add_call(capacity.current(), "Query", {})
         ended.append("succeed")
 
     with capacity.measure() as measured, pytest.raises(KeyError):

@@ -77,11 +77,11 @@ def test_the_environment_says_what_botocore_would_find(
         (tmp_path / variable).write_text(text)
         monkeypatch.setenv(variable, str(tmp_path / variable))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    said = client._said("dynamodb")
+    said = client._from_environment("dynamodb")
     if said is None:
         assert "other" in given or "" in given or None in given[:2]
         return
-    region, endpoint, keys_of_now = client._asked("dynamodb")
+    region, endpoint, keys_of_now = client._from_botocore("dynamodb")
     assert said[:2] == (region, endpoint)
     assert said[2]() == keys_of_now()
 

@@ -35,7 +35,7 @@ bodies = st.one_of(
 )
 
 
-def answered(answer: bytes, cuts: Sequence[int]) -> tuple[exchange.Reply, bytes]:
+def answered(answer: bytes, cuts: Sequence[int]) -> tuple[exchange.HttpReply, bytes]:
     """What is read of an answer that comes in pieces, and what was sent for it."""
     ours, theirs = socket.socketpair()
     with ours, theirs:

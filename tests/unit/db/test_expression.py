@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcore.db.expression import MAX_EXPRESSION_BYTES, Condition, Update
+from mlcore.db.expression import MAX_EXPRESSION_BYTES, ConditionExpression, Update
 from mlcore.models.runs import Run
 
 
@@ -61,7 +61,7 @@ def test_conditions_are_joined() -> None:
 
 def test_nothing_is_sent_for_nothing() -> None:
     assert Update().parameters() == {}
-    assert Condition().condition_parameters() == {}
+    assert ConditionExpression().condition_parameters() == {}
 
 
 def test_a_name_has_one_placeholder() -> None:

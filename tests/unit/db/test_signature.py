@@ -7,11 +7,11 @@ from unittest.mock import patch
 
 import botocore.auth
 from botocore.awsrequest import AWSRequest
-from botocore.credentials import Credentials
+from botocore.credentials import Credentials as BotocoreCredentials
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlcore.db.signature import Keys, Signer
+from mlcore.db.signature import Credentials, Signer
 
 TEXT = st.text("abcXYZ0189+/=", min_size=1, max_size=40)
 NOW = st.datetimes(datetime.datetime(2001, 1, 1), datetime.datetime(2099, 12, 31))
@@ -43,9 +43,9 @@ def test_signs_as_botocore_does(
     }
     request = AWSRequest("POST", "http://dynamodb.example.com:8000/", headers=headers, data=body)
     with patch("botocore.auth.get_current_datetime", return_value=now):
-        botocore.auth.SigV4Auth(Credentials(access, secret, token), "dynamodb", region).add_auth(
-            request
-        )
+        botocore.auth.SigV4Auth(
+            BotocoreCredentials(access, secret, token), "dynamodb", region
+        ).add_auth(request)
     moment = now.replace(tzinfo=datetime.UTC).timestamp()
-    Signer("dynamodb", region).sign(Keys(access, secret, token), headers, body, moment)
+    Signer("dynamodb", region).sign(Credentials(access, secret, token), headers, body, moment)
     assert headers["Authorization"] == request.headers["Authorization"]

@@ -10,10 +10,10 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 
 from mlcore import errors
 from mlcore.db import table as table_module
-from mlcore.db.expression import Condition, Update
+from mlcore.db.expression import ConditionExpression, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
-from mlcore.db.table import Change, Delete, Put, Table, TransactionFailed
+from mlcore.db.table import Delete, ItemUpdate, Put, Table, TransactionFailed
 from mlcore.environment import settings
 from mlcore.models.base import Item
 from mlcore.models.runs import Run
@@ -163,7 +163,7 @@ def test_a_defect_stays_what_it_is(played: Played) -> None:
 
 
 def test_a_failed_condition_tells_the_item(played: Played) -> None:
-    condition = Condition()
+    condition = ConditionExpression()
     condition.require_absent(Item.PK)
     played.answers = [refused("ConditionalCheckFailedException", Item=item(7))]
     with pytest.raises(ConditionFailed) as caught:
@@ -178,7 +178,7 @@ def test_a_call_waits_for_a_transaction_on_its_item(played: Played) -> None:
     Table().delete(KEY)
     assert len(played.calls) == 4
     played.answers = [refused("TransactionConflictException")] * 100
-    with pytest.raises(errors.TemporarilyUnavailable):
+    with pytest.raises(errors.RequestLimitExceeded):
         Table().delete(KEY)
 
 
@@ -190,10 +190,10 @@ def cancelled(*codes: str, **items: Any) -> ClientError:
     return refused("TransactionCanceledException", CancellationReasons=reasons)
 
 
-def operations() -> list[Put | Delete | Change]:
+def operations() -> list[Put | Delete | ItemUpdate]:
     update = Update()
     update.set(Run.status, "b")
-    return [Put(item(1)), Delete(KEY), Change(KEY, update)]
+    return [Put(item(1)), Delete(KEY), ItemUpdate(KEY, update)]
 
 
 def test_transactions(played: Played) -> None:
@@ -213,6 +213,9 @@ def test_transactions(played: Played) -> None:
     played.answers = [cancelled("ValidationError", "None", "None")]
     with pytest.raises(errors.InvalidParameterValue):
         table.transact(operations(), "token")
+    played.answers = [cancelled("ItemCollectionSizeLimitExceeded", "None", "TransactionConflict")]
+    with pytest.raises(errors.BadRequest, match="10 GB"):
+        table.transact(operations(), "token")
     played.answers = [cancelled("TransactionConflict")] * 100
-    with pytest.raises(errors.TemporarilyUnavailable):
+    with pytest.raises(errors.RequestLimitExceeded):
         table.transact(operations(), "token")

@@ -29,16 +29,19 @@ def test_the_files_are_made_of_the_installed_mlflow() -> None:
 
 
 def test_providers() -> None:
-    listed = providers.list_providers(m.Nothing(), REQUEST)["providers"]
+    listed = providers.list_providers(m.EmptyRequest(), REQUEST)["providers"]
     assert listed == sorted(stock.get_all_providers())
     for name in (*listed, "bedrock_converse", "amazon-bedrock", "Azure", "ours"):
-        expected = stock.get_provider_config_response(name)
-        assert providers.provider_config(m.OfProvider(provider=name), REQUEST) == expected
+        expected = {
+            **stock.get_provider_config_response(name),
+            "env_credentials_available": False,
+        }
+        assert providers.provider_config(m.ProviderRequest(provider=name), REQUEST) == expected
 
 
 def test_models() -> None:
-    everything = providers.list_models(m.OfProvider(), REQUEST)["models"]
+    everything = providers.list_models(m.ProviderRequest(), REQUEST)["models"]
     assert everything == stock.get_models()
     for name in ("openai", "vertex_ai", "bedrock_converse", "nobody"):
-        found = providers.list_models(m.OfProvider(provider=name), REQUEST)["models"]
+        found = providers.list_models(m.ProviderRequest(provider=name), REQUEST)["models"]
         assert found == stock.get_models(name), name

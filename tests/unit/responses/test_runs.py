@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlcore.entities.metrics import MAX_DOUBLE, Columns, Metric, stored_value
+from mlcore.entities.metrics import MAX_DOUBLE, Metric, MetricColumns, stored_value
 from mlcore.entities.runs import Run
 from mlcore.responses import runs as responses
 from mlcore.wire.encoding import Encoded, encode
@@ -64,7 +64,7 @@ def test_points_of_histories(key: str, values: Any, of_runs: Any) -> None:
     assert bool(responses.encoded_points(key, points)) == bool(points)
     series = [(run_id, points_of(key, some)) for run_id, some in of_runs]
     flat = [responses.metric_of_run(point, run_id) for run_id, some in series for point in some]
-    columns = [(run_id, Columns.of(some)) for run_id, some in series]
+    columns = [(run_id, MetricColumns.of(some)) for run_id, some in series]
     found = responses.encoded_points_of_runs(key, columns)
     assert encode({"metrics": found}) == encode({"metrics": flat})
     assert bool(found) == bool(flat)

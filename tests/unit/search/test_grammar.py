@@ -147,8 +147,9 @@ def test_experiments() -> None:
             "IS NULL / IS NOT NULL is only supported for tags, not for attribute 'name'",
         ),
         (
-            "attributes.name = 'x'",
-            "Invalid entity type 'attributes'. Valid entity types are ('attribute', 'tag', 'tags')",
+            "attr.name = 'x'",
+            "Invalid entity type 'attr'. "
+            "Valid entity types are ('attribute', 'attributes', 'tag', 'tags')",
         ),
     ],
 )

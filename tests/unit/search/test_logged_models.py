@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from mlcore.entities.logged_models import LoggedModel, ModelMetric
 from mlcore.errors import AttributeNotFound, BadRequest, InvalidParameterValue
 from mlcore.search import logged_models as language
-from mlcore.search.logged_models import Dataset, Ids, MadeBy, Named, OrderBy
+from mlcore.search.logged_models import (
+    MetricDataset,
+    ModelIds,
+    ModelOrderBy,
+    ModelsByName,
+    ModelsByRun,
+)
 
 
 def model(**changed: Any) -> LoggedModel:
@@ -36,7 +42,7 @@ def model(**changed: Any) -> LoggedModel:
     return base._replace(**changed)
 
 
-def holds(text: str, *datasets: Dataset, **changed: Any) -> bool:
+def holds(text: str, *datasets: MetricDataset, **changed: Any) -> bool:
     found = language.predicate(language.parse_filter(text), datasets)(model(**changed))
     assert isinstance(found, bool)
     return found
@@ -45,9 +51,16 @@ def holds(text: str, *datasets: Dataset, **changed: Any) -> bool:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "name = n", "name = 'n'", "attributes.name LIKE '_'", "status = 2", "status='2'"),
+        *(
+            "",
+            "name = n",
+            "name = 'n'",
+            "attributes.name LIKE '_'",
+            "status = READY",
+            "status='READY'",
+        ),
         *("params.p = x", "tags.`t g` ILIKE 'Y'", "creation_time <= 10", "model_type = ''"),
-        *("metrics.a > 2 AND metrics.a < 2", "metrics.a != 1", "model_id IN ('m-1', 'x')"),
+        *("metrics.a > 2 AND metrics.a < 4", "metrics.a != 1", "model_id IN ('m-1', 'x')"),
     ],
 )
 def test_matches(text: str) -> None:
@@ -57,7 +70,14 @@ def test_matches(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *('name = "n"', "status = 'READY'", "params.q != 'x'", "metrics.a != nan"),
+        *(
+            'name = "n"',
+            "status = 'PENDING'",
+            "status NOT IN ('READY')",
+            "metrics.a < 2",
+            "params.q != 'x'",
+            "metrics.a != nan",
+        ),
         *("creation_time != nan", "status_message != 'x'", "name IN ()", "metrics.b > 0"),
     ],
 )
@@ -66,16 +86,19 @@ def test_does_not_match(text: str) -> None:
 
 
 def test_points_of_a_dataset_alone_count() -> None:
-    assert holds("metrics.a > 2", Dataset("d", "1"))
-    assert not holds("metrics.a < 2", Dataset("d", "1"))
-    assert holds("name = 'n'", Dataset("x", "2"), Dataset("d", "1"))
-    assert not holds("", Dataset("d", "2"))
-    assert not holds("", Dataset("d", None)), "MLflow's server takes no digest for none"
+    assert holds("metrics.a > 2", MetricDataset("d", "1"))
+    assert not holds("metrics.a < 2", MetricDataset("d", "1"))
+    assert holds("name = 'n'", MetricDataset("x", "2"), MetricDataset("d", "1"))
+    assert not holds("", MetricDataset("d", "2"))
+    assert not holds("", MetricDataset("d", None)), "MLflow's server takes no digest for none"
 
 
 @pytest.mark.parametrize(
     "text",
-    ["name", "name = 'a' OR name = 'b'", "foo = 'a'", "metrics.a LIKE '1'", "metrics.a = '1'", " "],
+    [
+        *("name", "name = 'a' OR name = 'b'", "foo = 'a'", "metrics.a LIKE '1'", "metrics.a = '1'"),
+        *(" ", "status = 2", "status LIKE 'R%'", "status IN ('READY', 'x')", "status = ready"),
+    ],
 )
 def test_refusals(text: str) -> None:
     with pytest.raises(InvalidParameterValue):
@@ -95,25 +118,25 @@ def test_access() -> None:
     def access(text: str) -> object:
         return language.access(language.parse_filter(text))
 
-    assert access("name = 'a' AND params.p = 'x'") == Named("a")
-    assert access("name = 'a' AND source_run_id = 'r'") == MadeBy("r")
-    assert access("name = 'a' AND model_id IN ('1', '2')") == Ids(("1", "2"))
+    assert access("name = 'a' AND params.p = 'x'") == ModelsByName("a")
+    assert access("name = 'a' AND source_run_id = 'r'") == ModelsByRun("r")
+    assert access("name = 'a' AND model_id IN ('1', '2')") == ModelIds(("1", "2"))
     for text in ("", "name != 'a'", "name LIKE 'a'", "params.name = 'a'", "source_run_id = ''"):
         assert access(text) is None
 
 
 def test_a_field_that_is_not_there_has_an_error_class_of_its_own() -> None:
     with pytest.raises(AttributeNotFound) as raised:
-        language.parse_order("nope", True, Dataset("", None))
+        language.parse_order("nope", True, MetricDataset("", None))
     assert raised.value.body()["error_class"] == "ATTRIBUTE_NOT_FOUND"
 
 
 def test_the_latest_point_counts_in_orders() -> None:
     for order, expected in (
-        (OrderBy("a", True, True), (0, 1.0)),
-        (OrderBy("a", False, True), (0, -1.0)),
-        (OrderBy("a", True, True, "d", "1"), (0, 3.0)),
-        (OrderBy("b", False, True), (2, 0)),
+        (ModelOrderBy("a", True, True), (0, 3.0)),
+        (ModelOrderBy("a", False, True), (0, -3.0)),
+        (ModelOrderBy("a", True, True, "d", "1"), (0, 3.0)),
+        (ModelOrderBy("b", False, True), (2, 0)),
     ):
         key = language.sort_key([order])(model())
         assert key[:2] == expected
@@ -123,14 +146,14 @@ def test_the_latest_point_counts_in_orders() -> None:
 @given(
     st.lists(
         st.builds(
-            OrderBy,
+            ModelOrderBy,
             st.sampled_from(["name", "creation_timestamp_ms", "status", "status_message", "a"]),
             st.booleans(),
         ).map(lambda order: order._replace(metric=order.key == "a")),
         max_size=3,
     )
 )
-def test_keys_travel_in_tokens(ordering: list[OrderBy]) -> None:
+def test_keys_travel_in_tokens(ordering: list[ModelOrderBy]) -> None:
     key = language.sort_key(ordering)(model())
     restored = language.restore_key(json.loads(json.dumps(key)), ordering)
     assert restored == key

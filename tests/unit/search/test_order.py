@@ -12,7 +12,7 @@ from mlcore.entities.metrics import Metric
 from mlcore.entities.runs import Run
 from mlcore.errors import InvalidParameterValue
 from mlcore.search import fields, grammar
-from mlcore.search.order import descending, identifier, restore_key, sort_key
+from mlcore.search.order import inverted_text, restore_key, sort_key, sortable_experiment_id
 
 
 def run(run_id: str, metric: float | None = None, param: str | None = None, start: int = 0) -> Run:
@@ -78,7 +78,7 @@ def test_experiments() -> None:
 def test_ids_of_experiments_are_numbers() -> None:
     old = ("01JCAB3DEFGHJKMNPQRSTVWXYZ", "01JCAB3DEFGHJKMNPQRSTVWXZ0")
     ordered = ["0", *old, *map(str, range(1, 120)), str(2**31), "823149582371645290"]
-    assert sorted(ordered, key=identifier) == ordered
+    assert sorted(ordered, key=sortable_experiment_id) == ordered
     for ascending in (True, False):
         entries = grammar.parse_order_by(
             ["experiment_id" if ascending else "experiment_id DESC"], fields.EXPERIMENT
@@ -94,8 +94,8 @@ def test_ids_of_experiments_are_numbers() -> None:
 
 @given(st.text(), st.text())
 def test_descending_inverts_the_order_of_texts(one: str, other: str) -> None:
-    assert (one < other) == (descending(one) > descending(other))
-    assert (one == other) == (descending(one) == descending(other))
+    assert (one < other) == (inverted_text(one) > inverted_text(other))
+    assert (one == other) == (inverted_text(one) == inverted_text(other))
 
 
 @given(st.floats(allow_infinity=False), st.text())

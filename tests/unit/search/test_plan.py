@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mlcore.search import fields, grammar, plan, text_fields
-from mlcore.search.text_fields import Indexed
+from mlcore.search.text_fields import IndexedFields
 
 
 def accesses(text: str) -> list[plan.Access]:
@@ -19,24 +19,24 @@ def names(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("tags.owner ILIKE '%ann%'", ["Text"]),
-        ("tags.owner = 'ann'", ["Text"]),
+        ("tags.owner ILIKE '%ann%'", ["TextLookups"]),
+        ("tags.owner = 'ann'", ["TextLookups"]),
         ("tags.owner LIKE '%an%'", []),
         ("tags.owner != 'ann'", []),
         ("tags.owner IS NULL", []),
         ("run_name LIKE 'ann%'", ["NamePrefix"]),
-        ("run_name LIKE '%ann'", ["Text"]),
+        ("run_name LIKE '%ann'", ["TextLookups"]),
         ("run_name LIKE '_'", []),
-        ("params.p LIKE '%ann%'", ["ParamTexts", "Text"]),
-        ("params.p = 'ann'", ["ParamValue", "Text"]),
+        ("params.p LIKE '%ann%'", ["ParamTexts", "TextLookups"]),
+        ("params.p = 'ann'", ["ParamValue", "TextLookups"]),
         ("params.p != 'a'", ["ParamTexts"]),
         ("params.p IS NOT NULL", ["ParamTexts"]),
         ("params.p IS NULL", []),
-        ("user_id = 'ann'", ["Text"]),
+        ("user_id = 'ann'", ["TextLookups"]),
         ("artifact_uri = 'ann'", []),
         ("dataset.name LIKE '%a%'", ["DatasetLinks"]),
         ("dataset.context = 'a'", ["DatasetLinks"]),
-        ("metrics.m > 1 AND tags.t = 'abc'", ["MetricRange", "Text"]),
+        ("metrics.m > 1 AND tags.t = 'abc'", ["MetricRange", "TextLookups"]),
         ("metrics.m != 1", []),
         ("start_time > 1", []),
     ],
@@ -63,20 +63,20 @@ def test_a_param_is_looked_for_where_its_pattern_begins(pattern: str, begin: str
 
 
 def test_the_fields_that_a_setting_asks_for() -> None:
-    default = text_fields.wanted(None)
+    default = text_fields.parse_setting(None)
     assert [
         field for field in ("name", "tags.a", "tags.mlflow.a", "params.a") if default.covers(field)
     ] == ["name", "tags.a"]
-    chosen = text_fields.wanted(["params.*", "tags.mlflow.user"])
+    chosen = text_fields.parse_setting(["params.*", "tags.mlflow.user"])
     assert chosen.covers("params.a b")
     assert chosen.covers("tags.mlflow.user")
     assert not chosen.covers("tags.mlflow.source")
-    assert text_fields.wanted([]).covers("name")
-    assert text_fields.wanted({"no": "list"}) == default
+    assert text_fields.parse_setting([]).covers("name")
+    assert text_fields.parse_setting({"no": "list"}) == default
 
 
 def test_an_index_of_other_rules_is_none() -> None:
-    whole = Indexed(["tags.*"]).encode()
-    assert text_fields.decode(whole) == Indexed(["tags.*"])
+    whole = IndexedFields(["tags.*"]).encode()
+    assert text_fields.decode(whole) == IndexedFields(["tags.*"])
     assert text_fields.decode(whole.replace('"rules": 2', '"rules": 0')) is None
     assert text_fields.decode(None) is None

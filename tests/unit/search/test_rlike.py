@@ -1,9 +1,11 @@
-"""RLIKE finds what Python's engine finds, and takes its time for nothing."""
+"""RLIKE matches what ``re`` matches, in bounded time."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import subprocess
+import sys
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -34,9 +36,9 @@ FLAGS = ("", "(?i)", "(?m)", "(?s)", "(?a)", "(?im)")
 
 def joined(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     repeats = st.sampled_from(("*", "+", "?", "{2}", "{1,3}", "{0,2}?", "*?", "{2,}"))
-    # Python's engine leaves a repeated part as soon as it is empty, with results of its own.
+    # `re` leaves a repeated part as soon as it matches nothing, with results of its own.
     filled = st.sampled_from(CHARACTERS).flatmap(
-        lambda one: parts.map(lambda rest: f"(?:{one}{rest}|{one})")
+        lambda first: parts.map(lambda rest: f"(?:{first}{rest}|{first})")
     )
     return st.one_of(
         st.tuples(parts, parts).map("".join),
@@ -53,71 +55,109 @@ def joined(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 EXPRESSIONS = st.recursive(st.sampled_from((*CHARACTERS, *ANCHORS)), joined, max_leaves=8)
-TEXTS = st.text("aabAé_ \n1ß", max_size=12)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def all_at_once() -> Iterator[None]:
-    """Python's engine is asked about nothing that is known without it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rlike, "CHEAP_WAYS", 0)
-        yield
+# In an empty text `regex` and `re` differ about \B.
+TEXTS = st.text("aabAé_ \n1ß", min_size=1, max_size=12)
 
 
 @given(flags=st.sampled_from(FLAGS), expression=EXPRESSIONS, texts=st.lists(TEXTS, max_size=4))
 @settings(max_examples=300, deadline=None)
-def test_it_finds_what_python_finds(flags: str, expression: str, texts: list[str]) -> None:
-    test, search = (
-        rlike.test(flags + expression, rlike.Budget()),
-        re.compile(flags + expression).search,
-    )
+def test_it_matches_what_re_matches(flags: str, expression: str, texts: list[str]) -> None:
+    budget = rlike.TimeBudget()
+    matches = rlike.matcher(flags + expression, budget)
+    search = re.compile(flags + expression).search
     for text in texts:
-        assert test(text) is (search(text) is not None), (flags + expression, text)
+        assert matches(text) is (search(text) is not None), (flags + expression, text)
 
 
 @pytest.mark.parametrize(
-    ("expression", "wanted"),
+    ("expression", "text", "matched"),
     [
-        (r"(a+)+$", False),
-        (r"^(a|aa)+$", False),
-        (r"(.*)*x", False),
-        (r"(a|a)*(a|a)*b", True),
-        (r"^(?!.*(a+)+c).*b", True),
-        (r"(?<=a)b(?:.|\n)*$", True),
-        (r"a?" * 40 + "a" * 40, True),
-        (r"(a*?)*?b.{3}", False),
-        (r"^a{1000000}", False),
-        (r"(?:a{2,}){2,}b", True),
+        ("a{e<=1}", "b", False),
+        ("a{e<=1}", "a{e<=1}", True),
+        ("[a[b]", "[", True),
+        ("[]a]", "]", True),
+        (r"[\]\[]x", "[x", True),
+        (r"\N{LATIN SMALL LETTER A}{2}", "aa", True),
+        ("a{,2}b", "aab", True),
     ],
 )
-def test_what_takes_python_for_ever_is_answered(expression: str, wanted: bool) -> None:
-    assert rlike.test(expression, rlike.Budget())("a" * 5_000 + "b") is wanted
+def test_extensions_of_the_package_are_not_syntax(
+    expression: str, text: str, matched: bool
+) -> None:
+    assert (re.search(expression, text) is not None) is matched
+    assert rlike.matcher(expression, rlike.TimeBudget())(text) is matched
 
 
-@pytest.mark.parametrize("expression", [r"(a+)+\1b", r"(?>a*)*b", "(a|" + "b|" * 600 + "c)+"])
-def test_what_would_take_too_long_is_refused(expression: str) -> None:
-    assert rlike.test(expression, rlike.Budget())("ac") in (True, False)
-    with pytest.raises(InvalidParameterValue, match="too long"):
-        rlike.test(expression, rlike.Budget())("a" * 5_000 + "c")
+def test_posix_classes_are_plain_sets_as_in_re() -> None:
+    with pytest.warns(FutureWarning, match="nested set"):
+        matches = rlike.matcher("[[:alpha:]]", rlike.TimeBudget())
+    assert matches("a]")
+    assert not matches("z")
 
 
-def test_what_is_no_expression_matches_nothing() -> None:
-    for expression in ("[", "(?P<a", "a{3,1}", "(" * 5_000):
-        assert not rlike.test(expression, rlike.Budget())("a")
+@pytest.mark.parametrize(
+    ("expression", "matched"),
+    [
+        (r"(.*)*x", False),
+        (r"(a|a)*(a|a)*b", True),
+        (r"(?<=a)b(?:.|\n)*$", True),
+        (r"a?" * 40 + "a" * 40, True),
+        (r"(?:a{2,}){2,}b", True),
+        (r"(?>a*)*b", True),
+    ],
+)
+def test_many_expressions_that_re_never_finishes_are_answered(
+    expression: str, matched: bool
+) -> None:
+    assert rlike.matcher(expression, rlike.TimeBudget())("a" * 5_000 + "b") is matched
 
 
-def test_all_texts_of_a_search_share_what_it_may_take() -> None:
-    """Whichever engine answers, and however many conditions there are."""
-    budget = rlike.Budget()
-    tests = [rlike.test("(a+)+$", budget), rlike.test(r"(a)b\1", budget)]
-    spent = []
-    for test in tests:
-        left = budget.left
-        test("a" * 100 + "b")
-        spent.append(left - budget.left)
-    assert all(steps > 0 for steps in spent)
-    budget.left = spent[0] + spent[1] // 2
-    tests[0]("a" * 100 + "b")
-    with pytest.raises(InvalidParameterValue, match="so many texts"):
-        tests[1]("a" * 100 + "b")
-    assert rlike.test("(a+)+$", rlike.Budget())("a" * 100)
+@pytest.mark.parametrize("expression", [r"(a+)+$", r"^(a|aa)+$", r"(a*?)*?b.{3}"])
+def test_an_expression_that_takes_too_long_on_a_text_is_refused(expression: str) -> None:
+    matches = rlike.matcher(expression, rlike.TimeBudget())
+    assert matches("ac") in (True, False)
+    started = time.process_time()
+    with pytest.raises(InvalidParameterValue, match="seconds on one text"):
+        matches("a" * 5_000 + "bc")
+    assert time.process_time() - started < 10 * rlike.MATCH_SECONDS
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["^a{1000000}", "(?:a{1000}){1000}", "(?:a{1000,}){1000}", "a" * (rlike.MAX_CHARACTERS + 1)],
+)
+def test_an_expression_that_takes_too_long_to_compile_is_refused(expression: str) -> None:
+    with pytest.raises(InvalidParameterValue):
+        rlike.matcher(expression, rlike.TimeBudget())
+
+
+@pytest.mark.parametrize(
+    "expression", [r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", "a{0,1000000}b"]
+)
+def test_counts_of_usual_size_are_answered(expression: str) -> None:
+    assert not rlike.matcher(expression, rlike.TimeBudget())("z")
+
+
+@pytest.mark.parametrize("expression", ["[", "(?P<a", "a{3,1}", "(" * 4_000, r"\p{L}", "(?R)"])
+def test_an_expression_that_re_cannot_compile_matches_nothing(expression: str) -> None:
+    assert not rlike.matcher(expression, rlike.TimeBudget())("a")
+
+
+def test_all_expressions_of_a_search_share_one_budget() -> None:
+    budget = rlike.TimeBudget()
+    matchers = [rlike.matcher("a+$", budget), rlike.matcher(r"(a)b\1", budget)]
+    for matches in matchers:
+        left = budget.seconds_left
+        matches("a" * 100 + "b")
+        assert budget.seconds_left < left
+    budget.seconds_left = 0
+    for matches in matchers:
+        with pytest.raises(InvalidParameterValue, match="more than 5 seconds"):
+            matches("a")
+    with pytest.raises(InvalidParameterValue, match="more than 5 seconds"):
+        rlike.matcher("b", budget)
+
+
+def test_the_package_is_imported_by_a_filter_with_rlike_only() -> None:
+    code = "import sys, mlcore.search.trace_match; sys.exit('regex' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

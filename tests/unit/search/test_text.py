@@ -6,24 +6,24 @@ import random
 
 import pytest
 
-from indexer import text_items
+from indexer.full_text import text_items
 from mlcore.search import lookups, text
 from mlcore.search.like import ilike, like
-from mlcore.search.lookups import Lookup
-from mlcore.search.text import LONG, TRIGRAM, WORD, Token, tokens
+from mlcore.search.text import LONG_TEXT_TOKEN, TRIGRAM, WORD, IndexToken, index_tokens
+from tests.unit.search.text_matches import found_by
 
 ALPHABET = "aAbB1123 -_#.ßİıſΣσς\u0301é漢\U0001f680%"
 
 
 def test_the_tokens_of_a_text() -> None:
-    assert tokens("Ann-9 É") == {
-        Token(WORD, "ann"),
-        Token(WORD, "9"),
-        Token(WORD, "É"),
-        *(Token(TRIGRAM, part) for part in ("ann", "nn-", "n-9", "-9 ", "9 É")),
+    assert index_tokens("Ann-9 É") == {
+        IndexToken(WORD, "ann"),
+        IndexToken(WORD, "9"),
+        IndexToken(WORD, "É"),
+        *(IndexToken(TRIGRAM, part) for part in ("ann", "nn-", "n-9", "-9 ", "9 É")),
     }
-    assert tokens("") == frozenset()
-    assert tokens("x" * (text.LONGEST_TEXT + 1)) == {LONG}
+    assert index_tokens("") == frozenset()
+    assert index_tokens("x" * (text.MAX_TEXT_CHARACTERS + 1)) == {LONG_TEXT_TOKEN}
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_how_a_condition_is_looked_up(
     field: str, operator: str, pattern: str, expected: list[str]
 ) -> None:
     shown = []
-    for one in lookups.of(field, operator, pattern):
+    for one in lookups.lookups_for(field, operator, pattern):
         if one.exact is not None:
             shown.append(f"is {one.exact}")
         elif one.begin is not None:
@@ -95,23 +95,12 @@ def test_every_match_is_found_by_each_lookup_of_its_pattern() -> None:
             elif not test(pattern)(whole):  # type: ignore[operator]
                 continue
             matched += 1
-            held = {token for _, token in text_items.held(field, whole)}
-            for lookup in lookups.of(field, operator, pattern):
+            held = {token for _, token in text_items.postings_of_text(field, whole)}
+            for lookup in lookups.lookups_for(field, operator, pattern):
                 looked_up += 1
                 assert any(found_by(lookup, field, token) for token in held), (pattern, whole)
     assert matched > 40_000
     assert looked_up > 20_000
-
-
-def found_by(lookup: Lookup, field: str, token: Token) -> bool:
-    """Whether a lookup comes to a token of a text: as the index holds it."""
-    word = token.text
-    if not lookup.test()(word):
-        return False
-    if lookup.exact is not None or lookup.begin is not None:
-        return word == lookup.exact if lookup.begin is None else word.startswith(lookup.begin)
-    held = {one for one in text.stretches(token) if field != "content" or text.in_contents(one)}
-    return held.issuperset(lookup.stretches) or (lookup.numbers and text.is_number(word))
 
 
 def _pattern(rng: random.Random, whole: str) -> str:

@@ -6,8 +6,8 @@ from mlcore.errors import InvalidParameterValue
 from mlcore.search.grammar import OrderBy
 from mlcore.search.trace_filter import (
     SPAN_TOLERANCE,
-    Condition,
-    Filter,
+    TraceCondition,
+    TraceFilter,
     parse_filter,
     parse_order_by,
 )
@@ -19,18 +19,18 @@ def test_conditions_by_what_decides_them() -> None:
         " AND feedback.`is ok` IS NOT NULL AND metadata.`k.l` != 'v' AND timestamp >= 10"
         " AND timestamp_ms < 20"
     )
-    assert found == Filter(
+    assert found == TraceFilter(
         own=(
-            Condition("tag", "mlflow.traceName", "LIKE", "a%"),
-            Condition("request_metadata", "k.l", "!=", "v"),
-            Condition("attribute", "timestamp_ms", ">=", 10),
-            Condition("attribute", "timestamp_ms", "<", 20),
+            TraceCondition("tag", "mlflow.traceName", "LIKE", "a%"),
+            TraceCondition("request_metadata", "k.l", "!=", "v"),
+            TraceCondition("attribute", "timestamp_ms", ">=", 10),
+            TraceCondition("attribute", "timestamp_ms", "<", 20),
         ),
         runs=("r",),
-        assessed=(Condition("feedback", "is ok", "IS NOT NULL", None),),
+        assessed=(TraceCondition("feedback", "is ok", "IS NOT NULL", None),),
         spans=(
-            Condition("span", "type", "IN", ("LLM", "TOOL")),
-            Condition("span", "content", "ILIKE", "x"),
+            TraceCondition("span", "type", "IN", ("LLM", "TOOL")),
+            TraceCondition("span", "content", "ILIKE", "x"),
         ),
         earliest=10,
         latest=19,

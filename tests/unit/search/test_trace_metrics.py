@@ -8,23 +8,23 @@ from hypothesis import strategies as st
 
 from mlcore.errors import InvalidParameterValue
 from mlcore.search import trace_metrics as language
-from mlcore.search.trace_metrics import Aggregation, Filter, Query, Row
+from mlcore.search.trace_metrics import Aggregation, MetricFilter, MetricQuery, MetricRow
 
 NUMBERS = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=9)
 
 
-def query(**changed: Any) -> Query:
-    base = Query("TRACES", "latency", [Aggregation("AVG", None)], (), 0, 1000)
+def query(**changed: Any) -> MetricQuery:
+    base = MetricQuery("TRACES", "latency", [Aggregation("AVG", None)], (), 0, 1000)
     return base._replace(**changed)
 
 
 def test_points_by_time_and_dimension() -> None:
     rows = [
-        Row(1_500, {"trace_name": "b"}, 4),
-        Row(1_000, {"trace_name": "b"}, 2),
-        Row(-1, {"trace_name": "a"}, 8),
-        Row(1_000, {"trace_name": None}, 1),
-        Row(1_000, {"trace_name": "a"}, None),
+        MetricRow(1_500, {"trace_name": "b"}, 4),
+        MetricRow(1_000, {"trace_name": "b"}, 2),
+        MetricRow(-1, {"trace_name": "a"}, 8),
+        MetricRow(1_000, {"trace_name": None}, 1),
+        MetricRow(1_000, {"trace_name": "a"}, None),
     ]
     asked = query(dimensions=("trace_name",), interval=1)
     assert language.points(rows, asked) == [
@@ -60,7 +60,7 @@ def test_percentiles_are_between_values(values: list[float], wanted: float) -> N
 
 def test_filters() -> None:
     found = language.parse_filter("trace.metadata.`a.b` = 'x'", "SPANS")
-    assert found == Filter("trace", "metadata", "a.b", "x")
+    assert found == MetricFilter("trace", "metadata", "a.b", "x")
     for text in (
         "status = 'a'",
         "trace.tag = 'a'",

@@ -9,11 +9,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mlcore.search import text, text_fields, trace_match, trace_plan
-from mlcore.search.plan import NamePrefix, Text
-from mlcore.search.rlike import Budget
-from mlcore.search.trace_filter import SPAN, Condition, Filter, parse_filter
-from mlcore.search.trace_plan import Ids, OfRun, Whole
-from tests.unit.search.test_text import found_by
+from mlcore.search.plan import NamePrefix, TextLookups
+from mlcore.search.rlike import TimeBudget
+from mlcore.search.trace_filter import SPAN, TraceCondition, TraceFilter, parse_filter
+from mlcore.search.trace_plan import TraceIds, TracesOfRun, WholeValues
+from tests.unit.search.text_matches import found_by
 
 CHARACTERS = 'abAé1f "\\\n%_{,'
 PIECES = st.text(CHARACTERS, max_size=6)
@@ -24,7 +24,7 @@ PATTERNS = st.lists(PIECES, max_size=4).map("%".join)
     name=st.text(CHARACTERS, max_size=12),
     value=st.text(CHARACTERS, max_size=12),
     condition=st.builds(
-        Condition,
+        TraceCondition,
         st.just(SPAN),
         st.sampled_from(("name", "content", "attributes.k")),
         st.sampled_from(("=", "LIKE", "ILIKE")),
@@ -33,7 +33,7 @@ PATTERNS = st.lists(PIECES, max_size=4).map("%".join)
     whole=st.booleans(),
 )
 def test_spans_that_match_hold_the_tokens(
-    name: str, value: str, condition: Condition, whole: bool
+    name: str, value: str, condition: TraceCondition, whole: bool
 ) -> None:
     if whole:
         condition = condition._replace(value=name if condition.key == "name" else f"%{value}%")
@@ -41,12 +41,12 @@ def test_spans_that_match_hold_the_tokens(
     span = {"name": name, "attributes": {"k": json.dumps(value, ensure_ascii=False)}}
     content = json.dumps(span, ensure_ascii=False)
     node = ["id", 0, None, 0, None, None, name, None, None]
-    if not trace_match.span_test((condition,), None, Budget())(node, content):
+    if not trace_match.span_test((condition,), None, TimeBudget())(node, content):
         return
-    for access in trace_plan.accesses(Filter(spans=(condition,))):
-        assert isinstance(access, Text)
+    for access in trace_plan.accesses(TraceFilter(spans=(condition,))):
+        assert isinstance(access, TextLookups)
         assert access.field == text_fields.CONTENT
-        held = text.words(content)
+        held = text.word_tokens(content)
         for lookup in access.lookups:
             assert any(found_by(lookup, access.field, token) for token in held)
 
@@ -56,11 +56,11 @@ def test_spans_that_match_hold_the_tokens(
     [
         ("name = 'a'", [NamePrefix("a", whole=True)]),
         ("name LIKE 'ab%'", [NamePrefix("ab", whole=False)]),
-        ("request_id IN ('a', 'b')", [Ids(("a", "b"))]),
-        ("client_request_id = 'a'", [Whole("client_request_id", ("a",))]),
-        ("run_id = 'a'", [OfRun("a")]),
-        ("prompt = 'a/1'", [Whole("prompt", ("a/1",))]),
-        ("metadata.mlflow.modelId = 'm'", [Whole("model_id", ("m",))]),
+        ("request_id IN ('a', 'b')", [TraceIds(("a", "b"))]),
+        ("client_request_id = 'a'", [WholeValues("client_request_id", ("a",))]),
+        ("run_id = 'a'", [TracesOfRun("a")]),
+        ("prompt = 'a/1'", [WholeValues("prompt", ("a/1",))]),
+        ("metadata.mlflow.modelId = 'm'", [WholeValues("model_id", ("m",))]),
         ("name RLIKE 'abc'", []),
         ("name != 'abc'", []),
         ("status = 'OK'", []),
@@ -75,9 +75,9 @@ def test_accesses(filter_string: str, wanted: list[object]) -> None:
 
 
 def test_texts_of_traces_are_asked_where_the_index_holds_them() -> None:
-    before = text_fields.Indexed(["tags.*"])
+    before = text_fields.IndexedFields(["tags.*"])
     assert before.of_traces is None
-    indexed = text_fields.wanted(["tags.*", "traces.tags.env", "traces.content"]).of_traces
+    indexed = text_fields.parse_setting(["tags.*", "traces.tags.env", "traces.content"]).of_traces
     assert indexed is not None
     assert [indexed.covers(field) for field in ("name", "tags.env", "content", "run_id")] == [
         True

@@ -19,7 +19,7 @@ def call(method: str, path: str, headers: dict[str, str] | None = None) -> dict[
     )
 
 
-@pytest.mark.parametrize(("path", "text"), [("/health", "OK"), ("/version", "3.17.2")])
+@pytest.mark.parametrize(("path", "text"), [("/health", "OK"), ("/version", "3.18.0")])
 def test_texts(path: str, text: str) -> None:
     answer = call("GET", path)
     assert (answer["statusCode"], answer["body"]) == (200, text)
@@ -31,7 +31,9 @@ def test_server_info(prefix: str) -> None:
     info = json.loads(call("GET", f"{prefix}/3.0/mlflow/server-info")["body"])
     assert info["store_type"] == "SqlStore"
     assert info["workspaces_enabled"] is False
-    assert info["features_enabled"] == {"gateway": True}
+    assert info["features_enabled"] == {"gateway": True, "scheduled_issue_detection": False}
+    assert info["artifacts_presigned_only"] is False
+    assert info["tracking_auth"] == ""
 
 
 def test_everything_else_is_mlflows_404() -> None:

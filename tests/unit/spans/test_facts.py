@@ -11,11 +11,11 @@ from mlcore.spans import facts, usage
 from mlcore.spans.facts import Facts
 from mlcore.spans.stored import StoredSpan
 from mlcore.wire.times import duration, parse_duration, parse_point, point
-from traces.ingest import otlp, spans
+from traces.ingest import otlp, span_conversion
 
 
 def span(number: int, parent: int, attributes: dict[str, str]) -> StoredSpan:
-    return spans.of_otlp(
+    return span_conversion.to_stored(
         otlp.Span(
             b"\1" * 16,
             number.to_bytes(8, "big"),
@@ -28,6 +28,7 @@ def span(number: int, parent: int, attributes: dict[str, str]) -> StoredSpan:
             [],
             0,
             "",
+            0,
         )
     )
 
@@ -49,13 +50,13 @@ def test_facts_do_not_depend_on_the_order(
     drawn: list[tuple[int, int, dict[str, str]]], chance: random.Random
 ) -> None:
     made = [(span(*one), {"service": f"s{one[0] % 2}"}) for one in drawn]
-    expected = facts.of_spans(made)
+    expected = facts.facts_of_spans(made)
     shuffled = [*made, *chance.sample(made, chance.randrange(len(made)))]
     chance.shuffle(shuffled)
     joined: Facts | None = None
     while shuffled:
         cut = chance.randrange(len(shuffled)) + 1
-        found, shuffled = facts.of_spans(shuffled[:cut]), shuffled[cut:]
+        found, shuffled = facts.facts_of_spans(shuffled[:cut]), shuffled[cut:]
         joined = found if joined is None else facts.join(facts.parse(joined.text) or found, found)
     assert joined is not None
     assert joined.text == expected.text
@@ -65,19 +66,19 @@ def test_facts_do_not_depend_on_the_order(
 def test_a_parent_stands_for_its_children() -> None:
     amounts = {"input_tokens": 2, "output_tokens": 3, "total_tokens": 5}
     parts = [
-        usage.Part("root", None, 9, None),
-        usage.Part("agent", "root", 8, amounts),
-        usage.Part("call", "agent", 7, amounts),
-        usage.Part("other", "root", 6, {**amounts, "cache_read_input_tokens": 1}),
-        usage.Part("orphan", "elsewhere", 5, amounts),
+        usage.SpanAmounts("root", None, 9, None),
+        usage.SpanAmounts("agent", "root", 8, amounts),
+        usage.SpanAmounts("call", "agent", 7, amounts),
+        usage.SpanAmounts("other", "root", 6, {**amounts, "cache_read_input_tokens": 1}),
+        usage.SpanAmounts("orphan", "elsewhere", 5, amounts),
     ]
-    assert usage.tokens(parts) == {
+    assert usage.total_tokens(parts) == {
         "input_tokens": 6,
         "output_tokens": 9,
         "total_tokens": 15,
         "cache_read_input_tokens": 1,
     }
-    assert usage.cost(parts[:1]) == {}
+    assert usage.total_cost(parts[:1]) == {}
 
 
 @given(st.integers(-62135596800000, 253402300799999))

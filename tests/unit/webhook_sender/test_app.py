@@ -8,7 +8,7 @@ from mlcore.entities.webhooks import ACTIVE, DISABLED, EventName, Webhook
 from mlcore.errors import TemporarilyUnavailable
 from mlcore.repos import webhooks
 from mlcore.webhooks import delivery, message
-from mlcore.webhooks.delivery import Answer
+from mlcore.webhooks.delivery import DeliveryAnswer
 from mlcore.webhooks.environment import webhook_settings
 from mlcore.webhooks.message import DeliveryMessage
 from webhook_sender import app
@@ -23,12 +23,12 @@ def world(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The webhook that is found, what its receiver does, and what was put off by how long."""
     made: dict[str, Any] = {
         "webhook": HOOK,
-        "answer": Answer(200, "", 0.0),
+        "answer": DeliveryAnswer(200, "", 0.0),
         "put off": [],
         "sent": 0,
     }
 
-    def send(*_: Any) -> Answer:
+    def send(*_: Any) -> DeliveryAnswer:
         made["sent"] += 1
         if isinstance(made["answer"], Exception):
             raise made["answer"]
@@ -66,7 +66,7 @@ def test_who_wants_it_no_more_gets_nothing(world: dict[str, Any], webhook: Webho
 
 @pytest.mark.parametrize("status", [200, 204, 302, 400, 401, 404, 410])
 def test_the_last_word_of_a_receiver(world: dict[str, Any], status: int) -> None:
-    world["answer"] = Answer(status, "", 0.0)
+    world["answer"] = DeliveryAnswer(status, "", 0.0)
     assert handled()
     assert world["sent"] == 1
 
@@ -74,7 +74,7 @@ def test_the_last_word_of_a_receiver(world: dict[str, Any], status: int) -> None
 @pytest.mark.parametrize(
     "answer",
     [
-        *(Answer(status, "", 0.0) for status in (429, 500, 502, 503, 504)),
+        *(DeliveryAnswer(status, "", 0.0) for status in (429, 500, 502, 503, 504)),
         ConnectTimeoutError("x"),
         ConnectionResetError(),
         TemporarilyUnavailable("no key now"),
@@ -96,8 +96,8 @@ def test_an_error_of_ours_is_the_functions(world: dict[str, Any]) -> None:
 
 
 def test_a_receiver_may_ask_for_time(world: dict[str, Any]) -> None:
-    world["answer"] = Answer(503, "", 30.0)
+    world["answer"] = DeliveryAnswer(503, "", 30.0)
     assert not handled()
-    world["answer"] = Answer(429, "", 1e5)
+    world["answer"] = DeliveryAnswer(429, "", 1e5)
     assert not handled(3)
     assert world["put off"] == [30, 900]

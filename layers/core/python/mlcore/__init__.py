@@ -1,1 +1,2 @@
-"""What every function shares: keys, models, repositories, wire format, search, errors."""
+"""The library that all functions share: keys, models, repositories, wire format, search and
+errors."""

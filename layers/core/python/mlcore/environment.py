@@ -1,4 +1,4 @@
-"""The environment, read once into one immutable value."""
+"""Settings from environment variables, read once."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import os
 from typing import Final, NamedTuple
 
 AUTHENTICATION: Final = "AUTHENTICATION"
-"""Environment: ``none`` (default); ``basic`` and ``oidc``, which the authorizer understands; or
-``iam``, where API Gateway has checked the signature."""
+"""Environment variable: ``none`` (default), ``basic`` or ``oidc`` (checked by the authorizer), or
+``iam`` (the signature is checked by API Gateway)."""
+GATEWAY_LOGIN: Final = "x-mlflow-authorization"
+"""Header in which callers of the AI gateway may log in, so that ``authorization`` is free for a
+provider's credentials."""
 OIDC: Final = "oidc"
 IAM: Final = "iam"
 
@@ -16,11 +19,12 @@ IAM: Final = "iam"
 class Settings(NamedTuple):
     table_name: str
     artifact_root: str
-    """Prefix of default experiment artifact locations, without a trailing slash unless it is only a
-    scheme."""
+    """Prefix of the experiments' default artifact locations, without a trailing slash unless it is
+    only a scheme."""
     collection_sizes: bool = False
-    """Whether each write asks how large the partition is that it wrote to. AWS answers without
-    effort; other engines count."""
+    """Whether each write requests the size of its partition. On AWS this is free; other engines
+    have
+    to count."""
 
 
 @functools.cache

@@ -1,9 +1,8 @@
-"""The MLflow errors that a request can end in; the only file that knows error codes and their HTTP
-statuses.
+"""MLflow's errors, with their error codes and HTTP statuses.
 
-Every error reaches the client as ``{"error_code", "message", "sqlstate", "error_class"}``, the last
-two only for the codes that MLflow classifies. Clients repeat 429 and 5xx for minutes, so a caller's
-mistake is never one of them.
+Clients get ``{"error_code", "message", "sqlstate", "error_class"}``; the last two only for codes
+that MLflow classifies. Clients retry 429 and 5xx for minutes, so a caller's mistake never has such
+a status.
 """
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final
 
 MAX_MESSAGE_LENGTH: Final = 100_000
-"""Of what a client sees: messages repeat values of the request, and a response that Lambda finds
-too large becomes a 500."""
+"""Maximum length of a message in a response: messages quote values of the request, and Lambda turns
+a response that is too large into a 500."""
 
 
 class MlflowError(Exception):
-    """Base of all errors with an MLflow code; the message is shown to the client, so it names
-    nothing internal."""
+    """Base of all errors with an MLflow code. Clients see the message, so it must not contain
+    internals."""
 
     error_code: ClassVar[str] = "INTERNAL_ERROR"
     http_status: ClassVar[int] = 500
@@ -33,7 +32,7 @@ class MlflowError(Exception):
         return self.http_status
 
     def body(self) -> dict[str, Any]:
-        """The JSON object of the response."""
+        """Returns the JSON object of the response."""
         body = {"error_code": self.error_code, "message": self.message[:MAX_MESSAGE_LENGTH]}
         if self.sqlstate is not None and self.error_class is not None:
             body["sqlstate"] = self.sqlstate
@@ -42,13 +41,13 @@ class MlflowError(Exception):
 
 
 class _CallerError(MlflowError):
-    """Caused by the request."""
+    """Base of errors that the request causes."""
 
     sqlstate = "KAM00"
 
 
 class _ServiceError(MlflowError):
-    """Caused by the service or by the state it is in."""
+    """Base of errors that the service or its state causes."""
 
     sqlstate = "XXM00"
 
@@ -60,8 +59,8 @@ class InvalidParameterValue(_CallerError):
 
 
 class Detailed(InvalidParameterValue):
-    """An error of a route that is FastAPI's on MLflow's server: ``{"detail": …}`` and nothing
-    else."""
+    """An error in the form of FastAPI, for routes that MLflow's server implements with it:
+    ``{"detail": …}``."""
 
     def __init__(self, status: int, detail: Any) -> None:
         """
@@ -82,7 +81,7 @@ class Detailed(InvalidParameterValue):
 
 
 class AttributeNotFound(InvalidParameterValue):
-    """A field that the entity does not have, where MLflow gives it a class of its own."""
+    """An unknown field, where MLflow has a separate error class for it."""
 
     sqlstate = "KAM04"
     error_class = "ATTRIBUTE_NOT_FOUND"
@@ -94,6 +93,12 @@ class BadRequest(_CallerError):
     error_class = "INVALID_PARAMETER_VALUE"
 
 
+class ContentTooLarge(BadRequest):
+    """A body, or a part of one, that is larger than allowed."""
+
+    http_status = 413
+
+
 class ResourceAlreadyExists(_CallerError):
     error_code = "RESOURCE_ALREADY_EXISTS"
     http_status = 400
@@ -101,17 +106,12 @@ class ResourceAlreadyExists(_CallerError):
 
 
 class FeatureDisabled(_CallerError):
-    """A feature that this deployment has switched off. 400 where MLflow's server says 500, which
-    clients repeat."""
+    """A feature that is off in this deployment. Status 400; MLflow's server returns 500, which
+    clients retry."""
 
     error_code = "FEATURE_DISABLED"
     http_status = 400
     error_class = "FEATURE_DISABLED"
-
-
-class Unauthenticated(MlflowError):
-    error_code = "UNAUTHENTICATED"
-    http_status = 401
 
 
 class PermissionDenied(_CallerError):
@@ -127,7 +127,7 @@ class ResourceDoesNotExist(_CallerError):
 
 
 class NotFound(_CallerError):
-    """A file of a trace, for which MLflow's server has a code of its own."""
+    """A missing file of a trace; MLflow has a separate code for it."""
 
     error_code = "NOT_FOUND"
     http_status = 404
@@ -135,7 +135,7 @@ class NotFound(_CallerError):
 
 
 class EndpointNotFound(_CallerError):
-    """No such path. Clients read this code as "an older server" and fall back to an older
+    """An unknown path. Clients conclude from this code that the server is older, and try an older
     endpoint."""
 
     error_code = "ENDPOINT_NOT_FOUND"
@@ -144,7 +144,7 @@ class EndpointNotFound(_CallerError):
 
 
 class MethodNotAllowed(_CallerError):
-    """A known path with another verb; only the status differs from :class:`EndpointNotFound`."""
+    """A known path with a wrong method; only the status differs from :class:`EndpointNotFound`."""
 
     error_code = "ENDPOINT_NOT_FOUND"
     http_status = 405
@@ -162,7 +162,7 @@ class RequestLimitExceeded(MlflowError):
 
 
 class InvalidState(_ServiceError):
-    """400 where MLflow's server says 500, which clients repeat for minutes."""
+    """Status 400; MLflow's server returns 500, which clients retry for minutes."""
 
     error_code = "INVALID_STATE"
     http_status = 400
@@ -174,11 +174,6 @@ class InternalError(_ServiceError):
     error_class = "CLIENT_INTERNAL_ERROR"
 
 
-class NotImplementedRpc(MlflowError):
-    error_code = "NOT_IMPLEMENTED"
-    http_status = 501
-
-
 class TemporarilyUnavailable(_ServiceError):
     error_code = "TEMPORARILY_UNAVAILABLE"
     http_status = 503
@@ -186,15 +181,17 @@ class TemporarilyUnavailable(_ServiceError):
 
 
 class GatewayCallFailed(MlflowError):
-    """A call through the AI gateway that a provider refused, or that was not made. Its status is
-    the provider's, and its callers read ``{"detail": …}``."""
+    """A call through the AI gateway that failed at the provider or was not made. It has the
+    provider's status; gateway routes return it as ``{"detail": …}``."""
 
     error_code = "BAD_REQUEST"
 
-    def __init__(self, status: int, detail: Any) -> None:
+    def __init__(self, status: int, detail: Any, retry_after: str | None = None) -> None:
         super().__init__(detail if isinstance(detail, str) else str(detail))
         self.detail = detail
-        """A sentence, or the JSON object of a provider that has none."""
+        """A message, or the provider's JSON object if that contains no message."""
+        self.retry_after = retry_after
+        """The provider's ``Retry-After``: seconds, or a date."""
         self._status = status
 
     @property
@@ -203,17 +200,17 @@ class GatewayCallFailed(MlflowError):
 
 
 class AllModelsFailed(GatewayCallFailed):
-    """None of the models that an endpoint falls back to has answered."""
+    """All models of an endpoint failed, its fallbacks included."""
 
 
 class GuardrailViolation(GatewayCallFailed):
-    """A guardrail of an endpoint does not let a request or an answer pass."""
+    """A guardrail of an endpoint blocked a request or a response."""
 
     def __init__(self, name: str, rationale: str) -> None:
         super().__init__(400, f"Guardrail '{name}' blocked: {rationale}")
 
 
 class InsufficientStorage(InternalError):
-    """A disk is full. A status that clients do not repeat."""
+    """The disk is full. Status 507, which clients do not retry."""
 
     http_status = 507

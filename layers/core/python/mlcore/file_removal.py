@@ -1,5 +1,5 @@
-"""Files of items that are gone: what is to be removed, and the queue that it waits in; touches no
-file."""
+"""Sends messages from which the file remover deletes the files of deleted items. Touches no file
+itself."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from mlcore import queues
 
 
 class Removal(NamedTuple):
-    """Files below a key of the store (or, of earlier versions, below a location, or below a path of
-    what only the product reads and writes); what was written after ``before_ms`` belongs to
-    something newer and stays, and so does what is at or below ``keep``.
+    """Names the files to remove: those at or below ``key`` in the store.
 
-    Whoever sends it has asked :mod:`mlcore.repos.files.owners`."""
+    Files written after ``before_ms`` (milliseconds since the epoch) belong to a newer item and are
+    kept, and so are files at or below a key of ``keep``. The sender has asked
+    :mod:`mlcore.repos.files.owners` whether the files may be removed.
+    """
 
     workspace: str
     before_ms: int
-    location: str = ""
-    internal: str = ""
-    key: str = ""
+    key: str
     keep: Sequence[str] = ()
 
 
 def send(queue_url: str, removals: Sequence[Removal]) -> None:
-    """Raises TemporarilyUnavailable: some may not have been sent."""
+    """Queues removals. Raises TemporarilyUnavailable if some may not have been sent."""
     queues.send(
         queue_url,
-        [queues.Message(json.dumps(one._asdict()), one.workspace) for one in removals],
+        [queues.Message(json.dumps(removal._asdict()), removal.workspace) for removal in removals],
     )
 
 

@@ -1,5 +1,4 @@
-"""The queue in which jobs wait for the function that does them: a message names a job, and the
-table has the rest."""
+"""The queue of jobs for the judge runner. A message only names a job; its data are in the table."""
 
 from __future__ import annotations
 
@@ -10,18 +9,18 @@ from typing import Final, NamedTuple
 from mlcore import queues
 
 QUEUE_URL: Final = "JOB_QUEUE_URL"
-"""Environment: the queue."""
+"""Environment variable with the URL of the queue."""
 
 
 class JobMessage(NamedTuple):
-    """Which job is to be done."""
+    """Identifies the job to run."""
 
     workspace: str
     job_id: str
 
 
 def send(message: JobMessage) -> None:
-    """Raises TemporarilyUnavailable: it may not have been sent."""
+    """Queues a job. Raises TemporarilyUnavailable if it may not have been sent."""
     body = json.dumps(message._asdict())
     queues.send(os.environ[QUEUE_URL], [queues.Message(body, message.workspace)])
 
@@ -31,5 +30,5 @@ def parse(body: str) -> JobMessage:
 
 
 def postpone(receipt_handle: str, seconds: float) -> None:
-    """Lets a message that was received come again after so many seconds."""
+    """Makes the queue deliver a received message again after ``seconds``."""
     queues.postpone(os.environ[QUEUE_URL], receipt_handle, seconds)

@@ -1,7 +1,7 @@
-"""The MLflow whose API, entities and files these are. Clients switch features on by it."""
+"""The version of MLflow that this product implements. Clients enable features by it."""
 
 from __future__ import annotations
 
 from typing import Final
 
-MLFLOW_VERSION: Final = "3.17.2"
+MLFLOW_VERSION: Final = "3.18.0"

@@ -1,8 +1,8 @@
-"""One structured log line for each request, which is at the same time its CloudWatch metrics (EMF).
+"""Writes one structured log line for each request, which also holds its CloudWatch metrics (EMF).
 
-The line carries identifiers, counts and times; never a header, a body, a parameter or a secret.
-CloudWatch asks for 30 cents a month for each metric and value of its dimensions, so metrics are few
-and of the table; those of each route are a choice (``ROUTE_METRICS``).
+A line contains identifiers, counts and times; never headers, bodies, parameters or secrets.
+CloudWatch charges 30 cents a month for each metric and combination of dimensions. So there are few
+metrics, by table; metrics by route are optional (``ROUTE_METRICS``).
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ logger: Final = Logger(service=os.environ.get("POWERTOOLS_SERVICE_NAME", "mlflow
 
 _level = os.environ.get("POWERTOOLS_LOG_LEVEL", "").upper()
 if _level in logging.getLevelNamesMapping():
-    # Powertools takes Lambda's own level for the more important one, and that one is the lowest
-    # that a line with metrics may have.
+    # Powertools prefers Lambda's own log level, which must stay low enough for lines with metrics.
     logging.getLogger(logger.name).setLevel(_level)
 
 _METRICS: Final = [
@@ -33,8 +32,8 @@ _METRICS: Final = [
     {"Name": "RoundTrips", "Unit": "Count"},
     {"Name": "ColdStart", "Unit": "Count"},
 ]
-"""What neither API Gateway nor DynamoDB nor Lambda measures for nothing. Latency is the function's
-own, of all functions."""
+"""Metrics that API Gateway, DynamoDB and Lambda do not provide free of charge. Latency is measured
+inside the functions, over all of them."""
 
 _ROUTE_METRICS: Final = [
     {"Name": "Requests", "Unit": "Count"},
@@ -47,51 +46,51 @@ _ROUTE_METRICS: Final = [
     {"Name": "ColdStart", "Unit": "Count"},
 ]
 
-WORTH_TELLING_GB: Final = 1.0
-"""Of 10 GB, at which an item collection ends."""
+REPORTED_COLLECTION_GB: Final = 1.0
+"""Size of an item collection from which it is reported; DynamoDB's limit is 10 GB."""
 
-_FULLNESS: Final = {"Name": "CollectionGB", "Unit": "Gigabytes"}
-_SIZE: Final = {
+_COLLECTION_METRIC: Final = {"Name": "CollectionGB", "Unit": "Gigabytes"}
+_COLLECTION_METRICS: Final = {
     "Namespace": NAMESPACE,
     "Dimensions": [["table"]],
-    "Metrics": [_FULLNESS],
+    "Metrics": [_COLLECTION_METRIC],
 }
-_metrics_wanted: Final = os.environ.get("POWERTOOLS_METRICS_DISABLED", "").lower() not in (
+_metrics_enabled: Final = os.environ.get("POWERTOOLS_METRICS_DISABLED", "").lower() not in (
     "1",
     "true",
 )
-_route_metrics_wanted: Final = os.environ.get("ROUTE_METRICS", "") == "true"
+_route_metrics_enabled: Final = os.environ.get("ROUTE_METRICS", "") == "true"
 _invocations = iter((1,))
 
 _requests: Final = logging.getLogger(f"{logger.name}.requests")
-if _metrics_wanted:
-    # Whatever LOG_LEVEL leaves out, alarms read what these lines tell.
+if _metrics_enabled:
+    # Alarms need these lines whatever LOG_LEVEL is.
     _requests.setLevel(logging.INFO)
 
 
 def count(values: Mapping[str, float], fields: Mapping[str, object]) -> None:
-    """Writes a line with metrics of the deployment, by name, and what else it tells."""
-    _tell("count", "Count", values, fields)
+    """Logs a line with count metrics by name, and further fields."""
+    _log_metrics("count", "Count", values, fields)
 
 
 def seconds(values: Mapping[str, float], fields: Mapping[str, object]) -> None:
-    """As :func:`count`, of metrics that are times."""
-    _tell("seconds", "Seconds", values, fields)
+    """Logs metrics like :func:`count`, with values in seconds."""
+    _log_metrics("seconds", "Seconds", values, fields)
 
 
-def _tell(
+def _log_metrics(
     message: str, unit: str, values: Mapping[str, float], fields: Mapping[str, object]
 ) -> None:
     line: dict[str, object] = {"table": settings().table_name, **fields, **values}
-    told = [{"Name": name, "Unit": unit} for name in values]
-    _write(message, line, [{"Namespace": NAMESPACE, "Dimensions": [["table"]], "Metrics": told}])
+    metrics = [{"Name": name, "Unit": unit} for name in values]
+    _write(message, line, [{"Namespace": NAMESPACE, "Dimensions": [["table"]], "Metrics": metrics}])
 
 
 def log_request(
     *, rpc: str, method: str, status: int, request_id: str, seconds: float, measurement: Measurement
 ) -> None:
-    """Writes the line. Dimensions of metrics are the table, or where it is wanted the RPC: a status
-    or an id would multiply the series."""
+    """Logs the line of a request. The dimension of its metrics is the table, and, if
+    ``ROUTE_METRICS`` is on, the RPC; statuses or ids as dimensions would multiply the cost."""
     cold = next(_invocations, 0)
     fields: dict[str, object] = {
         "rpc": rpc,
@@ -111,19 +110,19 @@ def log_request(
     metrics: list[Mapping[str, object]] = [
         {"Namespace": NAMESPACE, "Dimensions": [["table"]], "Metrics": _METRICS}
     ]
-    if _route_metrics_wanted:
+    if _route_metrics_enabled:
         metrics.append({"Namespace": NAMESPACE, "Dimensions": [["rpc"]], "Metrics": _ROUTE_METRICS})
     size, collection = measurement.largest
-    if size >= WORTH_TELLING_GB:
+    if size >= REPORTED_COLLECTION_GB:
         fields.update(CollectionGB=size, collection=collection)
-        metrics.append(_SIZE)
+        metrics.append(_COLLECTION_METRICS)
     _write("request", fields, metrics)
 
 
 def _write(
     message: str, fields: dict[str, object], metrics: Sequence[Mapping[str, object]]
 ) -> None:
-    if _metrics_wanted:
+    if _metrics_enabled:
         fields["_aws"] = {
             "Timestamp": time.time_ns() // 1_000_000,
             "CloudWatchMetrics": metrics,

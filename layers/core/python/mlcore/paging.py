@@ -1,7 +1,7 @@
-"""Page tokens: opaque text that holds the position of the last row given and belongs to one query.
+"""Page tokens: opaque texts with the position of the last returned row, valid for one query.
 
-A position is a list of JSON scalars that the query's own order compares, so pages stay right while
-rows come, go and change: the next page holds what comes after that position then.
+A position is a list of JSON scalars that the query's order can compare. So pages stay correct while
+rows are added, deleted or changed: the next page holds the rows after the position at that time.
 """
 
 from __future__ import annotations
@@ -20,24 +20,21 @@ T = TypeVar("T")
 
 Position = Sequence[object]
 
-RESPONSE_WEIGHT = 3_500_000
-"""About as many bytes of JSON as a page may have: a Lambda response ends at 6 MB. A token leads
-on."""
+MAX_RESPONSE_BYTES = 3_500_000
+"""Approximate maximum of a page's JSON; Lambda's limit for a response is 6 MB. The rest is on the
+next page."""
 
 
 def token(position: Position, query: object = None) -> str:
-    """The token for the page after ``position``; ``query`` is whatever makes up the query (JSON
+    """Returns the token of the page after ``position``; ``query`` identifies the query (JSON
     values)."""
     content = json.dumps([_digest(query), list(position)], separators=(",", ":"))
     return base64.urlsafe_b64encode(content.encode()).decode()
 
 
 def position_of(text: str, query: object = None) -> list[object] | None:
-    """The position in a token; None for the empty token of a first page.
-
-    Raises:
-        InvalidParameterValue: the text is no token, or a token of another query.
-    """
+    """Returns the position in a token; None for an empty token (the first page). Raises
+    InvalidParameterValue if the text is not a token, or one of another query."""
     if not text:
         return None
     try:
@@ -56,7 +53,7 @@ def position_of(text: str, query: object = None) -> list[object] | None:
 
 
 def is_scalar(value: object) -> bool:
-    """Whether the value is one that a position can hold, as no forged one may break a query."""
+    """Whether a value may be in a position; other values (in forged tokens) could break a query."""
     if isinstance(value, str):
         return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
     if isinstance(value, float):
@@ -69,19 +66,20 @@ def _digest(query: object) -> str:
 
 
 def fitting(rows: list[T], weigh: Callable[[T], int]) -> list[T]:
-    """As many of the first rows as fit a response, one at least."""
+    """Returns the first rows that fit in a response, at least one. ``weigh`` returns the bytes of a
+    row."""
     weight = 0
     for count, row in enumerate(rows):
         weight += weigh(row)
-        if weight > RESPONSE_WEIGHT and count:
+        if weight > MAX_RESPONSE_BYTES and count:
             return rows[:count]
     return rows
 
 
 def weight_of(texts: Iterable[str]) -> int:
-    """The bytes that texts may take in JSON, at most."""
+    """Returns an upper bound of the bytes of the texts in JSON."""
     texts = list(texts)
     whole = "".join(texts)
-    if whole.isascii():  # as they mostly are
+    if whole.isascii():  # the usual case
         return len(whole)
     return sum(len(text) if text.isascii() else 12 * len(text) for text in texts)

@@ -1,7 +1,5 @@
-"""SQS: sends messages and puts off those that failed; knows no queue by name.
-
-On a laptop the runner answers for SQS.
-"""
+"""Sends messages to SQS and delays the redelivery of received ones. The local runner replaces
+SQS."""
 
 from __future__ import annotations
 
@@ -26,32 +24,29 @@ class Message(NamedTuple):
     body: str
     """ASCII text; at most 1 MB."""
     group: str
-    """Whose message it is: one with many waiting does not keep the others waiting."""
+    """Message group for fair queues: a group with many messages does not delay other groups."""
 
 
 def send(queue_url: str, messages: Sequence[Message]) -> None:
-    """Sends all, some perhaps twice.
-
-    Raises:
-        TemporarilyUnavailable: some may not have been sent.
-    """
+    """Sends all messages; some may be sent twice. Raises TemporarilyUnavailable if some may not
+    have been sent."""
     for batch in _batches(messages):
-        left = {str(number): message for number, message in enumerate(batch)}
+        unsent = {str(number): message for number, message in enumerate(batch)}
         for _ in range(SEND_ATTEMPTS):
             entries = [
                 {"Id": number, "MessageBody": message.body, "MessageGroupId": message.group}
-                for number, message in left.items()
+                for number, message in unsent.items()
             ]
             answer = _call("send_message_batch", QueueUrl=queue_url, Entries=entries)
-            left = {failed["Id"]: left[failed["Id"]] for failed in answer.get("Failed", ())}
-            if not left:
+            unsent = {failed["Id"]: unsent[failed["Id"]] for failed in answer.get("Failed", ())}
+            if not unsent:
                 break
         else:
             raise TemporarilyUnavailable("The queue takes no messages.")
 
 
 def postpone(queue_url: str, receipt_handle: str, seconds: float) -> None:
-    """Lets a message that was received come again after so many seconds."""
+    """Makes the queue deliver a received message again after ``seconds``, at most 12 hours."""
     _call(
         "change_message_visibility",
         QueueUrl=queue_url,
@@ -82,7 +77,7 @@ def _call(operation: str, **parameters: Any) -> dict[str, Any]:
 
 
 class _Client:
-    """The operations of botocore's client that are needed, without its ten megabytes."""
+    """The needed operations of a botocore client, which would take 10 MB."""
 
     def __init__(self) -> None:
         self._transport = transport("sqs", Protocol("AmazonSQS."))

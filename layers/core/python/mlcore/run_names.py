@@ -167,9 +167,9 @@ _ANIMALS: Final = [
 ]
 
 _random = random.SystemRandom()
-"""The other generator's state would be the same in all processes that start from one snapshot."""
+"""Not the default generator: its state is the same in all processes started from one snapshot."""
 
 
 def generate() -> str:
-    """A random name, such as ``lively-otter-482``; not unique, and no secret."""
+    """Returns a random name, such as ``lively-otter-482``; not unique, and no secret."""
     return f"{_random.choice(_ADJECTIVES)}-{_random.choice(_ANIMALS)}-{_random.randrange(1000)}"

@@ -1,7 +1,7 @@
-"""Secrets at rest: sealed and opened by KMS, under a key that only the functions that need it may
-use; keeps nothing and logs nothing.
+"""Encrypts and decrypts secrets with KMS; only functions that need the key may use it. Secrets are
+neither cached nor logged.
 
-On a laptop the runner answers for KMS, with a key in the data folder.
+The local runner stands in for KMS, with a key in the data folder.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from mlcore.aws import make_client
+from mlcore.aws_clients import create_client
 from mlcore.db.client import transport
 from mlcore.db.transport import Protocol
 from mlcore.errors import InternalError, InvalidParameterValue, TemporarilyUnavailable
 
 MAX_BYTES: Final = 4096
-"""What KMS encrypts at once."""
+"""Maximum that KMS encrypts in one call."""
 
 _PERMANENT: Final = frozenset(
     ("AccessDeniedException", "InvalidCiphertextException", "NotFoundException")
@@ -28,11 +28,8 @@ _PERMANENT: Final = frozenset(
 
 
 def seal(secret: str, context: Mapping[str, str]) -> str:
-    """A text that only :func:`open_sealed` with the same context turns back.
-
-    Raises:
-        InvalidParameterValue: the secret is longer than 4,096 bytes.
-    """
+    """Returns the encrypted secret; :func:`open_sealed` decrypts it, given the same context. Raises
+    InvalidParameterValue if the secret is longer than 4,096 bytes."""
     plain = secret.encode()
     if len(plain) > MAX_BYTES:
         raise InvalidParameterValue(f"A secret has at most {MAX_BYTES} bytes.")
@@ -41,6 +38,12 @@ def seal(secret: str, context: Mapping[str, str]) -> str:
 
 
 def open_sealed(sealed: str, context: Mapping[str, str]) -> str:
+    """Returns the secret that :func:`seal` encrypted.
+
+    Raises:
+        InternalError: KMS denies access, or the text or the context is wrong.
+        TemporarilyUnavailable: KMS cannot be reached.
+    """
     answer = _call(
         "decrypt",
         KeyId=os.environ["SECRETS_KEY_ID"],
@@ -51,14 +54,11 @@ def open_sealed(sealed: str, context: Mapping[str, str]) -> str:
     return plain.decode()
 
 
-def stored(secret: str) -> str:
-    """The text of a secret of Secrets Manager, by its ARN.
-
-    Raises:
-        TemporarilyUnavailable: it cannot be read.
-    """
+def read_from_secrets_manager(secret: str) -> str:
+    """Returns the text of a secret in Secrets Manager, by its ARN. Raises TemporarilyUnavailable if
+    it cannot be read."""
     try:
-        answer = make_client("secretsmanager").get_secret_value(SecretId=secret)
+        answer = create_client("secretsmanager").get_secret_value(SecretId=secret)
     except (BotoCoreError, ClientError) as error:
         raise TemporarilyUnavailable(f"The secret {secret} cannot be read: {error}") from None
     return str(answer.get("SecretString", ""))
@@ -80,7 +80,7 @@ def _call(operation: str, *, context: Mapping[str, str], **parameters: Any) -> d
 
 
 class _Client:
-    """The operations of botocore's client that are needed, without its ten megabytes."""
+    """The needed operations of a botocore client, which would take 10 MB."""
 
     def __init__(self) -> None:
         self._transport = transport("kms", Protocol("TrentService.", "1.1"))

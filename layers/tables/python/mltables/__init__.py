@@ -1,3 +1,3 @@
-"""The system tables as Delta tables: publishes and queries them. Needs deltalake and DuckDB, which
-no function of the API imports.
+"""Publishes the system tables as Delta tables and runs SQL queries on them. Requires deltalake and
+DuckDB, which no function of the API imports.
 """

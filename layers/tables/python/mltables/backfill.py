@@ -1,22 +1,23 @@
-"""Brings what a table holds already into the system tables: lands one experiment after the other,
-and publishes it. May be killed and started again."""
+"""Backfill: adds the existing data of the DynamoDB table to the system tables. Lands and publishes
+one experiment after the other. May be killed and started again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from mlcore.system_tables.backfill import land
+from mltables.publish_step import Published
 from mltables.publisher import publish
-from mltables.step import Published
 
 
 def backfill(tell: Callable[[str], None] = lambda _: None) -> Published:
-    """
+    """Lands and publishes all experiments.
+
     Args:
-        tell: gets a line for each experiment.
+        tell: receives a line of progress for each experiment.
 
     Returns:
-        What was published; of a backfill that goes on, what it still had to do.
+        The counts of this call. A resumed backfill counts only what was still to do.
     """
     total = Published()
     for experiment_id in land():

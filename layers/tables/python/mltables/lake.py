@@ -1,4 +1,4 @@
-"""The place of the tables, and their files as this machine can read them."""
+"""Where the system tables are stored, and local access to their files."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from typing import Final, Self
 from deltalake import DeltaTable
 
 from mlcore.system_tables import location
-from mltables import scratch
-from mltables.copies import Copies, File
-from mltables.scratch import SCRATCH, Part
+from mltables import scratch_folder
+from mltables.column_cache import ColumnCache, File
+from mltables.scratch_folder import SCRATCH, Part
 
 FETCHING: Final = 8
 
 
 class NoRoom(RuntimeError):
-    """The scratch folder's disk has no room for the files that are needed; the message may be shown
-    to whoever asks."""
+    """The scratch folder's disk has no space for the files that are needed. The message may be
+    shown to callers."""
 
 
 class Lake:
-    """The tables of this deployment.
+    """The storage of this deployment's system tables, in S3 or in a folder.
 
-    Files never change once they are written. Copies of those in S3 are kept in a part of the
-    scratch folder for the next process, but only of files that a table still has.
+    Files never change once they are written. Copies of S3 files stay in a part of the scratch
+    folder for the next process, as long as a table still has the file.
     """
 
     def __init__(self) -> None:
-        self.scratch = scratch.base()
+        self.scratch = scratch_folder.locate()
         self.options = _options()
 
     def __enter__(self) -> Self:
@@ -55,11 +55,12 @@ class Lake:
 
     @property
     def temporary(self) -> Path:
-        """A folder of this lake alone. What a killed process leaves in it the next one removes."""
+        """Returns a folder that only this object uses. The next process removes the folder of a
+        killed one."""
         return self._part.temporary
 
     def close(self) -> None:
-        """Leaves copies and the temporary folder to others; at its end a process does so, too."""
+        """Releases the part of the scratch folder, as the end of the process does too."""
         if "_part" in self.__dict__:
             self._part.close()
             del self._part
@@ -68,14 +69,14 @@ class Lake:
         return location.table_uri(table)
 
     def paths(self, table: DeltaTable, files: Sequence[str]) -> list[str]:
-        """Where files of a table can be read. Drops the copies of files that this version of the
-        table does not have.
+        """Returns local paths of a table's files and fetches missing ones. Deletes copies of files
+        that this version of the table does not have.
 
         Args:
-            files: as the table's log names them.
+            files: names in the table's log.
 
         Raises:
-            NoRoom: the disk cannot take their copies.
+            NoRoom: the disk has no space for the copies.
         """
         if not _is_remote(table):
             return [
@@ -97,24 +98,24 @@ class Lake:
         columns: Collection[str],
         folder: Path,
     ) -> list[str]:
-        """Where columns of files can be read: the files themselves, or links in a folder to copies
-        of these columns, which all processes of this user share.
+        """Returns local paths from which these columns of files can be read: the files themselves,
+        or links in ``folder`` to the column cache, which all processes of this user share.
 
         Args:
-            files: names and sizes, as the table's log has them.
+            files: names and sizes in the table's log.
 
         Raises:
-            TooMuch: there is no room for the copies.
+            NoRoomForColumns: the disk has no space for the columns.
         """
         if not _is_remote(table):
             return self.paths(table, [name for name, _ in files])
         key = table.table_uri.removeprefix("s3://").rstrip("/").partition("/")[2]
-        copies = Copies(self.scratch / f"columns-{os.getuid()}", _read)
+        copies = ColumnCache(self.scratch / f"columns-{os.getuid()}", _read)
         return copies.linked([File(f"{key}/{name}", size) for name, size in files], columns, folder)
 
     def forget(self, table: DeltaTable) -> dict[str, int]:
-        """Removes the copies of files that this version of a table does not have; returns the sizes
-        of those that it has, by their names in the log."""
+        """Deletes copies of files that this version of a table does not have. Returns the sizes of
+        the files that it has, by their names in the log."""
         if not _is_remote(table):
             return {}
         actions = table.get_add_actions(flatten=True)
@@ -127,11 +128,11 @@ class Lake:
         return dict(zip(names, sizes, strict=True))
 
     def store(self, table: str, name: str, made: Path) -> None:
-        """Puts a file, which moves, into a table's folder; it belongs to the table once it is
-        committed.
+        """Moves a file into a table's folder. It belongs to the table only after a commit.
 
         Args:
-            name: as the table's log will name it.
+            name: its future name in the table's log.
+            made: the local file.
         """
         key = f"{location.table_key(table)}/{name}"
         location.store().put(key, made.read_bytes())
@@ -143,7 +144,7 @@ class Lake:
             made.unlink()
 
     def _copies_of(self, table: DeltaTable) -> Path:
-        """The folder of a table's copies, which is named as the table's is in its bucket."""
+        """The folder of a table's copies. It has the same path as the table in its bucket."""
         key = table.table_uri.removeprefix("s3://").rstrip("/").partition("/")[2]
         return self._part.files / key
 
@@ -156,7 +157,7 @@ class Lake:
             )
 
     def _fetch(self, key: str, target: Path) -> None:
-        from mlcore.artifacts.s3 import Bucket  # noqa: PLC0415 -- 120 ms that a folder does not need
+        from mlcore.artifacts.s3 import Bucket  # noqa: PLC0415 -- takes 120 ms; needed for S3 only
 
         store = location.store()
         if not isinstance(store, Bucket):
@@ -177,14 +178,15 @@ def _is_remote(table: DeltaTable) -> bool:
 
 
 def _read(key: str, first: int, size: int) -> bytes:
-    found = location.store().read(key, first, size)
-    if found is None:
+    data = location.store().read(key, first, size)
+    if data is None:
         raise FileNotFoundError(key)
-    return found
+    return data
 
 
 def _options() -> dict[str, str] | None:
-    """What delta-rs needs to know of an endpoint of one's own; all else is in the environment."""
+    """Options for delta-rs with a custom S3 endpoint. It reads all other settings from the
+    environment."""
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if not endpoint or os.environ.get(location.FOLDER):
         return None

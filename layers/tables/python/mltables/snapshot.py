@@ -1,4 +1,4 @@
-"""A table as it was at one moment, for DuckDB; writes nothing."""
+"""One version of a table, for reading with DuckDB; writes nothing."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import duckdb
 from deltalake import DeltaTable
 
 from mltables.lake import Lake
-from mltables.tables import Table
+from mltables.table_definitions import Table
 
 _LISTED: Final = "listed_files"
 
 
 class Snapshot:
-    """A version of a table. What it reads never changes, whoever writes meanwhile."""
+    """A version of a table. Later commits do not change the rows that it returns."""
 
     def __init__(self, lake: Lake, table: Table, delta: DeltaTable) -> None:
         self._lake, self.table, self.delta = lake, table, delta
 
     def source(self, connection: duckdb.DuckDBPyConnection, where: str = "") -> str:
-        """What a FROM takes: the files that may hold matching rows; their columns are those of the
-        table, and the partition's.
+        """Returns a FROM source with all rows of the matching files, with the columns of the table
+        and its partition.
 
         Args:
             where: a condition on ``path``, ``"min.…"`` and ``"max.…"`` of the columns with
@@ -37,21 +37,21 @@ class Snapshot:
         return f"read_parquet([{listed}]{hive})"
 
     def files(self, connection: duckdb.DuckDBPyConnection, where: str = "") -> Sequence[str]:
-        """The names of files, as the log has them."""
+        """Returns the names, in Delta's log, of the files that match ``where``."""
         actions = self.delta.get_add_actions(flatten=True)
         if not actions.num_rows:
             return []
         connection.register(_LISTED, actions)
         try:
             condition = f"WHERE {where}" if where else ""
-            found = connection.execute(
+            rows = connection.execute(
                 f"SELECT path FROM {_LISTED} {condition} ORDER BY path"
             ).fetchall()
         finally:
             connection.unregister(_LISTED)
-        return [path for (path,) in found]
+        return [path for (path,) in rows]
 
 
 def quoted(text: str) -> str:
-    """A literal of SQL."""
+    """Returns a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"

@@ -1,5 +1,7 @@
-"""Lines of JSON, and what a DuckDB connection makes of them: what waits in the landing folder, and
-the rows that the table has now."""
+"""Loads rows into temporary DuckDB tables from files of JSON lines: landing objects, and the
+current
+experiments and runs from DynamoDB.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,10 @@ _EXPERIMENTS: Final = (
 
 
 def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], folder: Path) -> None:
-    """Makes ``points``, ``touched`` (runs), ``touched_experiments`` and ``changed_experiments`` of
-    landing objects. The last holds the experiments that were written themselves, not only their
-    runs. A point that is there more than once stays as it was inserted first."""
+    """Creates ``points``, ``touched`` (runs), ``touched_experiments`` and ``changed_experiments``
+    from landing objects. ``changed_experiments`` has the experiments whose own item was written,
+    ``touched_experiments`` also those with changed runs. Of a repeated point the first time of
+    insertion counts."""
     path = folder / "landed.ndjson"
     with path.open("wb") as file:
         file.writelines(landing.read(keys))
@@ -64,7 +67,8 @@ def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], fold
 def load_experiments(
     connection: duckdb.DuckDBPyConnection, rows: Iterable[ExperimentRow], folder: Path
 ) -> None:
-    """Makes ``new_experiments``, in the columns of ``experiments_latest``."""
+    """Creates the temporary table ``new_experiments`` with the given rows and the columns of
+    ``experiments_latest``. ``folder`` gets a file that is deleted afterwards."""
     path = folder / "experiments.ndjson"
     with path.open("w", encoding="ascii") as file:
         file.writelines(_line(row._asdict()) for row in rows)
@@ -80,13 +84,13 @@ def load_experiments(
 
 
 def load_runs(connection: duckdb.DuckDBPyConnection, rows: Iterable[RunRow], folder: Path) -> None:
-    """Makes ``new_runs``: the columns of ``runs_latest`` but what is told of metrics, and
-    ``start_month``; and ``latest``: run, metric and its latest value."""
+    """Creates the temporary tables ``new_runs`` (the columns of ``runs_latest`` without
+    ``aggregated_metrics``, and ``start_month``) and ``latest`` (run, metric and latest value)."""
     path, entries = folder / "runs.ndjson", folder / "entries.ndjson"
     with path.open("w", encoding="ascii") as file, entries.open("w", encoding="ascii") as small:
         for row in rows:
             fields = row._asdict()
-            # Entries are lines of their own, for a line has a longest size and a run has none.
+            # Map entries are separate lines: the size of a line is limited, that of a run is not.
             for kind in _MAPS:
                 small.writelines(
                     _line({"run_id": row.run_id, "kind": kind, "k": key, "v": value})
@@ -116,7 +120,7 @@ def load_runs(connection: duckdb.DuckDBPyConnection, rows: Iterable[RunRow], fol
 
 
 def _entries(kind: str) -> str:
-    """One list of pairs for each run, in the order of the keys: equal maps are equal rows."""
+    """A subquery with one list of pairs per run, sorted by key so that equal maps compare equal."""
     return (
         f"(SELECT run_id, list({{k: k, v: v}} ORDER BY k) AS {kind} FROM entries "
         f"WHERE kind = '{kind}' GROUP BY run_id) {kind}_"

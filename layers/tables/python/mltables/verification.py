@@ -1,6 +1,6 @@
-"""Compares the published tables with what the table in DynamoDB says; writes nothing.
+"""Compares the published tables with the DynamoDB table; writes nothing.
 
-What landed or is in the stream still and was not published yet shows as a difference, too.
+Changes that are still in the stream or the landing folder show as differences, too.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ import duckdb
 
 from mlcore.system_tables import source
 from mltables import staging
-from mltables.database import connected
+from mltables.duckdb_connection import connect
 from mltables.lake import Lake
 from mltables.snapshot import Snapshot, quoted
-from mltables.tables import EXPERIMENTS, HISTORY, RUNS, opened
+from mltables.table_definitions import EXPERIMENTS, HISTORY, RUNS, open_or_create
 
 TOGETHER: Final = 200
-_TOLD: Final = (
+_COMPARED_COLUMNS: Final = (
     "account_id, update_time, delete_time, workspace_id, run_id, experiment_id, created_by, "
     "start_time, end_time, run_name, status, params, tags"
 )
 
 
 class Difference(NamedTuple):
-    """``missing`` from the tables, ``surplus`` there, or ``different``."""
+    """A row that is ``missing`` from a system table, ``surplus`` there, or ``different``."""
 
     problem: str
     table: str
@@ -38,12 +38,12 @@ def verify() -> Iterator[Difference]:
     with (
         Lake() as lake,
         tempfile.TemporaryDirectory(dir=lake.temporary) as folder,
-        connected(Path(folder)) as connection,
+        connect(Path(folder)) as connection,
     ):
         for table in (EXPERIMENTS, RUNS, HISTORY):
             connection.execute(
                 f"CREATE VIEW {table.name} AS SELECT {table.names} FROM "
-                + Snapshot(lake, table, opened(lake, table)).source(connection)
+                + Snapshot(lake, table, open_or_create(lake, table)).source(connection)
             )
         yield from _Comparison(connection, Path(folder)).run()
 
@@ -86,7 +86,7 @@ class _Comparison:
             SELECT * FROM {RUNS.name} WHERE run_id IN ({listed})
             """
         )
-        yield from self._compared(RUNS.name, "run_id", "new_runs", "published", _TOLD)
+        yield from self._compared(RUNS.name, "run_id", "new_runs", "published", _COMPARED_COLUMNS)
         yield from self._metrics(listed)
         for run_id in run_ids:
             yield from self._points(experiment_id, run_id)
@@ -95,7 +95,7 @@ class _Comparison:
         self, table: str, key: str, new: str, published: str, columns: str = ""
     ) -> Iterator[Difference]:
         columns = columns or EXPERIMENTS.names
-        found = self._connection.execute(
+        rows = self._connection.execute(
             f"""
             SELECT {key}, n.{key} IS NULL, p.{key} IS NULL
             FROM (SELECT {columns} FROM {new}) n
@@ -103,13 +103,13 @@ class _Comparison:
             WHERE n IS DISTINCT FROM p
             """
         ).fetchall()
-        for name, surplus, missing in found:
+        for name, surplus, missing in rows:
             problem = "surplus" if surplus else "missing" if missing else "different"
             yield Difference(problem, table, name)
 
     def _metrics(self, listed: str) -> Iterator[Difference]:
-        """What is told of metrics, against the runs' latest values and the history."""
-        found = self._connection.execute(
+        """Compares ``aggregated_metrics`` with the runs' latest values and with the history."""
+        rows = self._connection.execute(
             f"""
             WITH told AS (
                 SELECT run_id, unnest(aggregated_metrics, recursive := true) FROM published
@@ -128,12 +128,12 @@ class _Comparison:
                OR told.max_value IS DISTINCT FROM reach.high
             """
         ).fetchall()
-        for (name,) in found:
+        for (name,) in rows:
             yield Difference("different", "aggregated_metrics", name)
 
     def _points(self, experiment_id: str, run_id: str) -> Iterator[Difference]:
-        """Points that are missing, or there more than once. The history keeps those that DynamoDB
-        no longer has, for its retention does not reach the tables."""
+        """Finds points that are missing or repeated in the history. Points that only the history
+        has are no difference: the retention of DynamoDB does not apply to the system tables."""
         published = self._connection.execute(
             f"SELECT record_id FROM {HISTORY.name} WHERE run_id = ?", [run_id]
         ).fetchall()
@@ -145,7 +145,7 @@ class _Comparison:
             yield Difference("missing", HISTORY.name, f"{run_id}: {len(missing)} points")
 
     def _workspaces(self) -> Iterator[Difference]:
-        """Runs that have points in another workspace than their experiment's."""
+        """Finds runs whose points have another workspace than their experiment."""
         misplaced = self._connection.execute(
             f"""
             SELECT run_id, count(*) FROM {HISTORY.name} h JOIN new_experiments n

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mlcore.db import keys
-from mlcore.db.keys.pattern import LAST, SORT_KEY_BYTES, Pattern, sort_keys_with
+from mlcore.db.keys.pattern import SORT_KEY_BYTES, UPPER_BOUND, Pattern, prefix_range
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
@@ -60,11 +60,11 @@ def test_nobody_else_spells_a_key() -> None:
 
 
 @given(TEXTS.filter(bool), TEXTS, TEXTS)
-@example("R#1#", LAST * 3, "R#2")
+@example("R#1#", UPPER_BOUND * 3, "R#2")
 def test_the_sort_keys_with_a_prefix_are_those_that_begin_with_it(
     prefix: str, rest: str, other: str
 ) -> None:
-    low, high = sort_keys_with(prefix)
+    low, high = prefix_range(prefix)
 
     assert len(high.encode()) <= SORT_KEY_BYTES
     for key in (prefix + rest, other):

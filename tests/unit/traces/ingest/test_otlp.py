@@ -10,26 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.unit.traces.ingest.otlp_values import (
+    VALUES,
+    trace_service,
+    written,
+)
 from traces.ingest import otlp, otlp_json, otlp_protobuf
 
-trace_service = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
 json_format = pytest.importorskip("google.protobuf.json_format")
 
-SCALARS = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-(2**63), 2**63 - 1),
-    st.floats(allow_nan=False),
-    st.text(max_size=8),
-    st.binary(max_size=8),
-)
-VALUES = st.recursive(
-    SCALARS,
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
 ATTRIBUTES = st.dictionaries(st.text(max_size=6), VALUES, max_size=4)
 TIMES = st.integers(0, 2**64 - 1)
 
@@ -53,75 +42,12 @@ SPANS = st.builds(
         max_size=2,
     ),
     status=st.sampled_from([0, 1, 2]),
+    kind=st.integers(0, 5),
     message=st.text(max_size=5),
 )
 REQUESTS = st.lists(
     st.builds(otlp.ResourceSpans, ATTRIBUTES, st.lists(SPANS, max_size=3)), max_size=3
 )
-
-
-def _any(target: Any, value: Any) -> None:
-    match value:
-        case None:
-            target.SetInParent()
-        case bool():
-            target.bool_value = value
-        case int():
-            target.int_value = value
-        case float():
-            target.double_value = value
-        case str():
-            target.string_value = value
-        case bytes():
-            target.bytes_value = value
-        case list():
-            target.array_value.SetInParent()
-            for item in value:
-                _any(target.array_value.values.add(), item)
-        case dict():
-            target.kvlist_value.SetInParent()
-            _pairs(target.kvlist_value.values, value)
-
-
-def _pairs(target: Any, values: dict[str, Any]) -> None:
-    for key, value in values.items():
-        pair = target.add()
-        pair.key = key
-        _any(pair.value, value)
-
-
-def written(request: list[otlp.ResourceSpans]) -> Any:
-    message = trace_service.ExportTraceServiceRequest()
-    for resource, spans in request:
-        of_resource = message.resource_spans.add()
-        _pairs(of_resource.resource.attributes, resource)
-        scope = of_resource.scope_spans.add()
-        scope.scope.name = "a scope"
-        for one in spans:
-            made = scope.spans.add(
-                trace_id=one.trace_id,
-                span_id=one.span_id,
-                parent_span_id=one.parent_span_id,
-                name=one.name,
-                kind=2,
-                flags=257,
-                trace_state="a=b",
-                start_time_unix_nano=one.start,
-                end_time_unix_nano=one.end,
-                dropped_attributes_count=3,
-            )
-            _pairs(made.attributes, one.attributes)
-            for event in one.events:
-                _pairs(
-                    made.events.add(name=event.name, time_unix_nano=event.time).attributes,
-                    event.attributes,
-                )
-            for link in one.links:
-                added = made.links.add(trace_id=link.trace_id, span_id=link.span_id)
-                _pairs(added.attributes, link.attributes)
-            made.status.code = one.status
-            made.status.message = one.message
-    return message
 
 
 def in_hexadecimal(value: Any) -> Any:

@@ -1,7 +1,8 @@
-"""Where files are kept: one port, and behind it S3 in AWS or a folder on a laptop.
+"""The file store: one interface (:mod:`.port`), implemented by an S3 bucket in AWS and by a folder
+on a laptop.
 
-Keys are paths below the root of the store, with "/" between segments. A location that a client
-knows, such as ``mlflow-artifacts:/1/<run>/artifacts``, becomes a key in :mod:`.locations`.
+Keys are paths below the root of the store, with "/" between segments. :mod:`.locations` turns a
+client's location, such as ``mlflow-artifacts:/1/<run>/artifacts``, into a key.
 """
 
 from __future__ import annotations
@@ -9,21 +10,21 @@ from __future__ import annotations
 import functools
 import os
 
-from mlcore.artifacts.locations import history_folder, internal, locate
-from mlcore.artifacts.paths import below, exact_path, safe_path
-from mlcore.artifacts.port import Entry, Opened, Part, Store
+from mlcore.artifacts.locations import history_folder, internal_key, locate
+from mlcore.artifacts.paths import exact_path, join, safe_path
+from mlcore.artifacts.port import DirectoryEntry, OpenedFile, Store, UploadedPart
 from mlcore.artifacts.s3 import Bucket
 
 __all__ = [
-    "Entry",
-    "Opened",
-    "Part",
+    "DirectoryEntry",
+    "OpenedFile",
     "Store",
-    "below",
+    "UploadedPart",
     "exact_path",
     "has_store",
     "history_folder",
-    "internal",
+    "internal_key",
+    "join",
     "locate",
     "safe_path",
     "store",
@@ -31,7 +32,7 @@ __all__ = [
 
 
 def has_store() -> bool:
-    """Whether the environment names a store."""
+    """Whether the environment configures a store."""
     return bool(os.environ.get("ARTIFACT_FOLDER") or os.environ.get("ARTIFACT_BUCKET"))
 
 

@@ -1,4 +1,4 @@
-"""Headers that go with a file: its type and its name; reads no file."""
+"""Headers of a file in a response: its content type and file name."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ import unicodedata
 from typing import Final
 from urllib.parse import quote
 
-_TEXT: Final = frozenset(
+_SHOWN_AS_TEXT: Final = frozenset(
     (
         *("txt", "log", "err", "cfg", "conf", "cnf", "cf", "ini", "properties", "prop", "hocon"),
         *("toml", "yaml", "yml", "xml", "json", "js", "py", "py3", "csv", "tsv", "md", "rst"),
         *("ipynb", "MLmodel", "mlproject"),
     )
 )
-"""Extensions, or names without one, that MLflow shows as text."""
+"""Extensions, and names without one, that MLflow serves as plain text."""
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 
 
 def content_type(name: str) -> str:
-    """The type that MLflow's server gives a file of this name."""
+    """Returns the content type by which MLflow's server serves a file of this name."""
     extension = name.rpartition(".")[2] if "." in name[1:] else ""
-    if (extension or name) in _TEXT:
+    if (extension or name) in _SHOWN_AS_TEXT:
         return "text/plain"
     return mimetypes.guess_type(name)[0] or "application/octet-stream"
 
 
 def attachment(name: str) -> str:
-    """A Content-Disposition that makes a browser save the file instead of showing it in our
-    name."""
+    """Returns a Content-Disposition header with which browsers save the file. Without it they would
+    show it as content of this server's origin."""
     if name.isascii():
         return f"attachment; filename={_quoted(name)}"
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode() or "download"

@@ -1,7 +1,7 @@
-"""The store on a laptop: a folder, with the semantics of the S3 store.
+"""The file store in a local folder, with the same behaviour as the S3 store.
 
-``files`` holds the files under their keys, ``uploads`` what is still coming in, ``secret`` signs
-URLs. Nothing follows a symbolic link.
+``files`` holds the files under their keys, ``uploads`` unfinished uploads, ``secret`` the key that
+signs URLs. Symbolic links are not followed.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Final
 
 from mlcore import errors
-from mlcore.artifacts.paths import below, is_kept
-from mlcore.artifacts.port import Entry, Opened, Part
+from mlcore.artifacts.paths import is_kept, join
+from mlcore.artifacts.port import DirectoryEntry, OpenedFile, UploadedPart
 from mlcore.artifacts.signing import Signer
 
 UPLOAD_DAYS: Final = 7
-"""How long the parts of an upload wait for its end."""
+"""Days after which unfinished uploads are deleted."""
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _logger = logging.getLogger("mlcore.artifacts")
@@ -36,50 +36,47 @@ _ATTEMPTS: Final = 5
 
 
 @contextlib.contextmanager
-def _writing() -> Iterator[None]:
-    """
-    Raises:
-        InsufficientStorage, InternalError: in place of what the disk says, which the log gets.
-    """
+def _disk_errors_translated() -> Iterator[None]:
+    """Logs an OSError of the disk and raises InsufficientStorage or InternalError instead."""
     try:
         yield
     except OSError as error:
         _logger.error("a file cannot be written: %s", error)
         if error.errno in _FULL:
-            raise errors.InsufficientStorage("There is no room left for files.") from error
+            raise errors.InsufficientStorage("There is no space left for files.") from error
         raise errors.InternalError("The file could not be written.") from error
 
 
 class Incoming:
-    """Bytes that become a file all at once, when :meth:`commit` is called."""
+    """A file that is written in pieces and becomes visible at once by :meth:`commit`."""
 
     def __init__(self, folder: Folder, key: str, target: Path) -> None:
         self._folder, self._key, self._target = folder, key, target
         self._path = folder.uploads / f"incoming-{secrets.token_hex(8)}"
-        with _writing():
+        with _disk_errors_translated():
             self._file = self._path.open("xb")
         self._sum = hashlib.md5(usedforsecurity=False)
 
     def write(self, data: bytes) -> None:
         self._sum.update(data)
-        with _writing():
+        with _disk_errors_translated():
             self._file.write(data)
 
     def commit(self) -> str:
-        """The ETag of what was written."""
-        with _writing():
+        """Publishes the file and returns its ETag."""
+        with _disk_errors_translated():
             self._file.close()
             self._folder.publish(self._path, self._target, self._key)
         return f'"{self._sum.hexdigest()}"'
 
     def discard(self) -> None:
-        with contextlib.suppress(OSError):  # what it still holds finds no room
+        with contextlib.suppress(OSError):  # flushing its buffer may fail when the disk is full
             self._file.close()
         self._path.unlink(missing_ok=True)
 
 
 class Folder:
-    """The files of a folder; makes it when it is not there."""
+    """A file store in a folder, which is created if it is missing."""
 
     def __init__(self, path: str | Path) -> None:
         root = Path(path).resolve()
@@ -100,8 +97,8 @@ class Folder:
             raise
 
     def get(self, key: str) -> bytes | None:
-        found = self.open(key, 1 << 62)
-        return found.data if found else None
+        opened = self.open(key, 1 << 62)
+        return opened.data if opened else None
 
     def read(self, key: str, begin: int, length: int) -> bytes | None:
         path = self.find(key)
@@ -112,30 +109,32 @@ class Folder:
             return file.read(length)
         return None
 
-    def open(self, key: str, most: int) -> Opened | None:
+    def open(self, key: str, most: int) -> OpenedFile | None:
         path = self.find(key)
         if path is None:
             return None
         try:
             with path.open("rb") as file:
-                about = os.fstat(file.fileno())
-                data = file.read() if about.st_size <= most != 0 else None
+                status = os.fstat(file.fileno())
+                data = file.read() if status.st_size <= most != 0 else None
         except FileNotFoundError:
             return None
-        etag = f'"{about.st_mtime_ns:x}-{about.st_size:x}"'
-        return Opened(about.st_size, etag, int(about.st_mtime), data)
+        etag = f'"{status.st_mtime_ns:x}-{status.st_size:x}"'
+        return OpenedFile(status.st_size, etag, int(status.st_mtime), data)
 
-    def list(self, key: str) -> list[Entry]:
+    def list(self, key: str) -> list[DirectoryEntry]:
         entries = []
         with (
             contextlib.suppress(FileNotFoundError, NotADirectoryError),
-            os.scandir(self._path(key)) as found,
+            os.scandir(self._path(key)) as entries_in_folder,
         ):
-            for one in found:
-                if one.is_dir(follow_symlinks=False):
-                    entries.append(Entry(one.name, None))
-                elif one.is_file(follow_symlinks=False):
-                    entries.append(Entry(one.name, one.stat(follow_symlinks=False).st_size))
+            for entry_ in entries_in_folder:
+                if entry_.is_dir(follow_symlinks=False):
+                    entries.append(DirectoryEntry(entry_.name, None))
+                elif entry_.is_file(follow_symlinks=False):
+                    entries.append(
+                        DirectoryEntry(entry_.name, entry_.stat(follow_symlinks=False).st_size)
+                    )
         return sorted(entries, key=lambda entry: entry.name)
 
     def is_directory(self, key: str) -> bool:
@@ -166,9 +165,9 @@ class Folder:
     def delete_older(self, key: str, before: float, keep: Sequence[str] = ()) -> None:
         for parent, _, names in os.walk(self._path(key), topdown=False):
             folder = Path(parent)
-            above = "/".join(folder.relative_to(self.files).parts)
+            folder_key = "/".join(folder.relative_to(self.files).parts)
             for name in names:
-                if is_kept(below(above, name), keep):
+                if is_kept(join(folder_key, name), keep):
                     continue
                 with contextlib.suppress(FileNotFoundError):
                     if (folder / name).lstat().st_mtime <= before:
@@ -176,12 +175,12 @@ class Folder:
             self._drop_empty(folder)
 
     def find(self, key: str) -> Path | None:
-        """Where a file lies."""
+        """Returns the path of a file; None if it does not exist."""
         path = self._path(key)
         return path if path.is_file() else None
 
     def receive(self, key: str) -> Incoming:
-        """Takes a file bit by bit."""
+        """Begins writing a file in pieces."""
         return Incoming(self, key, self._path(key))
 
     def publish(self, source: Path, target: Path, key: str) -> None:
@@ -190,7 +189,7 @@ class Folder:
                 target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 source.replace(target)
             except FileNotFoundError:
-                # Somebody deleted the last other file of the directory just now.
+                # A concurrent deletion of its last file has removed the directory.
                 if attempt + 1 == _ATTEMPTS:
                     raise
             except (IsADirectoryError, NotADirectoryError, FileExistsError):
@@ -226,10 +225,10 @@ class Folder:
         return upload_id
 
     def receive_part(self, key: str, upload_id: str, number: int) -> Incoming:
-        """Takes a part bit by bit."""
+        """Begins writing one part of an upload in pieces."""
         return Incoming(self, key, self._upload(key, upload_id) / str(number))
 
-    def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> None:
+    def complete_upload(self, key: str, upload_id: str, parts: Sequence[UploadedPart]) -> None:
         upload = self._upload(key, upload_id)
         completed = upload / _COMPLETED
         if completed.exists():
@@ -246,36 +245,37 @@ class Folder:
             incoming.discard()
             raise
         completed.touch()
-        for left in upload.iterdir():
-            if left.name.isdigit():
-                left.unlink(missing_ok=True)
+        for leftover in upload.iterdir():
+            if leftover.name.isdigit():
+                leftover.unlink(missing_ok=True)
 
     def abort_upload(self, key: str, upload_id: str) -> None:
         with contextlib.suppress(errors.ResourceDoesNotExist):
             shutil.rmtree(self._upload(key, upload_id), ignore_errors=True)
 
     def drop_abandoned(self) -> int:
-        """Removes what was never finished; answers how many uploads that were."""
+        """Deletes uploads that were not finished in time; returns how many."""
         before = time.time() - UPLOAD_DAYS * 86_400
-        old = [path for path in self.uploads.iterdir() if _changed(path) < before]
-        for path in old:
+        abandoned = [path for path in self.uploads.iterdir() if _modified_time(path) < before]
+        for path in abandoned:
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
-        return len(old)
+        return len(abandoned)
 
     # ------------------------------------------------------------------ paths
 
     def _path(self, key: str) -> Path:
-        """Raises InvalidParameterValue for a key that leads out of the folder."""
+        """Returns the file's path on disk. Raises InvalidParameterValue if the key leads out of the
+        folder, also by symbolic links."""
         segments = key.split("/") if key else []
         path = self.files.joinpath(*segments)
         try:
-            inside = os.path.realpath(path) == str(path)
+            is_inside = os.path.realpath(path) == str(path)
         except (OSError, ValueError):
-            inside = False
-        if not inside or "" in segments:
+            is_inside = False
+        if not is_inside or "" in segments:
             raise errors.InvalidParameterValue("Invalid path")
         return path
 
@@ -297,7 +297,7 @@ class Folder:
 
 
 def _copy(source: Path, incoming: Incoming) -> str:
-    """Appends a part; answers its sum, "" when there is none."""
+    """Appends a part to the file; returns the part's MD5 digest, "" if it does not exist."""
     total = hashlib.md5(usedforsecurity=False)
     for data in _chunks(source):
         total.update(data)
@@ -311,7 +311,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
             yield data
 
 
-def _changed(path: Path) -> float:
+def _modified_time(path: Path) -> float:
     try:
         return path.stat().st_mtime
     except FileNotFoundError:
@@ -319,13 +319,16 @@ def _changed(path: Path) -> float:
 
 
 def _secret(path: Path) -> bytes:
-    """Made once, so that URLs outlive a restart."""
+    """Returns the signing key, created once, so that URLs remain valid after a restart. Where it
+    exists nothing is written: a full disk does not keep a folder from being opened."""
+    with contextlib.suppress(FileNotFoundError):
+        return path.read_bytes()
     with contextlib.suppress(FileExistsError):
-        made = path.with_name(f"secret-{secrets.token_hex(8)}")
-        made.touch(mode=0o600)
-        made.write_bytes(secrets.token_bytes(32))
+        temporary = path.with_name(f"secret-{secrets.token_hex(8)}")
+        temporary.touch(mode=0o600)
+        temporary.write_bytes(secrets.token_bytes(32))
         try:
-            os.link(made, path)
+            os.link(temporary, path)
         finally:
-            made.unlink()
+            temporary.unlink()
     return path.read_bytes()

@@ -1,5 +1,4 @@
-"""From the location of a run, a logged model or a model version to a key of the store; opens
-nothing."""
+"""Maps the artifact location of a run, logged model or model version to a key of the store."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ import os
 from typing import Final
 from urllib.parse import urlparse
 
-from mlcore.artifacts.paths import INTERNAL, WORKSPACES, below, safe_path, scoped
+from mlcore.artifacts.paths import INTERNAL, WORKSPACES, join, key_in_workspace, safe_path
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.errors import InvalidParameterValue
 
@@ -16,28 +15,29 @@ _ROUTE: Final = "/api/2.0/mlflow-artifacts/artifacts/"
 
 
 def scheme(location: str) -> str:
-    """The scheme of a location; "" for a path."""
+    """Returns the scheme of a location; "" for a plain path."""
     return urlparse(location).scheme
 
 
 def locate(location: str, workspace: str, path: str = "") -> str:
-    """The key of a location, or of a path (not yet checked) below it.
+    """Returns the key of a location, or of a path below it. The path is checked here.
 
     Raises:
-        InvalidParameterValue: the path is not safe, or the location is none that we keep: another
-            bucket, another service, or a folder of whatever machine.
+        InvalidParameterValue: the path is not safe, or the location is not in this server's store,
+            e.g. in another bucket or service or a local folder.
     """
     root = root_of(location)
     if root is None:
         raise InvalidParameterValue(
-            f"This server keeps no files at '{location}': it reads 'mlflow-artifacts:' locations "
+            f"This server stores no files at '{location}': it serves 'mlflow-artifacts:' locations "
             "and its own bucket. A client with access to the location reaches it directly."
         )
-    return below(scoped(safe_path(root.lstrip("/")), workspace), safe_path(path))
+    return join(key_in_workspace(safe_path(root.lstrip("/")), workspace), safe_path(path))
 
 
 def root_of(location: str) -> str | None:
-    """The path of a location that we keep, not yet checked; None for any other."""
+    """Returns the path (not yet checked) of a location in this server's store; None for other
+    locations."""
     parsed = urlparse(location)
     if parsed.scheme == "mlflow-artifacts":
         return parsed.path
@@ -49,13 +49,14 @@ def root_of(location: str) -> str | None:
 
 
 def history_folder(experiment_id: str, run_id: str = "") -> str:
-    """The key of the files with a run's history, or those of all runs of an experiment; below no
-    workspace, for an experiment may leave its own."""
+    """Returns the key prefix of a run's metric history files; without ``run_id`` of all runs of the
+    experiment. It is in no workspace's folder, since an experiment may move to another
+    workspace."""
     path = f"history/{experiment_id}/{run_id}" if run_id else f"history/{experiment_id}"
-    return internal(DEFAULT_WORKSPACE, path)
+    return internal_key(DEFAULT_WORKSPACE, path)
 
 
-def internal(workspace: str, path: str) -> str:
-    """The key of something that only the product reads and writes."""
+def internal_key(workspace: str, path: str) -> str:
+    """Returns the key of a file that only the product itself reads and writes."""
     root = INTERNAL if workspace == DEFAULT_WORKSPACE else f"{INTERNAL}/{WORKSPACES}/{workspace}"
     return f"{root}/{path}"

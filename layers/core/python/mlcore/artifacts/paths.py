@@ -1,7 +1,7 @@
-"""Which paths of files a request may name, and where they lie for its workspace; touches no file.
+"""Checks file paths of requests, and maps them to keys within the workspace. Does no I/O.
 
-A path is decoded until nothing is left to decode, as MLflow's server does, so that what is checked
-is what is used.
+A path is percent-decoded until nothing changes, as MLflow's server does, so that the checked path
+is the one that is used.
 """
 
 from __future__ import annotations
@@ -14,40 +14,37 @@ from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.errors import InvalidParameterValue
 
 INTERNAL: Final = ".internal"
-"""First segment of what the product itself keeps in the store; no request can name it."""
+"""First key segment of the product's own files. Requests cannot name it."""
 
 WORKSPACES: Final = "workspaces"
-"""First segment of the files of all workspaces but the default one."""
+"""First key segment of the files of all workspaces except the default one."""
 
 
 MAX_KEY_BYTES: Final = 1024
 MAX_NAME_BYTES: Final = 255
-_MOST_DECODINGS: Final = 10
+_MAX_DECODINGS: Final = 10
 
 
 def safe_path(path: str) -> str:
-    """The path without empty and "." segments; "" is the root. A safe path stays as it is.
-
-    Raises:
-        InvalidParameterValue: it leads elsewhere, is absolute, or no store can keep it.
-    """
-    for _ in range(_MOST_DECODINGS):
+    """Returns the decoded path without empty and "." segments; "" is the root. Applying it again
+    changes nothing. Raises InvalidParameterValue if the path is absolute, leads outside, or cannot
+    be stored."""
+    for _ in range(_MAX_DECODINGS):
         clean = _clean(path)
         if clean == path:
             return clean
-        path = clean  # less to decode, as in ";/", may leave more to decode
+        path = clean  # removing a part such as ";/" may leave a text that decodes further
     raise _invalid()
 
 
 def exact_path(path: str) -> str:
-    """The safe path of what a request writes or removes: that very name, or none.
+    """Returns the safe path of a file to write or delete, which must have exactly the requested
+    name.
 
-    API Gateway decodes the paths of requests, perhaps not all of them as often; a path in which
-    there is still something to decode may mean one file or another. Reading the other one is what
-    MLflow's server does; writing to it would store a name that nobody gave.
-
-    Raises:
-        InvalidParameterValue: as :func:`safe_path`; or the safe path is another one.
+    API Gateway decodes request paths, possibly not all of them equally often, so a path that can
+    still be decoded is ambiguous. When reading, MLflow's server takes the decoded name; writing to
+    it would store a name that the caller did not give. Raises InvalidParameterValue if the path is
+    unsafe (as for :func:`safe_path`), or differs from its safe form.
     """
     safe = safe_path(path)
     if safe != "/".join(segment for segment in path.split("/") if segment not in ("", ".")):
@@ -59,54 +56,52 @@ def exact_path(path: str) -> str:
 
 
 def names_file(path: str) -> bool:
-    """Whether a path that a request gave ends with a name, once nothing is left to decode. Raises
-    InvalidParameterValue."""
+    """Whether the decoded path names a file and not a directory: it is not empty and does not end
+    with "/". Raises InvalidParameterValue."""
     return safe_path(path) != "" and not _decoded(path).endswith("/")
 
 
-def below(root: str, path: str) -> str:
-    """The key of a safe path below a key."""
+def join(root: str, path: str) -> str:
+    """Returns the key of a safe path below a key."""
     return f"{root}/{path}" if root and path else root or path
 
 
 def covers(root: str, key: str) -> bool:
-    """Whether a key is another or below it; "" has all below it."""
+    """Whether a key is ``root`` or is below it. Every key is below ""."""
     return not root or key == root or key.startswith(f"{root}/")
 
 
 def is_kept(key: str, keep: Sequence[str]) -> bool:
-    """Whether a removal leaves a file, for it lies below one of the keys that are to stay."""
+    """Whether a deletion keeps a file because it is at or below one of the keys to keep."""
     return any(covers(root, key) for root in keep)
 
 
-def scoped(path: str, workspace: str) -> str:
-    """The key of a safe path that a request names from the root of the store.
-
-    Raises:
-        InvalidParameterValue: it is another workspace's, or the product's own.
-    """
+def key_in_workspace(path: str, workspace: str) -> str:
+    """Returns the key of a safe path that a request gives from the root of the store. Raises
+    InvalidParameterValue if the path is in another workspace, or in the product's own folder."""
     first, _, rest = path.partition("/")
     if first == INTERNAL:
         raise _invalid()
     if first == WORKSPACES:
-        named = rest.partition("/")[0]
-        if not named:
+        path_workspace = rest.partition("/")[0]
+        if not path_workspace:
             raise InvalidParameterValue(
                 "Artifact paths prefixed with 'workspaces/' must include a workspace name."
             )
-        if named != workspace:
+        if path_workspace != workspace:
             raise InvalidParameterValue(
-                f"Artifact path targets workspace '{named}' "
+                f"Artifact path targets workspace '{path_workspace}' "
                 f"but the workspace specified in the request is '{workspace}'."
             )
         return path
     if workspace == DEFAULT_WORKSPACE:
         return path
-    return below(f"{WORKSPACES}/{workspace}", path)
+    return join(f"{WORKSPACES}/{workspace}", path)
 
 
 def is_hidden(key: str, name: str) -> bool:
-    """Whether a listing of a key leaves a name out, because it is not the workspace's."""
+    """Whether a listing of ``key`` omits a name because it belongs to another workspace or to the
+    product."""
     return key == "" and name in (INTERNAL, WORKSPACES)
 
 
@@ -120,7 +115,9 @@ def _clean(path: str) -> str:
         or (decoded[1:3] == ":/" and decoded[0].isalpha())
     ):
         raise _invalid()
-    segments = [segment for segment in _escaped(decoded).split("/") if segment not in ("", ".")]
+    segments = [
+        segment for segment in _escape_controls(decoded).split("/") if segment not in ("", ".")
+    ]
     if ".." in segments:
         raise _invalid()
     clean = "/".join(segments)
@@ -138,13 +135,13 @@ def _clean(path: str) -> str:
 
 
 def _decoded(path: str) -> str:
-    for _ in range(_MOST_DECODINGS):
+    for _ in range(_MAX_DECODINGS):
         try:
             text = unquote(path)
             decoded = urlunparse(urlparse(text))
         except ValueError:
             raise _invalid() from None
-        if "\x00" in text:  # which urlparse strips, like line ends
+        if "\x00" in text:  # urlparse would strip it, like line ends
             raise _invalid()
         if decoded == path:
             return path
@@ -152,7 +149,7 @@ def _decoded(path: str) -> str:
     raise _invalid()
 
 
-def _escaped(path: str) -> str:
+def _escape_controls(path: str) -> str:
     return "".join(f"%{ord(c):02x}" if ord(c) < 32 or ord(c) == 127 else c for c in path)
 
 

@@ -1,4 +1,4 @@
-"""What a store of files does; does none of it."""
+"""The interface of a file store."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 
-class Entry(NamedTuple):
-    """One name directly below a directory; ``size`` in bytes, None for a directory."""
+class DirectoryEntry(NamedTuple):
+    """A file or directory directly below a directory. ``size`` is in bytes, None for a
+    directory."""
 
     name: str
     size: int | None
 
 
-class Opened(NamedTuple):
-    """A file as it was found."""
+class OpenedFile(NamedTuple):
+    """A file as it was read."""
 
     size: int
     etag: str
@@ -22,53 +23,53 @@ class Opened(NamedTuple):
     modified: int
     """Seconds since 1970."""
     data: bytes | None
-    """The content, None when it is larger than was asked for, or none was."""
+    """The content; None if it is larger than the requested limit or was not requested."""
 
 
-class Part(NamedTuple):
-    """An uploaded part of a file; ``etag`` as the store answered it."""
+class UploadedPart(NamedTuple):
+    """An uploaded part of a file. ``etag`` is the one that the store returned."""
 
     number: int
     etag: str
 
 
 class Store(Protocol):
-    """Files by key. Directories exist only as long as there are files in them.
+    """Files by key. A directory exists only while it contains files.
 
     Every method raises TemporarilyUnavailable or RequestLimitExceeded when the store cannot answer
-    now; repeating a call is always safe.
+    now. Every call is idempotent.
     """
 
     def put(self, key: str, data: bytes) -> None:
-        """Writes or replaces a file; readers see all of it or nothing."""
+        """Writes or replaces a file atomically."""
 
     def get(self, key: str) -> bytes | None:
-        """The content of a file; None when there is none."""
+        """Returns the content of a file; None if it does not exist."""
 
     def read(self, key: str, begin: int, length: int) -> bytes | None:
-        """So many bytes of a file from there on, fewer where it ends before; None when there is no
-        such file."""
+        """Up to ``length`` bytes of a file from ``begin`` on, fewer at its end; None if the file
+        does not exist."""
 
-    def open(self, key: str, most: int) -> Opened | None:
-        """A file, with its content if that has at most so many bytes (0: without); None when there
-        is none."""
+    def open(self, key: str, most: int) -> OpenedFile | None:
+        """Returns a file, with its content if that has at most ``most`` bytes (0: never); None if
+        it does not exist."""
 
-    def list(self, key: str) -> list[Entry]:
-        """What is directly below a directory ("" is the root), by name; [] for a file or
-        nothing."""
+    def list(self, key: str) -> list[DirectoryEntry]:
+        """Returns the entries directly below a directory ("" is the root), ordered by name; empty
+        for a file or a missing directory."""
 
     def is_directory(self, key: str) -> bool:
-        """Whether there is anything below the key."""
+        """Whether any file lies below the key."""
 
     def delete(self, key: str) -> None:
-        """Removes a file; nothing happens when there is none."""
+        """Deletes a file; does nothing if it does not exist."""
 
     def delete_tree(self, key: str, keep: Sequence[str] = ()) -> None:
-        """Removes a file or a directory with everything below it, but for what is at or below one
-        of the keys ``keep``."""
+        """Deletes a file, or a directory with everything below it, except what is at or below one
+        of the keys in ``keep``."""
 
     def delete_older(self, key: str, before: float, keep: Sequence[str] = ()) -> None:
-        """Removes everything below a directory that was written at or before a time.
+        """Deletes every file below a directory that was written at or before a time.
 
         Args:
             before: seconds since 1970.
@@ -78,27 +79,28 @@ class Store(Protocol):
     def download_url(
         self, key: str, *, seconds: int, content_type: str, disposition: str, origin: str
     ) -> str:
-        """A URL that answers the file with these headers, also in ranges.
+        """Returns a signed URL of the file that answers with these headers; range requests work.
 
         Args:
-            origin: ``http://host:port`` by which the caller reached us, for stores that we serve
-                ourselves.
+            origin: ``http://host:port`` under which the caller reached this server, for a store
+                that this server serves itself.
         """
 
     def upload_url(self, key: str, *, seconds: int, content_type: str | None, origin: str) -> str:
-        """A URL that takes the file by PUT; with this Content-Type, if one is given."""
+        """Returns a signed URL that accepts the file by PUT; with exactly this Content-Type if one
+        is given."""
 
     def create_upload(self, key: str) -> str:
-        """Begins an upload in parts and answers its id."""
+        """Begins a multipart upload and returns its id."""
 
     def part_url(self, key: str, upload_id: str, number: int, *, seconds: int, origin: str) -> str:
-        """A URL that takes one part by PUT and answers its ETag."""
+        """Returns a signed URL that accepts one part by PUT and returns its ETag."""
 
-    def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> None:
-        """Makes the file of its parts, once, however often it is called.
+    def complete_upload(self, key: str, upload_id: str, parts: Sequence[UploadedPart]) -> None:
+        """Joins the parts into the file. Repeating the call has no further effect.
 
         Args:
-            parts: one or more, in the order of their numbers.
+            parts: at least one, in the order of their numbers.
 
         Raises:
             InvalidParameterValue: a part is missing, unknown or too small.
@@ -106,4 +108,4 @@ class Store(Protocol):
         """
 
     def abort_upload(self, key: str, upload_id: str) -> None:
-        """Forgets an upload and its parts; nothing happens when there is none."""
+        """Deletes an upload and its parts; does nothing if it does not exist."""

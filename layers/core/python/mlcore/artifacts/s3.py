@@ -1,4 +1,4 @@
-"""The store in AWS: one S3 bucket; the only caller of S3."""
+"""The file store in an S3 bucket. No other module calls S3."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from mlcore import errors
 from mlcore.artifacts.paths import is_kept
-from mlcore.artifacts.port import Entry, Opened, Part
-from mlcore.aws import forget_stale_connections
+from mlcore.artifacts.port import DirectoryEntry, OpenedFile, UploadedPart
+from mlcore.aws_clients import close_stale_connections
 
 CONNECT_TIMEOUT_SECONDS: Final = 1
 READ_TIMEOUT_SECONDS: Final = 6
 ATTEMPTS: Final = 3
-"""Of at most 7 s each, with 3 s of back-off between them: under the 29 s of a function."""
+"""Attempts of at most 7 s each with 3 s of back-off in total, which is below a function's limit of
+29 s."""
 POOL_CONNECTIONS: Final = 16
 _MISSING: Final = frozenset(("404", "NoSuchKey", "NotFound"))
 _THROTTLED: Final = frozenset(
@@ -27,17 +28,17 @@ _THROTTLED: Final = frozenset(
 _MISTAKES: Final = {
     "KeyTooLongError": "Invalid path: it is too long.",
     "EntityTooSmall": "A part is smaller than 5 MB, which only the last one may be.",
-    "EntityTooLarge": "The file is larger than the store can keep.",
+    "EntityTooLarge": "The file is larger than the store accepts.",
     "InvalidPart": "A part is missing, or was uploaded with another ETag.",
     "InvalidPartOrder": "The parts are not in the order of their numbers.",
-    "InvalidArgument": "The store refuses an argument of the request.",
-    "InvalidRequest": "The store refuses the request.",
+    "InvalidArgument": "The file store rejected an argument of the request.",
+    "InvalidRequest": "The file store rejected the request.",
     "MalformedXML": "The list of parts is empty or too long.",
 }
 
 
 class Bucket:
-    """The files of a bucket. Region, endpoint and credentials come from the environment."""
+    """The file store in one bucket. Region, endpoint and credentials come from the environment."""
 
     def __init__(self, name: str) -> None:
         import botocore.session  # noqa: PLC0415 -- 60 ms of a cold start, for what few calls need
@@ -53,81 +54,81 @@ class Bucket:
                 retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
                 max_pool_connections=POOL_CONNECTIONS,
                 s3=_addressing(),
-                # Else a presigned URL would ask its user for a checksum of S3's own kind.
+                # Otherwise a presigned URL would require a checksum of an S3-specific kind.
                 request_checksum_calculation="when_required",
                 response_checksum_validation="when_required",
                 user_agent_extra="mlflow-serverless",
             ),
         )
-        forget_stale_connections(self._client)
+        close_stale_connections(self._client)
 
     def put(self, key: str, data: bytes) -> None:
-        with _translated():
+        with _errors_translated():
             self._client.put_object(Bucket=self._name, Key=key, Body=data)
 
     def get(self, key: str) -> bytes | None:
-        with _translated():
-            found = self._found(key)
-            return None if found is None else found["Body"].read()
+        with _errors_translated():
+            response = self._request_file(key)
+            return None if response is None else response["Body"].read()
 
     def fetch(self, key: str, file: BinaryIO) -> None:
-        """Copies a file piece by piece.
-
-        Raises:
-            ResourceDoesNotExist: there is none.
-        """
-        with _translated():
-            found = self._found(key)
-            if found is None:
+        """Copies a file into a local one in chunks. Raises ResourceDoesNotExist if the file does
+        not exist."""
+        with _errors_translated():
+            response = self._request_file(key)
+            if response is None:
                 raise errors.ResourceDoesNotExist(f"No such file: {key}")
-            for piece in found["Body"].iter_chunks(1 << 20):
-                file.write(piece)
+            for chunk in response["Body"].iter_chunks(1 << 20):
+                file.write(chunk)
 
     def read(self, key: str, begin: int, length: int) -> bytes | None:
-        with _translated():
-            found = self._found(key, Range=f"bytes={begin}-{begin + length - 1}")
-            return None if found is None else found["Body"].read()
+        with _errors_translated():
+            response = self._request_file(key, Range=f"bytes={begin}-{begin + length - 1}")
+            return None if response is None else response["Body"].read()
 
-    def open(self, key: str, most: int) -> Opened | None:
-        with _translated():
-            found = self._found(key, head=most == 0)
-            if found is None:
+    def open(self, key: str, most: int) -> OpenedFile | None:
+        with _errors_translated():
+            response = self._request_file(key, head=most == 0)
+            if response is None:
                 return None
             data = None
-            if "Body" not in found:
+            if "Body" not in response:
                 pass
-            elif found["ContentLength"] <= most:
-                data = found["Body"].read()
+            elif response["ContentLength"] <= most:
+                data = response["Body"].read()
             else:
-                found["Body"].close()
-            return Opened(
-                found["ContentLength"], found["ETag"], int(found["LastModified"].timestamp()), data
+                response["Body"].close()
+            return OpenedFile(
+                response["ContentLength"],
+                response["ETag"],
+                int(response["LastModified"].timestamp()),
+                data,
             )
 
-    def list(self, key: str) -> list[Entry]:
+    def list(self, key: str) -> list[DirectoryEntry]:
         prefix = f"{key}/" if key else ""
-        entries: list[Entry] = []
-        with _translated():
+        entries: list[DirectoryEntry] = []
+        with _errors_translated():
             for page in self._pages(prefix, "/"):
                 entries += (
-                    Entry(found["Prefix"][len(prefix) : -1], None)
-                    for found in page.get("CommonPrefixes", ())
+                    DirectoryEntry(item["Prefix"][len(prefix) : -1], None)
+                    for item in page.get("CommonPrefixes", ())
                 )
                 entries += (
-                    Entry(found["Key"][len(prefix) :], found["Size"])
-                    for found in page.get("Contents", ())
-                    # What other tools leave behind as a "directory".
-                    if found["Key"] != prefix
+                    DirectoryEntry(item["Key"][len(prefix) :], item["Size"])
+                    for item in page.get("Contents", ())
+                    # Some tools create an empty object as a "directory".
+                    if item["Key"] != prefix
                 )
         return sorted(entries, key=lambda entry: entry.name)
 
     def is_directory(self, key: str) -> bool:
-        with _translated():
+        with _errors_translated():
             page = self._client.list_objects_v2(Bucket=self._name, Prefix=f"{key}/", MaxKeys=1)
         return bool(page.get("Contents"))
 
     def delete(self, key: str) -> None:
-        with _translated():
+        with _errors_translated():
             self._client.delete_object(Bucket=self._name, Key=key)
 
     def delete_tree(self, key: str, keep: Sequence[str] = ()) -> None:
@@ -139,17 +140,17 @@ class Bucket:
         self._delete_below(f"{key}/", before, keep)
 
     def _delete_below(self, prefix: str, before: float, keep: Sequence[str]) -> None:
-        with _translated():
+        with _errors_translated():
             for page in self._pages(prefix, ""):
-                found = [
-                    {"Key": one["Key"]}
-                    for one in page.get("Contents", ())
-                    if one["LastModified"].timestamp() <= before and not is_kept(one["Key"], keep)
+                deletions = [
+                    {"Key": item["Key"]}
+                    for item in page.get("Contents", ())
+                    if item["LastModified"].timestamp() <= before and not is_kept(item["Key"], keep)
                 ]
-                if not found:
+                if not deletions:
                     continue
                 answer = self._client.delete_objects(
-                    Bucket=self._name, Delete={"Objects": found, "Quiet": True}
+                    Bucket=self._name, Delete={"Objects": deletions, "Quiet": True}
                 )
                 if answer.get("Errors"):
                     raise errors.TemporarilyUnavailable(
@@ -173,7 +174,7 @@ class Bucket:
         return self._url("put_object", seconds, Key=key, ContentType=content_type)
 
     def create_upload(self, key: str) -> str:
-        with _translated():
+        with _errors_translated():
             created = self._client.create_multipart_upload(Bucket=self._name, Key=key)
         upload_id: str = created["UploadId"]
         return upload_id
@@ -181,26 +182,26 @@ class Bucket:
     def part_url(self, key: str, upload_id: str, number: int, *, seconds: int, origin: str) -> str:
         return self._url("upload_part", seconds, Key=key, UploadId=upload_id, PartNumber=number)
 
-    def complete_upload(self, key: str, upload_id: str, parts: Sequence[Part]) -> None:
-        listed = [{"PartNumber": part.number, "ETag": part.etag} for part in parts]
+    def complete_upload(self, key: str, upload_id: str, parts: Sequence[UploadedPart]) -> None:
+        part_list = [{"PartNumber": part.number, "ETag": part.etag} for part in parts]
         try:
-            with _translated():
+            with _errors_translated():
                 self._client.complete_multipart_upload(
                     Bucket=self._name,
                     Key=key,
                     UploadId=upload_id,
-                    MultipartUpload={"Parts": listed},
+                    MultipartUpload={"Parts": part_list},
                 )
         except errors.ResourceDoesNotExist:
-            # S3 forgets an upload when it is complete: a second call finds the file instead.
+            # S3 deletes an upload when it is completed, so a repeated call finds the file instead.
             if self._etag(key) != _etag_of(parts):
                 raise
 
     def abort_upload(self, key: str, upload_id: str) -> None:
-        with contextlib.suppress(errors.ResourceDoesNotExist), _translated():
+        with contextlib.suppress(errors.ResourceDoesNotExist), _errors_translated():
             self._client.abort_multipart_upload(Bucket=self._name, Key=key, UploadId=upload_id)
 
-    def _found(self, key: str, *, head: bool = False, **parameters: str) -> Any:
+    def _request_file(self, key: str, *, head: bool = False, **parameters: str) -> Any:
         ask = self._client.head_object if head else self._client.get_object
         try:
             return ask(Bucket=self._name, Key=key, **parameters)
@@ -210,17 +211,17 @@ class Bucket:
             raise
 
     def _etag(self, key: str) -> str | None:
-        found = self.open(key, 0)
-        return found.etag.strip('"') if found else None
+        file = self.open(key, 0)
+        return file.etag.strip('"') if file else None
 
     def _pages(self, prefix: str, delimiter: str) -> Iterator[Any]:
-        more: dict[str, str] = {"Delimiter": delimiter} if delimiter else {}
+        parameters: dict[str, str] = {"Delimiter": delimiter} if delimiter else {}
         while True:
-            page = self._client.list_objects_v2(Bucket=self._name, Prefix=prefix, **more)
+            page = self._client.list_objects_v2(Bucket=self._name, Prefix=prefix, **parameters)
             yield page
             if not page.get("IsTruncated"):
                 return
-            more["ContinuationToken"] = page["NextContinuationToken"]
+            parameters["ContinuationToken"] = page["NextContinuationToken"]
 
     def _url(self, operation: str, seconds: int, **parameters: Any) -> str:
         url: str = self._client.generate_presigned_url(
@@ -230,25 +231,25 @@ class Bucket:
 
 
 def _addressing() -> Any:
-    """How URLs name the bucket: ``https://BUCKET.s3.REGION.…``.
+    """S3 addressing options: URLs name the bucket as ``https://BUCKET.s3.REGION.…``.
 
-    Left alone, botocore presigns for the host of all regions, which redirects to the bucket's own,
-    where the signature does not hold, or does not know the bucket yet. An endpoint of one's own
-    says itself how it is addressed: emulators by path.
+    By default botocore presigns for the global host. That host redirects to the bucket's region,
+    where the signature is not valid, or does not know a new bucket yet. A custom endpoint keeps
+    botocore's default, since emulators are addressed by path.
     """
     if os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"):
         return None
     return {"addressing_style": "virtual", "us_east_1_regional_endpoint": "regional"}
 
 
-def _etag_of(parts: Sequence[Part]) -> str:
-    """The ETag of a file that was uploaded in these parts, in a bucket that S3 encrypts with its
-    own keys."""
+def _etag_of(parts: Sequence[UploadedPart]) -> str:
+    """Returns the ETag of a file uploaded in these parts to a bucket encrypted with S3-managed
+    keys."""
     try:
-        sums = b"".join(bytes.fromhex(part.etag.strip('"')) for part in parts)
+        digests = b"".join(bytes.fromhex(part.etag.strip('"')) for part in parts)
     except ValueError:
         return ""
-    return f"{hashlib.md5(sums, usedforsecurity=False).hexdigest()}-{len(parts)}"
+    return f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(parts)}"
 
 
 def _code(error: ClientError) -> str:
@@ -256,14 +257,17 @@ def _code(error: ClientError) -> str:
 
 
 @contextlib.contextmanager
-def _translated() -> Iterator[None]:
-    """What failures of S3 become; a mistake in the deployment stays what it is."""
+def _errors_translated() -> Iterator[None]:
+    """Translates errors of S3 into this server's errors. Errors of the deployment, such as missing
+    rights, are raised unchanged."""
     try:
         yield
     except ClientError as error:
         _raise(error)
     except (BotoCoreError, OSError) as error:
-        raise errors.TemporarilyUnavailable("The files are not available. Try again.") from error
+        raise errors.TemporarilyUnavailable(
+            "The file store is not available. Try again."
+        ) from error
 
 
 def _raise(error: ClientError) -> NoReturn:
@@ -271,11 +275,11 @@ def _raise(error: ClientError) -> NoReturn:
     if code == "NoSuchUpload":
         raise errors.ResourceDoesNotExist("No such upload, or it has ended.") from error
     if code in _THROTTLED:
-        raise errors.RequestLimitExceeded(
-            "The files are in great demand. Try again later."
-        ) from error
+        raise errors.RequestLimitExceeded("The file store is busy. Try again later.") from error
     if code in _MISTAKES:
         raise errors.InvalidParameterValue(_MISTAKES[code]) from error
     if error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) >= 500:
-        raise errors.TemporarilyUnavailable("The files are not available. Try again.") from error
+        raise errors.TemporarilyUnavailable(
+            "The file store is not available. Try again."
+        ) from error
     raise error

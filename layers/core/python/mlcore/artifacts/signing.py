@@ -1,7 +1,7 @@
-"""URLs that carry their own permission, for the store that is a folder; opens no file.
+"""Signed URLs for the store that is a local folder.
 
-They stand in for S3's presigned URLs: one method on one key until a time, with the headers of the
-answer fixed by whoever signed.
+They replace S3's presigned URLs: each allows one method on one key until a time, and fixes the
+headers of the answer.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Final
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 PREFIX: Final = "/artifact-storage/"
-"""Below which the local runner serves such URLs."""
+"""Path prefix under which the local runner serves such URLs."""
 
 _SIGNATURE: Final = "signature"
 
 
 class Signer:
-    """Signs and checks with one secret."""
+    """Signs and checks URLs with one secret."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
@@ -31,14 +31,14 @@ class Signer:
         return f"{origin}{PREFIX}{quote(key)}?{urlencode(arguments)}"
 
     def check(self, method: str, path: str, query: str) -> tuple[str, dict[str, str]] | None:
-        """The key and the arguments of a URL (its path and query as they were sent); None when it
-        has expired or was not signed here for this method."""
+        """Returns the key and arguments of a URL, given by path and query as they were sent; None
+        if it has expired or was not signed for this method."""
         arguments = dict(parse_qsl(query, keep_blank_values=True))
-        given = arguments.pop(_SIGNATURE, "")
+        signature = arguments.pop(_SIGNATURE, "")
         key = unquote(path.removeprefix(PREFIX))
         expires = arguments.get("expires", "")
-        wanted = self._signature("GET" if method == "HEAD" else method, key, arguments)
-        if not hmac.compare_digest(given.encode(), wanted.encode()):
+        expected = self._signature("GET" if method == "HEAD" else method, key, arguments)
+        if not hmac.compare_digest(signature.encode(), expected.encode()):
             return None
         return (key, arguments) if int(expires) >= time.time() else None
 

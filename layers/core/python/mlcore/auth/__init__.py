@@ -1,1 +1,1 @@
-"""Who may do what: levels, requirements and how grants answer them; reads no table."""
+"""Authorization as pure functions: permission levels, requirements, and how grants meet them."""

@@ -1,4 +1,4 @@
-"""Hashes of passwords: scrypt with its parameters and a salt, compared in constant time."""
+"""Password hashes by scrypt with a salt, compared in constant time."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Final
 _N: Final = 2**14
 _R: Final = 8
 _P: Final = 1
-"""16 MiB and about 40 ms a try: OWASP asks for more memory, which every try would take from the
-function; the bound on tries makes up for it."""
+"""These parameters take 16 MiB and about 40 ms per attempt. OWASP recommends more memory, which
+each attempt would take from the function; instead the number of attempts is limited."""
 
 _SALT_BYTES: Final = 16
 _HASH_BYTES: Final = 32
 
 
 def hash_password(password: str) -> str:
-    """``scrypt$n$r$p$salt$hash``, salt and hash in Base64."""
+    """Returns ``scrypt$n$r$p$salt$hash``, with salt and hash in Base64."""
     salt = os.urandom(_SALT_BYTES)
     return "$".join(
         (
@@ -27,20 +27,20 @@ def hash_password(password: str) -> str:
             str(_N),
             str(_R),
             str(_P),
-            _text(salt),
-            _text(_derive(password, salt, _N, _R, _P)),
+            _base64(salt),
+            _base64(_derive(password, salt, _N, _R, _P)),
         )
     )
 
 
 def check_password(password: str, hashed: str) -> bool:
-    """Whether a password has this hash."""
+    """Whether the password has this hash."""
     _, n, r, p, salt, expected = hashed.split("$")
     derived = _derive(password, base64.b64decode(salt), int(n), int(r), int(p))
     return hmac.compare_digest(derived, base64.b64decode(expected))
 
 
-NOBODY: Final = "$".join(
+UNMATCHABLE_HASH: Final = "$".join(
     (
         "scrypt",
         str(_N),
@@ -50,7 +50,8 @@ NOBODY: Final = "$".join(
         "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
     )
 )
-"""A hash that no password has; checking against it takes as long as checking a user's."""
+"""A hash that no password has. Checking against it for an unknown user takes as long as for a known
+one."""
 
 
 def _derive(password: str, salt: bytes, n: int, r: int, p: int) -> bytes:
@@ -59,5 +60,5 @@ def _derive(password: str, salt: bytes, n: int, r: int, p: int) -> bytes:
     )
 
 
-def _text(value: bytes) -> str:
+def _base64(value: bytes) -> str:
     return base64.b64encode(value).decode()

@@ -1,6 +1,6 @@
-"""Levels of permission, the types of resources they are granted on, and which grants are valid.
+"""Permission levels, resource types, and which grants are valid.
 
-The rules and messages are those of MLflow's basic-auth app (``mlflow.server.auth.permissions``).
+Rules and messages are those of MLflow's basic-auth app (``mlflow.server.auth.permissions``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from mlcore.errors import InvalidParameterValue
 
 
 class Permission(NamedTuple):
-    """What a level allows."""
+    """A level and the actions that it allows."""
 
     name: str
     can_read: bool = False
@@ -27,7 +27,7 @@ USE: Final = Permission("USE", can_read=True, can_use=True)
 EDIT: Final = Permission("EDIT", can_read=True, can_use=True, can_update=True)
 MANAGE: Final = Permission("MANAGE", True, True, True, True, True)
 DENY: Final = Permission("DENY")
-"""A veto: it wins over every other grant of its own resource."""
+"""DENY wins over every other grant on the same resource."""
 NO_PERMISSIONS: Final = Permission("NO_PERMISSIONS")
 
 PERMISSIONS: Final = {p.name: p for p in (READ, USE, EDIT, MANAGE, NO_PERMISSIONS, DENY)}
@@ -47,6 +47,7 @@ REGISTERED_MODEL_VERSION: Final = "registered_model_version"
 PROMPT_VERSION: Final = "prompt_version"
 MCP_SERVER: Final = "mcp_server"
 MCP_SERVER_VERSION: Final = "mcp_server_version"
+SKILL: Final = "skill"
 GATEWAY_SECRET: Final = "gateway_secret"  # noqa: S105 -- a type of resources
 GATEWAY_ENDPOINT: Final = "gateway_endpoint"
 GATEWAY_MODEL_DEFINITION: Final = "gateway_model_definition"
@@ -55,7 +56,7 @@ WORKSPACE: Final = "workspace"
 ANY: Final = "*"
 """The pattern of a grant on all resources of its type."""
 
-WITH_ID: Final = frozenset(
+INDIVIDUAL_TYPES: Final = frozenset(
     {
         EXPERIMENT,
         REGISTERED_MODEL,
@@ -65,11 +66,12 @@ WITH_ID: Final = frozenset(
         GATEWAY_ENDPOINT,
         GATEWAY_MODEL_DEFINITION,
         MCP_SERVER,
+        SKILL,
     }
 )
-"""Types that are granted one by one, or all with ``*``."""
+"""Resource types that can be granted one by one; ``*`` grants all."""
 
-RESOURCE_TYPES: Final = WITH_ID | {
+RESOURCE_TYPES: Final = INDIVIDUAL_TYPES | {
     WORKSPACE,
     RUN,
     TRACE,
@@ -81,14 +83,15 @@ RESOURCE_TYPES: Final = WITH_ID | {
     SCORER_VERSION,
     MCP_SERVER_VERSION,
 }
-"""The others are granted with ``*`` alone."""
+"""All types; those not in ``INDIVIDUAL_TYPES`` can only be granted with ``*``."""
 
 _WORKSPACE_LEVELS: Final = frozenset({"USE", "MANAGE"})
 _RESOURCE_LEVELS: Final = frozenset({"READ", "USE", "EDIT", "MANAGE", "DENY"})
+_SKILL_LEVELS: Final = _RESOURCE_LEVELS - {"USE"}
 
 
 class Grant(NamedTuple):
-    """A level on the resources of a type that a pattern names."""
+    """A permission level on the resources of a type that match a pattern."""
 
     resource_type: str
     resource_pattern: str
@@ -97,37 +100,38 @@ class Grant(NamedTuple):
     def matches(self, resource_type: str, resource_id: str) -> bool:
         return self.resource_type == resource_type and (
             self.resource_pattern == ANY
-            or (resource_type in WITH_ID and self.resource_pattern == resource_id)
+            or (resource_type in INDIVIDUAL_TYPES and self.resource_pattern == resource_id)
         )
 
 
 def scorer_pattern(experiment_id: str, name: str) -> str:
-    """What a grant on a scorer names."""
-    return f"{experiment_named(experiment_id)}/{quote(name, safe='')}"
+    """Returns the resource pattern of a grant on a scorer: ``<experiment id>/<quoted name>``."""
+    return f"{canonical_experiment_id(experiment_id)}/{quote(name, safe='')}"
 
 
 def scorer_of(pattern: str) -> tuple[str, str]:
-    """The experiment's id and the scorer's name in what :func:`scorer_pattern` made."""
+    """Returns the experiment id and the scorer's name in a pattern of :func:`scorer_pattern`."""
     experiment_id, _, name = pattern.partition("/")
     return experiment_id, unquote(name)
 
 
-def experiment_named(text: str) -> str:
-    """The id that a request means by a text: ``07`` and ``+7`` are experiment 7, as what holds
-    for it holds for whoever writes its number so."""
+def canonical_experiment_id(text: str) -> str:
+    """Returns the canonical experiment id: ``07`` and ``+7`` mean experiment 7, so that grants
+    cannot be evaded by another spelling."""
     try:
         return str(int(text))
     except ValueError:
         return text
 
 
-def higher(one: str, other: str) -> str:
-    """The name of the higher of two levels."""
-    return one if _PRIORITY.get(one, 0) >= _PRIORITY.get(other, 0) else other
+def higher(level: str, other: str) -> str:
+    """Returns the name of the higher of two permission levels."""
+    return level if _PRIORITY.get(level, 0) >= _PRIORITY.get(other, 0) else other
 
 
 def check_resource_type(resource_type: str) -> None:
-    """Raises InvalidParameterValue: there is no such type of resource."""
+    """Checks that permissions can be granted on this type of resource. Raises InvalidParameterValue
+    for an unknown type."""
     if resource_type not in RESOURCE_TYPES:
         raise InvalidParameterValue(
             f"Invalid resource type '{resource_type}'. "
@@ -136,7 +140,8 @@ def check_resource_type(resource_type: str) -> None:
 
 
 def check_permission(permission: str) -> None:
-    """Raises InvalidParameterValue: there is no such level."""
+    """Checks that the name of a permission level exists, such as ``READ``. Raises
+    InvalidParameterValue otherwise."""
     if permission not in PERMISSIONS:
         raise InvalidParameterValue(
             f"Invalid permission '{permission}'. Valid permissions are: {tuple(PERMISSIONS)}"
@@ -144,7 +149,9 @@ def check_permission(permission: str) -> None:
 
 
 def check_level(permission: str, resource_type: str) -> None:
-    """Raises InvalidParameterValue: the level cannot be granted on this type."""
+    """Checks that a permission level can be granted on a type of resource: workspaces accept other
+    levels than their resources. Raises InvalidParameterValue otherwise, also for an unknown level
+    or type."""
     check_permission(permission)
     check_resource_type(resource_type)
     if resource_type == WORKSPACE:
@@ -152,6 +159,12 @@ def check_level(permission: str, resource_type: str) -> None:
             raise InvalidParameterValue(
                 f"Invalid permission '{permission}' for resource_type='workspace'. "
                 f"Workspace-wide grants accept only: {tuple(sorted(_WORKSPACE_LEVELS))}."
+            )
+    elif resource_type == SKILL:
+        if permission not in _SKILL_LEVELS:
+            raise InvalidParameterValue(
+                f"Invalid permission '{permission}' for resource_type='{SKILL}'. "
+                f"Skill Registry grants accept only: {tuple(sorted(_SKILL_LEVELS))}."
             )
     elif permission not in _RESOURCE_LEVELS:
         raise InvalidParameterValue(
@@ -161,26 +174,44 @@ def check_level(permission: str, resource_type: str) -> None:
 
 
 def check_pattern(resource_pattern: str, resource_type: str) -> None:
-    """Raises InvalidParameterValue: resources of this type are not granted one by one."""
+    """Checks the resource of a grant: ``*``, or one resource if resources of this type can be
+    granted individually. Raises InvalidParameterValue otherwise."""
     check_resource_type(resource_type)
-    if resource_pattern != ANY and resource_type not in WITH_ID:
+    if resource_pattern != ANY and resource_type not in INDIVIDUAL_TYPES:
         raise InvalidParameterValue(
             f"Invalid resource_pattern '{resource_pattern}' for resource_type='{resource_type}'. "
             "This resource type supports only wildcard ('*') grants."
         )
 
 
+def check_skill(resource_id: str, resource_type: str) -> None:
+    """Checks that the resource of a grant on skills has the form of a skill's name: ``*``, ``name``
+    or ``@organization/name``. Raises InvalidParameterValue otherwise."""
+    if resource_type != SKILL or resource_id == ANY:
+        return
+    first, *rest = resource_id.split("/")
+    if first.startswith("@"):
+        is_skill = len(first) > 1 and len(rest) == 1 and bool(rest[0])
+    else:
+        is_skill = bool(first) and not rest
+    if not is_skill:
+        raise InvalidParameterValue(
+            "Invalid Skill Registry resource_id. Expected 'name' or '@organization/name'."
+        )
+
+
 def is_grantable(resource_type: str, resource_id: str) -> bool:
-    """Whether the permission of one user on one resource can be asked for, and given by those who
-    manage the resource. A prompt is no such resource, as with MLflow: administrators alone grant on
-    it."""
+    """Whether a user's permission on one resource can be read, and granted by callers with MANAGE
+    on it. As with MLflow, only administrators can grant on prompts."""
     if resource_type == SCORER:
         return "/" in resource_id
-    return resource_type in WITH_ID and resource_type != PROMPT
+    return resource_type in INDIVIDUAL_TYPES and resource_type != PROMPT
 
 
 def check_grantable(resource_type: str, resource_id: str) -> None:
-    """Raises InvalidParameterValue: not :func:`is_grantable`."""
+    """Checks that users can be granted permissions on this single resource (see
+    :func:`is_grantable`). Raises InvalidParameterValue otherwise."""
+    check_skill(resource_id, resource_type)
     if is_grantable(resource_type, resource_id):
         return
     if resource_type == SCORER:
@@ -194,7 +225,8 @@ def check_grantable(resource_type: str, resource_id: str) -> None:
 
 
 def check_no_workspace(resource_type: str) -> None:
-    """Raises InvalidParameterValue: a workspace is granted through roles only."""
+    """Refuses grants to a user on a whole workspace, which only roles can hold. Raises
+    InvalidParameterValue for the type ``workspace``."""
     if resource_type == WORKSPACE:
         raise InvalidParameterValue(
             "resource_type 'workspace' is not supported by the per-user permission convenience "

@@ -1,7 +1,9 @@
-"""What an operation requires, and how grants answer it; pure, since a mistake here opens a door.
+"""Requirements of operations, and how grants meet them. Pure functions, because errors here are
+security holes.
 
-Within one resource the highest grant counts, unless one of them is DENY. Between a resource and
-those it inherits from, the first that has any grant decides. (``mlflow.server.auth.requirements``)
+Among the grants on one resource the highest level applies, unless one is DENY. Of a resource and
+the resources that it inherits from, the first one with any grant decides.
+(``mlflow.server.auth.requirements``)
 """
 
 from __future__ import annotations
@@ -19,19 +21,19 @@ from mlcore.auth.permissions import (
     WORKSPACE,
     Grant,
     Permission,
-    experiment_named,
+    canonical_experiment_id,
     higher,
 )
 
 NOT_DENIED: Final = "not_denied"
-"""An action that needs no grant and that only DENY refuses."""
+"""An action that needs no grant; only DENY refuses it."""
 
 Reader = Callable[[str], bool]
-"""Whether a caller may read the resource of an id."""
+"""A predicate: whether the caller may read the resource with an id."""
 
 
-def everything(_resource_id: str) -> bool:
-    """The reader of who may read all."""
+def reads_everything(_resource_id: str) -> bool:
+    """Returns True for every resource: the predicate for callers who may read everything."""
     return True
 
 
@@ -45,8 +47,9 @@ _CAPABILITY: Final = {
 }
 
 
-class Rung(NamedTuple):
-    """A resource that decides when those before it have no grant, and the action it must allow."""
+class InheritedFrom(NamedTuple):
+    """A resource whose grants decide if all resources before it have none, and the action that
+    these grants must allow."""
 
     resource_type: str
     resource_id: str
@@ -60,24 +63,24 @@ class Requirement(NamedTuple):
     resource_id: str
     action: str
     """read, use, update, delete, manage, create or not_denied."""
-    inherits: tuple[Rung, ...] = ()
-    """What decides, in this order, when the resource itself has no grant."""
+    inherits: tuple[InheritedFrom, ...] = ()
+    """Resources that decide, in this order, if the resource itself has no grant."""
 
 
 class Grants:
-    """The grants of a user in a workspace, and what holds where there is none.
+    """The grants of a user in a workspace, and the permission on resources without a grant.
 
     Args:
-        grants: of the user and of the user's roles.
-        default: the level that every grant but DENY is raised to.
-        absent: what a resource without a grant allows.
+        grants: the user's own grants and those of the user's roles.
+        default: the minimum level of every grant except DENY and NO_PERMISSIONS.
+        absent: the permission on a resource without a grant.
     """
 
     __slots__ = ("_absent", "_default", "_grants", "administrates")
 
     def __init__(self, grants: Iterable[Grant], default: Permission, absent: Permission) -> None:
         self._grants = tuple(
-            grant._replace(resource_pattern=experiment_named(grant.resource_pattern))
+            grant._replace(resource_pattern=canonical_experiment_id(grant.resource_pattern))
             if grant.resource_type == EXPERIMENT
             else grant
             for grant in grants
@@ -87,28 +90,35 @@ class Grants:
         self.administrates = any(
             grant == Grant(WORKSPACE, ANY, MANAGE.name) for grant in self._grants
         )
-        """Whether the user administrates the workspace; nothing is denied to such a user."""
+        """Whether the user is an administrator of the workspace, to whom nothing is denied."""
 
     def on(self, resource_type: str, resource_id: str) -> Permission | None:
-        """The level granted on a resource, None when there is no grant."""
+        """Returns the level granted on a resource; None without a grant."""
         if resource_type == EXPERIMENT:
-            resource_id = experiment_named(resource_id)
-        names = [
+            resource_id = canonical_experiment_id(resource_id)
+        levels = [
             grant.permission for grant in self._grants if grant.matches(resource_type, resource_id)
         ]
-        if DENY.name in names:
+        if DENY.name in levels:
             return DENY
         best: str | None = None
-        for name in names:
+        for name in levels:
             best = name if best is None else higher(best, name)
         return PERMISSIONS[best] if best is not None else None
 
+    def named(self, resource_type: str) -> set[str]:
+        """Returns the ids that grants of a type name; a grant on all of the type has ``*``."""
+        return {
+            grant.resource_pattern for grant in self._grants if grant.resource_type == resource_type
+        }
+
     def effective(self, resource_type: str, resource_id: str) -> Permission:
-        """The level on a resource with administration, default and absence taken into account."""
+        """Returns the user's level on a resource: that of an administrator, or of the grants raised
+        to the minimum level, or the permission without a grant."""
         if self.administrates:
             return MANAGE
         granted = self.on(resource_type, resource_id)
-        return self._floored(self._absent if granted is None else granted)
+        return self._at_least_default(self._absent if granted is None else granted)
 
     def allow(self, requirements: Sequence[Requirement]) -> bool:
         """Whether every requirement is met."""
@@ -118,15 +128,15 @@ class Grants:
         """Whether one requirement is met."""
         if self.administrates:
             return True
-        own = Rung(requirement.resource_type, requirement.resource_id, requirement.action)
+        own = InheritedFrom(requirement.resource_type, requirement.resource_id, requirement.action)
         rungs = (own, *requirement.inherits)
         for rung in rungs:
             granted = self.on(rung.resource_type, rung.resource_id)
             if granted is not None:
-                return _allows(self._floored(granted), rung.action)
-        return _allows(self._floored(self._absent), rungs[-1].action)
+                return _allows(self._at_least_default(granted), rung.action)
+        return _allows(self._at_least_default(self._absent), rungs[-1].action)
 
-    def _floored(self, permission: Permission) -> Permission:
+    def _at_least_default(self, permission: Permission) -> Permission:
         if permission in (DENY, NO_PERMISSIONS):
             return permission
         return PERMISSIONS[higher(permission.name, self._default.name)]

@@ -1,2 +1,2 @@
-"""The model catalog as plain values: models, MCP servers, and what belongs to them; opens
-nothing."""
+"""The model catalog as plain values: models and MCP servers with their artifacts and tools. Does no
+I/O."""

@@ -1,8 +1,9 @@
-"""The performance artifacts of models as an order by recommendations weighs them: of each type of
-hardware those that some rate of requests may make worth their price, the fastest first.
+"""The performance artifacts that recommendations choose from: for each model and type of hardware
+the
+artifacts that are worth their price at some request rate, fastest first.
 
-The loader writes those of the properties that most requests are about; for others they are made
-of the columns.
+The loader stores the candidates for the property names that most requests use; for other names they
+are computed from the columns.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ PERFORMANCE: Final = "performance-metrics"
 REPLICAS: Final = "replicas"
 
 LEAST_RATE: Final = 1e-6
-"""Requests a second: less than that is no rate."""
+"""Requests per second; a smaller value counts as no rate."""
 
-_GAIN: Final = 0.05
-_FAST_GAIN: Final = 0.10
+_MIN_GAIN: Final = 0.05
+_MIN_GAIN_IF_FAST: Final = 0.10
 _FAST_MS: Final = 100.0
-"""At so low a latency a gain must be greater."""
+"""Up to this latency in milliseconds, the minimum gain is :data:`_MIN_GAIN_IF_FAST`."""
 
 
 class Names(NamedTuple):
-    """The custom properties of artifacts that recommendations are about."""
+    """The custom properties that hold the measurements of an artifact."""
 
     rate: str = "requests_per_second"
     latency: str = "ttft_p90"
@@ -35,98 +36,99 @@ class Names(NamedTuple):
     hardware: str = "hardware_type"
 
 
-class Measured(NamedTuple):
-    """What an artifact says."""
+class Measurement(NamedTuple):
+    """The measurements of one artifact."""
 
     hardware: str
     latency: float
     amount: float
-    """Of the hardware; 1 where it does not say."""
+    """Units of hardware; 1 if not given."""
     rate: float
-    """That one replica serves; 0 where it does not say."""
+    """Requests per second of one replica; 0 if not given."""
     replicas: float
-    """1 where it does not say."""
+    """1 if not given."""
 
 
 class Candidates(NamedTuple):
-    """Groups of artifacts, each of a model and a type of hardware, one after the other."""
+    """Groups of artifacts, each of one model and one type of hardware, concatenated in parallel
+    arrays."""
 
     owners: Sequence[int]
-    """By group: the place of its model. The groups of a model are side by side."""
+    """By group: the index of its model. The groups of a model are adjacent."""
     sizes: Sequence[int]
-    """By group."""
+    """By group: its number of artifacts."""
     latencies: Sequence[float]
-    """By artifact, as all that follow; ascending within a group."""
+    """By artifact, like the fields below; ascending within a group."""
     counts: Sequence[float]
     rates: Sequence[float]
     fixed: Sequence[float] | None
-    """What an artifact costs where no rate is aimed at, or it has none; None: as ``counts``."""
+    """The cost of an artifact without a target rate or an own rate; None: equal to ``counts``."""
 
 
-class Gathering:
-    """Candidates while they are found, model by model."""
+class CandidateCollector:
+    """Collects candidates model by model."""
 
     def __init__(self) -> None:
         self._owners: list[int] = []
         self._sizes: list[int] = []
-        self._kept: list[Measured] = []
+        self._kept: list[Measurement] = []
 
-    def add(self, owner: int, artifacts: Iterable[Measured]) -> None:
-        """Those of the next model that has any, in the order of their ids."""
-        groups: dict[str, list[Measured]] = {}
-        for one in artifacts:
-            groups.setdefault(one.hardware, []).append(one)
+    def add(self, owner: int, artifacts: Iterable[Measurement]) -> None:
+        """Adds the artifacts of the next model with artifacts, in the order of their ids."""
+        groups: dict[str, list[Measurement]] = {}
+        for artifact in artifacts:
+            groups.setdefault(artifact.hardware, []).append(artifact)
         for group in groups.values():
-            kept: list[Measured] = []
-            for one in sorted(group, key=_latency):
-                if not any(_never_dearer(faster, one) for faster in kept):
-                    kept.append(one)
+            kept: list[Measurement] = []
+            for artifact in sorted(group, key=_latency):
+                if not any(_never_dearer(other, artifact) for other in kept):
+                    kept.append(artifact)
             self._owners.append(owner)
             self._sizes.append(len(kept))
             self._kept += kept
 
     def candidates(self) -> Candidates:
         kept = self._kept
-        counts = [one.amount for one in kept]
-        fixed = [_fixed(one) for one in kept]
+        counts = [artifact.amount for artifact in kept]
+        fixed = [_fixed_cost(artifact) for artifact in kept]
         return Candidates(
             self._owners,
             self._sizes,
-            [one.latency for one in kept],
+            [artifact.latency for artifact in kept],
             counts,
-            [one.rate for one in kept],
+            [artifact.rate for artifact in kept],
             None if fixed == counts else fixed,
         )
 
 
-def _latency(one: Measured) -> float:
-    return one.latency
+def _latency(artifact: Measurement) -> float:
+    return artifact.latency
 
 
-def _fixed(one: Measured) -> float:
-    return one.amount * one.replicas
+def _fixed_cost(artifact: Measurement) -> float:
+    return artifact.amount * artifact.replicas
 
 
-def _never_dearer(faster: Measured, one: Measured) -> bool:
-    """Whether a faster artifact costs no more, whatever rate is aimed at: then the other is never
+def _never_dearer(faster: Measurement, other: Measurement) -> bool:
+    """Whether a faster artifact costs no more at any target rate, so that the other one is never
     worth its price."""
-    if _fixed(faster) > _fixed(one):
+    if _fixed_cost(faster) > _fixed_cost(other):
         return False
     if not faster.rate:
-        return not one.rate or 0 <= _fixed(faster) <= one.amount
-    return faster.rate >= one.rate > 0 and 0 <= faster.amount <= one.amount
+        return not other.rate or 0 <= _fixed_cost(faster) <= other.amount
+    return faster.rate >= other.rate > 0 and 0 <= faster.amount <= other.amount
 
 
-def of_model(model: Entry, names: Names) -> list[Measured]:
-    """What the performance artifacts of a model say."""
-    found = []
+def of_model(model: Entry, names: Names) -> list[Measurement]:
+    """Returns the measurements of a model's performance artifacts."""
+    measurements = []
     for child in model.children:
         if child.fields.get("metricsType") != PERFORMANCE:
             continue
         latency = number(child, names.latency)
         if latency is not None:
-            found.append(
-                measured(
+            measurements.append(
+                measurement(
                     child.properties.get(names.hardware),
                     latency,
                     number(child, names.hardware_count),
@@ -134,18 +136,19 @@ def of_model(model: Entry, names: Names) -> list[Measured]:
                     number(child, REPLICAS),
                 )
             )
-    return found
+    return measurements
 
 
-def measured(
+def measurement(
     hardware: Any,
     latency: float,
     count: float | None,
     rate: float | None,
     replicas: float | None,
-) -> Measured:
-    """What an artifact says, None where it says nothing."""
-    return Measured(
+) -> Measurement:
+    """Makes the measurement of an artifact; pass None for a value that the artifact lacks. The
+    defaults are one accelerator, one replica, no rate of its own and no hardware type."""
+    return Measurement(
         "" if hardware is None else str(hardware),
         latency,
         1.0 if count is None else count,
@@ -155,17 +158,18 @@ def measured(
 
 
 def number(artifact: Entry, name: str) -> float | None:
-    """The value of a property that is a number."""
+    """Returns the value of a custom property; None if it is not a number."""
     value: Any = artifact.properties.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value)
 
 
-def stored(found: Candidates) -> str:
-    """JSON, in which whole numbers are written as such: they are read sooner."""
-    owners, sizes, *values = found
-    numbers = [None if each is None else [*map(_short, each)] for each in values]
+def stored(candidates: Candidates) -> str:
+    """Returns the JSON text of candidates. Whole numbers are written as integers, which parse
+    faster."""
+    owners, sizes, *values = candidates
+    numbers = [None if array is None else [*map(_short, array)] for array in values]
     return json.dumps([owners, sizes, *numbers], separators=(",", ":"))
 
 
@@ -177,55 +181,58 @@ def of_stored(data: Sequence[Any]) -> Candidates:
     return Candidates(*data)
 
 
-def enough(latency: float, slower: float) -> bool:
-    """Whether an artifact is so much faster than one that costs less that both are worth it."""
+def is_enough_faster(latency: float, slower: float) -> bool:
+    """Whether an artifact is so much faster than a cheaper one that it is worth recommending
+    too."""
     gain = (slower - latency) / slower if slower else 0.0
-    return gain >= (_FAST_GAIN if slower <= _FAST_MS else _GAIN)
+    return gain >= (_MIN_GAIN_IF_FAST if slower <= _FAST_MS else _MIN_GAIN)
 
 
-def ordered(found: Candidates, target: int | None, models: int) -> list[int]:
-    """The places of so many models by the least latency of what is recommended of each; those
-    without any last.
+def model_order(candidates: Candidates, target: int | None, models: int) -> list[int]:
+    """Returns the indexes of all models, ordered by the least latency among the artifacts
+    recommended for each; models without any come last.
 
     Args:
-        target: requests a second; None where no rate is aimed at.
+        target: requests per second; None without a target rate.
+        models: the number of models.
     """
-    fixed = found.counts if found.fixed is None else found.fixed
+    fixed = candidates.counts if candidates.fixed is None else candidates.fixed
     costs: Sequence[float] = fixed
     if target is not None:
         ceil = math.ceil
         costs = [
             count * ceil(target / rate) if rate else other
-            for count, rate, other in zip(found.counts, found.rates, fixed, strict=True)
+            for count, rate, other in zip(candidates.counts, candidates.rates, fixed, strict=True)
         ]
-    latencies = found.latencies
+    latencies = candidates.latencies
     best = [math.inf] * models
-    at = 0
-    for owner, size in zip(found.owners, found.sizes, strict=True):
-        end = at + size
-        latency = latencies[at]
-        # What stays is not faster than the first of its group.
+    start = 0
+    for owner, size in zip(candidates.owners, candidates.sizes, strict=True):
+        end = start + size
+        latency = latencies[start]
+        # No recommended artifact is faster than the first of its group.
         if latency < best[owner]:
             if size > 1:
-                latency = _fastest(latencies, costs, at, end)
+                latency = _fastest(latencies, costs, start, end)
             best[owner] = min(best[owner], latency)
-        at = end
+        start = end
     # Models are in the order of their names, and Python's order is stable.
     return sorted(range(models), key=best.__getitem__)
 
 
-def _fastest(latencies: Sequence[float], costs: Sequence[float], at: int, end: int) -> float:
-    """Of a group the least latency of what stays: of the artifacts that are cheaper than all faster
-    ones, from the cheapest on, a dearer one if it is enough faster than the last that stayed."""
-    least = costs[at]
-    cheaper = [latencies[at]]
-    for place in range(at + 1, end):
-        if costs[place] < least:
-            least = costs[place]
-            cheaper.append(latencies[place])
+def _fastest(latencies: Sequence[float], costs: Sequence[float], start: int, end: int) -> float:
+    """Returns the least latency among the recommended artifacts of a group. Candidates are those
+    cheaper than all faster ones. From the cheapest one on, a dearer one is recommended if it is
+    fast enough compared with the last one recommended."""
+    least = costs[start]
+    cheaper = [latencies[start]]
+    for index in range(start + 1, end):
+        if costs[index] < least:
+            least = costs[index]
+            cheaper.append(latencies[index])
     last = cheaper.pop()
     while cheaper:
-        one = cheaper.pop()
-        if enough(one, last):
-            last = one
+        latency = cheaper.pop()
+        if is_enough_faster(latency, last):
+            last = latency
     return last

@@ -1,9 +1,9 @@
-"""The values that models and their artifacts have, by name: what a list is filtered and ordered by,
-without the models themselves. The loader writes them, and who answers reads those that a request
-is about.
+"""The values of models and artifacts by property, by which lists are filtered and ordered without
+loading the models.
 
-A model is known by its place in the order of names, an artifact by its place among those of all
-models, in that order.
+The loader writes them; a request reads only the columns that it needs. A model is identified by its
+index in the order of names, an artifact by its index among the artifacts of all models in that
+order.
 """
 
 from __future__ import annotations
@@ -16,84 +16,90 @@ from typing import Any, Final, NamedTuple
 from mlcore.catalog import filters
 from mlcore.catalog.entry import Entry
 
-OWN: Final = "m"
-"""Of models."""
-PARTS: Final = "a"
-"""Of artifacts."""
+MODEL_LEVEL: Final = "m"
+"""Level of models."""
+ARTIFACT_LEVEL: Final = "a"
+"""Level of artifacts."""
 
 _BUCKET_BYTES: Final = 400_000
-"""About how much JSON one bucket of custom properties holds."""
-_MOST_BUCKETS: Final = 200
+"""Approximate JSON size of one bucket of custom properties."""
+_MAX_BUCKETS: Final = 200
 
 _ATTRIBUTES: Final = {
-    # What the list of all models has is none of them.
-    OWN: tuple(name for name in filters.MODEL_NAMES if name not in ("id", "name", "source_id")),
-    PARTS: filters.ARTIFACT_NAMES,
+    # The list of all models already holds id, name and source.
+    MODEL_LEVEL: tuple(
+        name for name in filters.MODEL_NAMES if name not in ("id", "name", "source_id")
+    ),
+    ARTIFACT_LEVEL: filters.ARTIFACT_NAMES,
 }
 
 
 class Column(NamedTuple):
+    """The values of one property."""
+
     at: Sequence[int]
-    """The places of those that have a value, ascending."""
+    """Indexes of the models or artifacts that have a value, ascending."""
     values: Sequence[Any]
 
 
 EMPTY: Final = Column((), ())
 
 Columns = Mapping[str, Column]
-"""Of one property: by the type of the value."""
+"""The columns of one property by type of value."""
 
 
-class Gathering:
-    """The columns of a generation while it is written."""
+class ColumnCollector:
+    """Collects the columns of a generation while it is written."""
 
     def __init__(self) -> None:
-        self._attributes: dict[str, _Open] = {}
-        self._properties: dict[tuple[str, str, str], _Open] = {}
-        self._counts = {OWN: 0, PARTS: 0}
+        self._attributes: dict[str, _OpenColumn] = {}
+        self._properties: dict[tuple[str, str, str], _OpenColumn] = {}
+        self._counts = {MODEL_LEVEL: 0, ARTIFACT_LEVEL: 0}
 
     def add(self, model: Entry) -> None:
-        """The next model."""
-        self._add(OWN, model)
+        """Adds the next model, with its artifacts."""
+        self._add(MODEL_LEVEL, model)
         for child in model.children:
-            self._add(PARTS, child)
+            self._add(ARTIFACT_LEVEL, child)
 
     def _add(self, level: str, entry: Entry) -> None:
-        at = self._counts[level]
-        self._counts[level] = at + 1
+        index = self._counts[level]
+        self._counts[level] = index + 1
         for name in _ATTRIBUTES[level]:
             value = filters.attribute(entry, name)
             if value is not None:
-                place = attribute_name(level, name)
-                column = self._attributes.get(place)
+                column_name = attribute_name(level, name)
+                column = self._attributes.get(column_name)
                 if column is None:
-                    column = self._attributes[place] = _Open()
-                column.add(at, value)
-        for name, kind in entry.types.items():
-            key = (level, name, kind)
-            found = self._properties.get(key)
-            if found is None:
-                found = self._properties[key] = _Open()
-            found.add(at, entry.properties[name])
+                    column = self._attributes[column_name] = _OpenColumn()
+                column.add(index, value)
+        for name, value_type in entry.types.items():
+            key = (level, name, value_type)
+            property_column = self._properties.get(key)
+            if property_column is None:
+                property_column = self._properties[key] = _OpenColumn()
+            property_column.add(index, entry.properties[name])
 
     def attributes(self) -> Iterator[tuple[str, str]]:
-        """The columns of what all models or artifacts may have: name and JSON."""
-        for place, column in self._attributes.items():
-            level = place.partition(":")[0]
-            yield place, column.json(self._counts[level])
+        """Yields name and JSON of the columns of attributes that every model or artifact may
+        have."""
+        for column_name, column in self._attributes.items():
+            level = column_name.partition(":")[0]
+            yield column_name, column.json(self._counts[level])
 
     def buckets(self) -> list[str]:
-        """The columns of custom properties: JSON of some of them by level, name and type."""
-        size = sum(len(one.at) * 20 + 100 for one in self._properties.values())
-        count = min(_MOST_BUCKETS, 1 + size // _BUCKET_BYTES)
-        found: list[dict[str, dict[str, dict[str, str]]]] = [{} for _ in range(count)]
-        for (level, name, kind), column in self._properties.items():
-            levels = found[bucket_of(name, count)].setdefault(level, {})
-            levels.setdefault(name, {})[kind] = column.json(self._counts[level])
-        return [_nested(bucket) for bucket in found]
+        """Returns the columns of custom properties, distributed over buckets. Each bucket is JSON
+        by level, name and type."""
+        size = sum(len(column_.at) * 20 + 100 for column_ in self._properties.values())
+        count = min(_MAX_BUCKETS, 1 + size // _BUCKET_BYTES)
+        buckets: list[dict[str, dict[str, dict[str, str]]]] = [{} for _ in range(count)]
+        for (level, name, value_type), column in self._properties.items():
+            levels = buckets[bucket_of(name, count)].setdefault(level, {})
+            levels.setdefault(name, {})[value_type] = column.json(self._counts[level])
+        return [_nested(bucket) for bucket in buckets]
 
 
-class _Open:
+class _OpenColumn:
     __slots__ = ("at", "values")
 
     def __init__(self) -> None:
@@ -105,34 +111,38 @@ class _Open:
         self.values.append(value)
 
     def json(self, count: int) -> str:
-        """Where all have a value, their places are not said."""
-        at = None if len(self.at) == count else self.at
-        return json.dumps([at, self.values], separators=(",", ":"))
+        """JSON of the column. If everything has a value, the indexes are null."""
+        indexes = None if len(self.at) == count else self.at
+        return json.dumps([indexes, self.values], separators=(",", ":"))
 
 
 def _nested(data: Any) -> str:
-    """The JSON of mappings whose innermost values are JSON already."""
+    """Returns the JSON of nested mappings whose innermost values are JSON text already."""
     if isinstance(data, str):
         return data
-    return "{" + ",".join(f"{json.dumps(key)}:{_nested(each)}" for key, each in data.items()) + "}"
+    return (
+        "{" + ",".join(f"{json.dumps(key)}:{_nested(value)}" for key, value in data.items()) + "}"
+    )
 
 
 def of_stored(data: Sequence[Any], count: int) -> Column:
-    """
+    """Returns a column from its JSON.
+
     Args:
-        count: how many models or artifacts there are.
+        count: the number of models or artifacts.
     """
-    at, values = data
-    return Column(range(count) if at is None else at, values)
+    indexes, values = data
+    return Column(range(count) if indexes is None else indexes, values)
 
 
 def attribute_name(level: str, name: str) -> str:
-    """What the column of an attribute is called; former spellings are of the same one."""
-    return f"{level}:{filters.FORMER.get(name, name)}"
+    """Returns the name of an attribute's column; alternative spellings share one column."""
+    return f"{level}:{filters.ALTERNATIVE_NAMES.get(name, name)}"
 
 
 def bucket_of(name: str, count: int) -> int:
-    """Which of so many buckets holds the columns of a property."""
+    """Returns the index of the bucket that holds the columns of a property, among ``count``
+    buckets."""
     if count <= 1:
         return 0
     digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
@@ -140,8 +150,9 @@ def bucket_of(name: str, count: int) -> int:
 
 
 def offsets(models: Iterable[Entry]) -> list[int]:
-    """Where the artifacts of each model begin, and where the last of all ends."""
-    found = [0]
+    """Returns for each model the index of its first artifact, and at the end the number of all
+    artifacts."""
+    offsets_ = [0]
     for model in models:
-        found.append(found[-1] + len(model.children))
-    return found
+        offsets_.append(offsets_[-1] + len(model.children))
+    return offsets_

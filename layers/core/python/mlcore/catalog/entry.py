@@ -1,5 +1,5 @@
-"""Entries of the catalog: a model with its artifacts, an MCP server with its tools; and their form
-in the table."""
+"""Entries of the catalog: models with their artifacts, MCP servers with their tools; and their
+stored form."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ MODEL: Final = "model"
 SERVER: Final = "mcp_server"
 
 ASSET_TYPES: Final = {"models": MODEL, "mcp_servers": SERVER}
-"""What a source or a label is for, and the entries of such a source."""
+"""By the asset type of a source or label, the kind of its entries."""
 
 _IDS: Final = 10**9
 
 _SHOWN_BYTES: Final = 100
-"""That an entry, and each of its properties, takes more where it is shown."""
+"""Bytes that an entry, and each of its properties, takes in an answer beyond its stored form."""
 
 
 class Entry(NamedTuple):
@@ -27,65 +27,66 @@ class Entry(NamedTuple):
     id: int
     name: str
     fields: Mapping[str, Any]
-    """By their names in JSON: str, bool, int, list or dict; without those that it has not."""
+    """Values by JSON name: str, bool, int, list or dict. Fields without a value are missing."""
     properties: Mapping[str, Any]
     """Custom properties."""
     types: Mapping[str, str]
-    """What each custom property is: ``string_value``, ``int_value`` …"""
+    """The type of each custom property: ``string_value``, ``int_value`` …"""
     create_time: int | None
     update_time: int | None
     children: tuple[Entry, ...] = ()
     """Artifacts of a model, tools of a server."""
 
     def property(self, name: str) -> tuple[str, Any] | None:
-        """(type, value) of a custom property."""
+        """Returns (type, value) of a custom property; None without it."""
         kind = self.types.get(name)
         return None if kind is None else (kind, self.properties.get(name))
 
 
 def source_key(workspace: str, source_id: str) -> str:
-    """What tells a source from all others: one that all workspaces share has none."""
+    """Returns the unique key of a source. Sources shared by all workspaces have an empty
+    workspace."""
     return f"{workspace}/{source_id}"
 
 
 def workspace_of(key: str) -> str:
-    """The workspace of a source; "" for one that all share."""
+    """Returns the workspace in a source's key; "" for a source shared by all."""
     return key.partition("/")[0]
 
 
 def id_of(key: str) -> str:
-    """The id of a source."""
+    """Returns the source's id in its key."""
     return key.partition("/")[2]
 
 
 def number_of(*texts: str) -> int:
-    """The id of an entry: a number from 1 to 999,999,999 that its names decide, so that it stays
-    when the catalog is loaded anew."""
+    """Returns the id of an entry, from 1 to 999,999,999: a hash of its names, so that reloading the
+    catalog keeps it."""
     data = "\0".join(texts).encode("utf-8", "surrogatepass")
     return 1 + int.from_bytes(blake2b(data, digest_size=8).digest(), "big") % (_IDS - 1)
 
 
-class Stored(NamedTuple):
-    """The form of an entry in the table."""
+class StoredEntry(NamedTuple):
+    """The stored form of an entry."""
 
     own: str
-    """A JSON object without what belongs to the entry."""
+    """The JSON object of the entry without its children."""
     children: str
-    """A JSON array of that, in order; "" for nothing."""
+    """The JSON array of its children, in order; "" without any."""
     shown: int
-    """About how many bytes of JSON ``own`` is shown as."""
+    """Approximate size of ``own`` in an answer, in bytes."""
 
     @property
     def whole(self) -> str:
-        """A JSON object with all."""
+        """The JSON object of the entry with its children."""
         return f'{self.own[:-1]},"a":{self.children}}}' if self.children else self.own
 
 
-def stored(entry: Entry) -> Stored:
+def stored(entry: Entry) -> StoredEntry:
     own = json.dumps({"k": entry.kind, "s": entry.source, **_own(entry)}, separators=(",", ":"))
     shown = len(own) + _SHOWN_BYTES * (1 + len(entry.types))
     children = [_own(child) for child in entry.children]
-    return Stored(own, json.dumps(children, separators=(",", ":")) if children else "", shown)
+    return StoredEntry(own, json.dumps(children, separators=(",", ":")) if children else "", shown)
 
 
 def _own(entry: Entry) -> dict[str, Any]:
@@ -100,7 +101,7 @@ def _own(entry: Entry) -> dict[str, Any]:
 
 
 def of_stored(data: Mapping[str, Any], children: Iterable[Mapping[str, Any]] = ()) -> Entry:
-    """An entry from its JSON object, and those of what belongs to it where they are apart."""
+    """Returns an entry from its JSON object; ``children`` are given if they are stored apart."""
     return _of_own(data["k"], data["s"], data, data.get("a") or children)
 
 
@@ -114,8 +115,8 @@ def _of_own(
         data["i"],
         data["n"],
         data["f"],
-        {name: each[1] for name, each in properties.items()},
-        {name: each[0] for name, each in properties.items()},
+        {name: typed_value[1] for name, typed_value in properties.items()},
+        {name: typed_value[0] for name, typed_value in properties.items()},
         data.get("c"),
         data.get("u"),
         tuple([_of_own(kind, source, child) for child in children]),

@@ -1,13 +1,13 @@
-"""What a filterQuery may name of the catalog's entries, and how it is found in one."""
+"""The names that a filterQuery may use for the catalog's entries, and how their values are read."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 from mlcore.catalog.entry import Entry, id_of
-from mlcore.search.filter_query import BOOL, INT, TEXT, TEXTS, Parts, Source
+from mlcore.search.filter_query import BOOL, INT, TEXT, TEXTS, PartSource, PropertySource
 
-_OF_ALL: Final = {
+_COMMON: Final = {
     "id": INT,
     "name": TEXT,
     "description": TEXT,
@@ -15,8 +15,8 @@ _OF_ALL: Final = {
     "createTimeSinceEpoch": INT,
     "lastUpdateTimeSinceEpoch": INT,
 }
-_SHOWN: Final = {
-    **_OF_ALL,
+_COMMON_OF_ASSETS: Final = {
+    **_COMMON,
     "source_id": TEXT,
     "provider": TEXT,
     "license": TEXT,
@@ -24,9 +24,9 @@ _SHOWN: Final = {
     "logo": TEXT,
     "readme": TEXT,
 }
-_ARTIFACT: Final = {**_OF_ALL, "uri": TEXT, "artifactType": TEXT, "metricsType": TEXT}
+_ARTIFACT: Final = {**_COMMON, "uri": TEXT, "artifactType": TEXT, "metricsType": TEXT}
 _MODEL: Final = {
-    **_SHOWN,
+    **_COMMON_OF_ASSETS,
     "maturity": TEXT,
     "libraryName": TEXT,
     "language": TEXTS,
@@ -35,10 +35,10 @@ _MODEL: Final = {
 MODEL_NAMES: Final = tuple(_MODEL)
 ARTIFACT_NAMES: Final = tuple(_ARTIFACT)
 
-_TOOL: Final = {**_OF_ALL, "accessType": TEXT}
+_TOOL: Final = {**_COMMON, "accessType": TEXT}
 _INDICATORS: Final = ("verifiedSource", "secureEndpoint", "sast", "readOnlyTools")
 _SERVER: Final = {
-    **_SHOWN,
+    **_COMMON_OF_ASSETS,
     "version": TEXT,
     "deploymentMode": TEXT,
     "tags": TEXTS,
@@ -46,24 +46,31 @@ _SERVER: Final = {
     **dict.fromkeys(_INDICATORS, BOOL),
 }
 
-FORMER: Final = {
+ALTERNATIVE_NAMES: Final = {
     "library_name": "libraryName",
     "license_link": "licenseLink",
     "deployment_mode": "deploymentMode",
     "sourceId": "source_id",
     "access_type": "accessType",
 }
-"""Other spellings of names."""
+"""Alternative spellings of names that filters accept."""
 
 _ARTIFACTS: Final = "artifacts."
 
 
-def _with_former(known: dict[str, str]) -> dict[str, str]:
-    return {**known, **{old: known[new] for old, new in FORMER.items() if new in known}}
+def _with_alternatives(known: dict[str, str]) -> dict[str, str]:
+    return {
+        **known,
+        **{
+            alternative: known[name]
+            for alternative, name in ALTERNATIVE_NAMES.items()
+            if name in known
+        },
+    }
 
 
 def attribute(entry: Entry, name: str) -> Any:
-    """What an entry has of a name that its kind knows; None where it has nothing."""
+    """Returns the value of an attribute of an entry; None if it has none."""
     match name:
         case "id":
             return entry.id
@@ -73,7 +80,7 @@ def attribute(entry: Entry, name: str) -> Any:
             return entry.create_time
         case "lastUpdateTimeSinceEpoch":
             return entry.update_time
-    name = FORMER.get(name, name)
+    name = ALTERNATIVE_NAMES.get(name, name)
     if name == "source_id":
         return id_of(entry.source)
     if name in _INDICATORS:
@@ -81,12 +88,12 @@ def attribute(entry: Entry, name: str) -> Any:
     return entry.fields.get(name)
 
 
-ARTIFACTS: Final = Source(_with_former(_ARTIFACT), attribute, Entry.property)
-MODELS: Final = Source(
-    _with_former(_MODEL),
+ARTIFACTS: Final = PropertySource(_with_alternatives(_ARTIFACT), attribute, Entry.property)
+MODELS: Final = PropertySource(
+    _with_alternatives(_MODEL),
     attribute,
     Entry.property,
-    Parts(_ARTIFACTS, lambda entry: entry.children, ARTIFACTS),
+    PartSource(_ARTIFACTS, lambda entry: entry.children, ARTIFACTS),
 )
-SERVERS: Final = Source(_with_former(_SERVER), attribute, Entry.property)
-TOOLS: Final = Source(_with_former(_TOOL), attribute, Entry.property)
+SERVERS: Final = PropertySource(_with_alternatives(_SERVER), attribute, Entry.property)
+TOOLS: Final = PropertySource(_with_alternatives(_TOOL), attribute, Entry.property)

@@ -1,1 +1,2 @@
-"""DynamoDB: keys, encodings, the client and the table; knows items, never what they mean."""
+"""Access to DynamoDB: keys, encodings, the client and the table. Knows nothing about the entities
+that items represent."""

@@ -1,5 +1,5 @@
-"""The attributes that models declare: they keep what they are given, and their types say whether an
-item may lack them."""
+"""The attribute types of models, based on PynamoDB's. Their Python types express whether an item
+may lack the attribute (``null=True``)."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ V = TypeVar("V")
 
 
 class ItemAttribute(Attribute[V]):
-    """An attribute of an item; ``V`` includes None where ``null=True`` says that it may lack."""
+    """An attribute of an item; ``V`` includes None if ``null=True``."""
 
     def raw(self, value: Any) -> dict[str, Any]:
-        """A value in DynamoDB's JSON, such as ``{"N": "1"}``."""
+        """Returns a value in DynamoDB's JSON, such as ``{"N": "1"}``."""
         return {self.attr_type: self.serialize(value)}
 
 
 class TextAttribute(ItemAttribute[V]):
-    """A text."""
+    """An attribute that holds a text."""
 
     attr_type = STRING
 
@@ -45,7 +45,7 @@ class TextAttribute(ItemAttribute[V]):
 
 
 class FlagAttribute(ItemAttribute[V]):
-    """True or false."""
+    """An attribute that is true or false."""
 
     attr_type = BOOLEAN
 
@@ -93,11 +93,10 @@ class DoubleAttribute(ItemAttribute[float]):
 
 
 class TextMapAttribute(ItemAttribute[V]):
-    """A map from any text to text, stored in one of two forms.
+    """A map from text to text, stored in one of two forms.
 
-    As a *map* of DynamoDB, whose entries an expression can name. As *one text* like the query of a
-    URL, ``lr=0.01&opt=adam``: whoever reads the item has one value to take apart instead of one for
-    each entry. An item without the attribute has an empty one.
+    Either as a DynamoDB *map*, whose entries an expression can name, or as *one text* like a URL
+    query, ``lr=0.01&opt=adam``, which is faster to read. A missing attribute is an empty map.
     """
 
     attr_type = MAP
@@ -114,11 +113,11 @@ class TextMapAttribute(ItemAttribute[V]):
         super().__init__(null=null)
 
     def of(self, item: Mapping[str, Any]) -> dict[str, str]:
-        """The texts of a raw item."""
+        """Returns the map in a raw item."""
         return texts_in(item.get(self.attr_name, _EMPTY))
 
     def reader(self, item: Mapping[str, Any]) -> Callable[[str], str | None]:
-        """From a key to its text in a raw item; None where it has none."""
+        """Returns a function from a key to its text in the raw item; None for an unknown key."""
         value = item.get(self.attr_name, _EMPTY)
         if STRING in value:
             return _texts_of(value[STRING]).get
@@ -131,15 +130,16 @@ class TextMapAttribute(ItemAttribute[V]):
         return read
 
     def is_text(self, item: Mapping[str, Any]) -> bool:
-        """Whether a raw item has no map of which an expression could name an entry."""
+        """Whether the raw item has the form of one text (or no attribute), so that an expression
+        cannot name its entries."""
         return MAP not in item.get(self.attr_name, ())
 
     def text(self, value: Mapping[str, str]) -> str:
-        """The form of one text."""
+        """Returns the map encoded as one text."""
         return _as_text(value)
 
     def like(self, item: Mapping[str, Any], value: Mapping[str, str]) -> dict[str, Any]:
-        """An attribute value in the form that a raw item has."""
+        """Returns the attribute value for ``value``, in the form that the raw item uses."""
         return {STRING: _as_text(value)} if self.is_text(item) else self.raw(value)
 
     def serialize(self, value: Mapping[str, str]) -> dict[str, Any]:
@@ -149,7 +149,7 @@ class TextMapAttribute(ItemAttribute[V]):
         return {key: text[STRING] for key, text in value.items()}
 
     def get_value(self, value: dict[str, Any]) -> Any:
-        """What PynamoDB gives to :meth:`deserialize`, of either form."""
+        """Returns the value that PynamoDB passes to :meth:`deserialize`; accepts both forms."""
         return self.serialize(texts_in(value)) if STRING in value else super().get_value(value)
 
 
@@ -157,16 +157,19 @@ _EMPTY: Final[Mapping[str, Any]] = {MAP: {}}
 
 
 def texts_in(value: Mapping[str, Any]) -> dict[str, str]:
-    """The texts of an attribute value in DynamoDB's JSON, in either form of
-    :class:`TextMapAttribute`."""
+    """Returns the map in an attribute value (DynamoDB JSON) of a :class:`TextMapAttribute`, either
+    form."""
     if STRING in value:
         return _texts_of(value[STRING])
     return {key: text[STRING] for key, text in value[MAP].items()}
 
 
 def _as_text(texts: Mapping[str, str]) -> str:
-    """Of an empty map no text. What ends a key or a value becomes ``%`` and two digits in it; JSON
-    would have four quotation marks for each entry, which the JSON around it has to escape."""
+    """``key=value`` pairs joined by ``&``, with ``%``, ``&`` and ``=`` percent-encoded.
+
+    An empty map gives an empty text. JSON would need four quotation marks for each entry, which the
+    request's JSON would have to escape.
+    """
     plain = "&".join([f"{key}={text}" for key, text in texts.items()])
     if plain.count("&") == len(texts) - 1 and plain.count("=") == len(texts) and "%" not in plain:
         return plain
@@ -178,10 +181,10 @@ def _as_text(texts: Mapping[str, str]) -> str:
 def _texts_of(text: str) -> dict[str, str]:
     if not text:
         return {}
-    found = dict([entry.split("=", 1) for entry in text.split("&")])
+    entries = dict([entry.split("=", 1) for entry in text.split("&")])
     if "%" not in text:
-        return found
-    return {_plain(key): _plain(value) for key, value in found.items()}
+        return entries
+    return {_plain(key): _plain(value) for key, value in entries.items()}
 
 
 _IN_VALUE: Final = {ord("%"): "%25", ord("&"): "%26"}
@@ -216,7 +219,7 @@ class FlagMapAttribute(ItemAttribute[V]):
 
 
 class BytesAttribute(ItemAttribute[V]):
-    """Bytes: botocore takes them as they are, and an answer has them as Base64 text."""
+    """Bytes. Requests take them as bytes; responses hold them as Base64 text."""
 
     attr_type = BINARY
 
@@ -235,5 +238,5 @@ class BytesAttribute(ItemAttribute[V]):
 
 
 def text_of(item: Mapping[str, Any], attribute: str) -> str | None:
-    """A text of a raw item; None if it is not there."""
+    """Returns a text attribute of a raw item; None if the item lacks it."""
     return item[attribute]["S"] if attribute in item else None

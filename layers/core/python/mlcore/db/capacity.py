@@ -1,10 +1,9 @@
-"""Counts requests, sequential round trips and capacity units of the calls that one request
-makes."""
+"""Counts the DynamoDB calls of one request: calls, sequential round trips and capacity units."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any, TypeVar
@@ -15,10 +14,10 @@ READS = {"GetItem", "BatchGetItem", "Query"}
 
 
 class Measurement:
-    """What the calls so far cost. ``round_trips`` counts calls that waited for one another.
+    """The cost of the calls so far. Parallel calls count as one in ``round_trips``.
 
-    ``largest`` is the fullest partition that was written to, as gigabytes (at least; DynamoDB
-    estimates) and key. It is told only where the settings ask for it.
+    ``largest`` is the size in gigabytes (DynamoDB's lower estimate) and the key of the largest
+    partition that was written to. It is measured only if the setting ``collection_sizes`` is on.
     """
 
     __slots__ = ("largest", "read_units", "requests", "round_trips", "write_units")
@@ -35,17 +34,20 @@ _thread = threading.local()
 
 
 def current() -> Measurement | None:
+    """Returns the measurement in progress in this thread."""
     measurement: Measurement | None = getattr(_thread, "measurement", None)
     return measurement
 
 
-def last() -> Measurement | None:
+def last_measurement() -> Measurement | None:
+    """Returns the measurement that this thread finished last."""
     measurement: Measurement | None = getattr(_thread, "last", None)
     return measurement
 
 
 @contextmanager
 def measure() -> Iterator[Measurement]:
+    """Starts a measurement for this thread; the former one continues afterwards."""
     measurement = Measurement()
     outer = current()
     _thread.measurement = measurement
@@ -56,8 +58,8 @@ def measure() -> Iterator[Measurement]:
         _thread.last = measurement
 
 
-def add(measurement: Measurement | None, operation: str, answer: dict[str, Any]) -> None:
-    """Adds one finished call; the answer tells its capacity."""
+def add_call(measurement: Measurement | None, operation: str, answer: dict[str, Any]) -> None:
+    """Adds one finished call; ``answer`` holds the consumed capacity."""
     if measurement is None:
         return
     measurement.requests += 1
@@ -72,12 +74,12 @@ def add(measurement: Measurement | None, operation: str, answer: dict[str, Any])
     else:
         measurement.write_units += units
     if "ItemCollectionMetrics" in answer:
-        told = _sizes(answer["ItemCollectionMetrics"])
-        measurement.largest = max((measurement.largest, *told))
+        sizes = _sizes(answer["ItemCollectionMetrics"])
+        measurement.largest = max((measurement.largest, *sizes))
 
 
 def _sizes(metrics: dict[str, Any]) -> Iterator[tuple[float, str]]:
-    """Of one item, or of the items of a batch or transaction by table."""
+    """(gigabytes, partition key) from the metrics of one item, or of a batch or transaction."""
     for each in (
         [metrics] if "ItemCollectionKey" in metrics else chain.from_iterable(metrics.values())
     ):
@@ -86,8 +88,9 @@ def _sizes(metrics: dict[str, Any]) -> Iterator[tuple[float, str]]:
 
 @contextmanager
 def side_by_side(measurement: Measurement | None, count: int) -> Iterator[list[Measurement]]:
-    """One measurement for each parallel branch; at the end their sums are added, and their longest
-    chain."""
+    """Yields a measurement for each of ``count`` parallel branches. At the end adds their sums to
+    ``measurement``; of the round trips it adds only the largest number, because the branches run at
+    the same time."""
     branches = [Measurement() for _ in range(count)]
     try:
         yield branches
@@ -97,11 +100,14 @@ def side_by_side(measurement: Measurement | None, count: int) -> Iterator[list[M
             measurement.round_trips += max(branch.round_trips for branch in branches)
             measurement.read_units += sum(branch.read_units for branch in branches)
             measurement.write_units += sum(branch.write_units for branch in branches)
-            measurement.largest = max((measurement.largest, *(one.largest for one in branches)))
+            measurement.largest = max(
+                (measurement.largest, *(branch.largest for branch in branches))
+            )
 
 
-def run(branch: Measurement, call: Callable[[], T]) -> T:
-    """Runs a call of a parallel branch with the branch's measurement in place."""
+def run_branch(branch: Measurement, call: Callable[[], T]) -> T:
+    """Runs a call and counts its DynamoDB calls in the branch's measurement instead of this
+    thread's."""
     outer = current()
     _thread.measurement, _thread.in_branch = branch, True
     try:
@@ -110,6 +116,24 @@ def run(branch: Measurement, call: Callable[[], T]) -> T:
         _thread.measurement, _thread.in_branch = outer, False
 
 
+def run_in_turn(measurement: Measurement | None, calls: Sequence[Callable[[], T]]) -> list[T]:
+    """Runs calls one after the other, counted as if they were parallel, and returns their results.
+
+    The first failure is raised after all calls have ended.
+    """
+    results: list[T] = []
+    failure: BaseException | None = None
+    with side_by_side(measurement, len(calls)) as branches:
+        for branch, call in zip(branches, calls, strict=True):
+            try:
+                results.append(run_branch(branch, call))
+            except BaseException as error:  # raised below, as by parallel calls
+                failure = failure or error
+    if failure is not None:
+        raise failure
+    return results
+
+
 def in_branch() -> bool:
-    """Whether this thread runs a branch of parallel calls."""
+    """Whether this thread is running a branch of parallel calls."""
     return getattr(_thread, "in_branch", False)

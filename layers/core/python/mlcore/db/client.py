@@ -1,10 +1,9 @@
-"""The one client of DynamoDB in the process; nothing else creates one. Services that speak the same
-protocol are reached in the same way.
+"""Creates the process's only DynamoDB client, and clients of services with the same protocol.
 
-Where the environment says where DynamoDB is and who calls, as Lambda's does, it is read here;
-otherwise botocore is asked, whose import is a third of a cold start.
-:class:`mlcore.db.transport.Transport` does the calls. What botocore's own client would add, a walk
-over the shapes of requests and responses, costs more than all the rest of a call.
+Region, endpoint and credentials are read from environment variables if those are complete, as they
+are on Lambda. Otherwise botocore finds them; its import takes a third of a cold start. The calls
+are made by :class:`mlcore.db.transport.Transport`: validating and parsing in botocore's own client
+costs more than the rest of a call.
 """
 
 from __future__ import annotations
@@ -20,7 +19,9 @@ from urllib.request import getproxies, proxy_bypass
 import botocore
 from botocore.exceptions import NoCredentialsError, NoRegionError
 
-from mlcore.db.signature import Keys, Signer
+from mlcore.db import embedded
+from mlcore.db.embedded import TableClient
+from mlcore.db.signature import Credentials, Signer
 from mlcore.db.transport import DYNAMODB, Protocol, Transport
 
 CONNECT_TIMEOUT_SECONDS = 1
@@ -28,24 +29,25 @@ READ_TIMEOUT_SECONDS = 4
 ATTEMPTS = 3
 PATIENCE_SECONDS = 5
 CALL_SECONDS = 20
-"""3 attempts of at most 5 s with short back-off, where nothing is known of the time that is left;
-a request's own deadline bounds all of its calls."""
+"""Limit of one call, retries included: 3 attempts of at most 5 s with short back-off. A request's
+deadline also bounds its calls."""
 
 POOL_CONNECTIONS = 32
 
 USER_AGENT = "mlflow-serverless"
 
 _SPECIAL_ENDPOINTS: Final = ("AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT", "AWS_PROFILE")
-"""Where one of these is set, botocore is asked for the endpoint, which takes it a whole client."""
+"""If one of these is set, botocore determines the endpoint; it creates a client for that."""
 
-_ASKED_FOR: Final = ("AWS_DEFAULT_PROFILE", "AWS_CREDENTIAL_EXPIRATION")
-"""Where one of these is set, credentials are in a file, or will be others after a while."""
+_NEEDS_BOTOCORE: Final = ("AWS_DEFAULT_PROFILE", "AWS_CREDENTIAL_EXPIRATION")
+"""If one of these is set, credentials are in a file or expire, so botocore has to provide them."""
 
-_NEEDED: Final = ("AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
-"""AWS_REGION alone leaves it to a configuration file."""
+_REQUIRED_VARIABLES: Final = ("AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+"""If one of these is missing, botocore is used. AWS_REGION alone is not enough, because a
+configuration file may name another region."""
 
 _AUTHORITIES: Final = Path(botocore.__file__).with_name("cacert.pem")
-"""Whom botocore trusts."""
+"""The certificate authorities that botocore trusts."""
 
 _SUFFIXES: Final = {
     "cn-": "amazonaws.com.cn",
@@ -55,23 +57,27 @@ _SUFFIXES: Final = {
     "eu-isoe-": "cloud.adc-e.uk",
     "us-isof-": "csp.hci.ic.gov",
 }
-"""Of host names, by how the names of a partition's regions begin; elsewhere it is amazonaws.com."""
+"""Prefix of region names to the domain of AWS's hosts there; all others use amazonaws.com."""
 
 
 @functools.cache
-def client() -> Transport:
-    """The shared client. Region, endpoint and credentials come from the environment, as botocore
-    reads them.
+def client() -> TableClient:
+    """Returns the client that the process shares. Region, endpoint and credentials come from the
+    environment, as botocore reads them. An endpoint with a scheme that was registered in
+    :mod:`mlcore.db.embedded` is a store in this process.
 
     Raises:
-        NoRegionError, NoCredentialsError: the environment does not say.
+        NoRegionError, NoCredentialsError: neither the environment nor files have them.
     """
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_DYNAMODB", "")
+    if embedded.is_embedded(endpoint):
+        return embedded.client_for(endpoint)
     return transport("dynamodb", DYNAMODB)
 
 
 def transport(service: str, protocol: Protocol) -> Transport:
-    """A client of a service, as :func:`client`; its callers keep it."""
-    region, endpoint, keys = _said(service) or _asked(service)
+    """Returns a new client of a service, configured as :func:`client`; the caller keeps it."""
+    region, endpoint, keys = _from_environment(service) or _from_botocore(service)
     host = urlsplit(endpoint).hostname or ""
     return Transport(
         endpoint,
@@ -90,22 +96,24 @@ def transport(service: str, protocol: Protocol) -> Transport:
     )
 
 
-def _said(service: str) -> tuple[str, str, Callable[[], Keys]] | None:
-    """Region, endpoint and credentials of the environment; None when it does not say all, or asks
-    for what only botocore knows. Credentials of the environment come before all others."""
-    if any(os.environ.get(variable) for variable in (*_SPECIAL_ENDPOINTS, *_ASKED_FOR)):
+def _from_environment(service: str) -> tuple[str, str, Callable[[], Credentials]] | None:
+    """Region, endpoint and credentials from environment variables.
+
+    None if they are incomplete or need botocore. Credentials in the environment take precedence.
+    """
+    if any(os.environ.get(variable) for variable in (*_SPECIAL_ENDPOINTS, *_NEEDS_BOTOCORE)):
         return None
-    region, access_key, secret_key = map(os.environ.get, _NEEDED)
+    region, access_key, secret_key = map(os.environ.get, _REQUIRED_VARIABLES)
     if not (region and access_key and secret_key):
         return None
     token = os.environ.get("AWS_SECURITY_TOKEN") or os.environ.get("AWS_SESSION_TOKEN")
-    keys = Keys(access_key, secret_key, token or None)
+    keys = Credentials(access_key, secret_key, token or None)
     return region, _endpoint(None, region, service), lambda: keys
 
 
-def _asked(service: str) -> tuple[str, str, Callable[[], Keys]]:
-    """Region, endpoint and credentials as botocore finds them, in files and from services."""
-    import botocore.session  # noqa: PLC0415 -- 60 ms, for those who need it
+def _from_botocore(service: str) -> tuple[str, str, Callable[[], Credentials]]:
+    """Region, endpoint and credentials as botocore finds them, in files or from services."""
+    import botocore.session  # noqa: PLC0415 -- 60 ms; not needed on Lambda
 
     session = botocore.session.get_session()
     region = session.get_config_variable("region") or os.environ.get("AWS_REGION")
@@ -115,9 +123,9 @@ def _asked(service: str) -> tuple[str, str, Callable[[], Keys]]:
     if credentials is None:
         raise NoCredentialsError
 
-    def keys() -> Keys:
+    def keys() -> Credentials:
         frozen = credentials.get_frozen_credentials()
-        return Keys(frozen.access_key or "", frozen.secret_key or "", frozen.token)
+        return Credentials(frozen.access_key or "", frozen.secret_key or "", frozen.token)
 
     return region, _endpoint(session, region, service), keys
 
@@ -127,19 +135,20 @@ def _endpoint(session: Any, region: str, service: str) -> str:
         if os.environ.get(variable):
             return os.environ[variable]
     if any(os.environ.get(variable) for variable in _SPECIAL_ENDPOINTS):
-        made = session.create_client(service, region_name=region)
-        endpoint: str = made.meta.endpoint_url
+        botocore_client = session.create_client(service, region_name=region)
+        endpoint: str = botocore_client.meta.endpoint_url
         return endpoint
     return f"https://{service}.{region}.{domain_of(region)}"
 
 
 def domain_of(region: str) -> str:
-    """What the names of AWS's hosts in a region end with."""
+    """Returns the domain of AWS's hosts in a region, such as ``amazonaws.com``."""
     suffixes = (suffix for start, suffix in _SUFFIXES.items() if region.startswith(start))
     return next(suffixes, "amazonaws.com")
 
 
-if "AWS_LAMBDA_RUNTIME_API" in os.environ:
-    # What it costs belongs to the start of the function, where Lambda gives it a whole processor,
-    # and not to its first request.
+if "AWS_LAMBDA_RUNTIME_API" in os.environ and not embedded.is_embedded(
+    os.environ.get("AWS_ENDPOINT_URL_DYNAMODB", "")
+):
+    # Created at start, where Lambda provides a whole processor, rather than in the first request.
     client()

@@ -1,7 +1,7 @@
-"""Until when the work of this thread must be done; waits for nothing itself.
+"""Holds the deadline of the request that this thread works for.
 
-A function that Lambda ends answers nothing: its caller sees API Gateway's 500 and no reason. So the
-calls of a request end a little before, and the request says that it may be repeated.
+If Lambda's timeout ends a function, the caller gets API Gateway's 500 without a reason. So calls
+stop a little before, and the request answers with an error that tells the client to retry.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 
 ANSWER_SECONDS: Final = 2.0
-"""Of Lambda's time, kept for what follows the last call: the answer and its log line."""
+"""Part of Lambda's time that is reserved for the response and its log line."""
 
 _thread = threading.local()
 
 
 def current() -> float:
-    """On the clock of :func:`time.monotonic`; infinity where nobody has set one."""
+    """Returns the deadline, on the clock of :func:`time.monotonic`; infinity if none is set."""
     until: float = getattr(_thread, "until", math.inf)
     return until
 
@@ -33,8 +33,8 @@ def within(context: Any, most: float = math.inf) -> Iterator[None]:
     """Sets the deadline of an invocation.
 
     Args:
-        context: Lambda's, which knows how much time is left; None or anything else does not.
-        most: seconds that somebody else waits at most.
+        context: Lambda's context, which knows the remaining time; others set no deadline.
+        most: upper limit in seconds, if the caller waits only that long.
     """
     remaining = getattr(context, "get_remaining_time_in_millis", None)
     seconds = most if remaining is None else min(most, remaining() / 1000 - ANSWER_SECONDS)
@@ -46,8 +46,8 @@ def within(context: Any, most: float = math.inf) -> Iterator[None]:
         _thread.until = outer
 
 
-def carried(call: Callable[[], T]) -> Callable[[], T]:
-    """The call with this thread's deadline, to be made by another thread."""
+def with_current_deadline(call: Callable[[], T]) -> Callable[[], T]:
+    """Returns the call, wrapped so that another thread runs it with this thread's deadline."""
     return functools.partial(_run, current(), call)
 
 

@@ -1,9 +1,8 @@
-"""PynamoDB's classes for models and readers; the only place that imports them.
+"""The only module that imports PynamoDB; it exports the classes that models and readers use.
 
-PynamoDB's connection brings botocore's clients and sessions with it, a third of a cold start, and
-nothing here connects through it (:mod:`mlcore.db.transport` does). So while PynamoDB is imported,
-stand-ins take the places of the modules that it asks for; afterwards whoever asks gets botocore's
-own, and PynamoDB too when it opens a session after all.
+PynamoDB imports botocore's clients and sessions, a third of a cold start, for connections that this
+project does not use (:mod:`mlcore.db.transport` connects). So stub modules replace them while
+PynamoDB is imported. Afterwards every import gets botocore's own modules again.
 """
 
 from __future__ import annotations
@@ -19,27 +18,27 @@ from botocore.exceptions import ClientError
 
 
 def _get_session(*arguments: Any, **named: Any) -> Any:
-    from botocore.session import get_session  # noqa: PLC0415 -- what the stand-ins are to avoid
+    from botocore.session import get_session  # noqa: PLC0415 -- the import that the stubs avoid
 
     return get_session(*arguments, **named)
 
 
-_STAND_INS: Final[dict[str, dict[str, Any]]] = {
+_STUBS: Final[dict[str, dict[str, Any]]] = {
     "botocore.client": {"ClientError": ClientError},
     "botocore.config": {},
     "botocore.session": {"Session": object, "get_session": _get_session},
-    # Has annotations of botocore's private parts and no code.
+    # Contains only annotations.
     "pynamodb.connection._botocore_private": {"BotocoreBaseClientPrivate": object},
 }
-"""What PynamoDB takes from a module while it is imported."""
+"""The names that PynamoDB imports, by module."""
 
 
 @contextmanager
-def _stand_ins() -> Iterator[None]:
-    absent = [name for name in _STAND_INS if name not in sys.modules]
+def _stub_modules() -> Iterator[None]:
+    absent = [name for name in _STUBS if name not in sys.modules]
     for name in absent:
         module = sys.modules[name] = ModuleType(name)
-        vars(module).update(_STAND_INS[name])
+        vars(module).update(_STUBS[name])
         if name.startswith("botocore."):
             setattr(botocore, name.removeprefix("botocore."), module)
     try:
@@ -51,7 +50,7 @@ def _stand_ins() -> Iterator[None]:
                 delattr(botocore, name.removeprefix("botocore."))
 
 
-with _stand_ins():
+with _stub_modules():
     from pynamodb.attributes import Attribute
     from pynamodb.connection import Connection, TableConnection
     from pynamodb.connection.base import MetaTable

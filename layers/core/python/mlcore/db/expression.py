@@ -1,8 +1,7 @@
-"""Update and condition expressions with their placeholders; knows DynamoDB's limits and no key and
-no entity.
+"""Builds DynamoDB's update and condition expressions, with their placeholders.
 
-Attributes are those of models (``Run.stage``), so their names and types are spelled there alone. An
-entry of a map is a map's attribute and a key: ``(Run.tags, "my key")``.
+Attributes are given as attributes of models (``Run.stage``), which know their names and types. An
+entry of a map is the pair of the map's attribute and a key: ``(Run.tags, "my key")``.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ Raw = dict[str, Any]
 """An attribute value in DynamoDB JSON, such as ``{"S": "x"}``, or an item: attribute name to such
 values."""
 
-Entry = tuple[TextMapAttribute[Any], str]
-"""A place in a map of texts."""
+MapEntry = tuple[TextMapAttribute[Any], str]
+"""An entry of a map of texts: (attribute, key)."""
 
-Flag = tuple[FlagMapAttribute[Any], str]
-"""A place in a map of flags."""
+FlagEntry = tuple[FlagMapAttribute[Any], str]
+"""An entry of a map of flags: (attribute, key)."""
 
-Place = ItemAttribute[Any] | Entry | Flag
+AttributePath = ItemAttribute[Any] | MapEntry | FlagEntry
 
 MAX_EXPRESSION_BYTES = 4096
 MAX_OPERATORS = 300
@@ -42,7 +41,8 @@ def flag(value: bool) -> Raw:
 
 
 class Update:
-    """One UpdateItem: SET, REMOVE and ADD clauses, and conditions that are joined by AND."""
+    """Builds the expressions of one UpdateItem request: SET, REMOVE and ADD clauses, and conditions
+    that are joined by AND."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -51,41 +51,41 @@ class Update:
         self._remove: list[str] = []
         self._add: list[str] = []
         self._conditions: list[str] = []
-        self._changes: list[tuple[Place, Raw | None, int]] = []
-        """Of each place: what is set (None: nothing), and what is added."""
+        self._changes: list[tuple[AttributePath, Raw | None, int]] = []
+        """(path, value to set or None, amount to add)"""
 
     @overload
     def set(self, place: ItemAttribute[V], value: V) -> None: ...
     @overload
-    def set(self, place: Entry, value: str) -> None: ...
+    def set(self, place: MapEntry, value: str) -> None: ...
     @overload
-    def set(self, place: Flag, value: bool) -> None: ...
-    def set(self, place: Place, value: Any) -> None:
+    def set(self, place: FlagEntry, value: bool) -> None: ...
+    def set(self, place: AttributePath, value: Any) -> None:
         self._set_to(place, self._raw(place, value))
 
     def set_raw(self, attribute: ItemAttribute[Any], raw: Raw) -> None:
-        """Sets what is in DynamoDB's JSON already."""
+        """Sets a value that is already in DynamoDB JSON."""
         self._set_to(attribute, raw)
 
-    def _set_to(self, place: Place, raw: Raw) -> None:
+    def _set_to(self, place: AttributePath, raw: Raw) -> None:
         self._set.append(f"{self._path(place)}={self._placeholder(raw)}")
         self._changes.append((place, raw, 0))
 
     def set_once(self, attribute: ItemAttribute[V], value: V) -> None:
-        """What is there stays."""
+        """Sets the attribute only if the item lacks it."""
         path = self._path(attribute)
         self._set.append(f"{path}=if_not_exists({path},{self._value(attribute, value)})")
 
-    def remove(self, place: Place) -> None:
+    def remove(self, place: AttributePath) -> None:
         self._remove.append(self._path(place))
         self._changes.append((place, None, 0))
 
     @overload
     def set_or_remove(self, place: ItemAttribute[V], value: V | None) -> None: ...
     @overload
-    def set_or_remove(self, place: Entry, value: str | None) -> None: ...
-    def set_or_remove(self, place: Place, value: Any) -> None:
-        """None removes."""
+    def set_or_remove(self, place: MapEntry, value: str | None) -> None: ...
+    def set_or_remove(self, place: AttributePath, value: Any) -> None:
+        """Sets the value, or removes the attribute or entry if the value is None."""
         if value is None:
             self.remove(place)
         else:
@@ -96,7 +96,8 @@ class Update:
         self._changes.append((attribute, None, amount))
 
     def applied(self, item: Raw) -> Raw:
-        """The item as this update leaves it; not of an update that has :meth:`set_once`."""
+        """Returns the item after this update, computed locally. :meth:`set_once` is not
+        supported."""
         after = dict(item)
         for place, raw, amount in self._changes:
             attribute, key = place if isinstance(place, tuple) else (place, None)
@@ -105,7 +106,7 @@ class Update:
                 value = number(int(after.get(name, number(0))["N"]) + amount)
             if key is not None:
                 entries = {**after[name]["M"], key: raw}
-                value = {"M": {one: text for one, text in entries.items() if text is not None}}
+                value = {"M": {name: text for name, text in entries.items() if text is not None}}
             if value is None:
                 after.pop(name, None)
             else:
@@ -115,61 +116,61 @@ class Update:
     @overload
     def require_equal(self, place: ItemAttribute[V], value: V) -> None: ...
     @overload
-    def require_equal(self, place: Entry, value: str) -> None: ...
-    def require_equal(self, place: Place, value: Any) -> None:
+    def require_equal(self, place: MapEntry, value: str) -> None: ...
+    def require_equal(self, place: AttributePath, value: Any) -> None:
         self._conditions.append(f"{self._path(place)}={self._value(place, value)}")
 
-    def require_exists(self, place: Place) -> None:
+    def require_exists(self, place: AttributePath) -> None:
         self._conditions.append(f"attribute_exists({self._path(place)})")
 
-    def require_absent(self, place: Place) -> None:
+    def require_absent(self, place: AttributePath) -> None:
         self._conditions.append(f"attribute_not_exists({self._path(place)})")
 
     def require_map(self, attribute: TextMapAttribute[Any]) -> None:
-        """It is stored as a map, so that its entries can be named."""
+        """Requires that the attribute is stored as a map, so that expressions can name entries."""
         kind = self._placeholder(string(attribute.attr_type))
         self._conditions.append(f"attribute_type({self._path(attribute)},{kind})")
 
     @overload
     def require_less(self, place: ItemAttribute[V], value: V) -> None: ...
     @overload
-    def require_less(self, place: Entry, value: str) -> None: ...
-    def require_less(self, place: Place, value: Any) -> None:
-        """There is something, and it is less."""
+    def require_less(self, place: MapEntry, value: str) -> None: ...
+    def require_less(self, place: AttributePath, value: Any) -> None:
+        """Requires that the value exists and is less."""
         self._conditions.append(f"{self._path(place)}<{self._value(place, value)}")
 
     @overload
     def require_absent_or_less(self, place: ItemAttribute[V], value: V) -> None: ...
     @overload
-    def require_absent_or_less(self, place: Entry, value: str) -> None: ...
-    def require_absent_or_less(self, place: Place, value: Any) -> None:
+    def require_absent_or_less(self, place: MapEntry, value: str) -> None: ...
+    def require_absent_or_less(self, place: AttributePath, value: Any) -> None:
         self._require_absent_or(place, "<", value)
 
     @overload
     def require_absent_or_equal(self, place: ItemAttribute[V], value: V) -> None: ...
     @overload
-    def require_absent_or_equal(self, place: Entry, value: str) -> None: ...
-    def require_absent_or_equal(self, place: Place, value: Any) -> None:
+    def require_absent_or_equal(self, place: MapEntry, value: str) -> None: ...
+    def require_absent_or_equal(self, place: AttributePath, value: Any) -> None:
         self._require_absent_or(place, "=", value)
 
     @overload
     def require_absent_or_other(self, place: ItemAttribute[V], value: V) -> None: ...
     @overload
-    def require_absent_or_other(self, place: Entry, value: str) -> None: ...
-    def require_absent_or_other(self, place: Place, value: Any) -> None:
+    def require_absent_or_other(self, place: MapEntry, value: str) -> None: ...
+    def require_absent_or_other(self, place: AttributePath, value: Any) -> None:
         self._require_absent_or(place, "<>", value)
 
     def require_absent_or_greater(self, attribute: ItemAttribute[V], value: V) -> None:
         self._require_absent_or(attribute, ">", value)
 
-    def _require_absent_or(self, place: Place, comparison: str, value: Any) -> None:
+    def _require_absent_or(self, place: AttributePath, comparison: str, value: Any) -> None:
         path = self._path(place)
         compared = f"{path}{comparison}{self._value(place, value)}"
         self._conditions.append(f"(attribute_not_exists({path}) OR {compared})")
 
     def fits(self) -> bool:
-        """Whether DynamoDB will take the expressions: 4 KB each, 300 operators (counted
-        generously)."""
+        """Whether the expressions are within DynamoDB's limits: 4 KB each and 300 operators, which
+        are overestimated here."""
         condition = " AND ".join(self._conditions)
         return (
             len(self._update_expression()) <= MAX_EXPRESSION_BYTES
@@ -179,7 +180,7 @@ class Update:
         )
 
     def parameters(self) -> Raw:
-        """The expression parameters of UpdateItem, or of an Update, Put, Delete in a
+        """Returns the expression parameters for UpdateItem, or for an Update, Put or Delete in a
         transaction."""
         parameters: Raw = self.condition_parameters()
         expression = self._update_expression()
@@ -207,7 +208,7 @@ class Update:
             clauses.append("ADD " + ",".join(self._add))
         return " ".join(clauses)
 
-    def _path(self, place: Place) -> str:
+    def _path(self, place: AttributePath) -> str:
         if isinstance(place, tuple):
             attribute, key = place
             return f"{self._path(attribute)}.{self._name(key)}"
@@ -219,11 +220,11 @@ class Update:
             placeholder = self._names[name] = f"#{len(self._names)}"
         return placeholder
 
-    def _value(self, place: Place, value: Any) -> str:
+    def _value(self, place: AttributePath, value: Any) -> str:
         return self._placeholder(self._raw(place, value))
 
     @staticmethod
-    def _raw(place: Place, value: Any) -> Raw:
+    def _raw(place: AttributePath, value: Any) -> Raw:
         if isinstance(place, ItemAttribute):
             return place.raw(value)
         return flag(value) if isinstance(value, bool) else string(value)
@@ -234,5 +235,6 @@ class Update:
         return placeholder
 
 
-class Condition(Update):
-    """Conditions alone, for PutItem, DeleteItem and ConditionCheck."""
+class ConditionExpression(Update):
+    """The condition of a PutItem, DeleteItem or ConditionCheck, as an expression with
+    placeholders."""

@@ -1,5 +1,4 @@
-"""What failures of DynamoDB become: a failed condition, an error that the caller sees, or a
-defect."""
+"""Translates DynamoDB's errors into :class:`ConditionFailed` or errors of :mod:`mlcore.errors`."""
 
 from __future__ import annotations
 
@@ -13,20 +12,29 @@ from mlcore import errors
 from mlcore.db.expression import Raw
 
 _logger: Final = logging.getLogger("mlcore.db")
-"""For causes that only who operates the table may read."""
+"""The logger for causes that only the operator may see."""
 
 
 class ConditionFailed(Exception):
-    """A condition did not hold; ``item`` is what the table holds instead, None when there is
-    nothing."""
+    """A condition did not hold; ``item`` is the existing item, or None."""
 
     def __init__(self, item: Raw | None) -> None:
         super().__init__("condition failed")
         self.item = item
 
 
-class TooLarge(errors.InvalidParameterValue):
-    """The item would have more than DynamoDB's 400 KB."""
+class AdditionalOperationFailed(Exception):
+    """The condition of an operation that a caller added to a transaction does not hold.
+
+    ``position`` is the index of the operation among the added ones."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
+
+
+class ItemTooLarge(errors.InvalidParameterValue):
+    """The item would be larger than DynamoDB's limit of 400 KB."""
 
 
 _THROTTLED = {
@@ -38,26 +46,46 @@ _THROTTLED = {
 
 
 def code(error: ClientError) -> str:
+    """DynamoDB's error code, or an empty text."""
     return error.response.get("Error", {}).get("Code", "")
 
 
-def too_large() -> TooLarge:
-    return TooLarge("The request would make an entity larger than 400 KB.")
+def item_too_large() -> ItemTooLarge:
+    return ItemTooLarge("The request would make an entity larger than 400 KB.")
 
 
-def busy(reasons: Iterable[Raw] = ()) -> errors.TemporarilyUnavailable:
-    """``reasons`` are those of a cancelled transaction, for the log."""
-    told = [f"{reason.get('Code')}: {reason.get('Message')}" for reason in reasons]
-    _logger.warning("the table is busy with conflicting writes: %s", ", ".join(told))
-    return errors.TemporarilyUnavailable("The table is busy with conflicting writes. Try again.")
+def collection_full() -> errors.BadRequest:
+    """Returns the error for a write beyond DynamoDB's limit of 10 GB in one partition."""
+    return errors.BadRequest(
+        "The experiment holds 10 GB, which is the most that one experiment can hold."
+    )
 
 
-def unreachable(error: BotoCoreError) -> errors.TemporarilyUnavailable:
+def size_refusal(reasons: Iterable[Raw]) -> errors.MlflowError | None:
+    """Returns the error of a transaction that was cancelled because an item or its partition would
+    become too large, which no repetition changes; else None."""
+    codes = {reason.get("Code") for reason in reasons}
+    if "ValidationError" in codes:
+        return item_too_large()
+    return collection_full() if "ItemCollectionSizeLimitExceeded" in codes else None
+
+
+def busy_error(reasons: Iterable[Raw] = ()) -> errors.RequestLimitExceeded:
+    """Returns the error for conflicting writes, none of which was executed; logs the ``reasons``
+    of a cancelled transaction."""
+    shown = [f"{reason.get('Code')}: {reason.get('Message')}" for reason in reasons]
+    _logger.warning("the table is busy with conflicting writes: %s", ", ".join(shown))
+    return errors.RequestLimitExceeded("The table is busy with conflicting writes. Try again.")
+
+
+def unreachable_error(error: BotoCoreError) -> errors.TemporarilyUnavailable:
     _logger.error("the table cannot be reached: %s", error)
     return errors.TemporarilyUnavailable("The table cannot be reached. Try again.")
 
 
-def translated(error: ClientError) -> Exception:
+def translate(error: ClientError) -> Exception:
+    """Returns the exception to raise instead of a DynamoDB error; the same one if it is
+    unexpected."""
     name = code(error)
     message = error.response.get("Error", {}).get("Message", "")
     if name == "ConditionalCheckFailedException":
@@ -65,11 +93,9 @@ def translated(error: ClientError) -> Exception:
     if name in _THROTTLED:
         return errors.RequestLimitExceeded("The table is throttling requests. Try again later.")
     if name == "ItemCollectionSizeLimitExceededException":
-        return errors.BadRequest(
-            "The experiment holds 10 GB, which is the most that one experiment can hold."
-        )
+        return collection_full()
     if name == "ValidationException" and "size" in message.lower():
-        return too_large()
+        return item_too_large()
     if name in {"InternalServerError", "ServiceUnavailable", "InternalServerException"}:
         _logger.error("the table is not available: %s", error)
         return errors.TemporarilyUnavailable("The table is not available. Try again.")

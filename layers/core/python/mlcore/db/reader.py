@@ -1,7 +1,7 @@
-"""Views of raw items by the attributes that a model declares; owns no schema.
+"""Read-only views of raw items with the attributes of a model.
 
-PynamoDB's own instances take 20 times as long to make as an item takes to be read by hand. A view
-holds the raw item and converts an attribute when it is asked for.
+A view holds the raw item and converts an attribute on access. Creating an instance of PynamoDB
+takes 20 times as long.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Raw = dict[str, Any]
 
 
 class View:
-    """A raw item. Subclasses, one for each model, have a property for each of its attributes."""
+    """Base of views; each model has a subclass with a property for each of its attributes."""
 
     __slots__ = ("raw",)
 
@@ -27,14 +27,12 @@ class View:
 
 
 def compile_view(model: type[Model]) -> type[View]:
-    """The class of views of a model's items.
+    """Returns the class for views of a model's items.
 
-    Properties give what ``model.from_raw_data(item)`` gives: None for an attribute that may lack
-    and does, or is NULL. One that must be there and is not raises KeyError, where PynamoDB gives
-    None: such an item is not of this model.
-
-    Raises:
-        TypeError: the model has a default for loaded items, which a view would not set.
+    Properties return what ``model.from_raw_data(item)`` would: None for an optional attribute that
+    is missing or NULL. A missing required attribute raises KeyError (PynamoDB returns None): such
+    an item is not of this model. Raises TypeError if an attribute has a default for loaded items,
+    which views do not support.
     """
     properties: dict[str, Any] = {"__slots__": ()}
     for name, attribute in model.get_attributes().items():
@@ -43,11 +41,11 @@ def compile_view(model: type[Model]) -> type[View]:
         if isinstance(attribute, TextMapAttribute):
             properties[name] = property(_texts(attribute.attr_name, required=not attribute.null))
             continue
-        as_it_is = (
+        needs_no_conversion = (
             attribute.attr_type in {STRING, BOOLEAN}
             and type(attribute).deserialize is Attribute.deserialize
         )
-        convert = None if as_it_is else attribute.deserialize
+        convert = None if needs_no_conversion else attribute.deserialize
         make = _optional if attribute.null else _required
         properties[name] = property(make(attribute.attr_name, attribute.attr_type, convert))
     return type(f"{model.__name__}View", (View,), properties)

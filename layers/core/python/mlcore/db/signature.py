@@ -1,4 +1,4 @@
-"""AWS Signature Version 4 of requests with a body and no query; reads no environment.
+"""AWS Signature Version 4 for POST requests without a query string.
 
 The rules are those of "Create a signed AWS API request" in the AWS IAM User Guide.
 """
@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
 
 
-class Keys(NamedTuple):
-    """Credentials at one moment."""
+class Credentials(NamedTuple):
+    """AWS credentials; ``token`` is that of temporary ones."""
 
     access_key: str
     secret_key: str
@@ -22,8 +22,7 @@ class Keys(NamedTuple):
 
 
 class Signer:
-    """Signs requests to one service in one region. The key that it derives from a secret is kept
-    for the day that it is good for."""
+    """Signs requests to one service in one region. The signing key, valid for a day, is cached."""
 
     __slots__ = ("_derived", "_region", "_service")
 
@@ -33,12 +32,12 @@ class Signer:
         self._derived: tuple[str, str, bytes] = ("", "", b"")
 
     def sign(
-        self, keys: Keys, headers: dict[str, str], body: bytes, now: float, path: str = "/"
+        self, keys: Credentials, headers: dict[str, str], body: bytes, now: float, path: str = "/"
     ) -> None:
         """Adds X-Amz-Date, X-Amz-Security-Token and Authorization to the headers of a POST.
 
         Args:
-            headers: all of them are signed, so ``Host`` is among them.
+            headers: all are signed; must contain ``Host``.
             now: seconds since the epoch.
         """
         moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
@@ -60,9 +59,9 @@ class Signer:
         )
 
     def _key(self, secret: str, day: str) -> bytes:
-        kept = self._derived
-        if kept[:2] == (secret, day):
-            return kept[2]
+        cached = self._derived
+        if cached[:2] == (secret, day):
+            return cached[2]
         key = b"AWS4" + secret.encode()
         for part in (day, self._region, self._service, "aws4_request"):
             key = hmac.digest(key, part.encode(), "sha256")

@@ -1,7 +1,7 @@
-"""Text forms whose byte order is the order of what they encode; owns encodings and never a key.
+"""Encodings of numbers and texts as strings that sort like the values.
 
-DynamoDB orders strings by their UTF-8 bytes, which is the order of their code points and thus
-Python's order of ``str``. All forms decode to exactly what was encoded.
+DynamoDB orders strings by their UTF-8 bytes, which is the order of code points and thus Python's
+order of ``str``. Each encoding decodes to exactly the value that was encoded.
 """
 
 from __future__ import annotations
@@ -25,14 +25,9 @@ _unpack_point = struct.Struct(">qqd").unpack
 
 
 def integer(number: int) -> str:
-    """20 characters, ordered for every int64.
-
-    Natural numbers are padded with zeros. Negative ones are ``-`` and their distance from -10^19:
-    ``-1`` is ``-9999999999999999999``.
-
-    Raises:
-        ValueError: the number is no int64.
-    """
+    """Encodes an int64 as 20 characters that sort like the numbers. Natural numbers are padded with
+    zeros. Negative ones are ``-`` and their distance from -10^19: ``-1`` is
+    ``-9999999999999999999``. Raises ValueError if the number is not an int64."""
     _check_int64(number)
     return f"{number:020d}" if number >= 0 else f"-{number + _DECIMAL_END:019d}"
 
@@ -45,10 +40,6 @@ def int64_hex(number: int) -> str:
     """16 hexadecimal digits, ordered for every int64. Raises ValueError for other numbers."""
     _check_int64(number)
     return f"{number + _INT64_BIAS:016x}"
-
-
-def parse_int64_hex(text: str) -> int:
-    return int(text, 16) - _INT64_BIAS
 
 
 def double(value: float) -> str:
@@ -67,7 +58,7 @@ def parse_double(text: str) -> float:
 
 
 def parse_point(text: str) -> tuple[int, int, float]:
-    """What two :func:`int64_hex` and a :func:`double` (no NaN) in a row encode: 48 digits."""
+    """Decodes two :func:`int64_hex` followed by a :func:`double` (not NaN): 48 digits."""
     raw = bytearray.fromhex(text)
     raw[0] ^= 0x80
     raw[8] ^= 0x80
@@ -94,38 +85,38 @@ def parse_points(texts: Iterable[str]) -> Iterator[tuple[int, int, float]]:
 
 
 def inverted_double(value: float) -> str:
-    """16 hexadecimal digits: inf < … < -inf < NaN, so forwards is descending and NaN still last."""
-    return f"{descending_place(value):016x}"
+    """16 hexadecimal digits in descending order: inf < … < -inf < NaN, so NaN is still last."""
+    return f"{inverted_double_bits(value):016x}"
 
 
 def parse_inverted_double(text: str) -> float:
-    return value_at(int(text, 16))
+    return double_of_inverted_bits(int(text, 16))
 
 
-def descending_place(value: float) -> int:
-    """:func:`inverted_double` as a number: 64 bits, the greatest value first, NaN last."""
+def inverted_double_bits(value: float) -> int:
+    """:func:`inverted_double` as an integer of 64 bits: the greatest value first, NaN last."""
     if isnan(value):
         return _ALL_BITS
     bits = int.from_bytes(_pack_double(value), "big")
     return bits if bits & _SIGN else bits ^ (_ALL_BITS ^ _SIGN)
 
 
-def value_at(place: int) -> float:
-    """The value that :func:`descending_place` was given."""
-    if place == _ALL_BITS:
+def double_of_inverted_bits(bits: int) -> float:
+    """Decodes the output of :func:`inverted_double_bits` to the double."""
+    if bits == _ALL_BITS:
         return _double(_NAN_BITS)
-    return _double(place if place & _SIGN else place ^ (_ALL_BITS ^ _SIGN))
+    return _double(bits if bits & _SIGN else bits ^ (_ALL_BITS ^ _SIGN))
 
 
-# Ids first become bytes from '"' to '}'; smaller bytes turn into '!' and two digits, greater ones
-# into '~' and two digits, which keeps their order. The mirror image of that range leaves '~' free
-# to end the text above all others.
+# Ids are first encoded in the bytes from '"' to '}'; smaller bytes become '!' and two digits,
+# greater ones '~' and two digits, which keeps the order. Then the range is mirrored. That leaves
+# '~', which sorts last, to end the text.
 _MIRROR = {code: 0x9E - code for code in range(0x20, 0x7F)}
 _ARMOUR = [
     f"!{byte:02X}" if byte < 0x22 else f"~{byte:02X}" if byte > 0x7D else chr(byte)
     for byte in range(256)
 ]
-_ARMOURED = r"(?s)[!~](..)|(.)"  # compiled when first used: an import should not pay for it
+_ARMOURED = r"(?s)[!~](..)|(.)"  # compiled at first use, to keep the import cheap
 
 
 def inverted_id(text: str) -> str:
@@ -145,22 +136,24 @@ _ESCAPES = {code: f"${code:02x}" for code in range(ord("$") + 1)}
 
 
 def escape(text: str) -> str:
-    """Text for the inside of a key, where ``#`` ends it: ``#`` becomes ``$23``, ``$`` ``$24``.
+    """Returns the text without ``#``, the separator of a key's fields: ``#`` becomes ``$23``, ``$``
+    ``$24``.
 
-    ``$`` follows ``#`` in ASCII, so escaped texts have the order of the texts. With the ``#`` that
-    ends them they still do, unless one text continues the other with a character below ``#``
-    (controls, space, ``!``, ``"``); where that order matters, :func:`escape_ordered` is used.
+    ``$`` follows ``#`` in ASCII, so escaped texts sort like the texts. Followed by the separator
+    they still do, except if one text is a prefix of the other and continues with a character below
+    ``#`` (controls, space, ``!``, ``"``). Where that matters, use :func:`escape_ordered`.
     """
     return text.replace("$", "$24").replace("#", "$23")
 
 
 def escape_ordered(text: str) -> str:
-    """As :func:`escape`, and all below ``#`` too: what ``#`` ends has the order of the texts."""
+    """Escapes a text like :func:`escape`, and also all characters below ``#``, so that texts
+    followed by the separator always sort like the texts."""
     return text.translate(_ESCAPES)
 
 
 def unescape(text: str) -> str:
-    """The text that :func:`escape` or :func:`escape_ordered` was given."""
+    """Returns the inverse of :func:`escape` and :func:`escape_ordered`."""
     first, *escaped = text.split("$")
     return first + "".join([chr(int(part[:2], 16)) + part[2:] for part in escaped])
 

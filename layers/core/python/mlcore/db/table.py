@@ -1,10 +1,8 @@
-"""The only caller of DynamoDB: single items, pages, batches and transactions, with retries and
-counting.
+"""All calls of DynamoDB: single items, queries, batches, transactions; with retries and counters.
 
-Items go in and come out as DynamoDB JSON (``{"PK": {"S": "…"}, …}``). Every read of the table and
-of a local index is strongly consistent; only a global index can lag. Failures of the service become
-:mod:`mlcore.errors`; a failed condition becomes :class:`ConditionFailed` with the item that failed
-it.
+Items are DynamoDB JSON (``{"PK": {"S": "…"}, …}``). Reads of the table and of local indexes are
+strongly consistent; only global indexes can lag. Failures of the service raise errors of
+:mod:`mlcore.errors`; a failed condition raises :class:`ConditionFailed` with the existing item.
 """
 
 from __future__ import annotations
@@ -24,8 +22,8 @@ from mlcore import errors
 from mlcore.db import capacity, deadline, failures
 from mlcore.db.attributes import ItemAttribute
 from mlcore.db.client import client
-from mlcore.db.expression import Condition, Raw, Update
-from mlcore.db.keys import Key, sort_keys_with
+from mlcore.db.expression import ConditionExpression, Raw, Update
+from mlcore.db.keys import Key, prefix_range
 from mlcore.environment import settings
 
 T = TypeVar("T")
@@ -37,12 +35,12 @@ BATCH_ATTEMPTS = 8
 CONFLICT_ATTEMPTS = 12
 
 _random = random.SystemRandom()
-"""Processes that start from one snapshot must not wait alike."""
+"""Not the default generator: its state is the same in all processes started from one snapshot."""
 
 
 class TransactionFailed(Exception):
-    """Conditions of a transaction did not hold; ``items`` maps an operation's position to the item
-    found there."""
+    """Conditions of a transaction did not hold; ``items`` maps the positions of the operations that
+    failed to the existing items."""
 
     def __init__(self, items: dict[int, Raw | None]) -> None:
         super().__init__("transaction failed")
@@ -52,11 +50,11 @@ class TransactionFailed(Exception):
 class Page(NamedTuple):
     items: list[Raw]
     last_key: Raw | None
-    """Where the next page starts; None after the last one."""
+    """Start key of the next page; None for the last page."""
 
 
-class Range(TypedDict, total=False):
-    """What of a partition a Query is about; see :meth:`Table.query`."""
+class QueryRange(TypedDict, total=False):
+    """Optional parameters of a Query; see :meth:`Table.query`."""
 
     index: str | None
     prefix: str | None
@@ -68,15 +66,15 @@ class Range(TypedDict, total=False):
 
 class Put(NamedTuple):
     item: Raw
-    condition: Condition | None = None
+    condition: ConditionExpression | None = None
 
 
 class Delete(NamedTuple):
     key: Key
-    condition: Condition | None = None
+    condition: ConditionExpression | None = None
 
 
-class Change(NamedTuple):
+class ItemUpdate(NamedTuple):
     """An UpdateItem of a transaction."""
 
     key: Key
@@ -84,22 +82,22 @@ class Change(NamedTuple):
 
 
 class Check(NamedTuple):
-    """A ConditionCheck of a transaction: nothing is written."""
+    """A ConditionCheck of a transaction; writes nothing."""
 
     key: Key
-    condition: Condition
+    condition: ConditionExpression
 
 
-Operation = Put | Delete | Change | Check
+Operation = Put | Delete | ItemUpdate | Check
 
 
-def key_of(operation: Operation) -> Key:
-    """The item that an operation is about."""
-    return key_in(operation.item) if isinstance(operation, Put) else operation.key
+def key_of_operation(operation: Operation) -> Key:
+    """Returns the key of the item that an operation is about."""
+    return key_of_item(operation.item) if isinstance(operation, Put) else operation.key
 
 
-def key_in(item: Raw) -> Key:
-    """The key that an item carries."""
+def key_of_item(item: Raw) -> Key:
+    """Returns the key of a raw item."""
     return Key(item["PK"]["S"], item["SK"]["S"])
 
 
@@ -113,23 +111,23 @@ class Table:
     # -- reads -------------------------------------------------------------------------------------
 
     def get(self, key: Key) -> Raw | None:
-        """GetItem, strongly consistent."""
+        """Reads one item, strongly consistently (GetItem)."""
         answer = self._call("GetItem", Key=_key(key), ConsistentRead=True)
         item: Raw | None = answer.get("Item")
         return item
 
     def batch_get(self, keys: Sequence[Key]) -> list[Raw | None]:
-        """BatchGetItem, strongly consistent, in the order of ``keys`` (repeats allowed), None where
-        there is none."""
+        """BatchGetItem, strongly consistent. Items are in the order of ``keys``, which may repeat;
+        None for a missing item."""
         distinct = list(dict.fromkeys(keys))
         chunks = [
             distinct[at : at + BATCH_GET_KEYS] for at in range(0, len(distinct), BATCH_GET_KEYS)
         ]
-        found: dict[Key, Raw] = {}
+        items_by_key: dict[Key, Raw] = {}
         for items in self.parallel([partial(self._batch_get, chunk) for chunk in chunks]):
             for item in items:
-                found[key_in(item)] = item
-        return [found.get(key) for key in keys]
+                items_by_key[key_of_item(item)] = item
+        return [items_by_key.get(key) for key in keys]
 
     def query(
         self,
@@ -143,22 +141,22 @@ class Table:
         start: Raw | None = None,
         attributes: Sequence[ItemAttribute[Any]] | None = None,
     ) -> Page:
-        """One Query request: a page of at most 1 MB.
+        """Sends one Query request and returns its page of at most 1 MB.
 
         Args:
             pk: value of the partition key of the table, a local index, or (``gsiNpk``) a global
                 one.
             index: ``LSI1`` … ``GSI5``, or None for the table.
-            prefix: what the sort key begins with.
+            prefix: prefix of the sort key.
             between: inclusive bounds of the sort key, instead of ``prefix``.
-            attributes: what to return; everything when None (for an index: fetched from the table).
+            attributes: attributes to return; None for all (for an index, read from the table).
         """
         partition, sort = _index_keys(index)
         names = {"#p": partition}
         values: Raw = {":p": {"S": pk}}
         condition = "#p=:p"
         if prefix:
-            between = sort_keys_with(prefix)
+            between = prefix_range(prefix)
         if between:
             names["#s"] = sort
             values[":s"], values[":t"] = {"S": between[0]}, {"S": between[1]}
@@ -185,8 +183,8 @@ class Table:
         answer = self._call("Query", **parameters)
         return Page(answer.get("Items", []), answer.get("LastEvaluatedKey"))
 
-    def query_all(self, pk: str, **parameters: Unpack[Range]) -> Iterator[Raw]:
-        """All items of a Query, page by page; parameters as in :meth:`query`."""
+    def query_all(self, pk: str, **parameters: Unpack[QueryRange]) -> Iterator[Raw]:
+        """Yields all items of a Query, page by page; parameters as in :meth:`query`."""
         start = None
         while True:
             page = self.query(pk, start=start, **parameters)
@@ -197,14 +195,14 @@ class Table:
 
     # -- writes ------------------------------------------------------------------------------------
 
-    def put(self, item: Raw, condition: Condition | None = None) -> Raw | None:
-        """PutItem; what was there. Raises ConditionFailed."""
+    def put(self, item: Raw, condition: ConditionExpression | None = None) -> Raw | None:
+        """PutItem; returns the former item. Raises ConditionFailed."""
         answer = self._call("PutItem", Item=item, ReturnValues="ALL_OLD", **_conditional(condition))
         old: Raw | None = answer.get("Attributes")
         return old
 
     def update(self, key: Key, update: Update, *, returning: bool = False) -> Raw:
-        """UpdateItem; the whole new item when ``returning``. Raises ConditionFailed."""
+        """UpdateItem; returns the new item if ``returning``, else {}. Raises ConditionFailed."""
         answer = self._call(
             "UpdateItem",
             Key=_key(key),
@@ -214,8 +212,8 @@ class Table:
         attributes: Raw = answer.get("Attributes", {})
         return attributes
 
-    def delete(self, key: Key, condition: Condition | None = None) -> Raw | None:
-        """DeleteItem; what was there. Raises ConditionFailed."""
+    def delete(self, key: Key, condition: ConditionExpression | None = None) -> Raw | None:
+        """DeleteItem; returns the former item. Raises ConditionFailed."""
         answer = self._call(
             "DeleteItem", Key=_key(key), ReturnValues="ALL_OLD", **_conditional(condition)
         )
@@ -223,8 +221,7 @@ class Table:
         return item
 
     def batch_write(self, puts: Iterable[Raw] = (), deletes: Iterable[Key] = ()) -> None:
-        """BatchWriteItem in chunks of 25 side by side; unprocessed items are sent again with
-        back-off."""
+        """BatchWriteItem in parallel chunks of 25; unprocessed items are retried with back-off."""
         requests = [{"PutRequest": {"Item": item}} for item in puts]
         requests += [{"DeleteRequest": {"Key": _key(key)}} for key in deletes]
         chunks = [
@@ -237,8 +234,8 @@ class Table:
         """TransactWriteItems: all or nothing, at most 100 operations.
 
         Args:
-            token: makes a repeated call within ten minutes a success that changes nothing (36
-                characters at most).
+            token: idempotency token of at most 36 characters; repeating the call within ten
+                minutes succeeds without a change.
 
         Raises:
             TransactionFailed: at least one condition did not hold.
@@ -253,8 +250,8 @@ class Table:
                 if failures.code(error) != "TransactionCanceledException":
                     raise
                 reasons = cast("list[Raw]", error.response.get("CancellationReasons", []))
-                if any(reason.get("Code") == "ValidationError" for reason in reasons):
-                    raise failures.too_large() from error
+                if refusal := failures.size_refusal(reasons):
+                    raise refusal from error
                 failed = {
                     position: reason.get("Item")
                     for position, reason in enumerate(reasons)
@@ -262,28 +259,32 @@ class Table:
                 }
                 if failed:
                     raise TransactionFailed(failed) from error
-                # What remains is a conflict with another transaction or throttling: both pass.
+                # The rest are conflicts with other transactions and throttling: retry.
                 back_off(attempt)
-        raise failures.busy(reasons)
+        raise failures.busy_error(reasons)
 
-    # -- calls side by side ------------------------------------------------------------------------
+    # -- parallel calls ------------------------------------------------------------------------
 
     def parallel(self, calls: Sequence[Callable[[], T]]) -> list[T]:
-        """Runs calls side by side and gives their results in order; they count as one round trip.
+        """Runs calls in parallel and returns their results in order; they count as one round trip.
 
-        All calls are run to their end before the first failure is raised.
+        The first failure is raised after all calls have ended.
         """
         if len(calls) <= 1 or capacity.in_branch():
-            # A branch of a parallel call does not wait for the pool that it runs in.
+            # A nested call would wait for the thread pool that it occupies itself.
             return [call() for call in calls]
         measurement = capacity.current()
+        if client().is_embedded:
+            return capacity.run_in_turn(measurement, calls)
         with capacity.side_by_side(measurement, len(calls)) as branches:
             futures = [
-                self._executor().submit(capacity.run, branch, deadline.carried(call))
+                self._executor().submit(
+                    capacity.run_branch, branch, deadline.with_current_deadline(call)
+                )
                 for branch, call in zip(branches[1:], calls[1:], strict=True)
             ]
             try:
-                first = capacity.run(branches[0], calls[0])
+                first = capacity.run_branch(branches[0], calls[0])
             finally:
                 failed = [future.exception() for future in futures]
         for failure in filter(None, failed):
@@ -292,7 +293,7 @@ class Table:
 
     @contextmanager
     def measure(self) -> Iterator[capacity.Measurement]:
-        """Counts what this thread and its parallel calls request and consume from here on."""
+        """Counts the calls of this thread and its parallel calls, and their capacity units."""
         with capacity.measure() as measurement:
             yield measurement
 
@@ -305,18 +306,18 @@ class Table:
             return self._pool
 
     def _batch_get(self, keys: Sequence[Key]) -> list[Raw]:
-        found: list[Raw] = []
+        items: list[Raw] = []
         wanted = [_key(key) for key in keys]
         name = settings().table_name
         for attempt in range(BATCH_ATTEMPTS):
             request = {name: {"Keys": wanted, "ConsistentRead": True}}
             answer = self._call("BatchGetItem", RequestItems=request)
             got = answer.get("Responses", {}).get(name, [])
-            found += got
+            items += got
             wanted = answer.get("UnprocessedKeys", {}).get(name, {}).get("Keys", [])
             if not wanted:
-                return found
-            if not got:  # an answer cut at 16 MB made progress; only a throttled one should wait
+                return items
+            if not got:  # throttled; a response cut at 16 MB has items and needs no wait
                 back_off(attempt)
         raise errors.RequestLimitExceeded("The table is throttling reads. Try again later.")
 
@@ -341,22 +342,22 @@ class Table:
             try:
                 answer: Raw = client().call(operation, parameters)
             except ClientError as error:
-                capacity.add(measurement, operation, {})
-                # A transaction holds the item at this moment; the call was not executed.
+                capacity.add_call(measurement, operation, {})
+                # A transaction is writing the item; this call was not executed.
                 if failures.code(error) != "TransactionConflictException":
-                    raise failures.translated(error) from error
+                    raise failures.translate(error) from error
                 back_off(attempt)
             except BotoCoreError as error:
-                capacity.add(measurement, operation, {})
-                raise failures.unreachable(error) from error
+                capacity.add_call(measurement, operation, {})
+                raise failures.unreachable_error(error) from error
             else:
-                capacity.add(measurement, operation, answer)
+                capacity.add_call(measurement, operation, answer)
                 return answer
-        raise failures.busy()
+        raise failures.busy_error()
 
 
 def back_off(attempt: int) -> None:
-    """Waits before another attempt, with full jitter: up to 10 ms at first, up to 1 s at last."""
+    """Sleeps before a retry, with full jitter: at most 10 ms at first, at most 1 s later."""
     time.sleep(_random.uniform(0, min(1.0, 0.01 * 2**attempt)))
 
 
@@ -378,7 +379,7 @@ def _returning_old(parameters: Raw) -> Raw:
     return parameters
 
 
-def _conditional(condition: Condition | None) -> Raw:
+def _conditional(condition: ConditionExpression | None) -> Raw:
     return {} if condition is None else _returning_old(condition.condition_parameters())
 
 

@@ -1,8 +1,7 @@
-"""Requests in AWS's JSON protocol, DynamoDB's above all, over kept connections, repeated where that
-helps; knows no table and no key.
+"""Sends requests in AWS's JSON protocol, mainly to DynamoDB, over pooled connections, with retries.
 
-botocore does the same for every service of AWS with four times the processor time of a request.
-Credentials, errors and settings stay botocore's (see :mod:`mlcore.db.client`).
+botocore's client needs four times the CPU time of a request. Its credentials, exceptions and
+settings are still used (see :mod:`mlcore.db.client`).
 """
 
 from __future__ import annotations
@@ -28,12 +27,11 @@ from botocore.exceptions import (
 )
 
 from mlcore.db import deadline, exchange
-from mlcore.db.local_socket import SocketConnection, socket_path
-from mlcore.db.signature import Keys, Signer
+from mlcore.db.signature import Credentials, Signer
 
 
 class Protocol(NamedTuple):
-    """How a service is spoken to; ``target`` is what its operations are named behind."""
+    """The protocol of a service; ``target`` is the prefix of operations in ``X-Amz-Target``."""
 
     target: str
     version: str = "1.0"
@@ -57,14 +55,14 @@ _REPEATED_CODES: Final = frozenset(
 _SERVER_ERROR: Final = 500
 
 IDLE_SECONDS: Final = 5.0
-"""A connection that nobody used for longer is not trusted: while a function is frozen, and behind a
-NAT, its other end goes away without a word, and what is sent on it is lost until a timeout."""
+"""A connection that was idle for longer is closed. While a function is frozen, or behind a NAT, the
+other end may drop it silently, and a request on it would wait for the timeout."""
 
-LONGEST_BACK_OFF: Final = 0.4
+MAX_BACK_OFF: Final = 0.4
 """Seconds."""
 
 _random: Final = random.SystemRandom()
-"""Processes that start from one snapshot must not wait alike."""
+"""Not the default generator: its state is the same in all processes started from one snapshot."""
 
 
 def _blob(value: Any) -> str:
@@ -78,27 +76,27 @@ _decode: Final = json.loads
 
 
 class Transport:
-    """One endpoint. Callable from many threads; each call has a connection of its own.
+    """A client of one endpoint. Thread-safe: each call uses its own connection.
 
     Args:
-        endpoint: ``https://host``, ``http://host:port`` (both may have a path), or what
-            :func:`mlcore.db.local_socket.endpoint` makes of a path.
-        keys: gives the credentials of this moment.
-        connect_timeout, read_timeout: seconds, of one attempt.
-        attempts: of one call, counting the first.
-        patience: seconds in which an endpoint that refuses connections is tried again however often
-            that was, since a refusal costs next to nothing.
-        longest: seconds that one call takes at most; less where :mod:`mlcore.db.deadline` says so.
-        connections: at most so many are kept while nobody uses them.
-        authorities: file of the certificates that an ``https`` endpoint is trusted by.
-        proxy: ``http://host:port`` that connections to an ``https`` endpoint are tunnelled through.
+        endpoint: ``https://host`` or ``http://host:port``; both may have a path.
+        keys: returns the current credentials.
+        connect_timeout, read_timeout: seconds for one attempt.
+        attempts: maximum for one call, the first included.
+        patience: seconds in which refused connections are retried without counting attempts.
+        longest: maximum seconds of one call; :mod:`mlcore.db.deadline` may shorten it.
+        connections: maximum of idle connections in the pool.
+        authorities: file with the trusted certificate authorities for ``https``.
+        proxy: ``http://host:port`` of a proxy for ``https`` endpoints.
     """
+
+    is_embedded = False
 
     def __init__(
         self,
         endpoint: str,
         signer: Signer,
-        keys: Callable[[], Keys],
+        keys: Callable[[], Credentials],
         *,
         connect_timeout: float,
         read_timeout: float,
@@ -116,9 +114,8 @@ class Transport:
         self._content_type = f"application/x-amz-json-{protocol.version}"
         self.endpoint = endpoint
         self._host, self._port = parts.hostname or "", parts.port
-        self._socket_path = socket_path(endpoint)
-        self._path = (not self._socket_path and parts.path) or "/"
-        self._authority = "localhost" if self._socket_path else parts.netloc.rpartition("@")[2]
+        self._path = parts.path or "/"
+        self._authority = parts.netloc.rpartition("@")[2]
         self._tls = (
             ssl.create_default_context(cafile=authorities) if parts.scheme == "https" else None
         )
@@ -134,16 +131,16 @@ class Transport:
         self._user_agent = user_agent
         self._connections = connections
         self._idle: deque[tuple[http.client.HTTPConnection, float, float]] = deque()
-        """Connections, and since when on both clocks; the last is the one that was used last."""
+        """(connection, wall clock, monotonic clock) since when it is idle; most recent last."""
 
     def call(self, operation: str, parameters: dict[str, Any]) -> dict[str, Any]:
-        """The answer to an operation such as ``GetItem``, as DynamoDB's JSON.
+        """Calls an operation such as ``GetItem`` and returns its response (DynamoDB JSON).
 
-        Bytes in parameters are sent as Base64; those of an answer stay Base64.
+        Bytes in parameters are sent as Base64; those in the response stay Base64.
 
         Raises:
-            ClientError: DynamoDB refused; its ``response`` holds what DynamoDB said.
-            EndpointConnectionError, ReadTimeoutError, ConnectionClosedError: no answer came.
+            ClientError: DynamoDB returned an error; ``response`` holds it.
+            EndpointConnectionError, ReadTimeoutError, ConnectionClosedError: no response.
         """
         body = _encode(parameters).encode()
         started = time.monotonic()
@@ -167,20 +164,20 @@ class Transport:
                 code = refused.response["Error"]["Code"]
                 passes = status >= _SERVER_ERROR or status < 300 or code in _REPEATED_CODES
                 again = again and passes
-            wait = _random.uniform(0, min(0.05 * 2**attempt, LONGEST_BACK_OFF))
+            wait = _random.uniform(0, min(0.05 * 2**attempt, MAX_BACK_OFF))
             if not again or time.monotonic() + wait >= ends:
                 raise failure
             time.sleep(wait)
 
     _make_api_call = call
-    """What PynamoDB asks of a client."""
+    """The method that PynamoDB calls."""
 
     def close(self) -> None:
-        """Closes the connections that nobody uses."""
+        """Closes all idle connections to DynamoDB."""
         while self._idle:
             try:
                 connection, _, _ = self._idle.pop()
-            except IndexError:  # somebody else took the last one
+            except IndexError:  # another thread took the last one
                 return
             connection.close()
 
@@ -189,7 +186,7 @@ class Transport:
     def _exchange(
         self, operation: str, body: bytes, ends: float
     ) -> tuple[int, dict[str, Any] | None]:
-        """Status and content of one answer; None for a body that is not what was sent."""
+        """Status and content of one response; None if the body is damaged (checksum, JSON)."""
         headers = {
             "Host": self._authority,
             "Content-Type": self._content_type,
@@ -202,36 +199,34 @@ class Transport:
             try:
                 return self._answer(connection, headers, body, ends)
             except (ConnectionClosedError, EndpointConnectionError):
-                pass  # The other end had closed it while nobody used it.
+                pass  # The server had closed the idle connection.
         return self._answer(self._connected(self._left(ends)), headers, body, ends)
 
     def _kept(self) -> http.client.HTTPConnection | None:
-        """The connection that was used last, if that was just now."""
+        """Returns the connection that was used last, unless it was idle for too long."""
         try:
             connection, wall, monotonic = self._idle.pop()
         except IndexError:
             return None
-        # Each clock misses something: one may stand still while the function is frozen or starts
-        # from a snapshot, the other may be set.
+        # Both clocks are needed: the monotonic one may stop while the function is frozen, the wall
+        # clock may be set.
         if 0 <= time.time() - wall <= IDLE_SECONDS and time.monotonic() - monotonic <= IDLE_SECONDS:
             return connection
         connection.close()
-        self.close()  # the others have been idle for longer
+        self.close()  # the others were idle for even longer
         return None
 
     def _left(self, ends: float) -> float:
-        """Seconds that are left. Raises ReadTimeoutError: none."""
-        left = ends - time.monotonic()
-        if left <= 0:
+        """Returns the remaining seconds. Raises ReadTimeoutError if there are none."""
+        seconds = ends - time.monotonic()
+        if seconds <= 0:
             raise ReadTimeoutError(endpoint_url=self.endpoint, error="no time is left")
-        return left
+        return seconds
 
-    def _connected(self, left: float) -> http.client.HTTPConnection:
+    def _connected(self, seconds: float) -> http.client.HTTPConnection:
         connection: http.client.HTTPConnection
-        timeout = min(self._connect_timeout, left)
-        if self._socket_path:
-            connection = SocketConnection(self._socket_path, timeout)
-        elif self._tls is None:
+        timeout = min(self._connect_timeout, seconds)
+        if self._tls is None:
             connection = http.client.HTTPConnection(self._host, self._port, timeout=timeout)
         else:
             host, port = self._proxy or (self._host, self._port)
@@ -257,7 +252,7 @@ class Transport:
             reply = exchange.post(connection.sock, headers, body, self._path)
         except TimeoutError as error:
             connection.close()
-            self.close()  # what swallowed this request has most likely swallowed them all
+            self.close()  # the other idle connections are probably dead, too
             raise ReadTimeoutError(endpoint_url=self.endpoint, error=error) from error
         except (http.client.HTTPException, OSError) as error:
             connection.close()
@@ -280,12 +275,12 @@ class Transport:
 
 
 def _refusal(operation: str, status: int, answer: dict[str, Any] | None) -> ClientError:
-    """The exception that botocore makes of the same answer."""
-    said = answer or {}
-    code = str(said.get("__type", status)).rpartition("#")[2]
-    message = said.get("message") or said.get("Message") or ""
+    """Returns the exception that botocore would raise for this response."""
+    error = answer or {}
+    code = str(error.get("__type", status)).rpartition("#")[2]
+    message = error.get("message") or error.get("Message") or ""
     response: Any = {
-        **{name: value for name, value in said.items() if name != "__type"},
+        **{name: value for name, value in error.items() if name != "__type"},
         "Error": {"Code": code, "Message": message},
         "ResponseMetadata": {"HTTPStatusCode": status},
     }

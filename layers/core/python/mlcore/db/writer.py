@@ -1,7 +1,7 @@
-"""Raw items from the values of a model's attributes; owns no schema.
+"""Makes raw items from values of a model's attributes.
 
-What PynamoDB does to make and to serialise an instance takes ten times as long, and was a quarter
-of the indexer's time.
+PynamoDB takes ten times as long to create and serialise an instance, which was a quarter of the
+indexer's time.
 """
 
 from __future__ import annotations
@@ -16,21 +16,17 @@ Writer = Callable[[Mapping[str, Any]], Raw]
 
 
 def compile_writer(model: type[Model]) -> Writer:
-    """From values by the attributes' names to what ``model(**values).serialize()`` gives.
-
-    The writer raises what PynamoDB raises: ValueError for a value that the model has no attribute
-    for, AttributeNullError where one lacks that must be there.
-
-    Raises:
-        TypeError: the model has a default, which a writer would not set.
-    """
+    """Returns a function that serializes attribute values by name like
+    ``model(**values).serialize()``. It raises the same errors as PynamoDB: ValueError for an
+    unknown attribute, AttributeNullError for a missing required one. Raises TypeError if an
+    attribute has a default, which writers do not support."""
     columns: dict[str, tuple[str, str, Callable[[Any], Any] | None]] = {}
     required = set()
     for name, attribute in model.get_attributes().items():
         if attribute.default is not None or attribute.default_for_new is not None:
             raise TypeError(f"{model.__name__}.{name} has a default")
-        as_it_is = type(attribute).serialize is Attribute.serialize
-        convert = None if as_it_is else attribute.serialize
+        needs_no_conversion = type(attribute).serialize is Attribute.serialize
+        convert = None if needs_no_conversion else attribute.serialize
         columns[name] = attribute.attr_name, attribute.attr_type, convert
         if not attribute.null:
             required.add(name)

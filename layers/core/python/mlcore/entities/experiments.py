@@ -1,10 +1,10 @@
-"""An experiment."""
+"""The entity of an experiment, independent of how it is stored."""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from mlcore.search.text_fields import Indexed
+from mlcore.search.text_fields import IndexedFields
 
 DEFAULT_EXPERIMENT_ID: Final = "0"
 DEFAULT_EXPERIMENT_NAME: Final = "Default"
@@ -21,7 +21,7 @@ class Experiment(NamedTuple):
     workspace: str
     epoch: int = 0
     """How often the experiment was deleted or restored; see ``repos.runs`` for its use."""
-    indexed: Indexed | None = None
-    """The texts that its full-text index holds completely."""
-    followed: Indexed | None = None
-    """The texts that the indexer follows, which may be more."""
+    indexed: IndexedFields | None = None
+    """The fields that its full-text index covers completely."""
+    followed: IndexedFields | None = None
+    """The fields that the indexer maintains in its full-text index, possibly more."""

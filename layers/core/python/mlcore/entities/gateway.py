@@ -15,30 +15,30 @@ ENDPOINT: Final = "ENDPOINT"
 USER: Final = "USER"
 
 SCORER_RESOURCE: Final = "scorer"
-"""The one type of what an endpoint can be bound to."""
+"""The only resource type that an endpoint can be bound to."""
 
 
 class Secret(NamedTuple):
-    """Credentials of a provider; in the clear only while a call is made with them."""
+    """Credentials of a provider, encrypted in ``sealed``."""
 
     secret_id: str
     secret_name: str
     sealed: str
     masked: dict[str, str]
-    """What may be shown of each value."""
+    """The part of each value that may be shown."""
     provider: str | None
     auth_config: dict[str, str]
-    """Not secret: where the provider is, which region."""
+    """Settings that are not secret, such as address and region."""
     created_by: str | None
     last_updated_by: str | None
     created_at: int
     last_updated_at: int
     revision: int = 0
-    """Of the item that it was read from; 0 for one that is not there yet."""
+    """Revision of the stored item; 0 before it is stored."""
 
 
 class ModelDefinition(NamedTuple):
-    """A model of a provider, and the secret that it is called with, which may be gone."""
+    """A model of a provider, and the secret to call it with, which may have been deleted."""
 
     model_definition_id: str
     name: str
@@ -52,8 +52,8 @@ class ModelDefinition(NamedTuple):
     revision: int = 0
 
 
-class Mapping(NamedTuple):
-    """A model of an endpoint."""
+class ModelMapping(NamedTuple):
+    """A model of an endpoint, as a primary one or a fallback."""
 
     mapping_id: str
     model_definition_id: str
@@ -65,7 +65,7 @@ class Mapping(NamedTuple):
 
 
 class Binding(NamedTuple):
-    """What asks an endpoint."""
+    """A resource that uses an endpoint."""
 
     resource_type: str
     resource_id: str
@@ -75,7 +75,7 @@ class Binding(NamedTuple):
 
 
 class GuardrailUse(NamedTuple):
-    """A guardrail of an endpoint."""
+    """The attachment of a guardrail to an endpoint."""
 
     guardrail_id: str
     execution_order: int | None
@@ -91,15 +91,15 @@ class FallbackConfig(NamedTuple):
 class Endpoint(NamedTuple):
     endpoint_id: str
     name: str
-    mappings: tuple[Mapping, ...]
+    mappings: tuple[ModelMapping, ...]
     tags: dict[str, str]
     bindings: tuple[Binding, ...]
     guardrails: tuple[GuardrailUse, ...]
-    """Some may be gone."""
+    """Some may refer to deleted guardrails."""
     routing_strategy: str | None
     fallback: FallbackConfig | None
     experiment_id: str | None
-    """Where its calls are traced."""
+    """The experiment that its calls are traced in."""
     usage_tracking: bool
     created_by: str | None
     last_updated_by: str | None
@@ -115,7 +115,7 @@ class Guardrail(NamedTuple):
     stage: str
     action: str
     action_endpoint_id: str | None
-    """May be gone."""
+    """The endpoint that sanitizes; it may have been deleted."""
     created_by: str | None
     last_updated_by: str | None
     created_at: int
@@ -124,7 +124,7 @@ class Guardrail(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    """All of a workspace, by id, the oldest first; budgets apart."""
+    """The whole configuration of a workspace, by id, oldest first; without budgets."""
 
     workspace: str
     secrets: dict[str, Secret]
@@ -132,13 +132,16 @@ class Configuration(NamedTuple):
     endpoints: dict[str, Endpoint]
     guardrails: dict[str, Guardrail]
     revision: int
-    """Of the whole: 0 where nothing was ever configured."""
+    """Revision of the whole configuration; 0 if nothing was ever configured."""
 
     def endpoint_named(self, name: str) -> Endpoint | None:
-        return next((one for one in self.endpoints.values() if one.name == name), None)
+        return next(
+            (endpoint for endpoint in self.endpoints.values() if endpoint.name == name), None
+        )
 
     def guardrails_of(self, endpoint: Endpoint) -> list[GuardrailUse]:
-        """Those that are still there, in the order in which they are asked; without one at last."""
+        """Returns the existing guardrails of an endpoint in execution order; those without an order
+        come last."""
         uses = [use for use in endpoint.guardrails if use.guardrail_id in self.guardrails]
         return sorted(
             uses, key=lambda use: (use.execution_order is None, use.execution_order or 0, use[0])
@@ -155,7 +158,7 @@ class BudgetPolicy(NamedTuple):
     target_scope: str
     budget_action: str
     target_value: str | None
-    """The id of an endpoint, or the name of a user, by the scope."""
+    """The id of an endpoint or the name of a user, depending on the scope."""
     created_by: str | None
     last_updated_by: str | None
     created_at: int

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class ModelMetric(NamedTuple):
-    """A point of a metric that was logged for a logged model. NaN is 0, as in MLflow."""
+    """A point of a metric of a logged model. NaN is stored as 0, as in MLflow."""
 
     key: str
     value: float
@@ -32,4 +32,4 @@ class LoggedModel(NamedTuple):
     params: dict[str, str]
     tags: dict[str, str]
     metrics: tuple[ModelMetric, ...] = ()
-    """Every point, in the order in which they came."""
+    """All points in the order in which they were logged."""

@@ -13,20 +13,20 @@ DELETED: Final = "deleted"
 STATUSES: Final = (DRAFT, ACTIVE, DEPRECATED, DELETED)
 
 LATEST: Final = "latest"
-"""The alias that nobody sets: of the active versions, or else of all, it means the greatest by
-semantic versioning."""
+"""The reserved alias that means the greatest active version by semantic versioning, or the greatest
+of all versions if none is active."""
 
 
 class VersionState(NamedTuple):
-    """What a server knows of one of its versions. A deleted one stays, so that its number is never
-    given to another."""
+    """A server's entry for one of its versions. It stays after the version is deleted, so that the
+    version's number is not reused."""
 
     status: str
     created_at: int
 
 
 class AccessEndpoint(NamedTuple):
-    """Where a version is reached, which either its number or an alias names."""
+    """The URL of a version, which is named by its number or by an alias."""
 
     endpoint_id: str
     server_name: str
@@ -39,11 +39,11 @@ class AccessEndpoint(NamedTuple):
     created_at: int
     last_updated_at: int
     status: str = ""
-    """Of the version that it leads to; where endpoints are searched."""
+    """Status of the version that it leads to; set only by searches of endpoints."""
 
 
 class MCPServer(NamedTuple):
-    """``icons`` are None where the server leaves them to its latest version."""
+    """``icons`` is None if the server shows those of its latest version."""
 
     workspace: str
     name: str
@@ -59,11 +59,11 @@ class MCPServer(NamedTuple):
     created_at: int
     last_updated_at: int
     revision: int = 0
-    """Of the item that it was read from; 0 for one that is not there yet."""
+    """Revision of the stored item; 0 before it is stored."""
 
 
 class MCPServerVersion(NamedTuple):
-    """``tools`` are None where nobody said any."""
+    """``tools`` is None if none were given."""
 
     workspace: str
     name: str
@@ -79,5 +79,5 @@ class MCPServerVersion(NamedTuple):
     last_updated_at: int
     status: str = DRAFT
     precedence: str = ""
-    """A text that sorts as semantic versioning orders versions; where versions are searched."""
+    """Text that sorts by semantic versioning; set only by searches of versions."""
     revision: int = 0

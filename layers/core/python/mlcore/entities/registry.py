@@ -28,7 +28,7 @@ class ModelVersion(NamedTuple):
     current_stage: str
     source: str
     storage_location: str
-    """Where the files are, if ``source`` names another version or a logged model."""
+    """Location of the files, if ``source`` names another version or a logged model."""
     run_id: str | None
     run_link: str
     status: str
@@ -38,10 +38,10 @@ class ModelVersion(NamedTuple):
 
     @property
     def version_number(self) -> int:
-        """As filters call it."""
+        """The name of ``version`` in filters."""
         return self.version
 
     @property
     def source_path(self) -> str:
-        """As filters call it."""
+        """The name of ``source`` in filters."""
         return self.source

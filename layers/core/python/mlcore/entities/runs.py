@@ -1,4 +1,4 @@
-"""A run and what hangs on it."""
+"""Runs with their params, datasets and models."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from mlcore.entities.metrics import Metric
 from mlcore.entities.tags import Tag
 
 RUNNING: Final = "RUNNING"
-"""The status of a run that goes on."""
+"""The status of a run that has not ended."""
 
 ENDED: Final = frozenset(("FINISHED", "FAILED", "KILLED"))
-"""The statuses of runs that do not go on."""
+"""The statuses of runs that have ended."""
 
 
 class Dataset(NamedTuple):
-    """Identity within an experiment is (name, digest); everything else is immutable once
+    """Identified within an experiment by (name, digest). The other fields do not change once
     written."""
 
     name: str

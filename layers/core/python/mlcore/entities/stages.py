@@ -1,4 +1,4 @@
-"""The stages of a life, as MLflow names them."""
+"""Lifecycle stages, by MLflow's names."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ VIEW_STAGES = {
     "DELETED_ONLY": (DELETED,),
     "ALL": (ACTIVE, DELETED),
 }
-"""The lifecycle stages that each of MLflow's view types shows."""
+"""The lifecycle stages that each of MLflow's view types includes."""

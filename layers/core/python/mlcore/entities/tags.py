@@ -1,4 +1,4 @@
-"""A tag."""
+"""The entity of a tag."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ class Assessment(NamedTuple):
     kind: str
     """``feedback``, ``expectation`` or ``issue``."""
     value: Any
-    """Any JSON value; of an issue ``{"issue_name": …}``."""
+    """Any JSON value; for an issue ``{"issue_name": …}``."""
     error: dict[str, str | None] | None
     """``error_code``, ``error_message`` and ``stack_trace`` of a feedback that failed."""
     source_type: str
@@ -30,7 +30,8 @@ class Assessment(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """What MLflow calls a trace's info; its name is the tag ``mlflow.traceName``."""
+    """A trace without its spans (MLflow's ``TraceInfo``). Its name is the tag
+    ``mlflow.traceName``."""
 
     trace_id: str
     experiment_id: str
@@ -44,6 +45,6 @@ class Trace(NamedTuple):
     trace_metadata: dict[str, str]
     tags: dict[str, str]
     assessments: tuple[Assessment, ...] = ()
-    """In the order in which they were made."""
+    """In the order of their creation."""
     prompts: tuple[str, ...] = ()
     """Linked prompt versions, ``name/version``."""

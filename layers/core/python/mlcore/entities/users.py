@@ -11,26 +11,26 @@ class User(NamedTuple):
     user_id: int
     username: str
     password_hash: str
-    """Empty when somebody else vouches for the user."""
+    """Empty if the user logs in through another identity provider."""
     is_admin: bool
     role_ids: dict[str, int]
-    """By workspace, the number that stands for the user's own grants there."""
+    """By workspace, the id of the role under which the user's own grants are shown."""
 
 
 class HeldGrant(NamedTuple):
-    """A grant of a user's own."""
+    """A grant to the user itself, not through a role."""
 
     workspace: str
     grant: Grant
 
 
 class Profile(NamedTuple):
-    """All that a user's partition holds."""
+    """A user with own grants and assigned roles, as the user's partition holds them."""
 
     user: User
     grants: tuple[HeldGrant, ...]
     role_ids: tuple[int, ...]
-    """The roles that the user was assigned."""
+    """The ids of the assigned roles."""
 
 
 class RolePermission(NamedTuple):

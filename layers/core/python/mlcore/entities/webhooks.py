@@ -19,11 +19,11 @@ ACTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "prompt_alias": ("created", "deleted"),
     "budget_policy": ("exceeded",),
 }
-"""What can happen to each entity, in alphabetical order."""
+"""The actions that webhooks can subscribe to, by entity, in alphabetical order."""
 
 
 class EventName(NamedTuple):
-    """What happened to which kind of entity, in the lower-case words of deliveries."""
+    """An entity type and an action, in lower case as in deliveries."""
 
     entity: str
     action: str
@@ -41,6 +41,6 @@ class Webhook(NamedTuple):
     status: str
     description: str
     sealed_secret: str
-    """What :mod:`mlcore.secrets` made of the secret; empty for none."""
+    """The secret, encrypted by :mod:`mlcore.secrets`; empty without one."""
     creation_time: int
     last_update_time: int

@@ -1,4 +1,4 @@
-"""A workspace."""
+"""The entity of a workspace, independent of how it is stored."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ DEFAULT_WORKSPACE: Final = "default"
 
 
 class Workspace(NamedTuple):
-    """A world of its own for experiments, models and webhooks. ``artifact_root`` is None where
-    files lie below the server's root."""
+    """A workspace, which separates its experiments, models and webhooks from those of other
+    workspaces. ``artifact_root`` is None if its files are stored below the server's root."""
 
     name: str
     description: str | None

@@ -1,2 +1,2 @@
-"""Calls of language models through the AI gateway: which model an endpoint means, with which
-credentials, what comes next when one fails."""
+"""Calls of language models through the AI gateway: routing to the models of an endpoint with
+fallbacks, budgets, guardrails, streaming, and traces of calls."""

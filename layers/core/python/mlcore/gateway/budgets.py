@@ -1,4 +1,4 @@
-"""Budgets: who may still call, and what a call has cost."""
+"""Budgets of the gateway: refuses calls once a budget is spent, and adds the cost of each call."""
 
 from __future__ import annotations
 
@@ -8,41 +8,48 @@ from typing import Final, NamedTuple
 
 from mlcore.entities.gateway import ENDPOINT, GLOBAL, USER, BudgetPolicy
 from mlcore.errors import GatewayCallFailed, MlflowError
-from mlcore.gateway.windows import window
+from mlcore.gateway.budget_windows import window_containing
 from mlcore.ids import now_ms
 from mlcore.observability import logger
 from mlcore.repos.gateway import budgets, spending
+from mlcore.webhooks import announcement
 
+ALERT: Final = "ALERT"
 REJECT: Final = "REJECT"
 
 
 class Payer(NamedTuple):
-    """Whose call it is, in the words of budgets."""
+    """The workspace, endpoint and user of a call, which determine its budgets."""
 
     workspace: str
     endpoint_id: str
     username: str | None
 
 
-def applying(payer: Payer) -> list[BudgetPolicy]:
-    """The policies that a call counts in; one consistent Query."""
+def applicable(payer: Payer) -> list[BudgetPolicy]:
+    """Returns the budget policies to which a call counts; one consistent Query."""
     return [policy for policy in budgets.find_all() if _applies(policy, payer)]
 
 
 def check(policies: Sequence[BudgetPolicy]) -> None:
-    """One BatchGetItem, where any of them may end calls.
+    """Checks that no budget that ends calls (``REJECT``) is spent. Reads the spending of those
+    budgets with one BatchGetItem; no read if there are none.
 
     Raises:
-        GatewayCallFailed: one of them is spent; 429.
+        GatewayCallFailed: a budget is spent; status 429.
     """
-    ending, now = [policy for policy in policies if policy.budget_action == REJECT], now_ms()
-    for policy, spent in zip(ending, spent_of(ending, now), strict=True):
+    rejecting, now = [policy for policy in policies if policy.budget_action == REJECT], now_ms()
+    for policy, spent in zip(rejecting, read_spending(rejecting, now), strict=True):
         if spent >= policy.budget_amount:
-            raise GatewayCallFailed(429, _refusal(policy, now))
+            raise GatewayCallFailed(429, _refusal_message(policy, now))
 
 
-def spent_of(policies: Sequence[BudgetPolicy], now: int) -> list[float]:
-    """US dollars in the windows of a moment, which is in ms."""
+def read_spending(policies: Sequence[BudgetPolicy], now: int) -> list[float]:
+    """Returns the US dollars spent under each policy in its current window.
+
+    Args:
+        now: ms since 1970; it selects the window.
+    """
     if not policies:
         return []
     return spending.read(
@@ -50,17 +57,25 @@ def spent_of(policies: Sequence[BudgetPolicy], now: int) -> list[float]:
     )
 
 
-def count(policies: Sequence[BudgetPolicy], dollars: float) -> None:
-    """Adds what a call has cost. The caller has the answer, so nothing fails for it: what could
-    not be counted is told by the log."""
+def add_cost(policies: Sequence[BudgetPolicy], dollars: float, workspace: str) -> None:
+    """Adds the cost of a call to its budgets. Webhooks of the call's workspace are told of budgets
+    that alert and are now exceeded, once in each window. The caller has the answer already, so an
+    error does not fail the call: it is logged."""
     now = now_ms()
     for policy in policies:
         start, end = _window(policy, now)
+        window = (policy.budget_policy_id, start)
         try:
-            spending.add((policy.budget_policy_id, start), end, dollars)
+            spent, announced = spending.add(window, end, dollars)
+            if policy.budget_action == ALERT and spent >= policy.budget_amount and not announced:
+                event = announcement.budget_exceeded(policy, spent, start, workspace)
+                spending.announce_exceeded(window, event)
         except MlflowError as error:
-            about = {"budget_policy_id": policy.budget_policy_id, "dollars": dollars}
-            logger.error("a cost was not counted", extra={**about, "error": error.error_code})
+            context = {"budget_policy_id": policy.budget_policy_id, "dollars": dollars}
+            logger.error(
+                "the cost of a call was not added to a budget",
+                extra={**context, "error": error.error_code},
+            )
 
 
 def _applies(policy: BudgetPolicy, payer: Payer) -> bool:
@@ -74,10 +89,10 @@ def _applies(policy: BudgetPolicy, payer: Payer) -> bool:
 
 
 def _window(policy: BudgetPolicy, now: int) -> tuple[int, int]:
-    return window(policy.duration_unit, policy.duration_value, now)
+    return window_containing(policy.duration_unit, policy.duration_value, now)
 
 
-def _refusal(policy: BudgetPolicy, now: int) -> str:
+def _refusal_message(policy: BudgetPolicy, now: int) -> str:
     unit = policy.duration_unit.lower()
     if policy.duration_value == 1:
         unit = unit.removesuffix("s")

@@ -1,15 +1,15 @@
-"""Traces of calls, in the experiments of their endpoints."""
+"""Writes the trace of a call into the experiment of its endpoint."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from mlcore import reserved_tags
 from mlcore.entities.stages import ACTIVE
 from mlcore.gateway.recording import Recording
 from mlcore.observability import logger
 from mlcore.repos.traces import span_packs, traces
 from mlcore.spans import facts, making, stored
-from mlcore.spans.names import TRACE_NAME_TAG
 
 ENDPOINT_ID: Final = "mlflow.gateway.endpointId"
 REQUEST_TYPE: Final = "mlflow.gateway.requestType"
@@ -18,28 +18,30 @@ USERNAME: Final = "mlflow.auth.username"
 
 
 def write(record: Recording) -> None:
-    """Two round trips: the experiment, and the trace in one transaction. The caller has the answer,
-    so nothing fails for it: that a call was not traced is told by the log."""
-    about = {"endpoint_id": record.endpoint.endpoint_id, "workspace": record.workspace}
+    """Writes the trace of a call, in two round trips: one reads the experiment, one writes the
+    trace in a transaction. The caller has the answer already, so an error does not fail the
+    call: it is logged."""
+    context = {"endpoint_id": record.endpoint.endpoint_id, "workspace": record.workspace}
     try:
-        if not _written(record):
-            logger.warning("a call was not traced: its experiment is gone", extra=about)
+        if not _write_to_experiment(record):
+            logger.warning("a call was not traced: its experiment is gone", extra=context)
     except Exception:
-        logger.exception("a call was not traced", extra=about)
+        logger.exception("a call was not traced", extra=context)
 
 
-def _written(record: Recording) -> bool:
+def _write_to_experiment(record: Recording) -> bool:
+    """Returns False, without writing, if the experiment is missing or deleted."""
     trace_id = f"tr-{record.trace_number:032x}"
     experiment, _ = traces.find_or_place(
         trace_id, record.endpoint.experiment_id or "", record.workspace
     )
     if experiment is None or experiment.lifecycle_stage != ACTIVE:
         return False
-    spans = [span.stored(record.trace_number, trace_id) for span in record.spans]
+    spans = [span.to_stored(record.trace_number, trace_id) for span in record.spans]
     nodes = list(map(stored.node, spans))
     contents = list(map(stored.content, spans))
-    told = making.summed(
-        facts.of_spans([(span, {}) for span in spans]), {node[0]: node for node in nodes}
+    trace_facts = making.with_sums(
+        facts.facts_of_spans([(span, {}) for span in spans]), {node[0]: node for node in nodes}
     )
     packs = span_packs.packs_of(list(map(span_packs.Span, contents, nodes)))
     metadata = {
@@ -51,9 +53,9 @@ def _written(record: Recording) -> bool:
     making.create(
         trace_id,
         experiment,
-        told,
+        trace_facts,
         packs,
-        tags={TRACE_NAME_TAG: record.spans[0].name},
+        tags={reserved_tags.TRACE_NAME: record.spans[0].name},
         metadata={name: value for name, value in metadata.items() if value},
     )
     return True

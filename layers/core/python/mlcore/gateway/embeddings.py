@@ -1,4 +1,4 @@
-"""Embeddings through an endpoint of the gateway, as OpenAI's API has them."""
+"""Embeddings through an endpoint, in the form of OpenAI's API."""
 
 from __future__ import annotations
 
@@ -7,31 +7,33 @@ from typing import Any, Final
 
 from mlcore.errors import GatewayCallFailed
 from mlcore.gateway.invocation import Invocation
-from mlcore.providers.completions import used
+from mlcore.providers.completions import token_counts_of
 
 Json = dict[str, Any]
 
-_REQUEST: Final = "unified/embeddings"
+_REQUEST_TYPE: Final = "unified/embeddings"
 
 
-def embedded(call: Invocation, body: Json) -> Json:
-    """``{"object", "data": [{"object", "embedding", "index"}], "model", "usage"}``
+def embed(call: Invocation, body: Json) -> Json:
+    """Returns the embeddings of the texts or tokens in ``input``, as ``{"object", "data":
+    [{"object", "embedding", "index"}], "model", "usage"}``.
 
     Raises:
-        GatewayCallFailed: ``input`` is no text and no list of texts or tokens, or its providers
-            refuse it.
+        GatewayCallFailed: ``input`` is neither a text nor a list of texts or tokens (400), or the
+            providers refuse the request.
     """
     if not _is_input(body["input"]):
         raise GatewayCallFailed(
             400, "Invalid embeddings payload: input: Input should be a text or a list"
         )
-    asked = {name: value for name, value in body.items() if value is not None}
-    with call.going(asked, _REQUEST) as span:
-        sent = call.looked_at(asked)
-        answer = call.whole(
-            lambda provider: provider.embeddings(dict(sent)), lambda _, answer: used(answer)
+    request = {name: value for name, value in body.items() if value is not None}
+    with call.recorded(request, _REQUEST_TYPE) as span:
+        sent = call.guarded_request(request)
+        answer = call.ask(
+            lambda provider: provider.embeddings(dict(sent)),
+            lambda _, answer: token_counts_of(answer),
         )
-        span.answered(answer)
+        span.set_outputs(answer)
         return answer
 
 
@@ -40,8 +42,8 @@ def _is_input(value: Any) -> bool:
         return True
     if not isinstance(value, list):
         return False
-    kinds: tuple[Callable[[Any], bool], ...] = (_is_text, _is_token, _are_tokens)
-    return any(all(map(is_fit, value)) for is_fit in kinds)
+    item_checks: tuple[Callable[[Any], bool], ...] = (_is_text, _is_token, _is_token_list)
+    return any(all(map(is_valid, value)) for is_valid in item_checks)
 
 
 def _is_text(value: Any) -> bool:
@@ -52,5 +54,5 @@ def _is_token(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _are_tokens(value: Any) -> bool:
+def _is_token_list(value: Any) -> bool:
     return isinstance(value, list) and all(map(_is_token, value))

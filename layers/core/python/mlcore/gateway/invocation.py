@@ -1,156 +1,165 @@
-"""One call through an endpoint: whether it may be made, where it goes, what it has cost, and what
-is kept of it."""
+"""Executes one call through an endpoint: checks budgets, calls the endpoint's models, adds the
+cost, and writes the trace."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from mlcore.entities.gateway import BudgetPolicy, Configuration
 from mlcore.errors import GatewayCallFailed
 from mlcore.gateway import budgets, route
 from mlcore.gateway.budgets import Payer
+from mlcore.gateway.chat_shapes import Shape
 from mlcore.gateway.recording import Caller, Recording, Span
 from mlcore.gateway.route import Route
 from mlcore.observability import logger
 from mlcore.prices.cost import cost
-from mlcore.providers.provider import Provider, with_total
+from mlcore.providers.provider import Provider
 from mlcore.repos.settings import llm_prices
 from mlcore.spans.names import SPAN_COST
 
-if TYPE_CHECKING:
-    from mlcore.gateway.guardrails import Guards
-
 Json = dict[str, Any]
 Usage = Callable[[Provider, Any], dict[str, int]]
-"""What an answer, or a part of one, tells of tokens, by MLflow's names."""
+"""Returns the token counts in an answer, or in one part of a stream, by MLflow's names."""
+
+
+class Guardrails(Protocol):
+    """The interface of guardrails: ``before`` checks a request before it is sent, ``after`` checks
+    an answer before it is returned."""
+
+    def before(self, request: Json, shape: Shape | None = None) -> Json: ...
+
+    def after(self, request: Json, answer: Json, shape: Shape | None = None) -> Json: ...
 
 
 class Invocation:
-    """Asks the models of an endpoint, and counts what those that answered have told."""
+    """A call of an endpoint: asks the endpoint's models, records each attempt, and adds the cost of
+    the models that answered to the budgets."""
 
     def __init__(
         self,
-        way: Route,
+        route: Route,
         policies: Sequence[BudgetPolicy],
         record: Recording,
-        guards: Guards | None = None,
     ) -> None:
-        self.way = way
+        self.route = route
         self.record = record
-        self.guards = guards
-        """What looks at the request and at the answer; None if nothing does."""
+        self.guardrails: Guardrails | None = None
+        """Set by :mod:`mlcore.gateway.guarded_calls`; None: nothing checks the call."""
         self._policies = policies
 
     @contextmanager
-    def going(self, inputs: Any, request_type: str, message_format: str = "") -> Iterator[Span]:
-        """All of the call: what is asked within it is counted and kept when it is over."""
+    def recorded(self, inputs: Any, request_type: str, message_format: str = "") -> Iterator[Span]:
+        """Records all attempts inside the ``with`` block as one call. When the block ends, adds the
+        cost to the budgets and writes the trace."""
         try:
             with self.record.call(inputs, request_type, message_format) as span:
                 yield span
         finally:
-            self._over()
+            self._finish()
 
-    def looked_at(self, request: Json) -> Json:
-        """A request in any form, as guardrails let it pass. Raises as :meth:`Guards.before`."""
-        return request if self.guards is None else self.guards.before(request)
+    def guarded_request(self, request: Json) -> Json:
+        """Passes a request in a provider's own form through the guardrails; returns it unchanged or
+        rewritten. Raises the errors of
+        :meth:`mlcore.gateway.guardrails.EndpointGuardrails.before`."""
+        return request if self.guardrails is None else self.guardrails.before(request)
 
-    def whole(self, ask: Callable[[Provider], Json], usage: Usage) -> Json:
-        """An answer that comes at once. Raises GatewayCallFailed."""
+    def ask(self, ask: Callable[[Provider], Json], usage: Usage) -> Json:
+        """Returns the complete answer of the first model that does not fail. Raises
+        GatewayCallFailed if all models fail."""
 
-        def asked(provider: Provider) -> Json:
+        def attempt(provider: Provider) -> Json:
             with self.record.attempt(provider.model) as span:
                 answer = ask(provider)
-                span.used(usage(provider, answer))
+                span.add_usage(usage(provider, answer))
                 return answer
 
-        return self.way.ask(asked)
+        return self.route.ask(attempt)
 
-    def parts(self, ask: Callable[[Provider], Iterator[Any]], usage: Usage) -> Iterator[Any]:
-        """An answer that comes in parts. Raises GatewayCallFailed, at any of them."""
+    def stream(self, ask: Callable[[Provider], Iterator[Any]], usage: Usage) -> Iterator[Any]:
+        """Yields the parts of a streamed answer. Raises GatewayCallFailed, possibly after some
+        parts."""
 
-        def asked(provider: Provider) -> Iterator[Any]:
+        def attempt(provider: Provider) -> Iterator[Any]:
             with self.record.attempt(provider.model) as span:
                 for part in ask(provider):
-                    span.used(usage(provider, part))
+                    span.add_usage(usage(provider, part))
                     yield part
 
-        return self.way.stream(asked)
+        return self.route.stream(attempt)
 
-    def _over(self) -> None:
-        """The caller has the answer, so nothing fails for it."""
+    def _finish(self) -> None:
+        """Adds the cost and writes the trace. The caller has the answer already, so an error is
+        logged and does not fail the call."""
         try:
-            dollars = self._cost() if self._policies or self.record.is_kept else 0
+            dollars = self._cost() if self._policies or self.record.is_traced else 0
             if dollars > 0:
-                budgets.count(self._policies, dollars)
+                budgets.add_cost(self._policies, dollars, self.record.workspace)
         except Exception:
-            about = {"endpoint_id": self.way.endpoint.endpoint_id}
-            logger.exception("what a call cost was not counted", extra=about)
-        if self.record.is_kept:
-            _keep(self.record)
+            context = {"endpoint_id": self.route.endpoint.endpoint_id}
+            logger.exception("the cost of a call was not added", extra=context)
+        if self.record.is_traced:
+            _write_trace(self.record)
 
     def _cost(self) -> float:
-        """US dollars; each span that asked a model learns its own."""
-        used = [
+        """Returns the US dollars of the call, and sets on each span that asked a model its own
+        cost."""
+        model_spans = [
             (span, span.model)
             for span in self.record.spans
             if span.model is not None and span.usage
         ]
         dollars = 0.0
-        own: Mapping[str, Any] = llm_prices.own() if used else {}
-        for span, model in used:
-            found = cost(model.name, with_total(dict(span.usage)), model.provider, own)
-            if found is not None:
-                span.attributes[SPAN_COST] = found
-                dollars += found["total_cost"]
+        own_prices: Mapping[str, Any] = llm_prices.own() if model_spans else {}
+        for span, model in model_spans:
+            span_cost = cost(model.name, span.usage, model.provider, own_prices)
+            if span_cost is not None:
+                span.attributes[SPAN_COST] = span_cost
+                dollars += span_cost["total_cost"]
         return dollars
 
 
-def begun(
+def begin(
     workspace: str,
     endpoint_name: str,
     caller: Caller,
     *,
     known: Configuration | None = None,
-    guarded: bool = True,
 ) -> Invocation:
-    """Two consistent Queries, and a BatchGetItem where a budget may end calls.
+    """Begins a call to an endpoint, without its guardrails: two consistent Queries, and a
+    BatchGetItem if a budget may end calls.
 
     Args:
-        known: the configuration, if somebody has read it for the same request.
-        guarded: whether the endpoint's guardrails count; not for what a guardrail asks itself.
+        known: the gateway's configuration, if it was already read for this request.
 
     Raises:
-        ResourceDoesNotExist: no endpoint has the name, or it has no model.
-        GatewayCallFailed: a budget is spent, or the endpoint has a guardrail that cannot be
-            applied.
+        ResourceDoesNotExist: no endpoint has the name, or it has no usable model.
+        GatewayCallFailed: a budget is spent; status 429.
     """
-    way = route.find(workspace, endpoint_name, known)
-    record = Recording(way.endpoint, workspace, caller)
-    policies = budgets.applying(Payer(workspace, way.endpoint.endpoint_id, caller.username))
+    call_route = route.find(workspace, endpoint_name, known)
+    record = Recording(call_route.endpoint, workspace, caller)
+    policies = budgets.applicable(
+        Payer(workspace, call_route.endpoint.endpoint_id, caller.username)
+    )
     try:
         budgets.check(policies)
     except GatewayCallFailed as error:
-        if record.is_kept:
-            _keep_refused(record, error)
+        if record.is_traced:
+            _write_refused_trace(record, error)
         raise
-    guards = None
-    if guarded and way.known.guardrails_of(way.endpoint):
-        from mlcore.gateway.guardrails import Guards  # noqa: PLC0415 -- few endpoints have some
-
-        guards = Guards(way, record)
-    return Invocation(way, policies, record, guards)
+    return Invocation(call_route, policies, record)
 
 
-def _keep_refused(record: Recording, error: GatewayCallFailed) -> None:
-    """Keeps a call that was not made, as MLflow's gateway does."""
+def _write_refused_trace(record: Recording, error: GatewayCallFailed) -> None:
+    """Writes the trace of a call that a budget refused, as MLflow's gateway does."""
     with suppress(GatewayCallFailed), record.call(None, ""):
         raise error
-    _keep(record)
+    _write_trace(record)
 
 
-def _keep(record: Recording) -> None:
-    from mlcore.gateway import call_traces  # noqa: PLC0415 -- 25 ms that no call waits for before
+def _write_trace(record: Recording) -> None:
+    from mlcore.gateway import call_traces  # noqa: PLC0415 -- 25 ms, paid after the answer
 
     call_traces.write(record)

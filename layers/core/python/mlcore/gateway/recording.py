@@ -1,7 +1,7 @@
-"""What happens during a call, as spans in memory; keeps nothing.
+"""Records a call as spans in memory; :mod:`mlcore.gateway.call_traces` writes them.
 
-Names, attributes and types are those of MLflow's gateway (``mlflow.gateway.tracing_utils``), whose
-pages of usage read them.
+Names, attributes and types are those of MLflow's gateway (``mlflow.gateway.tracing_utils``), which
+the usage pages read.
 """
 
 from __future__ import annotations
@@ -14,58 +14,52 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
+from mlcore import reserved_tags
 from mlcore.entities.gateway import Endpoint
 from mlcore.errors import GatewayCallFailed, MlflowError
 from mlcore.providers.model import Model
+from mlcore.providers.provider import with_total
 from mlcore.spans.attributes import json_text
-from mlcore.spans.names import (
-    SPAN_INPUTS,
-    SPAN_MESSAGE_FORMAT,
-    SPAN_MODEL,
-    SPAN_OUTPUTS,
-    SPAN_PROVIDER,
-    SPAN_TRACE_ID,
-    SPAN_TYPE,
-    SPAN_USAGE,
-)
-from mlcore.spans.stored import StoredSpan, base64_id
+from mlcore.spans.names import SPAN_MESSAGE_FORMAT, SPAN_TRACE_ID
+from mlcore.spans.stored import INTERNAL, StoredSpan, base64_id
 
 UNKNOWN: Final = "UNKNOWN"
 LLM: Final = "LLM"
 GUARDRAIL: Final = "GUARDRAIL"
 EVALUATOR: Final = "EVALUATOR"
 
-_SECRET_LENGTH: Final = 8
-"""Shorter values are no keys, and may be in any sentence."""
+_MIN_REDACTED_LENGTH: Final = 8
+"""Shorter values are not redacted: they may occur in any sentence."""
 _CALLER_HEADER: Final = "x-mlflow-gateway-caller"
 JUDGE: Final = "judge"
-"""What judges of MLflow's clients say in that header; those of this server are named alike."""
+"""Value of that header for calls of judges, in MLflow's clients and in this server."""
 
 
 class Caller(NamedTuple):
-    """Who calls, and with which headers; names in lower case."""
+    """The user who calls, and the request's headers with names in lower case."""
 
     username: str | None = None
     headers: Mapping[str, str] = {}
 
     @property
     def program(self) -> str | None:
-        """What the call comes from, as it says itself."""
+        """The calling program as it names itself, in the caller header or else in
+        ``User-Agent``."""
         named = self.headers.get(_CALLER_HEADER)
         return named or self.headers.get("user-agent", "").split("/")[0].strip() or None
 
 
-def caller_of(username: str | None, *, judges: bool) -> Caller:
-    """Who calls from within the server.
+def internal_caller(username: str | None, *, judges: bool) -> Caller:
+    """Returns the caller of a call that the server itself makes.
 
     Args:
-        judges: whether a judge is at work.
+        judges: whether a judge makes it; the trace then names the caller ``judge``.
     """
     return Caller(username, {_CALLER_HEADER: JUDGE} if judges else {})
 
 
 class Span:
-    """Something that takes its time."""
+    """A timed step of a call, which becomes a span of the call's trace."""
 
     __slots__ = ("attributes", "end", "error", "model", "name", "parent", "span_id", "start")
 
@@ -78,26 +72,33 @@ class Span:
         self.error: BaseException | None = None
         self.model: Model | None = None
         """The model that is asked, if one is."""
-        self.attributes: dict[str, Any] = {SPAN_TYPE: kind}
+        self.attributes: dict[str, Any] = {reserved_tags.SPAN_TYPE: kind}
 
     @property
     def usage(self) -> dict[str, int]:
-        """Tokens by MLflow's names; empty if none were told."""
-        found: dict[str, int] = self.attributes.get(SPAN_USAGE, {})
-        return found
+        """The token counts under MLflow's names; empty if the provider reported none."""
+        counts: dict[str, int] = self.attributes.get(reserved_tags.SPAN_TOKEN_USAGE, {})
+        return counts
 
-    def asked(self, inputs: Any) -> None:
-        self.attributes[SPAN_INPUTS] = inputs
+    def set_inputs(self, inputs: Any) -> None:
+        self.attributes[reserved_tags.SPAN_INPUTS] = inputs
 
-    def answered(self, outputs: Any) -> None:
+    def set_outputs(self, outputs: Any) -> None:
         if outputs is not None:
-            self.attributes[SPAN_OUTPUTS] = outputs
+            self.attributes[reserved_tags.SPAN_OUTPUTS] = outputs
 
-    def used(self, usage: Mapping[str, int]) -> None:
+    def add_usage(self, usage: Mapping[str, int]) -> None:
+        """Adds token counts; in a stream, a later count replaces an earlier one of the same
+        name."""
         if usage:
-            self.attributes[SPAN_USAGE] = {**self.usage, **usage}
+            self.attributes[reserved_tags.SPAN_TOKEN_USAGE] = {**self.usage, **usage}
 
-    def stored(self, trace_number: int, trace_id: str) -> StoredSpan:
+    def add_total(self) -> None:
+        """Adds the total of the token counts, which not every provider reports in a stream."""
+        if self.usage:
+            self.add_usage(with_total(dict(self.usage)))
+
+    def to_stored(self, trace_number: int, trace_id: str) -> StoredSpan:
         attributes = {SPAN_TRACE_ID: trace_id, **self.attributes}
         error = self.error
         return {
@@ -105,12 +106,15 @@ class Span:
             "span_id": base64_id(self.span_id, 8),
             "parent_span_id": None if self.parent is None else base64_id(self.parent.span_id, 8),
             "name": self.name,
+            "kind": INTERNAL,
             "start_time_unix_nano": self.start,
             "end_time_unix_nano": self.end,
             "events": [] if error is None else [_exception(error, self.end)],
             "status": {
                 "code": "STATUS_CODE_OK" if error is None else "STATUS_CODE_ERROR",
-                "message": "" if error is None else f"{_kind(error)}: {_said(error)}",
+                "message": ""
+                if error is None
+                else f"{_exception_type(error)}: {_public_message(error)}",
             },
             "attributes": {name: json_text(value) for name, value in attributes.items()},
             "links": [],
@@ -118,46 +122,46 @@ class Span:
 
 
 class Recording:
-    """The spans of one call; the first is the call itself."""
+    """The spans of one call; the first one is the call itself."""
 
     def __init__(self, endpoint: Endpoint, workspace: str, caller: Caller) -> None:
         self.endpoint = endpoint
         self.workspace = workspace
         self.caller = caller
         self.request_type = ""
-        """In MLflow's words."""
+        """MLflow's name of the kind of request, e.g. ``unified/chat``."""
         self.trace_number = uuid4().int
         self.spans: list[Span] = []
-        self._within: list[Span] = []
+        self._open_spans: list[Span] = []
 
     @property
-    def is_kept(self) -> bool:
-        """Whether the endpoint wants to know of its calls."""
+    def is_traced(self) -> bool:
+        """Whether the endpoint tracks its usage, so that the call's trace is written."""
         return self.endpoint.usage_tracking and self.endpoint.experiment_id is not None
 
     @contextmanager
     def span(self, name: str, kind: str) -> Iterator[Span]:
-        """What is begun before it ends is within it."""
-        span = Span(name, kind, self._within[-1] if self._within else None)
+        """Records a span. Spans that start inside the ``with`` block become its children."""
+        span = Span(name, kind, self._open_spans[-1] if self._open_spans else None)
         self.spans.append(span)
-        self._within.append(span)
+        self._open_spans.append(span)
         try:
             yield span
-        except GeneratorExit:  # whoever listened has gone, which is no failure
+        except GeneratorExit:  # the client closed the stream, which is not a failure
             raise
         except BaseException as error:
             span.error = error
             raise
         finally:
             span.end = time.time_ns()
-            self._within.remove(span)
+            self._open_spans.remove(span)
 
     @contextmanager
     def call(self, inputs: Any, request_type: str, message_format: str = "") -> Iterator[Span]:
-        """The call itself.
+        """Records the root span, of the call itself.
 
         Args:
-            message_format: of which maker's API the inputs are, if not of OpenAI's.
+            message_format: the provider whose API the inputs follow; empty for OpenAI's.
         """
         self.request_type = request_type
         with self.span(f"gateway/{self.endpoint.name}", UNKNOWN) as span:
@@ -171,45 +175,60 @@ class Recording:
             if message_format:
                 span.attributes[SPAN_MESSAGE_FORMAT] = message_format
             if inputs is not None:
-                span.asked(inputs)
+                span.set_inputs(inputs)
             yield span
 
     @contextmanager
     def attempt(self, model: Model) -> Iterator[Span]:
-        """One model that is asked. Its failure repeats none of its credentials."""
+        """Records a span of asking one model. An error raised inside is re-raised without the
+        model's credentials."""
         with self.span(f"provider/{model.provider}/{model.name}", LLM) as span:
             span.model = model
-            span.attributes |= {SPAN_PROVIDER: model.provider, SPAN_MODEL: model.name}
+            span.attributes |= {
+                reserved_tags.SPAN_PROVIDER: model.provider,
+                reserved_tags.SPAN_MODEL: model.name,
+            }
             try:
                 yield span
             except GatewayCallFailed as error:
-                raise _without_secrets(error, model) from None
+                raise _redacted(error, model) from None
+            finally:
+                span.add_total()
 
 
-def _without_secrets(error: GatewayCallFailed, model: Model) -> GatewayCallFailed:
-    """The same, without credentials that a provider repeats in what it says."""
-    told = json_text(error.detail)
-    hidden = told
+def _redacted(error: GatewayCallFailed, model: Model) -> GatewayCallFailed:
+    """Returns the error with the credentials of the model in its text replaced by
+    ``[REDACTED]``."""
+    text = json_text(error.detail)
+    redacted = text
     for value in model.secret.values():
-        if len(value) >= _SECRET_LENGTH:
-            hidden = hidden.replace(json_text(value)[1:-1], "[REDACTED]")
-    return error if hidden == told else GatewayCallFailed(error.status, json.loads(hidden))
+        if len(value) >= _MIN_REDACTED_LENGTH:
+            redacted = redacted.replace(json_text(value)[1:-1], "[REDACTED]")
+    return (
+        error
+        if redacted == text
+        else GatewayCallFailed(error.status, json.loads(redacted), error.retry_after)
+    )
 
 
 def _exception(error: BaseException, time_unix_nano: int) -> dict[str, Any]:
     return {
         "name": "exception",
         "time_unix_nano": time_unix_nano,
-        "attributes": {"exception.type": _kind(error), "exception.message": _said(error)},
+        "attributes": {
+            "exception.type": _exception_type(error),
+            "exception.message": _public_message(error),
+        },
     }
 
 
-def _kind(error: BaseException) -> str:
+def _exception_type(error: BaseException) -> str:
     return "HTTPException" if type(error) is GatewayCallFailed else type(error).__name__
 
 
-def _said(error: BaseException) -> str:
-    """What its caller is told: texts of faults of ours may hold anything."""
+def _public_message(error: BaseException) -> str:
+    """Returns the error message that the caller sees. Messages of unexpected errors are hidden,
+    since they may contain anything."""
     if isinstance(error, GatewayCallFailed):
         return f"{error.status}: {error.message}"
     return error.message if isinstance(error, MlflowError) else "The request failed unexpectedly."

@@ -1,4 +1,5 @@
-"""The way of a call: the models of an endpoint in the order in which they are asked."""
+"""The models of an endpoint in the order in which a call tries them: a primary model, then
+fallbacks."""
 
 from __future__ import annotations
 
@@ -7,9 +8,9 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from mlcore.entities.gateway import FALLBACK, PRIMARY, Configuration, Endpoint, Mapping
+from mlcore.entities.gateway import FALLBACK, PRIMARY, Configuration, Endpoint, ModelMapping
 from mlcore.errors import AllModelsFailed, GatewayCallFailed, MlflowError, ResourceDoesNotExist
-from mlcore.gateway.sealing import opened
+from mlcore.gateway.secret_values import open_values
 from mlcore.providers.directory import provider_of
 from mlcore.providers.model import Model
 from mlcore.providers.provider import Provider
@@ -22,103 +23,112 @@ SPLIT: Final = "REQUEST_BASED_TRAFFIC_SPLIT"
 
 class Route(NamedTuple):
     endpoint: Endpoint
-    stops: tuple[Mapping, ...]
-    """The model that is asked first, then those that are asked when it fails."""
+    mappings: tuple[ModelMapping, ...]
+    """The primary model of this call, then the fallbacks in order."""
     falls_back: bool
-    """Whether failures are told as those of all attempts."""
+    """Whether the endpoint has fallbacks; a failure is then reported as that of all attempts."""
     known: Configuration
 
     def ask(self, call: Callable[[Provider], T]) -> T:
-        """What the first model gives that does not fail.
+        """Returns the answer of the first model that does not fail.
 
         Raises:
-            GatewayCallFailed: none is left; with the status of the last one.
+            GatewayCallFailed: every model failed; with the status of the last failure.
         """
-        for stop in self.stops[:-1]:
+        for mapping in self.mappings[:-1]:
             try:
-                return call(self._provider(stop))
+                return call(self._provider(mapping))
             except MlflowError:
                 continue
         try:
-            return call(self._provider(self.stops[-1]))
+            return call(self._provider(self.mappings[-1]))
         except MlflowError as error:
-            raise self._failed(error) from None
+            raise self._failure(error) from None
 
     def stream(self, call: Callable[[Provider], Iterator[T]]) -> Iterator[T]:
-        """As :meth:`ask`: once something of a stream has come, no other model is asked."""
-        for stop in self.stops[:-1]:
-            begun = False
+        """Yields the parts of the first model that does not fail. After the first part no other
+        model is asked: a later failure ends the stream."""
+        for mapping in self.mappings[:-1]:
+            started = False
             try:
-                for part in call(self._provider(stop)):
-                    begun = True
+                for part in call(self._provider(mapping)):
+                    started = True
                     yield part
             except MlflowError:
-                if begun:
+                if started:
                     raise
             else:
                 return
-        begun = False
+        started = False
         try:
-            for part in call(self._provider(self.stops[-1])):
-                begun = True
+            for part in call(self._provider(self.mappings[-1])):
+                started = True
                 yield part
         except MlflowError as error:
-            raise error if begun else self._failed(error) from None
+            raise error if started else self._failure(error) from None
 
-    def _provider(self, stop: Mapping) -> Provider:
-        definition = self.known.model_definitions[stop.model_definition_id]
+    def _provider(self, mapping: ModelMapping) -> Provider:
+        definition = self.known.model_definitions[mapping.model_definition_id]
         secret = self.known.secrets[definition.secret_id]
         return provider_of(
-            Model(definition.provider, definition.model_name, opened(secret), secret.auth_config)
+            Model(
+                definition.provider, definition.model_name, open_values(secret), secret.auth_config
+            )
         )
 
-    def _failed(self, error: MlflowError) -> MlflowError:
+    def _failure(self, error: MlflowError) -> MlflowError:
         if not self.falls_back:
             return error
-        status, said = 500, error.message
+        status, last_error, retry_after = 500, error.message, None
         if isinstance(error, GatewayCallFailed):
-            status, said = error.status, f"{error.status}: {error.message}"
+            status, last_error = error.status, f"{error.status}: {error.message}"
+            retry_after = error.retry_after
         return AllModelsFailed(
-            status, f"All {len(self.stops)} fallback attempts failed. Last error: {said}"
+            status,
+            f"All {len(self.mappings)} fallback attempts failed. Last error: {last_error}",
+            retry_after,
         )
 
 
 def find(workspace: str, endpoint_name: str, known: Configuration | None = None) -> Route:
-    """The way of one call; where traffic is split, another each time. One consistent Query, unless
-    the configuration is known.
+    """Chooses the models of one call. Where the endpoint splits traffic, each call chooses again.
+    One consistent Query, unless the configuration is given.
+
+    Args:
+        known: the gateway's configuration, if it was already read for this request.
 
     Raises:
-        ResourceDoesNotExist: no endpoint has the name, or it has no model with a secret.
+        ResourceDoesNotExist: no endpoint has the name, or it has no primary model with a secret.
     """
     known = known or configuration.read(workspace)
     endpoint = known.endpoint_named(endpoint_name)
     if endpoint is None:
         raise ResourceDoesNotExist(f"GatewayEndpoint not found (name='{endpoint_name}')")
-    return _route(known, endpoint)
+    return _build_route(known, endpoint)
 
 
-def _route(known: Configuration, endpoint: Endpoint) -> Route:
-    usable = [one for one in endpoint.mappings if _is_usable(known, one)]
-    primary = [one for one in usable if one.linkage_type == PRIMARY]
+def _build_route(known: Configuration, endpoint: Endpoint) -> Route:
+    usable = [mapping for mapping in endpoint.mappings if _is_usable(known, mapping)]
+    primary = [mapping for mapping in usable if mapping.linkage_type == PRIMARY]
     if not primary:
         raise ResourceDoesNotExist(f"Endpoint '{endpoint.name}' has no PRIMARY models configured")
-    first = _split(primary) if endpoint.routing_strategy == SPLIT else primary[0]
-    others = sorted(
-        (one for one in usable if one.linkage_type == FALLBACK),
-        key=lambda one: math.inf if one.fallback_order is None else one.fallback_order,
+    first = _pick_by_weight(primary) if endpoint.routing_strategy == SPLIT else primary[0]
+    fallbacks = sorted(
+        (mapping for mapping in usable if mapping.linkage_type == FALLBACK),
+        key=lambda mapping: math.inf if mapping.fallback_order is None else mapping.fallback_order,
     )
-    if endpoint.fallback is None or not others:
+    if endpoint.fallback is None or not fallbacks:
         return Route(endpoint, (first,), False, known)
-    most = endpoint.fallback.max_attempts or len(others)
-    return Route(endpoint, (first, *others[:most]), True, known)
+    max_fallbacks = endpoint.fallback.max_attempts or len(fallbacks)
+    return Route(endpoint, (first, *fallbacks[:max_fallbacks]), True, known)
 
 
-def _split(primary: Sequence[Mapping]) -> Mapping:
-    """By weight; where nobody has one, each as often as the others."""
-    weights = [max(one.weight, 0.0) for one in primary]
+def _pick_by_weight(primary: Sequence[ModelMapping]) -> ModelMapping:
+    """Picks a model at random by weight; all are equally likely if every weight is 0."""
+    weights = [max(mapping.weight, 0.0) for mapping in primary]
     return random.choices(primary, weights if any(weights) else None)[0]  # noqa: S311 -- no secret
 
 
-def _is_usable(known: Configuration, mapping: Mapping) -> bool:
+def _is_usable(known: Configuration, mapping: ModelMapping) -> bool:
     definition = known.model_definitions.get(mapping.model_definition_id)
     return definition is not None and definition.secret_id in known.secrets

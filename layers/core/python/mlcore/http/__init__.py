@@ -1,11 +1,12 @@
-"""From an API Gateway HTTP API v2 event to a service function and back; knows no domain."""
+"""Dispatches events of an API Gateway HTTP API (v2) to service functions and makes the
+responses."""
 
 from mlcore.http.handler import lambda_handler
 from mlcore.http.parsing import decoded, of_query
 from mlcore.http.request import Request
-from mlcore.http.response import Response
+from mlcore.http.response import Response, failure
 from mlcore.http.routes import PlainRoute, Rpc, delete, get, patch, post, preview, put
-from mlcore.http.sent import Parse, Sent, nothing
+from mlcore.http.sent import Parse, Sent, SentMessage, nothing
 
 __all__ = [
     "Parse",
@@ -14,8 +15,10 @@ __all__ = [
     "Response",
     "Rpc",
     "Sent",
+    "SentMessage",
     "decoded",
     "delete",
+    "failure",
     "get",
     "lambda_handler",
     "nothing",

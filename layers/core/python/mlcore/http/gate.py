@@ -1,8 +1,8 @@
-"""Between a request and its function where callers log in; nothing where they do not.
+"""Authenticates and authorises requests before their functions run; does nothing without login.
 
-Whether they do is said twice: by the environment of the function, and by the event, which carries
-the authorizer's answer (or the signer) where the route asks for one. While a deployment changes the
-one and not yet the other, or after a function was taken back, the stricter of the two counts.
+Whether login is required follows from the function's environment and from the event, which holds
+the authorizer's result (or the signer). The two may differ during a deployment or after a rollback
+of one function; then the stricter one applies.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from mlcore import errors
 from mlcore.environment import AUTHENTICATION, IAM
+from mlcore.http.origin import ORIGIN_HEADER
 from mlcore.http.parsing import readable_request
 from mlcore.http.request import Request
 from mlcore.http.response import Response
@@ -31,12 +32,9 @@ _CHALLENGE: Final = Response(
     _TEXT,
     {"www-authenticate": 'Basic realm="mlflow"'},
 )
-_ORIGIN: Final = "x-mlflow-origin"
-"""Added by the distribution in front; whoever else sends it gains nothing here."""
-
 REFUSED: Final = "mlflow-refused"
-"""Cookie that tells the distribution which login to ask again for, instead of a challenge that may
-not arrive. It names the login by 16 bits, which tell nobody the password."""
+"""Cookie that tells the CloudFront distribution to ask for a new login, because a challenge may not
+reach the browser. It contains 16 bits of a hash of the login, too few to reveal the password."""
 
 _FORBIDDEN: Final = Response(403, "Permission denied", _TEXT)
 _UNCHECKED: Final = (
@@ -45,11 +43,11 @@ _UNCHECKED: Final = (
     "it again."
 )
 _ANSWERS: Final = ("lambda", "iam")
-"""Where ``requestContext.authorizer`` holds the authorizer's answer, and who signed."""
+"""Keys of ``requestContext.authorizer``: the authorizer's result, and the signer."""
 
 
 class Refused(Exception):
-    """The request ends here."""
+    """Raised to end the request with this response."""
 
     def __init__(self, response: Response) -> None:
         super().__init__(response.status)
@@ -57,10 +55,11 @@ class Refused(Exception):
 
 
 class Gate:
-    """Asks :mod:`mlcore.policies`, which is imported only where there is somebody to ask about."""
+    """Authenticates callers and applies :mod:`mlcore.policies`, imported only if needed."""
 
     def __init__(self, environment: Mapping[str, str], routes: Sequence[Route]) -> None:
-        """Raises AttributeError, ModuleNotFoundError: a route names a policy that there is not."""
+        """Loads the policies of the routes if the environment requires a login. Raises
+        AttributeError or ModuleNotFoundError if a route names an unknown policy."""
         self._mode = environment.get(AUTHENTICATION) or "none"
         self._on = is_on(environment)
         self._routes = routes
@@ -74,35 +73,36 @@ class Gate:
             from mlcore.policies import guard  # noqa: PLC0415 -- 10 ms of a cold start
 
             self._rules = {
-                id(route): guard.rules(route.policy, route.follow, route.hides)
+                id(route): guard.load_rules(route.policy, route.follow, route.hides)
                 for route in self._routes
             }
             self._guard = guard
         return self._guard
 
     def identify(self, request: Request, answers: Mapping[str, Any]) -> Request:
-        """The request with its caller.
+        """Returns the request with its caller.
 
         Args:
             answers: ``requestContext.authorizer`` of the event.
 
         Raises:
-            Refused: nobody that we know, a wrong password, or a request of which nobody asked who
-                calls.
+            Refused: the caller is unknown, the password is wrong, or the login was not checked.
         """
-        asked = any(kind in answers for kind in _ANSWERS)
-        if not (self._on or asked):
+        checked = any(kind in answers for kind in _ANSWERS)
+        if not (self._on or checked):
             return request
         guard = self._load()
         if guard.is_public(request.path):
             return request
         signed = self._mode == IAM if self._on else "lambda" not in answers
         if ("iam" if signed else "lambda") not in answers:
-            logger.error("nobody was asked who calls", extra={"authentication": self._mode})
+            logger.error(
+                "the login of a request was not checked", extra={"authentication": self._mode}
+            )
             raise Refused(self._challenge()._replace(body=_UNCHECKED))
-        access = guard.caller(answers, request.workspace, signed=signed)
+        access = guard.authenticated_caller(answers, request.workspace, signed=signed)
         if access is None:
-            raise Refused(self._asking_again(request))
+            raise Refused(self._retry_challenge(request))
         return request._replace(access=access)
 
     def _challenge(self) -> Response:
@@ -110,39 +110,45 @@ class Gate:
             return _CHALLENGE
         return _CHALLENGE._replace(headers={"www-authenticate": 'Bearer realm="mlflow"'})
 
-    def _asking_again(self, request: Request) -> Response:
-        """The challenge, in a form that a browser behind the distribution gets to see."""
+    def _retry_challenge(self, request: Request) -> Response:
+        """Returns the challenge; browsers behind CloudFront also get the cookie for a new login."""
         challenge = self._challenge()
-        given = request.headers.get("authorization", "")
-        if not given or _ORIGIN not in request.headers or "sec-fetch-mode" not in request.headers:
+        credentials = request.headers.get("authorization", "")
+        if (
+            not credentials
+            or ORIGIN_HEADER not in request.headers  # a forged one has no effect here
+            or "sec-fetch-mode" not in request.headers
+        ):
             return challenge
-        digest = hashlib.sha256(given.encode()).hexdigest()[:4]
+        digest = hashlib.sha256(credentials.encode()).hexdigest()[:4]
         cookie = f"{REFUSED}={digest}; Path=/; Max-Age=60; Secure; HttpOnly; SameSite=Strict"
         return challenge._replace(headers={**challenge.headers, "set-cookie": cookie})
 
     def check(self, route: Route, request: Request, message: Any) -> None:
-        """Raises Refused: the caller may not do this."""
+        """Checks that the caller may call this route with this message. Raises Refused (403)
+        otherwise; without authentication every call passes."""
         if request.access is None:
             return
-        if not self._guard.allows(self._rules[id(route)], request.access, message):
+        if not self._guard.is_allowed(self._rules[id(route)], request.access, message):
             raise Refused(_FORBIDDEN)
 
     def check_readable(self, route: Rpc, request: Request, sent: Sent) -> None:
-        """As :meth:`check`, by what can be read of a refused message: who may not do a thing
-        need not learn how it is asked for. A question that is not readable enough is left to the
-        refusal."""
+        """Checks an invalid message by its readable fields, like :meth:`check`: a caller without
+        permission gets 403 instead of a validation error. If too little can be read, nothing is
+        raised, and the caller gets the validation error."""
         if request.access is None:
             return
-        read = readable_request(route.message, sent)
+        message = readable_request(route.message, sent)
         with contextlib.suppress(errors.MlflowError):
-            self.check(route, request, read)
+            self.check(route, request, message)
 
     def follow(self, route: Route, request: Request, message: Any, answer: dict[str, Any]) -> None:
-        """What a successful call means for grants; takes out what the caller may not know."""
+        """Updates grants after a successful call, and removes data from the answer that the caller
+        may not see."""
         if request.access is not None:
-            self._guard.afterwards(self._rules[id(route)], request.access, message, answer)
+            self._guard.apply_after_success(self._rules[id(route)], request.access, message, answer)
 
 
 def is_on(environment: Mapping[str, str]) -> bool:
-    """Whether callers must say who they are."""
+    """Whether the environment requires a login."""
     return (environment.get(AUTHENTICATION) or "none") != "none"

@@ -1,5 +1,5 @@
-"""The Lambda handler of a domain: events in, responses out, one log line each; knows no rule of
-MLflow's."""
+"""The Lambda handler: routes an event to its function, returns the response, writes one log
+line."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from mlcore import errors, garbage
+from mlcore import errors, gc_threshold
 from mlcore.db import capacity, deadline
 from mlcore.http.compression import fit
 from mlcore.http.gate import Gate, Refused
+from mlcore.http.origin import REFUSAL, bypasses_cloudfront
 from mlcore.http.parsing import decode_request
 from mlcore.http.request import (
     Request,
@@ -23,6 +24,7 @@ from mlcore.http.request import (
     workspace_of,
 )
 from mlcore.http.response import Response
+from mlcore.http.response import failure as failure_response
 from mlcore.http.routes import PlainRoute, Route, Routes, Rpc, allowed_methods
 from mlcore.http.security import Security
 from mlcore.http.sent import Event, Sent
@@ -32,19 +34,18 @@ from mlcore.wire import encode
 Handler = Callable[[Event, Any], dict[str, Any]]
 
 _BASE_PATH: Final = "API_BASE_PATH"
-"""Environment: the part of the path that a domain name of one's own puts before MLflow's, without
-slashes."""
+"""Environment variable: base path of a custom domain name, without slashes."""
 
 
 class Manner(NamedTuple):
-    """How an API answers what it refuses."""
+    """How an API formats its error responses."""
 
     failure: Callable[[errors.MlflowError, str], Response]
-    """By the error and the path."""
+    """(error, path) to the response."""
     no_route: Callable[[Request, Mapping[str, Route]], Response]
-    """A known path with another method."""
+    """The response for a known path with a wrong method, or OPTIONS."""
     refusal: Callable[[Response], Response]
-    """Who may not call gets another form of the answer that says so."""
+    """Converts the response to a caller who was refused."""
 
 
 def lambda_handler(
@@ -54,13 +55,13 @@ def lambda_handler(
     *,
     in_workspaces: str = "",
 ) -> Handler:
-    """The handler of a domain: takes an API Gateway HTTP API v2 event, answers a v2 response.
+    """Returns a Lambda handler for these routes: API Gateway HTTP API v2 event to v2 response.
 
     Args:
-        in_workspaces: what the paths begin with that a workspace may stand before
+        in_workspaces: prefix of the paths that may follow a workspace
             (:func:`mlcore.http.request.split_workspace`).
     """
-    garbage.collect_seldom()
+    gc_threshold.raise_gc_threshold()
     failure, no_route, refused = manner or _MLFLOW
     declared: list[Route] = [*rpcs, *plain_routes]
     routes = Routes(declared)
@@ -70,20 +71,22 @@ def lambda_handler(
 
     def handler(event: Event, context: Any) -> dict[str, Any]:
         started = time.perf_counter()
-        about = event["requestContext"]
-        method: str = about["http"]["method"]
+        request_context = event["requestContext"]
+        method: str = request_context["http"]["method"]
         path, named = split_workspace(_path(event, base), in_workspaces)
-        request_id: str = about.get("requestId", "")
+        request_id: str = request_context.get("requestId", "")
         headers = headers_of(event)
         name = "unknown"
         with deadline.within(context), capacity.measure() as measurement:
             try:
+                if bypasses_cloudfront(os.environ, headers):
+                    raise Refused(REFUSAL)
                 response = security.answer(method, path, headers)
                 if response is None:
                     sent = Sent(method, path, headers, event)
                     workspace = workspace_of(headers, path, named)
                     request = request_of(sent, workspace, request_id)
-                    request = gate.identify(request, about.get("authorizer") or {})
+                    request = gate.identify(request, request_context.get("authorizer") or {})
                     check_workspace(request.workspace)
                     verb = "GET" if method == "HEAD" else method
                     methods, parameters = routes.find(path, verb)
@@ -131,8 +134,8 @@ def lambda_handler(
 
 
 def _path(event: Event, base: str | None) -> str:
-    """The path as MLflow knows it. API Gateway's own domain name, by which CloudFront calls, has
-    no base path."""
+    """Returns the path without the base path. API Gateway's own domain name, which CloudFront uses,
+    has no base path."""
     path: str = event["rawPath"]
     about = event["requestContext"]
     if not base or about.get("domainPrefix") == about.get("apiId"):
@@ -142,8 +145,7 @@ def _path(event: Event, base: str | None) -> str:
 
 
 def _call(route: Route, sent: Sent, request: Request, gate: Gate) -> Response:
-    """Parses a request once: the policy, the function and what the answer hides depend on the same
-    message."""
+    """Parses a request once, checks its policy with the message, and calls its function."""
     if isinstance(route, PlainRoute):
         message = route.parse(sent)
         gate.check(route, request, message)
@@ -155,7 +157,7 @@ def _call(route: Route, sent: Sent, request: Request, gate: Gate) -> Response:
         raise
     gate.check(route, request, message)
     answer = route.function(message, request)
-    if isinstance(answer, Response):  # no JSON; nobody is granted anything by it
+    if isinstance(answer, Response):  # not JSON; changes no grants
         return fit(answer, request.headers)
     gate.follow(route, request, message, answer)
     if route.status == 204:
@@ -164,7 +166,7 @@ def _call(route: Route, sent: Sent, request: Request, gate: Gate) -> Response:
 
 
 def _no_route(request: Request, methods: Mapping[str, Route]) -> Response:
-    """The answer to a known path with another method, OPTIONS among them."""
+    """Returns the response for a known path with a wrong method, or OPTIONS."""
     allow = {"allow": allowed_methods(methods)}
     if request.method == "OPTIONS":
         status = 204 if request.path.startswith(("/api/", "/ajax-api/")) else 200
@@ -174,7 +176,7 @@ def _no_route(request: Request, methods: Mapping[str, Route]) -> Response:
 
 
 def _failure(error: errors.MlflowError, _path: str) -> Response:
-    return Response(error.status, encode(error.body()))
+    return failure_response(error)
 
 
 _MLFLOW: Final = Manner(_failure, _no_route, lambda response: response)

@@ -1,5 +1,4 @@
-"""The form of the answers of Kubeflow's APIs: JSON, its errors, and what an old version says of its
-own end."""
+"""Responses of Kubeflow's APIs: JSON, error bodies, and deprecation headers of old versions."""
 
 from __future__ import annotations
 
@@ -16,8 +15,8 @@ from mlcore.http.response import Response
 from mlcore.http.routes import Route, allowed_methods
 from mlcore.http.sent import Sent
 from mlcore.kubeflow.body import check_text
-from mlcore.kubeflow.errors import bad
 from mlcore.kubeflow.errors import body as error_body
+from mlcore.kubeflow.errors import invalid
 
 JSON: Final = "application/json; charset=UTF-8"
 
@@ -26,34 +25,35 @@ _SUNSET: Final = "Fri, 31 Dec 2027 23:59:59 GMT"
 
 
 class Made(NamedTuple):
-    """An answer with another status than 200."""
+    """An answer with a status other than 200, such as 201 for a created entity."""
 
     answer: dict[str, Any]
     status: int = 201
 
 
 Answer = dict[str, Any] | Made | Response | None
-"""None: 204, without a body. A response is sent as it is."""
+"""None becomes 204 without a body; a Response is sent unchanged."""
 
 
 def arguments(sent: Sent) -> dict[str, str]:
-    """The query, without what is empty. Raises InvalidParameterValue."""
-    found = sent.arguments()
-    check_text(found)
-    return {name: value for name, value in found.items() if value}
+    """Returns the query parameters that are not empty. Raises InvalidParameterValue."""
+    parameters = sent.arguments()
+    check_text(parameters)
+    return {name: value for name, value in parameters.items() if value}
 
 
 def check_path(sent: Sent) -> None:
-    """Raises InvalidParameterValue: the path holds a NUL."""
+    """Checks that the request's path holds no NUL character. Raises InvalidParameterValue
+    otherwise."""
     if "\0" in sent.path:
-        raise bad("null bytes are not allowed")
+        raise invalid("null bytes are not allowed")
 
 
 class Versions:
-    """The versions of some APIs: of each the prefix of its old one, and of the one after it."""
+    """Old versions of APIs: maps the path prefix of each to that of its successor."""
 
     def __init__(self, successors: Mapping[str, str]) -> None:
-        self._endings = {
+        self._deprecation_headers = {
             f"{old}/": {
                 "deprecation": "true",
                 "sunset": _SUNSET,
@@ -63,7 +63,8 @@ class Versions:
         }
 
     def headers(self, path: str) -> Mapping[str, str]:
-        for beginning, headers in self._endings.items():
+        """Returns the deprecation headers for a path; none for current versions."""
+        for beginning, headers in self._deprecation_headers.items():
             if path.startswith(beginning):
                 return headers
         return {}
@@ -71,20 +72,20 @@ class Versions:
     def answering(
         self, function: Callable[[Any, Request], Answer]
     ) -> Callable[[Any, Request], Response]:
-        """A route's function, from one that answers JSON."""
+        """Wraps a function that returns an Answer into one that returns a Response."""
 
         @functools.wraps(function)
         def answer(message: Any, request: Request) -> Response:
-            found = function(message, request)
+            result = function(message, request)
             headers = self.headers(request.path)
-            if isinstance(found, Response):
-                return found._replace(headers={**headers, **found.headers})
-            if found is None:
+            if isinstance(result, Response):
+                return result._replace(headers={**headers, **result.headers})
+            if result is None:
                 return Response(204, "", JSON, headers)
             status = 200
-            if isinstance(found, Made):
-                found, status = found
-            return fit(Response(status, json.dumps(found), JSON, headers), request.headers)
+            if isinstance(result, Made):
+                result, status = result
+            return fit(Response(status, json.dumps(result), JSON, headers), request.headers)
 
         return answer
 

@@ -1,4 +1,4 @@
-"""From a request as it was sent to the message of its route; decides nothing by what it reads."""
+"""Parses a raw request into the message of its route."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from mlcore import errors
-from mlcore.http.sent import Parse, Sent
+from mlcore.http.sent import Parse, Sent, SentMessage
 from mlcore.wire import Message
 from mlcore.wire.message import fields_of
 from mlcore.wire.parameters import Parameters
@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 
 
 def decode_request(message: type[Message], sent: Sent) -> Message:
-    """The message of a request: from the query string of a GET that has one, else from the body.
-    Variables of the path replace fields of the same name."""
+    """Returns the message of a request, from the query string of a GET that has one, else from the
+    body. Path variables replace fields with the same name."""
     if issubclass(message, Parameters):
         return _parameters(message, sent)
+    if issubclass(message, SentMessage):
+        return message.of_sent(sent)
     if message.pydantic:
         return _json_body(cast("type[JsonBody]", message), sent)
     if sent.method in ("GET", "HEAD"):
@@ -54,8 +56,8 @@ def _take_arguments(
 
 
 def readable_request(message: type[Message], sent: Sent) -> Message:
-    """What can be read of a request that :func:`decode_request` refuses. No function gets it: it
-    only decides whether the caller is told 403 instead of the error."""
+    """Returns the valid fields of a request that :func:`decode_request` refuses. Used only to
+    decide whether the caller gets 403 instead of the validation error."""
     data: Any = {}
     if sent.method in ("GET", "HEAD"):
         arguments = sent.query()
@@ -70,30 +72,30 @@ def readable_request(message: type[Message], sent: Sent) -> Message:
         return message.readable(sent.parameters)
     for field in fields_of(message):
         if field.name in sent.parameters:
-            data.pop(field.json_name, None)  # the path alone says it
+            data.pop(field.json_name, None)  # the path variable replaces it
     return message.readable({**data, **sent.parameters})
 
 
 def decoded(message: type[Message]) -> Parse:
-    """The parser of a plain route whose request is a message like that of an RPC."""
+    """Returns a parser for a plain route whose request is decoded like that of an RPC."""
     return lambda sent: decode_request(message, sent)
 
 
 def of_query(message: type[Message]) -> Parse:
-    """The parser of a plain route whose request is its query string and the variables of its path,
-    whatever its method and body."""
+    """Returns a parser for a plain route that reads only the query string and the path
+    variables."""
 
     def parse(sent: Sent) -> Message:
-        found = {name: values[:1] for name, values in sent.query().items()}
-        found.update({name: [value] for name, value in sent.parameters.items()})
-        return message.from_query(found)
+        arguments = {name: values[:1] for name, values in sent.query().items()}
+        arguments.update({name: [value] for name, value in sent.parameters.items()})
+        return message.from_query(arguments)
 
     return parse
 
 
 def _parameters(message: type[Parameters], sent: Sent) -> Parameters:
-    """Unlike protobuf messages these come from the query string of every GET, and of a DELETE that
-    carries no JSON; a body that is none is one without parameters."""
+    """Returns the parameters of a request: from the query string of a GET, or of a DELETE without
+    JSON; else from the JSON body. An invalid body counts as one without parameters."""
     kind = sent.headers.get("content-type", "").split(";")[0].strip()
     is_json = kind == "application/json"
     if sent.method in ("GET", "HEAD") or (sent.method == "DELETE" and not is_json):
@@ -123,8 +125,8 @@ def _check_content_type(headers: Mapping[str, str]) -> None:
 
 
 def _json(body: str) -> Any:
-    """The parsed body: {} when it is empty, null, an empty list (what R and PHP write for an empty
-    object) or no JSON; JSON inside a JSON string is decoded once more."""
+    """Returns the parsed body; {} if it is empty, null, not JSON, or an empty list (R and PHP send
+    that for an empty object). A JSON string is parsed once more."""
     try:
         data = json.loads(body)
     except ValueError:

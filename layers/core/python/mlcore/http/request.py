@@ -1,5 +1,5 @@
-"""What a function knows of a request beside its message: who calls, where, and in which workspace.
-Holds neither the body nor the query, which are in the message."""
+"""The context of a request besides its message: headers, workspace, path and caller. Body and query
+are in the message only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from mlcore import errors
-from mlcore.auth.requirements import Reader, everything
+from mlcore.auth.requirements import Reader, reads_everything
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.environment import AUTHENTICATION, IAM, workspaces_enabled
 from mlcore.http.sent import Event, Sent
@@ -22,7 +22,7 @@ _IN_WORKSPACE: Final = re.compile(
 
 
 class Request(NamedTuple):
-    """What a service function may need beyond its message."""
+    """The context that each service function gets together with its message."""
 
     headers: Mapping[str, str]
     """Names in lower case."""
@@ -32,49 +32,54 @@ class Request(NamedTuple):
     path: str = "/"
     """Percent-decoded, as API Gateway passes it."""
     has_query: bool = False
-    """Whether the URL has a query string that is no signature for AWS."""
+    """Whether the URL has a query string other than an AWS signature."""
     is_signed_by_query: bool = False
-    """Whether the URL carries the signature for AWS."""
+    """Whether the query string contains an AWS signature."""
     access: Any = None
-    """The caller, a :class:`mlcore.policies.access.Access`; None where nobody needs to log in."""
+    """The caller, a :class:`mlcore.policies.access.Access`; None without login."""
 
     def caller(self) -> Any:
-        """The caller of an RPC that exists only where callers log in. Raises EndpointNotFound."""
+        """Returns the caller. Raises EndpointNotFound without login, for RPCs that exist only with
+        login."""
         if self.access is None:
             raise errors.EndpointNotFound(f"No endpoint has the path {self.path}.")
         return self.access
 
     def username(self) -> str | None:
-        """Who calls; None where nobody needs to log in."""
+        """Returns the name of the caller; None without login."""
         return None if self.access is None else str(self.access.username)
 
     def may_read(self, resource_type: str) -> Reader:
-        """Which resources of a type the caller sees in a list."""
-        reader: Reader = everything if self.access is None else self.access.lists(resource_type)
+        """Returns a test which resources of a type the caller may see in a list."""
+        reader: Reader = (
+            reads_everything if self.access is None else self.access.list_filter(resource_type)
+        )
         return reader
 
     def granting(self, resource_type: str, resource_id: str) -> list[Any]:
-        """What lets the caller manage what the request makes, to be written with it."""
+        """Returns the writes that grant the caller MANAGE on a new resource, for the transaction
+        that creates it."""
         return [] if self.access is None else list(self.access.granting(resource_type, resource_id))
 
     def moving_grants(self, name: str, new_name: str | None) -> list[Any]:
-        """What takes the grants on a model along with its new name, or away with the model; to be
-        written with that."""
+        """Returns the writes that move the grants on a model to its new name, or delete them if the
+        name is None; for the transaction of the renaming or deletion."""
         return [] if self.access is None else list(self.access.moving_grants(name, new_name))
 
     def leaving_grants(self, resource_type: str, resource_id: str) -> list[Any]:
-        """What takes the grants on a resource that is deleted; to be written with that."""
+        """Returns the writes that delete the grants on a resource, for the transaction that deletes
+        it."""
         if self.access is None:
             return []
         return list(self.access.leaving_grants(resource_type, resource_id))
 
     def is_signed(self) -> bool:
-        """Whether the headers carry a signature for AWS, which nobody else must get."""
+        """Whether the headers contain an AWS signature, which must not be passed on."""
         return os.environ.get(AUTHENTICATION) == IAM and not self.is_signed_by_query
 
 
 def request_of(sent: Sent, workspace: str, request_id: str) -> Request:
-    """The request, before anybody knows who calls."""
+    """Returns the request, without its caller."""
     arguments = sent.query()
     signed = _SIGNATURE in arguments
     return Request(
@@ -89,17 +94,17 @@ def request_of(sent: Sent, workspace: str, request_id: str) -> Request:
 
 
 def headers_of(event: Event) -> dict[str, str]:
-    """The headers of a request, names in lower case."""
+    """Returns the headers of an event, with names in lower case."""
     return {name.lower(): value for name, value in (event.get("headers") or {}).items()}
 
 
 def workspace_of(headers: Mapping[str, str], path: str = "", named: str = "") -> str:
-    """The workspace that a header names, or else the path (``named``); what the server can do is
-    told whatever the header says.
+    """Returns the workspace that the header or the path (``named``) names, else the default one.
+    For ``server-info`` it is always the default one.
 
     Raises:
         InvalidParameterValue: header and path name different ones.
-        FeatureDisabled: one is named although MLFLOW_ENABLE_WORKSPACES is not on.
+        FeatureDisabled: a workspace is named, but MLFLOW_ENABLE_WORKSPACES is off.
     """
     name = headers.get(_WORKSPACE_HEADER, "").strip()
     if name and named and name != named:
@@ -117,14 +122,14 @@ def workspace_of(headers: Mapping[str, str], path: str = "", named: str = "") ->
 
 
 def split_workspace(path: str, below: str) -> tuple[str, str]:
-    """A path without the workspace before it, and that workspace; "" where the path names none.
+    """Returns the path without its workspace prefix, and the workspace ("" if the path has none).
 
     ``/workspaces/team-a/api/model_registry/…`` is ``/api/model_registry/…`` in ``team-a``, for
-    clients that cannot send a header. Kubeflow's clients in Python put a port behind their server's
-    address, so behind the workspace: ``/workspaces/team-a:443/api/…`` means the same.
+    clients that cannot send a header. Kubeflow's Python clients append a port to the server's
+    address, and thus to the workspace: ``/workspaces/team-a:443/api/…`` means the same.
 
     Args:
-        below: what the paths begin with that may follow a workspace; "" for none.
+        below: prefix of the paths that may follow a workspace; "" for none.
     """
     match = _IN_WORKSPACE.fullmatch(path) if below else None
     if match is None or not match["path"].startswith(below):
@@ -133,7 +138,8 @@ def split_workspace(path: str, below: str) -> tuple[str, str]:
 
 
 def check_workspace(name: str) -> None:
-    """Raises InvalidParameterValue, ResourceDoesNotExist: there is no such workspace."""
+    """Checks that a workspace with this name exists. Raises InvalidParameterValue for a malformed
+    name, ResourceDoesNotExist for a missing workspace."""
     if name == DEFAULT_WORKSPACE:
         return
     from mlcore.limits import workspaces as limits  # noqa: PLC0415 -- few requests name one

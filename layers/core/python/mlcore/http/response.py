@@ -1,17 +1,32 @@
-"""The answer to a request; knows neither MLflow nor Lambda."""
+"""The response to a request."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+from mlcore.errors import MlflowError, RequestLimitExceeded
+from mlcore.wire import encode
+
+RETRY_SECONDS: Final = 1
+"""When a client may repeat a request that was refused because of the load."""
 
 
 class Response(NamedTuple):
     status: int
     body: str | bytes | Iterator[bytes]
-    """Bytes are sent as they are; Lambda passes them on as Base64. Parts of a text are sent as they
-    come where the runtime can, else together."""
+    """Bytes are returned to Lambda as Base64. An iterator is streamed if the runtime supports it,
+    else
+    joined."""
     content_type: str = "application/json"
     headers: Mapping[str, str] = MappingProxyType({})
     """Further headers, names in lower case."""
+
+
+def failure(error: MlflowError) -> Response:
+    """Returns the response for an error. MLflow's clients repeat every request that is answered
+    429, but since 3.18 not every one that is answered 503."""
+    limited = isinstance(error, RequestLimitExceeded)
+    headers = {"retry-after": str(RETRY_SECONDS)} if limited else {}
+    return Response(error.status, encode(error.body()), headers=headers)

@@ -1,7 +1,7 @@
-"""RPCs, plain routes, and how a path finds them; calls none of them.
+"""Declarations of RPCs and plain routes, and the routing of paths to them.
 
-An RPC answers under ``/api`` and ``/ajax-api``. The dispatch is a dict: a resolver with middleware
-would cost more CPU at a cold start than all of a domain's own code.
+An RPC is served under ``/api`` and ``/ajax-api``. Routing uses dicts: a router with middleware
+would cost more CPU at cold start than all code of a function.
 """
 
 from __future__ import annotations
@@ -18,52 +18,54 @@ from mlcore.http.sent import Parse
 from mlcore.wire import Message
 
 RpcFunction = Callable[[Any, Request], dict[str, Any] | Response]
-"""A response is for what is no JSON."""
+"""Returns the JSON object of the answer, or a Response that is not JSON."""
 
 OLDEST: Final = "2.9"
-"""The oldest MLflow whose clients must work: what it had needs no date."""
+"""The oldest supported version of MLflow's clients; default of ``since``."""
 
 
 class Rpc(NamedTuple):
     method: str
     path: str
-    """Below ``/api``, with the version; ``{name}`` stands for one segment, ``{name+}`` at the end
-    for all that is left, anywhere else for any text, and each sets the field of that name."""
+    """Path below ``/api``, with the version. ``{name}`` matches one segment, ``@{name}`` one that
+    begins with ``@``; ``{name+}`` matches the rest at the end of a path, any text elsewhere. Each
+    sets the field with its name."""
     message: type[Message]
     function: RpcFunction
     policy: str
-    """What is demanded of the caller: ``runs.update_run`` is in :mod:`mlcore.policies.runs`."""
+    """Policy that the caller must meet: ``runs.update_run`` is in :mod:`mlcore.policies.runs`."""
     follow: str = ""
-    """What a success means for grants, named likewise."""
+    """Updates grants after success; a name like that of ``policy``."""
     hides: str = ""
-    """What the caller may not learn from the answer: in :mod:`mlcore.policies.redactions`."""
+    """Redaction of the answer, in :mod:`mlcore.policies.redactions`."""
     ajax_only: bool = False
-    """Only under ``/ajax-api``: made for the UI, no RPC in MLflow's service definition."""
+    """Only under ``/ajax-api``: for the UI; not in MLflow's service definition."""
     status: int = 200
-    """Of a success; 204 has no body."""
+    """Status of a success; 204 has no body."""
     since: str = OLDEST
-    """The first MLflow whose server answers here; "" is a route of ours alone."""
+    """First version of MLflow with this route; "" for a route that MLflow does not have."""
     until: str = ""
-    """The last one, where newer servers have dropped it."""
+    """Last version of MLflow with this route, if newer ones removed it."""
     cost: int | None = None
-    """Round trips to DynamoDB one after another, of the smallest sensible request of a process that
-    knows where things are, without a login. Measured: none where a test cannot tell."""
+    """Sequential round trips to DynamoDB of a minimal request with warm caches and without login,
+    as
+    measured by a test; None if not measured."""
     read_units: float | None = None
-    """Capacity that a typical request takes at most; tests/contract/test_budgets.py has it."""
+    """Maximum capacity of a typical request, checked by tests/contract/test_budgets.py."""
     write_units: float | None = None
     deviation: str = ""
-    """What MLflow's server answers otherwise, beyond what docs/architecture.md says of errors."""
+    """Difference from MLflow's server, except those of errors in docs/architecture.md."""
     twin_of: str = ""
-    """The path of the RPC that this is another spelling of."""
+    """Path of the RPC of which this is an alias."""
 
 
 class PlainRoute(NamedTuple):
-    """A route that is no RPC. Its path may have variables."""
+    """A route that is not an RPC. Its path may have variables."""
 
     method: str
     path: str
     parse: Parse
-    """Makes the message of a request, which policy and function get."""
+    """Parses the request into the message for policy and function."""
     function: Callable[[Any, Request], Response]
     policy: str
     follow: str = ""
@@ -123,7 +125,7 @@ delete: Final = functools.partial(_rpc, "DELETE")
 
 
 def preview(rpc: Rpc) -> Rpc:
-    """The same RPC below ``/preview``, as clients before 2.0 spell it."""
+    """The same RPC below ``/preview``, for clients before 2.0."""
     version, path = rpc.path[1:].split("/", 1)
     return rpc._replace(path=f"/{version}/preview/{path}", twin_of=rpc.path)
 
@@ -132,20 +134,22 @@ ByMethod = dict[str, Route]
 
 
 class Routes:
-    """The routes of a handler: exact paths in a dict, templates by their number of segments, those
-    that take all that is left by what comes before. Of those with any text in between the first
-    that fits a path counts, for each method by itself."""
+    """The routes of a handler: exact paths in a dict, templates by their number of segments, paths
+    with ``{name+}`` at the end by their prefix. Of paths with ``{name+}`` elsewhere, and of all
+    paths of a handler that has ``@{name}``, the first match of each method is used."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._by_path: dict[str, ByMethod] = {}
         self._templates: dict[int, dict[tuple[str, ...], ByMethod]] = {}
         self._greedy: dict[str, tuple[str, ByMethod]] = {}
         self._texts: list[tuple[re.Pattern[str], Route]] = []
-        for route in routes:
+        declared = list(routes)
+        in_order = any("@{" in route.path for route in declared)
+        for route in declared:
             for prefix in _prefixes(route):
                 path = prefix + route.path
                 is_last = path.endswith("+}") and path.count("{") == 1
-                if "+}" in path and not is_last:
+                if ("+}" in path and not is_last) or in_order:
                     self._texts.append((_pattern(path), route))
                 else:
                     self._methods_of(path)[route.method] = route
@@ -160,12 +164,8 @@ class Routes:
         return self._templates.setdefault(len(segments), {}).setdefault(segments, {})
 
     def find(self, path: str, method: str) -> tuple[ByMethod, dict[str, str]]:
-        """The routes of a percent-decoded path by method, and the values of its path parameters for
-        one of them.
-
-        Raises:
-            EndpointNotFound: nothing has this path.
-        """
+        """Returns the routes of a percent-decoded path by method, and the path parameters for
+        ``method``. Raises EndpointNotFound if no route has this path."""
         methods = self._by_path.get(path)
         if methods is not None:
             return methods, {}
@@ -179,31 +179,33 @@ class Routes:
                     break
             else:
                 return methods, parameters
-        found: ByMethod = {}
+        routes: ByMethod = {}
         parameters = {}
         for pattern, route in self._texts:
             match = pattern.fullmatch(path)
-            if match is not None and found.setdefault(route.method, route) is route:
+            if match is not None and routes.setdefault(route.method, route) is route:
                 parameters = match.groupdict() if route.method == method else parameters
         for start, (name, methods) in self._greedy.items():
             if path.startswith(start):
-                if method not in found:
+                if method not in routes:
                     parameters = {name: path[len(start) :]}
-                return {**methods, **found}, parameters
-        if not found:
+                return {**methods, **routes}, parameters
+        if not routes:
             raise EndpointNotFound(f"No endpoint has the path {path}.")
-        return found, parameters
+        return routes, parameters
 
 
 def _pattern(path: str) -> re.Pattern[str]:
-    """What fits a path with any text in between; each of its texts takes as much as it can."""
+    """Returns a regular expression for a path with ``{name+}`` in the middle, which matches
+    greedily."""
     parts = []
     for part in path.split("/"):
         name, is_greedy, verb = part.partition("+}")
-        if is_greedy:  # with a verb behind it, such as :register
+        if is_greedy:  # may be followed by a verb such as :register
             parts.append(f"(?P<{name[1:]}>.*){re.escape(verb)}")
-        elif part.startswith("{"):
-            parts.append(f"(?P<{part[1:-1]}>[^/]+)")
+        elif part.startswith(("{", "@{")):
+            before, _, name = part.partition("{")
+            parts.append(f"{before}(?P<{name[:-1]}>[^/]+)")
         else:
             parts.append(re.escape(part))
     return re.compile("/".join(parts), re.DOTALL)
@@ -216,5 +218,5 @@ def _prefixes(route: Route) -> Sequence[str]:
 
 
 def allowed_methods(methods: Iterable[str]) -> str:
-    """The Allow header of a path with these methods."""
+    """Returns the value of the Allow header for these methods."""
     return ", ".join(sorted({*methods, "OPTIONS", *(["HEAD"] if "GET" in methods else [])}))

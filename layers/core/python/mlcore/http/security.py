@@ -1,9 +1,8 @@
-"""What MLflow's server does against hostile web pages, from headers alone: cross-origin requests,
-host names, framing; never authenticates.
+"""Protection against hostile web pages, as MLflow's server has it: CORS, Host header, framing.
 
-The settings are MLflow's. Two defaults differ, since API Gateway is reached by a public name: the
-origin that serves the API may call it, and hosts are checked only when a list of them is set (API
-Gateway answers to no other names than those it was given).
+The settings are MLflow's. Two defaults differ, because API Gateway has a public name: pages of the
+API's own origin may call it, and the Host header is checked only if a list is set (API Gateway
+serves only its own names).
 """
 
 from __future__ import annotations
@@ -23,11 +22,12 @@ _TEXT: Final = "text/plain; charset=utf-8"
 
 
 class Security:
-    """The rules for one deployment.
+    """The rules of a deployment, from its environment.
 
     Environment:
         MLFLOW_SERVER_CORS_ALLOWED_ORIGINS: origins, with ``*`` as a wildcard, comma-separated.
-        MLFLOW_SERVER_ALLOWED_HOSTS: values of the Host header, likewise.
+        MLFLOW_SERVER_ALLOWED_HOSTS: values of the Host header, likewise; a pattern of an address
+            (``10.*``) matches no name.
         MLFLOW_SERVER_X_FRAME_OPTIONS: SAMEORIGIN (default), DENY, or NONE for no such header.
         MLFLOW_SERVER_DISABLE_SECURITY_MIDDLEWARE: "true" switches all of it off.
     """
@@ -43,13 +43,13 @@ class Security:
             self._headers["x-frame-options"] = framing
 
     def answer(self, method: str, path: str, headers: Mapping[str, str]) -> Response | None:
-        """The response to a request that must not reach a function: a refusal, or the answer to a
-        browser's preflight. None: go on."""
+        """Returns a refusal, or the response to a CORS preflight; None if the request may
+        continue."""
         if self._off:
             return None
         if self._hosts and path not in _HOST_FREE:
             host = headers.get("host", "")
-            if not host or not _matches(host, self._hosts):
+            if not host or not _names(host, self._hosts):
                 text = "Invalid Host header - possible DNS rebinding attack detected"
                 return Response(403, text, _TEXT)
         origin = headers.get("origin")
@@ -63,12 +63,12 @@ class Security:
         return None
 
     def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """What every response gets, by the headers of its request."""
+        """Returns the headers to add to the response of a request with these headers."""
         added = dict(self._headers)
         if self._off:
             return added
         if "*" in self._origins:
-            # Without credentials: any page may read what needs no login.
+            # Without credentials: any page may read responses that need no login.
             return added | {"access-control-allow-origin": "*"}
         added["vary"] = "Origin"
         origin = headers.get("origin")
@@ -79,8 +79,8 @@ class Security:
         return added
 
     def _preflight(self, origin: str, headers: Mapping[str, str]) -> Response:
-        wanted = headers.get("access-control-request-headers")
-        allowed = {"access-control-allow-headers": wanted} if wanted else {}
+        requested = headers.get("access-control-request-headers")
+        allowed = {"access-control-allow-headers": requested} if requested else {}
         allowed["access-control-allow-methods"] = "GET, POST, PUT, DELETE, OPTIONS, PATCH"
         allowed["access-control-max-age"] = "600"
         if self._may_read(origin):
@@ -88,7 +88,7 @@ class Security:
         return Response(400, "Disallowed CORS origin", _TEXT, allowed)
 
     def _may_read(self, origin: str) -> bool:
-        """Whether pages of another origin see responses: those listed, those of this machine."""
+        """Whether pages of the origin may read responses: listed origins and localhost."""
         if _matches(origin, self._origins):
             return True
         return origin.startswith("http://") and _host(origin) in _LOCAL_HOSTS
@@ -114,6 +114,22 @@ def _listed(setting: str) -> tuple[str, ...]:
 def _matches(value: str, patterns: tuple[str, ...]) -> bool:
     return any(
         fnmatchcase(value, pattern) if "*" in pattern else value == pattern for pattern in patterns
+    )
+
+
+def _names(host: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a Host header matches. A pattern of an address, such as ``10.*``, matches addresses
+    only: ``10.example.com`` is a name that anybody may point to this machine."""
+    is_address = host.partition(":")[0].replace(".", "").isdigit()
+    return _matches(
+        host,
+        tuple(
+            pattern
+            for pattern in patterns
+            if is_address
+            or "*" not in pattern
+            or not pattern.rstrip("*").replace(".", "").isdigit()
+        ),
     )
 
 

@@ -1,7 +1,7 @@
-"""The raw request: what API Gateway passed on, before it is parsed.
+"""The raw request as API Gateway passed it, before parsing.
 
-Only parsers read it. A route's parser makes one object of it, and the policy, the function and what
-hides parts of the answer all get that object (``tests/arch/test_one_reading.py``).
+Only parsers read it. A route's parser makes one object, which the policy, the function and the
+redaction of the answer all use (``tests/arch/test_one_reading.py``).
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ import base64
 import binascii
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qsl
 
 from mlcore import errors
+from mlcore.wire import Message
 
 Event = Mapping[str, Any]
 
 
 class Sent(NamedTuple):
-    """A request as it was sent."""
+    """A request as it arrived, before it is parsed."""
 
     method: str
     path: str
@@ -27,31 +28,35 @@ class Sent(NamedTuple):
     """Names in lower case."""
     event: Event
     parameters: Mapping[str, str] = MappingProxyType({})
-    """The values of the path's variables, by the route that was found."""
+    """The path variables of the matched route."""
 
     def pairs(self) -> list[tuple[str, str]]:
-        """The arguments of the query string, in order."""
-        return parse_qsl(self.event.get("rawQueryString") or "", keep_blank_values=True)
+        """Returns the query parameters in order."""
+        return parse_qsl(self.query_text(), keep_blank_values=True)
 
     def query(self) -> dict[str, list[str]]:
-        """The arguments of the query string, each with all its values."""
-        found: dict[str, list[str]] = {}
+        """Returns the query parameters, each with all its values."""
+        values: dict[str, list[str]] = {}
         for name, value in self.pairs():
-            found.setdefault(name, []).append(value)
-        return found
+            values.setdefault(name, []).append(value)
+        return values
 
     def arguments(self) -> dict[str, str]:
-        """The arguments of the query string; of one that is repeated, the first value."""
+        """Returns the query parameters, each with its first value."""
         return dict(reversed(self.pairs()))
 
+    def query_text(self) -> str:
+        """Returns the query as it came, percent-encoded; empty if there is none."""
+        return self.event.get("rawQueryString") or ""
+
     def has_query(self) -> bool:
-        return bool(self.event.get("rawQueryString"))
+        return bool(self.query_text())
 
     def has_body(self) -> bool:
         return bool(self.event.get("body"))
 
     def body(self) -> bytes:
-        """The body's bytes. Raises InvalidParameterValue: it is not the Base64 that it claims."""
+        """Returns the body as bytes. Raises InvalidParameterValue if it is invalid Base64."""
         body: str = self.event.get("body") or ""
         if not self.event.get("isBase64Encoded"):
             return body.encode()
@@ -61,7 +66,7 @@ class Sent(NamedTuple):
             raise errors.InvalidParameterValue("The request body is not Base64.") from None
 
     def text(self) -> str:
-        """The body as text. Raises InvalidParameterValue: it is not UTF-8."""
+        """Returns the body as text. Raises InvalidParameterValue if it is not UTF-8."""
         body: str = self.event.get("body") or ""
         if not self.event.get("isBase64Encoded"):
             return body
@@ -71,26 +76,34 @@ class Sent(NamedTuple):
             raise errors.InvalidParameterValue("The request body is not UTF-8 text.") from None
 
     def body_is_incomplete(self) -> bool:
-        """Whether the body is not what the client sent: a proxy dropped it for its size, or API
-        Gateway decoded bytes as text because their Content-Type says text."""
+        """Whether the body differs from what the client sent: dropped by a proxy for its size, or
+        binary data that API Gateway decoded as text because of the Content-Type."""
         body: str = self.event.get("body") or ""
         if not body:
             return self.headers.get("content-length", "0") != "0"
         return not self.event.get("isBase64Encoded") and "\ufffd" in body
 
     def cookie(self, name: str) -> str:
-        """The value of a cookie, empty without one."""
+        """Returns the value of a cookie; empty if it is missing."""
         for cookie in self.event.get("cookies") or ():
-            found, _, value = cookie.strip().partition("=")
-            if found == name and value:
+            cookie_name, _, value = cookie.strip().partition("=")
+            if cookie_name == name and value:
                 return str(value)
         return ""
 
 
+class SentMessage(Message):
+    """A message that takes more than JSON and the query string to parse."""
+
+    @classmethod
+    def of_sent(cls, sent: Sent) -> Self:
+        """Returns the message of a request. Raises MlflowError."""
+        raise NotImplementedError
+
+
 Parse = Callable[[Sent], Any]
-"""Makes the one object of a request that its policy, its function and its redaction get. Raises
-MlflowError."""
+"""Parses a request into the object for its policy, function and redaction. Raises MlflowError."""
 
 
 def nothing(_sent: Sent) -> None:
-    """The parser of a route whose answer depends on nothing that the request says."""
+    """The parser of a route whose answer does not depend on the request."""

@@ -1,1 +1,1 @@
-"""Judges: what they are shown and asked, and how their answers are read; keeps nothing."""
+"""Judges: builds chats with their models from traces, and parses the answers. Stores nothing."""

@@ -1,5 +1,5 @@
-"""The instructions of MLflow's built-in judges, in this project's own words, and what each of them
-is shown of a trace or a conversation."""
+"""Instructions of MLflow's built-in judges, in this project's own words, and the parts of a trace
+or conversation that each is given."""
 
 from __future__ import annotations
 
@@ -108,41 +108,42 @@ _INSTRUCTIONS: Final[Mapping[str, str]] = {
 
 
 class Question(NamedTuple):
-    """What a model is asked once."""
+    """A question to a judge's model: instructions, and the values to insert into them."""
 
     instructions: str
     values: Mapping[str, Any]
-    """By the names that the instructions have in braces."""
+    """Values of the names in double braces in the instructions."""
     guideline: str | None = None
-    """What is shown beside the answer as what was judged by."""
+    """The guideline that is shown beside the verdict."""
     span_id: str | None = None
-    """What the answer is about, if not the trace."""
+    """The span that is judged; None for the whole trace."""
     chunk: int | None = None
-    """Which of the texts that the span retrieved."""
+    """The index of the judged text among those that the span retrieved."""
 
 
-def of_trace(judge: Judge, subject: Subject) -> list[Question]:
-    """Raises InvalidParameterValue: the trace lacks what the judge needs."""
-    kind = "Guidelines" if judge.builtin == "ExpectationsGuidelines" else judge.builtin
-    instructions = _INSTRUCTIONS[kind]
+def questions_about_trace(judge: Judge, subject: Subject) -> list[Question]:
+    """Returns the questions of a built-in judge about a trace. Raises InvalidParameterValue if the
+    trace lacks something that the judge needs."""
+    instructions_name = "Guidelines" if judge.builtin == "ExpectationsGuidelines" else judge.builtin
+    instructions = _INSTRUCTIONS[instructions_name]
     expected = content.expectations(subject)
     shared = {"request": content.input_text(content.inputs(subject))}
     if judge.builtin == "RetrievalRelevance":
         return [
-            Question(instructions, {**shared, "document": text}, None, span_id, at)
+            Question(instructions, {**shared, "document": text}, None, span_id, index)
             for span_id, texts in _retrieved(judge, subject)
-            for at, text in enumerate(texts)
+            for index, text in enumerate(texts)
         ]
     values = dict(shared)
     if "{{ response }}" in instructions:
-        given = content.outputs(subject)
-        if given is None:
-            raise _lacking(judge, "outputs")
-        values["response"] = content.output_text(given)
+        outputs = content.outputs(subject)
+        if outputs is None:
+            raise _missing_field(judge, "outputs")
+        values["response"] = content.output_text(outputs)
     if "{{ request }}" in instructions and content.inputs(subject) is None:
-        raise _lacking(judge, "inputs")
+        raise _missing_field(judge, "inputs")
     guideline = None
-    if kind == "Guidelines":
+    if instructions_name == "Guidelines":
         guidelines: Any = judge.settings.get("guidelines")
         if judge.builtin == "ExpectationsGuidelines":
             guidelines = (expected or {}).get("guidelines")
@@ -151,71 +152,78 @@ def of_trace(judge: Judge, subject: Subject) -> list[Question]:
                     "Guidelines must be specified in the `expectations` parameter or "
                     "must be present in the trace."
                 )
-        values["guidelines"], guideline = guidelines, _joined(guidelines)
-    more = _more(judge, subject, expected)
-    return [Question(instructions, {**values, **more}, guideline)]
+        values["guidelines"], guideline = guidelines, _join_guidelines(guidelines)
+    further_values = _further_values(judge, subject, expected)
+    return [Question(instructions, {**values, **further_values}, guideline)]
 
 
-def of_session(judge: Judge, session: Sequence[Subject]) -> Question:
+def question_about_session(judge: Judge, session: Sequence[Subject]) -> Question:
+    """Returns the question of a built-in judge about a conversation."""
     values: dict[str, Any] = {"conversation": content.conversation(session)}
     guideline = None
     if judge.builtin == "ConversationalGuidelines":
         values["guidelines"] = judge.settings.get("guidelines")
-        guideline = _joined(values["guidelines"])
+        guideline = _join_guidelines(values["guidelines"])
     if judge.builtin == "ConversationalToolCallEfficiency":
         values["tool_calls"] = [
-            call for subject in content.in_time(session) for call in content.tools_called(subject)
+            call
+            for subject in content.chronological(session)
+            for call in content.tool_calls(subject)
         ]
     return Question(_INSTRUCTIONS[judge.builtin], values, guideline)
 
 
-def _more(judge: Judge, subject: Subject, expected: dict[str, Any] | None) -> dict[str, Any]:
-    """What a judge is shown beyond the request and the response."""
-    reads: Mapping[str, Callable[[], Any]] = {
-        "tool_calls": lambda: content.tools_called(subject),
+def _further_values(
+    judge: Judge, subject: Subject, expected: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Returns the values that a judge needs beyond request and response."""
+    readers: Mapping[str, Callable[[], Any]] = {
+        "tool_calls": lambda: content.tool_calls(subject),
         "documents": lambda: [text for _, texts in _retrieved(judge, subject) for text in texts],
         "expected": lambda: _expected(judge, expected),
     }
     instructions = _INSTRUCTIONS.get(judge.builtin, "")
-    return {name: read() for name, read in reads.items() if f"{{{{ {name} }}}}" in instructions}
+    return {name: read() for name, read in readers.items() if f"{{{{ {name} }}}}" in instructions}
 
 
 def _retrieved(judge: Judge, subject: Subject) -> list[tuple[str, list[str]]]:
-    found = content.retrieved(subject)
-    if not found:
+    retrievals = content.retrieved_texts(subject)
+    if not retrievals:
         raise errors.InvalidParameterValue(
             f"No retrieval context found in the trace. The {judge.builtin} scorer requires the "
             "trace to contain at least one span with type 'RETRIEVER'."
         )
-    return found
+    return retrievals
 
 
 def _expected(judge: Judge, expected: dict[str, Any] | None) -> Any:
-    """What was expected, as far as the judge needs it."""
-    told = expected or {}
+    """Returns the expectations, as far as the judge needs them."""
+    given = expected or {}
     if judge.builtin == "Equivalence":
-        if told.get("expected_response") is None:
+        if given.get("expected_response") is None:
             raise errors.InvalidParameterValue(
                 "Equivalence scorer requires `expected_response` in the `expectations` dictionary."
             )
-        return told["expected_response"]
-    known = {name: told[name] for name in ("expected_response", "expected_facts") if told.get(name)}
+        return given["expected_response"]
+    expected_answers = {
+        name: given[name] for name in ("expected_response", "expected_facts") if given.get(name)
+    }
     if judge.builtin == "ToolCallCorrectness":
-        return told.get("expected_tool_calls") or "no expectation"
-    if not known:
+        return given.get("expected_tool_calls") or "no expectation"
+    if not expected_answers:
         raise errors.InvalidParameterValue(
             f"{judge.builtin} scorer requires either `expected_response` or `expected_facts` "
             "in the `expectations` dictionary."
         )
-    return known
+    return expected_answers
 
 
-def _lacking(judge: Judge, field: str) -> errors.InvalidParameterValue:
+def _missing_field(judge: Judge, field: str) -> errors.InvalidParameterValue:
     return errors.InvalidParameterValue(
         f"{judge.builtin} scorer requires the following fields: {field}. "
         "Provide them directly or pass a trace containing them."
     )
 
 
-def _joined(guidelines: Any) -> str:
+def _join_guidelines(guidelines: Any) -> str:
     return guidelines if isinstance(guidelines, str) else "\n".join(map(str, guidelines))

@@ -1,4 +1,4 @@
-"""Calls of the models that judges ask: those behind endpoints of this deployment's gateway."""
+"""Calls the models of judges, through the gateway's endpoints."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from mlcore import errors
 from mlcore.entities.evaluation.judges import Judge
 
 Complete = Callable[[str, str, Mapping[str, Any], str | None], dict[str, Any]]
-"""(workspace, endpoint's name, chat as OpenAI's API has it, whose call it is) → its completion;
-raises MlflowError."""
+"""Completes a chat: (workspace, endpoint name, chat in OpenAI's form, username) → completion.
+Raises MlflowError."""
 
 _KEYS: Final = {
     "openai": "OPENAI_API_KEY",
@@ -19,11 +19,11 @@ _KEYS: Final = {
     "gemini": "GEMINI_API_KEY",
     "mistral": "MISTRAL_API_KEY",
 }
-_ABOUT_FORMAT: Final = ("response_format", "json_schema", "structured output", "output_config")
+_FORMAT_REFUSALS: Final = ("response_format", "json_schema", "structured output", "output_config")
 
 
-class Chat:
-    """A model that is asked in somebody's name, whose budget it may be."""
+class JudgeModel:
+    """The model of a judge, asked in the name of a user, whose budget may apply."""
 
     def __init__(
         self, workspace: str, endpoint_name: str, username: str | None, complete: Complete
@@ -32,23 +32,23 @@ class Chat:
         self._endpoint = endpoint_name
         self._username = username
         self._complete = complete
-        self._formatted = True
+        self._sends_format = True
 
     def ask(self, chat: Mapping[str, Any]) -> dict[str, Any]:
-        """The completion of a chat. A model that refuses to be told the form of its answer is asked
-        without it from then on.
+        """Completes a chat. If the model refuses ``response_format``, this and all later chats are
+        sent without it.
 
         Raises:
-            MlflowError: the model was not to be had; its message says why.
+            MlflowError: the model could not be called; the message gives the reason.
         """
-        if self._formatted:
+        if self._sends_format:
             try:
                 return self._call(chat)
             except errors.MlflowError as error:
-                told = error.message.lower()
-                if error.status != 400 or not any(word in told for word in _ABOUT_FORMAT):
+                message = error.message.lower()
+                if error.status != 400 or not any(word in message for word in _FORMAT_REFUSALS):
                     raise
-                self._formatted = False
+                self._sends_format = False
         plain = {name: value for name, value in chat.items() if name != "response_format"}
         return self._call(plain)
 
@@ -57,12 +57,9 @@ class Chat:
 
 
 def endpoint_of(judge: Judge) -> str:
-    """The name of the endpoint that a judge asks. Models that need a key of their own have none
-    here.
-
-    Raises:
-        InvalidParameterValue: it is no model that this server can ask.
-    """
+    """Returns the name of the gateway endpoint that a judge calls. This server has no API keys for
+    models outside the gateway. Raises InvalidParameterValue if the judge's model is not behind a
+    gateway endpoint."""
     provider, separator, name = judge.model.partition(":/")
     name = name.lstrip("/")
     if provider == "gateway" and separator and name:

@@ -1,7 +1,7 @@
-"""What a trace holds for a judge: what went in and came out, what was expected, which tools were
-called, what was retrieved; asks no model.
+"""Reads from a trace the parts that judges are shown: inputs, outputs, expectations, tool calls and
+retrieved texts.
 
-Values are taken from traces as MLflow's clients take them (``mlflow.genai.utils.trace_utils``).
+Values are extracted as MLflow's clients do (``mlflow.genai.utils.trace_utils``).
 """
 
 from __future__ import annotations
@@ -12,31 +12,27 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from mlcore import artifacts, errors
+from mlcore import artifacts, errors, reserved_tags
 from mlcore.entities.traces import Trace
 from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Owner
-from mlcore.repos.traces.traces import SESSION, StoredTrace
+from mlcore.repos.traces.traces import StoredTrace
 
-_INPUTS: Final = "mlflow.spanInputs"
-_OUTPUTS: Final = "mlflow.spanOutputs"
-_TYPE: Final = "mlflow.spanType"
-_LOCATION_TAG: Final = "mlflow.artifactLocation"
-_FILE: Final = "traces.json"
+_SPANS_FILE: Final = "traces.json"
 _LIMITS: Final = (20_000, 4_000, 1_000, 200)
-"""Characters of one value, from the most to the least."""
+"""Maximum characters of one value; the next lower limit applies if the trace is too long."""
 TRACE_CHARACTERS: Final = 150_000
-"""That are shown of a trace."""
+"""Maximum characters of a whole trace."""
 
 Span = dict[str, Any]
 
 
 class Subject(NamedTuple):
-    """A trace that is judged."""
+    """A trace to be judged, with its spans."""
 
     trace: Trace
     spans: tuple[Span, ...]
-    """Root spans first, then by start."""
+    """Root spans first, then by start time."""
 
     @property
     def trace_id(self) -> str:
@@ -44,21 +40,22 @@ class Subject(NamedTuple):
 
     @property
     def session(self) -> str | None:
-        return self.trace.trace_metadata.get(SESSION)
+        return self.trace.trace_metadata.get(reserved_tags.TRACE_SESSION)
 
 
 def read(stored: StoredTrace) -> Subject:
-    """The trace with its spans, from the table or the file that older clients keep them in."""
+    """Reads a trace with its spans, from the table or from the file in which older clients store
+    them."""
     trace = traces.entity(stored)
     experiment = stored.experiment
     owner = Owner(experiment.workspace, experiment.experiment_id, stored.trace_id)
     spans = [json.loads(line) for _, line in span_packs.read(owner)]
-    found = spans or _spans_of_file(trace, experiment.workspace)
-    return Subject(trace, tuple(sorted(found, key=_order)))
+    all_spans = spans or _spans_of_file(trace, experiment.workspace)
+    return Subject(trace, tuple(sorted(all_spans, key=_order)))
 
 
-def of_call(asked: Any, answered: Any = None) -> Subject:
-    """What there is of a call of a model, as though it were a trace with one span."""
+def subject_of_call(request: Any, answer: Any = None) -> Subject:
+    """Presents the request and answer of a model call as a trace with one span."""
     trace = Trace(
         trace_id="",
         experiment_id="",
@@ -73,106 +70,122 @@ def of_call(asked: Any, answered: Any = None) -> Subject:
         assessments=(),
         prompts=(),
     )
-    return Subject(trace, ({"attributes": {_INPUTS: asked, _OUTPUTS: answered}},))
+    return Subject(
+        trace,
+        ({"attributes": {reserved_tags.SPAN_INPUTS: request, reserved_tags.SPAN_OUTPUTS: answer}},),
+    )
 
 
 def root(subject: Subject) -> Span | None:
+    """Returns the root span; None if the spans contain none."""
     first = subject.spans[0] if subject.spans else None
     return None if first is None or _parent(first) else first
 
 
 def root_span_id(subject: Subject) -> str | None:
-    """In hexadecimal digits."""
+    """Returns the id of the root span in hexadecimal digits."""
     span = root(subject)
     return None if span is None else _span_id(span)
 
 
 def inputs(subject: Subject) -> Any:
     span = root(subject)
-    return None if span is None else _attribute(span, _INPUTS)
+    return None if span is None else _attribute(span, reserved_tags.SPAN_INPUTS)
 
 
 def outputs(subject: Subject) -> Any:
     span = root(subject)
-    return None if span is None else _attribute(span, _OUTPUTS)
+    return None if span is None else _attribute(span, reserved_tags.SPAN_OUTPUTS)
 
 
 def expectations(subject: Subject, *, of_session: bool = False) -> dict[str, Any] | None:
-    """What people expected: of the trace, or of the conversation that it begins."""
-    found = {
-        one.name: one.value
-        for one in subject.trace.assessments
-        if one.kind == "expectation"
-        and one.source_type == "HUMAN"
-        and (not of_session or SESSION in (one.metadata or {}))
+    """Returns the values that people noted as expected for the trace, or for the session that
+    begins with it; by name, None if there are none."""
+    values = {
+        assessment.name: assessment.value
+        for assessment in subject.trace.assessments
+        if assessment.kind == "expectation"
+        and assessment.source_type == "HUMAN"
+        and (not of_session or reserved_tags.TRACE_SESSION in (assessment.metadata or {}))
     }
-    return found or None
+    return values or None
 
 
 def conversation(session: Sequence[Subject]) -> list[dict[str, str]]:
-    """What was said, in the order of time."""
-    said = []
-    for subject in in_time(session):
-        asked, answered = inputs(subject), outputs(subject)
+    """Returns the messages of a conversation in chronological order."""
+    messages = []
+    for subject in chronological(session):
+        request, answer = inputs(subject), outputs(subject)
         for role, value, text in (
-            ("user", asked, input_text(asked)),
-            ("assistant", answered, output_text(answered)),
+            ("user", request, input_text(request)),
+            ("assistant", answer, output_text(answer)),
         ):
             if value and text.strip():
-                said.append({"role": role, "content": text})
-    return said
+                messages.append({"role": role, "content": text})
+    return messages
 
 
-def in_time(session: Sequence[Subject]) -> list[Subject]:
+def chronological(session: Sequence[Subject]) -> list[Subject]:
+    """Returns the traces in chronological order."""
     return sorted(session, key=lambda subject: subject.trace.request_time)
 
 
-def tools_called(subject: Subject) -> list[dict[str, Any]]:
-    """The calls of tools in the order of their start."""
-    found = [span for span in subject.spans if _attribute(span, _TYPE) == "TOOL"]
-    return [_shown(span) for span in sorted(found, key=_start)]
+def tool_calls(subject: Subject) -> list[dict[str, Any]]:
+    """Returns the calls of tools in the order of their start."""
+    spans = [span for span in subject.spans if _attribute(span, reserved_tags.SPAN_TYPE) == "TOOL"]
+    return [_span_summary(span) for span in sorted(spans, key=_start)]
 
 
-def retrieved(subject: Subject) -> list[tuple[str, list[str]]]:
-    """Of each retrieval that is in no other: its span's id, and the texts that it found."""
+def retrieved_texts(subject: Subject) -> list[tuple[str, list[str]]]:
+    """Returns the id and the retrieved texts of each retriever span that is not nested in another
+    retriever span."""
     retrievals = {
-        _span_id(span): span for span in subject.spans if _attribute(span, _TYPE) == "RETRIEVER"
+        _span_id(span): span
+        for span in subject.spans
+        if _attribute(span, reserved_tags.SPAN_TYPE) == "RETRIEVER"
     }
     by_id = {_span_id(span): span for span in subject.spans}
-    found = []
+    outermost: list[tuple[str, list[str]]] = []
     for span_id, span in retrievals.items():
         above = _parent_id(span)
         while above in by_id and above not in retrievals:
             above = _parent_id(by_id[above])
         if above not in retrievals:
-            found.append((span_id, _chunks(_attribute(span, _OUTPUTS))))
-    return found
+            outermost.append(
+                (span_id, _document_texts(_attribute(span, reserved_tags.SPAN_OUTPUTS)))
+            )
+    return outermost
 
 
-def shown(subject: Subject) -> str:
-    """The whole trace as JSON; values are cut where it would be too long for a model."""
+def trace_json(subject: Subject) -> str:
+    """Returns the trace as JSON, with values truncated so that it fits a model's context."""
     text = ""
     for limit in _LIMITS:
-        spans = [_shown(span, limit) for span in subject.spans]
-        told = {
+        spans = [_span_summary(span, limit) for span in subject.spans]
+        summary = {
             "state": subject.trace.state,
             "execution_duration_ms": subject.trace.execution_duration,
             "spans": spans,
         }
-        text = json.dumps(told, ensure_ascii=False, default=str)
+        text = json.dumps(summary, ensure_ascii=False, default=str)
         if len(text) <= TRACE_CHARACTERS:
             return text
     return text[:TRACE_CHARACTERS] + " (cut)"
 
 
 def input_text(value: Any) -> str:
-    """What somebody asked, as a text: of a chat its only message, or all of them."""
+    """Returns a request as text: the only message of a chat, the JSON of several messages, or the
+    JSON of other values."""
     if value is None or isinstance(value, str):
         return value or ""
     messages = value.get("messages") if isinstance(value, dict) else None
-    if isinstance(messages, list) and messages and all(isinstance(one, dict) for one in messages):
-        contents = [one.get("content") for one in messages]
-        if len(contents) > 1 and all(isinstance(one, str) for one in contents):
+    if (
+        isinstance(messages, list)
+        and messages
+        and all(isinstance(message, dict) for message in messages)
+    ):
+        contents = [message.get("content") for message in messages]
+        if len(contents) > 1 and all(isinstance(message, str) for message in contents):
             return json.dumps(messages, ensure_ascii=False)
         if isinstance(contents[-1], str):
             return contents[-1]
@@ -180,31 +193,32 @@ def input_text(value: Any) -> str:
 
 
 def output_text(value: Any) -> str:
-    """What was answered, as a text, whichever API answered."""
+    """Returns an answer as text, in the form of any of the known APIs."""
     if value is None or isinstance(value, str):
         return value or ""
     if isinstance(value, list) and value:
         return output_text(value[0])
     if isinstance(value, dict):
-        for found in (_of_choices(value), _of_messages(value), _of_output(value)):
-            if found is not None:
-                return found
+        for text in (_text_of_choices(value), _text_of_messages(value), _text_of_output(value)):
+            if text is not None:
+                return text
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _of_choices(value: dict[str, Any]) -> str | None:
+def _text_of_choices(value: dict[str, Any]) -> str | None:
     choices = value.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     return _content(first.get("message")) if isinstance(first, dict) else None
 
 
-def _of_messages(value: dict[str, Any]) -> str | None:
+def _text_of_messages(value: dict[str, Any]) -> str | None:
     messages = value.get("messages")
     return _content(messages[-1]) if isinstance(messages, list) and messages else None
 
 
-def _of_output(value: dict[str, Any]) -> str | None:
-    """OpenAI's Responses API."""
+def _text_of_output(value: dict[str, Any]) -> str | None:
+    """Returns the assistant's last text in an output of OpenAI's Responses API; None if it has
+    none."""
     output = value.get("output")
     for item in reversed(output) if isinstance(output, list) else ():
         if isinstance(item, dict) and item.get("role") == "assistant":
@@ -222,9 +236,10 @@ def _content(message: Any) -> str | None:
     return content if isinstance(content, str) else None
 
 
-def _chunks(value: Any) -> list[str]:
-    """The texts of documents, in the form of any of the libraries that MLflow traces."""
-    found = []
+def _document_texts(value: Any) -> list[str]:
+    """Returns the texts of retrieved documents, in the forms of the libraries that MLflow
+    traces."""
+    texts = []
     for chunk in value if isinstance(value, list) else ():
         text: Any = chunk
         if isinstance(chunk, dict):
@@ -233,39 +248,39 @@ def _chunks(value: Any) -> list[str]:
                 None,
             )
         if isinstance(text, str) and text:
-            found.append(text)
-    return found
+            texts.append(text)
+    return texts
 
 
-def _shown(span: Span, limit: int = _LIMITS[0]) -> dict[str, Any]:
+def _span_summary(span: Span, limit: int = _LIMITS[0]) -> dict[str, Any]:
     start, end = _start(span), span.get("end_time_unix_nano") or span.get("end_time")
-    told = {
+    fields = {
         "span_id": _span_id(span),
         "parent_id": _parent_id(span),
         "name": span.get("name"),
-        "type": _attribute(span, _TYPE),
+        "type": _attribute(span, reserved_tags.SPAN_TYPE),
         "status": _status(span),
         "duration_ms": (end - start) / 1e6 if isinstance(end, int) else None,
-        "inputs": _cut(_attribute(span, _INPUTS), limit),
-        "outputs": _cut(_attribute(span, _OUTPUTS), limit),
+        "inputs": _truncated(_attribute(span, reserved_tags.SPAN_INPUTS), limit),
+        "outputs": _truncated(_attribute(span, reserved_tags.SPAN_OUTPUTS), limit),
         "exceptions": [
-            _cut(
+            _truncated(
                 f"{attributes.get('exception.type')}: {attributes.get('exception.message')}", limit
             )
             for event in span.get("events") or ()
             if event.get("name") == "exception" and (attributes := event.get("attributes") or {})
         ],
     }
-    return {name: value for name, value in told.items() if value not in (None, [])}
+    return {name: value for name, value in fields.items() if value not in (None, [])}
 
 
-def _cut(value: Any, limit: int) -> Any:
+def _truncated(value: Any, limit: int) -> Any:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return value if len(text) <= limit else f"{text[:limit]} (cut, {len(text)} characters)"
 
 
 def _attribute(span: Span, name: str) -> Any:
-    """The value of an attribute, which is kept as JSON text."""
+    """Returns the value of an attribute, which is stored as JSON text."""
     value = (span.get("attributes") or {}).get(name)
     if not isinstance(value, str):
         return value
@@ -304,7 +319,8 @@ def _span_id(span: Span) -> str:
 
 
 def _hexadecimal(text: str) -> str:
-    """Older clients wrote ids in hexadecimal digits, newer ones in Base64."""
+    """Returns a span id in hexadecimal digits. Older clients write them so, newer ones in
+    Base64."""
     if text.startswith("0x"):
         return text[2:]
     if len(text) == 16:
@@ -316,12 +332,12 @@ def _hexadecimal(text: str) -> str:
 
 
 def _spans_of_file(trace: Trace, workspace: str) -> list[Span]:
-    location = trace.tags.get(_LOCATION_TAG)
+    location = trace.tags.get(reserved_tags.ARTIFACT_LOCATION)
     if location is None:
         return []
     try:
-        data = artifacts.store().get(artifacts.locate(location, workspace, _FILE))
-        found = json.loads(data or b"{}").get("spans")
+        data = artifacts.store().get(artifacts.locate(location, workspace, _SPANS_FILE))
+        spans = json.loads(data or b"{}").get("spans")
     except (errors.InvalidParameterValue, ValueError, AttributeError):
         return []
-    return [span for span in found if isinstance(span, dict)] if isinstance(found, list) else []
+    return [span for span in spans if isinstance(span, dict)] if isinstance(spans, list) else []

@@ -1,4 +1,4 @@
-"""What a model answered to a judge's question: the rating and its reasons, read from its text."""
+"""Parses a model's answer to a judge's question into a rating and its rationale."""
 
 from __future__ import annotations
 
@@ -33,23 +33,20 @@ class Verdict(NamedTuple):
     output_tokens: int | None
 
 
-def of_answer(judge: Judge, answer: dict[str, Any]) -> Verdict:
-    """The verdict in a chat completion.
-
-    Raises:
-        BadRequest: it holds none.
-    """
+def parse_verdict(judge: Judge, answer: dict[str, Any]) -> Verdict:
+    """Returns the verdict in a chat completion. Raises BadRequest if the answer is not a JSON
+    object with a result."""
     text = text_of(answer)
     try:
-        found = json.loads(without_fences(text), strict=False)
+        data = json.loads(without_fences(text), strict=False)
     except (ValueError, RecursionError):
         raise _unreadable(text) from None
-    if not isinstance(found, dict) or "result" not in found:
+    if not isinstance(data, dict) or "result" not in data:
         raise _unreadable(text)
     usage = answer.get("usage") or {}
-    rationale = found.get("rationale")
+    rationale = data.get("rationale")
     return Verdict(
-        _plain(judge, found["result"]),
+        _normalized(judge, data["result"]),
         rationale if isinstance(rationale, str) else "",
         usage.get("prompt_tokens"),
         usage.get("completion_tokens"),
@@ -57,13 +54,14 @@ def of_answer(judge: Judge, answer: dict[str, Any]) -> Verdict:
 
 
 def text_of(answer: dict[str, Any]) -> str:
+    """Returns the text of a completion's first choice; "" without any."""
     choices = answer.get("choices") or [{}]
     content = (choices[0].get("message") or {}).get("content")
     return content if isinstance(content, str) else ""
 
 
 def without_fences(text: str) -> str:
-    """Models like to put JSON in a block of Markdown, some with a word before it."""
+    """Returns the text without a surrounding Markdown code block, which models often add."""
     stripped = text.strip()
     if stripped.startswith("{"):
         return stripped
@@ -71,8 +69,9 @@ def without_fences(text: str) -> str:
     return stripped if block is None else block[1].strip()
 
 
-def _plain(judge: Judge, value: Any) -> Any:
-    """Built-in judges answer one of their words, however the model puts it."""
+def _normalized(judge: Judge, value: Any) -> Any:
+    """Returns a built-in judge's rating as one of its own words, also if the model used a
+    synonym."""
     if not judge.builtin:
         return value
     word = str(value).strip().lower()

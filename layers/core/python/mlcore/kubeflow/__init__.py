@@ -1,2 +1,2 @@
-"""Kubeflow's model registry as plain values: its entities, their JSON, its filters and pages; knows
-neither storage nor MLflow."""
+"""Kubeflow's model registry as plain values: entities, their JSON, filters and pages. Uses neither
+storage nor MLflow."""

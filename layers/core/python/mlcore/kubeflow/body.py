@@ -1,6 +1,7 @@
-"""The JSON body of a request: which fields it may have, and what each may hold.
+"""Checks the JSON body of a request: the fields that it may have, and the values that each may
+hold.
 
-Fields are matched as Go does it, exactly or else without regard to case; null is as absent.
+Field names match as in Go: exactly, or else case-insensitively. A null field counts as missing.
 """
 
 from __future__ import annotations
@@ -10,34 +11,34 @@ import math
 from typing import Any, Final
 
 from mlcore.kubeflow import kinds, properties
-from mlcore.kubeflow.errors import RequiredFieldMissing, bad
+from mlcore.kubeflow.errors import RequiredFieldMissing, invalid
 from mlcore.kubeflow.kinds import ARTIFACTS, Field, Kind
 
 CREATE: Final = "Create"
 UPDATE: Final = "Update"
-WHOLE: Final = ""
-"""An entity that is updated where it has an id, and made where it has none."""
+UPSERT: Final = ""
+"""An entity that is updated if the body has an ``id``, and created otherwise."""
 
 MAX_LENGTH: Final = 255
-_MOST_INT64: Final = 2**63
-_OF_ALL: Final = ("description", "externalId", "customProperties")
-_GIVEN_BY_SERVER: Final = ("id", "createTimeSinceEpoch", "lastUpdateTimeSinceEpoch")
+_INT64_END: Final = 2**63
+_COMMON_FIELDS: Final = ("description", "externalId", "customProperties")
+_SERVER_FIELDS: Final = ("id", "createTimeSinceEpoch", "lastUpdateTimeSinceEpoch")
 
 Values = dict[str, Any]
-"""By field: str, float, int, list of str, or (``customProperties``) properties."""
+"""Field values by name: str, float, int, list of str, or properties (``customProperties``)."""
 
 
 def parse(raw: bytes) -> dict[str, Any]:
-    """The object that a body holds. Raises InvalidParameterValue."""
+    """Parses a JSON object. Raises InvalidParameterValue if the body is not one."""
     if not raw.strip():
-        raise bad("EOF")
+        raise invalid("EOF")
     try:
         text = raw.decode()
         data = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise bad(f"invalid JSON: {error}") from None
+        raise invalid(f"invalid JSON: {error}") from None
     if not isinstance(data, dict):
-        raise bad("json: cannot unmarshal value into Go value of type object")
+        raise invalid("json: cannot unmarshal value into Go value of type object")
     check_text(data)
     return data
 
@@ -47,68 +48,73 @@ def _no_constant(name: str) -> Any:
 
 
 def check_text(data: Any) -> None:
-    """Raises InvalidParameterValue: a text holds NUL, or half of a character."""
-    waiting = [data]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            waiting += one
-            waiting += one.values()
-        elif isinstance(one, list):
-            waiting += one
-        elif isinstance(one, str) and not one.isascii():
+    """Checks all texts in parsed JSON, keys included, for characters that cannot be stored. Raises
+    InvalidParameterValue for a NUL or a lone surrogate."""
+    pending = [data]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            pending += value
+            pending += value.values()
+        elif isinstance(value, list):
+            pending += value
+        elif isinstance(value, str) and not value.isascii():
             try:
-                one.encode()
+                value.encode()
             except UnicodeEncodeError:
-                raise bad("invalid text: not UTF-8") from None
-        if isinstance(one, str) and "\0" in one:
-            raise bad("null bytes are not allowed")
+                raise invalid("invalid text: not UTF-8") from None
+        if isinstance(value, str) and "\0" in value:
+            raise invalid("null bytes are not allowed")
 
 
 def values_of(kind: Kind, data: dict[str, Any], use: str) -> Values:
-    """The fields of an entity in a body, checked and converted.
+    """Returns the checked and converted fields of the entity in a body.
+
+    Args:
+        use: ``CREATE``, ``UPDATE`` or ``UPSERT``; it decides which fields are allowed.
 
     Raises:
-        InvalidParameterValue: a field is unknown or holds what it may not.
-        RequiredFieldMissing: one that is needed is not there or empty.
+        InvalidParameterValue: a field is unknown or holds an invalid value.
+        RequiredFieldMissing: a required field is missing or empty.
     """
-    artifact = bool(kind.artifact_type)
+    is_artifact = bool(kind.artifact_type)
     title = f"{kind.title}{use}"
-    allowed: dict[str, Field] = {name: Field(name) for name in _OF_ALL}
+    allowed: dict[str, Field] = {name: Field(name) for name in _COMMON_FIELDS}
     if use != UPDATE:
         allowed["name"] = Field("name")
-    if use == WHOLE:
-        allowed |= {name: Field(name) for name in _GIVEN_BY_SERVER}
+    if use == UPSERT:
+        allowed |= {name: Field(name) for name in _SERVER_FIELDS}
         allowed["id"] = Field("id", kinds.REFERENCE)
-    if artifact:
+    if is_artifact:
         allowed["artifactType"] = Field("artifactType")
     allowed |= {field.name: field for field in kind.fields if use != UPDATE or not field.fixed}
     folded = {name.lower(): name for name in allowed}
-    found: Values = {}
+    values: Values = {}
     for key, value in data.items():
         name = key if key in allowed else folded.get(key.lower())
         if name is None:
-            if artifact:
+            if is_artifact:
                 continue
-            raise bad(f'json: unknown field "{key}"')
+            raise invalid(f'json: unknown field "{key}"')
         if value is not None:
-            found[name] = _value(title, allowed[name], value)
+            values[name] = _value(title, allowed[name], value)
     if use != UPDATE:
-        _check_required(kind, found)
-    _check_lengths(found)
-    return found
+        _check_required(kind, values)
+    _check_lengths(values)
+    return values
 
 
 def artifact_kind(data: dict[str, Any]) -> Kind:
-    """The kind that a body of an artifact of any type names: by the last key that means it and is
-    not null, as :func:`values_of` reads it. Raises InvalidParameterValue."""
-    named = None
+    """Returns the kind that an artifact's body names by ``artifactType``. Of several spellings of
+    the key the last one that is not null is used, as in :func:`values_of`. Raises
+    InvalidParameterValue."""
+    artifact_type = None
     for key, value in data.items():
         if key.lower() == "artifacttype" and value is not None:
-            named = value
-    kind = ARTIFACTS.get(named) if isinstance(named, str) else None
+            artifact_type = value
+    kind = ARTIFACTS.get(artifact_type) if isinstance(artifact_type, str) else None
     if kind is None:
-        raise bad(f"unknown type for Artifact: invalid artifactType '{named}'")
+        raise invalid(f"unknown type for Artifact: invalid artifactType '{artifact_type}'")
     return kind
 
 
@@ -116,20 +122,20 @@ def defaults(kind: Kind) -> Values:
     return {field.name: field.default for field in kind.fields if field.default is not None}
 
 
-def _check_required(kind: Kind, found: Values) -> None:
-    needed = ["name"] if kind.named else []
-    needed += [field.name for field in kind.fields if field.required]
-    for name in needed:
-        if found.get(name) in (None, ""):
+def _check_required(kind: Kind, values: Values) -> None:
+    required_names = ["name"] if kind.named else []
+    required_names += [field.name for field in kind.fields if field.required]
+    for name in required_names:
+        if values.get(name) in (None, ""):
             if kind.artifact_type:
-                raise bad(f"required field '{name}' is zero value.")
+                raise invalid(f"required field '{name}' is zero value.")
             raise RequiredFieldMissing(name)
 
 
-def _check_lengths(found: Values) -> None:
+def _check_lengths(values: Values) -> None:
     for name in ("name", "externalId"):
-        if len(found.get(name, "")) > MAX_LENGTH:
-            raise bad(f"{name} exceeds the maximum length of {MAX_LENGTH} characters")
+        if len(values.get(name, "")) > MAX_LENGTH:
+            raise invalid(f"{name} exceeds the maximum length of {MAX_LENGTH} characters")
 
 
 def _value(title: str, field: Field, value: Any) -> Any:
@@ -137,26 +143,26 @@ def _value(title: str, field: Field, value: Any) -> Any:
         return properties.parse(value)
     if field.values:
         if value not in field.values:
-            raise bad(f"{value} is not a valid {field.type}")
+            raise invalid(f"{value} is not a valid {field.type}")
         return value
-    kind = field.type
-    if kind == kinds.TEXTS:
-        if isinstance(value, list) and all(isinstance(each, str) for each in value):
+    field_type = field.type
+    if field_type == kinds.TEXTS:
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
             return value
-    elif kind == kinds.DOUBLE:
+    elif field_type == kinds.DOUBLE:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return _double(field.name, value)
-    elif kind == kinds.INT64:
+    elif field_type == kinds.INT64:
         return _int64(field.name, value)
     elif isinstance(value, str):
-        if kind == kinds.TIME:
+        if field_type == kinds.TIME:
             return str(_int64(field.name, value))
-        if kind == kinds.REFERENCE and value:
+        if field_type == kinds.REFERENCE and value:
             return str(number(value, field.name))
         return value
-    raise bad(
+    raise invalid(
         f"json: cannot unmarshal {_go_type(value)} into Go struct field "
-        f"{title}.{field.name} of type {'[]string' if kind == kinds.TEXTS else kind}"
+        f"{title}.{field.name} of type {'[]string' if field_type == kinds.TEXTS else field_type}"
     )
 
 
@@ -174,33 +180,37 @@ def _double(name: str, value: float) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise bad(f"{name}: the number is too large") from None
+        raise invalid(f"{name}: the number is too large") from None
 
 
 def _int64(name: str, value: Any) -> int:
     if isinstance(value, str):
         digits = value.removeprefix("-")
         if not (digits.isascii() and digits.isdecimal() and len(digits) <= 19):
-            raise bad(f"{name}: invalid number: {value[:50]}")
+            raise invalid(f"{name}: invalid number: {value[:50]}")
         value = int(value)
     if isinstance(value, float) and math.isfinite(value) and value == int(value):
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise bad(f"{name}: invalid number")
-    if not -_MOST_INT64 <= value < _MOST_INT64:
-        raise bad(f"{name}: the number is no int64")
+        raise invalid(f"{name}: invalid number")
+    if not -_INT64_END <= value < _INT64_END:
+        raise invalid(f"{name}: the number is not an int64")
     return value
 
 
-def number(text: str, words: str = "") -> int:
-    """The number that an id is. Raises InvalidParameterValue: it is no int32."""
+def number(text: str, label: str = "") -> int:
+    """Parses an id to its number. Raises InvalidParameterValue if it is not an int32.
+
+    Args:
+        label: describes the id, for the message.
+    """
     digits = text.removeprefix("-").removeprefix("+")
     if digits.isascii() and digits.isdecimal() and len(digits) <= 19:
-        found = int(text)
-        if -(2**31) <= found < 2**31:
-            return found
-    raise bad(
-        f"invalid {words} ID: {text[:50]}"
-        if " " in words or not words
-        else f"invalid {words}: {text[:50]}"
+        value = int(text)
+        if -(2**31) <= value < 2**31:
+            return value
+    raise invalid(
+        f"invalid {label} ID: {text[:50]}"
+        if " " in label or not label
+        else f"invalid {label}: {text[:50]}"
     )

@@ -1,4 +1,4 @@
-"""An entity of Kubeflow's registry as a plain value, and its JSON."""
+"""An entity of Kubeflow's registry as a plain value, and its JSON form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from mlcore.kubeflow.properties import Properties
 
 V1: str = "v1"
 RESOLVED: str = "\0resolved"
-"""The field of what an artifact's ``uri`` is shown as, where that is not as it is stored."""
+"""Key in ``fields`` of the ``uri`` to show for an artifact, where it differs from the stored
+one."""
 
 
 class Entity(NamedTuple):
@@ -22,7 +23,7 @@ class Entity(NamedTuple):
     external_id: str | None
     properties: Properties
     fields: dict[str, Any]
-    """By their names in JSON: str, float, int, or a list of str; without those that it has not."""
+    """Values by JSON name: str, float, int or list of str. Fields without a value are missing."""
 
     @property
     def of_kind(self) -> Kind:
@@ -30,26 +31,26 @@ class Entity(NamedTuple):
 
 
 def response(entity: Entity, api: str) -> dict[str, Any]:
-    """The JSON object of an entity; ``api`` is ``v1`` or ``v1alpha3``."""
+    """Returns the JSON object of an entity in API version ``api``: ``v1`` or ``v1alpha3``."""
     kind = entity.of_kind
-    shown: dict[str, Any] = {}
+    data: dict[str, Any] = {}
     if kind.artifact_type:
-        shown["artifactType"] = kind.artifact_type
-    shown["createTimeSinceEpoch"] = str(entity.create_time)
+        data["artifactType"] = kind.artifact_type
+    data["createTimeSinceEpoch"] = str(entity.create_time)
     properties = entity.properties
-    shown["customProperties"] = {key: properties[key].json() for key in sorted(properties)}
+    data["customProperties"] = {key: properties[key].json() for key in sorted(properties)}
     if entity.description is not None:
-        shown["description"] = entity.description
+        data["description"] = entity.description
     if entity.external_id is not None:
-        shown["externalId"] = entity.external_id
+        data["externalId"] = entity.external_id
     for field in kind.fields:
         value = entity.fields.get(field.name)
         if value is None or field.only not in ("", api):
             continue
-        shown[field.name] = str(value) if field.type == INT64 and api == V1 else value
+        data[field.name] = str(value) if field.type == INT64 and api == V1 else value
     if RESOLVED in entity.fields:
-        shown["uri"] = entity.fields[RESOLVED]
-    shown["id"] = str(entity.id)
-    shown["lastUpdateTimeSinceEpoch"] = str(entity.update_time)
-    shown["name"] = entity.name
-    return shown
+        data["uri"] = entity.fields[RESOLVED]
+    data["id"] = str(entity.id)
+    data["lastUpdateTimeSinceEpoch"] = str(entity.update_time)
+    data["name"] = entity.name
+    return data

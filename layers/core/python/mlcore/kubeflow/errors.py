@@ -1,4 +1,4 @@
-"""What a request to Kubeflow's registry can end in, in that API's shape; owns its statuses."""
+"""Errors of Kubeflow's registry, in that API's messages and statuses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from mlcore.errors import InvalidParameterValue, MlflowError, ResourceConflict, 
 
 
 class RequiredFieldMissing(MlflowError):
-    """422, although its body says Bad Request, as upstream's does."""
+    """A required field is missing. The status is 422, although the body says Bad Request, as
+    upstream's does."""
 
     error_code = "INVALID_PARAMETER_VALUE"
     http_status = 422
@@ -17,11 +18,11 @@ class RequiredFieldMissing(MlflowError):
         super().__init__(f"required field '{field}' is zero value.")
 
 
-def bad(message: str) -> InvalidParameterValue:
+def invalid(message: str) -> InvalidParameterValue:
     return InvalidParameterValue(message)
 
 
-def missing(words: str, number: object) -> ResourceDoesNotExist:
+def missing_id(words: str, number: object) -> ResourceDoesNotExist:
     return ResourceDoesNotExist(f"no {words} found for id {number}: not found")
 
 
@@ -29,7 +30,7 @@ def not_found(words: str) -> ResourceDoesNotExist:
     return ResourceDoesNotExist(f"no {words} found: not found")
 
 
-def taken(words: str, name: object) -> ResourceConflict:
+def name_taken(words: str, name: object) -> ResourceConflict:
     return ResourceConflict(f"{words} with name {name} already exists: already exists")
 
 
@@ -38,6 +39,6 @@ def external_id_taken(words: str, external_id: object) -> ResourceConflict:
 
 
 def body(error: MlflowError) -> dict[str, str]:
-    """The JSON object of the answer."""
+    """Returns the JSON object of an error response."""
     status = 400 if isinstance(error, RequiredFieldMissing) else error.status
     return {"code": HTTPStatus(status).phrase, "message": error.message[:100_000]}

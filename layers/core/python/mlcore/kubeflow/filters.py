@@ -1,4 +1,4 @@
-"""What a filterQuery may name of each kind, and how it is found in an entity."""
+"""The names that a filterQuery may use for each kind of entity, and how their values are read."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from mlcore.kubeflow import kinds, properties
 from mlcore.kubeflow.entity import RESOLVED, Entity
 from mlcore.kubeflow.kinds import KINDS
 from mlcore.search import filter_query
-from mlcore.search.filter_query import DOUBLE, INT, TEXT, Source, Test
+from mlcore.search.filter_query import DOUBLE, INT, TEXT, PropertySource, Test
 
-_OF_ALL: Final = {
+_COMMON_FIELDS: Final = {
     "id": INT,
     "name": TEXT,
     "externalId": TEXT,
@@ -23,36 +23,36 @@ _TYPES: Final = {
     kinds.TIME: INT,
     kinds.REFERENCE: INT,
 }
-_NOT_KNOWN: Final = {
+_READ_AS_CUSTOM: Final = {
     kinds.REGISTERED_MODEL.name: {
         *("readme", "maturity", "language", "tasks", "provider"),
         *("logo", "license", "licenseLink", "libraryName"),
     },
 }
-"""Own fields that a filter takes for custom properties, as upstream does."""
+"""Fields that a filter looks up among the custom properties instead, as upstream does."""
 
 
 def test_of(text: str, kind: str) -> Test:
-    """The test that a filter on entities of a kind asks for. Raises InvalidParameterValue."""
-    return filter_query.parse(text, _source(kind))
+    """Parses a filter on entities of a kind into a test. Raises InvalidParameterValue."""
+    return filter_query.parse_test(text, _source(kind))
 
 
-def _source(kind: str) -> Source:
-    left_out = _NOT_KNOWN.get(kind, set())
-    own = {
+def _source(kind: str) -> PropertySource:
+    excluded = _READ_AS_CUSTOM.get(kind, set())
+    field_types = {
         field.name: _TYPES.get(field.type, TEXT)
         for field in KINDS[kind].fields
-        if field.name not in left_out
+        if field.name not in excluded
     }
-    return Source(_OF_ALL | own, _attribute, _custom)
+    return PropertySource(_COMMON_FIELDS | field_types, _attribute, _custom_property)
 
 
-def pinned(text: str, kind: str) -> dict[str, str]:
-    """The texts that a filter demands of an entity's own properties, such as its name: no entity
-    with others meets it. Raises InvalidParameterValue."""
+def required_texts(text: str, kind: str) -> dict[str, str]:
+    """Returns the texts that a filter requires of an entity's own fields, such as its name: only
+    entities with exactly these values can match. Raises InvalidParameterValue."""
     return {
         leaf.name: leaf.equal
-        for leaf in filter_query.demanded(filter_query.read(text, _source(kind)))
+        for leaf in filter_query.required_tests(filter_query.parse_node(text, _source(kind)))
         if leaf.known and isinstance(leaf.equal, str)
     }
 
@@ -78,10 +78,10 @@ def _attribute(entity: Entity, name: str) -> Any:
     return value
 
 
-def _custom(entity: Entity, name: str) -> tuple[str, Any] | None:
-    found = entity.properties.get(name)
-    if found is not None:
-        return properties.MEMBER[found.type], found.value
+def _custom_property(entity: Entity, name: str) -> tuple[str, Any] | None:
+    property_ = entity.properties.get(name)
+    if property_ is not None:
+        return properties.MEMBER[property_.type], property_.value
     if name == "description" and entity.description is not None:
         return TEXT, entity.description
     return None

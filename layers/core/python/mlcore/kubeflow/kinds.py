@@ -1,4 +1,5 @@
-"""The kinds of entities in Kubeflow's model registry: their fields, and what each field may hold.
+"""The kinds of entities in Kubeflow's model registry, with their fields and the values that each
+field may hold.
 
 The source is the OpenAPI specification of the API (v1alpha3 and v1).
 """
@@ -11,13 +12,13 @@ TEXT: Final = "string"
 TEXTS: Final = "array"
 DOUBLE: Final = "number"
 INT64: Final = "int64"
-"""A number, in v1 a text of digits; both are taken in either."""
+"""A number. In v1 it is shown as a text of digits; both forms are accepted in either version."""
 TIME: Final = "time"
 """Milliseconds since the epoch, as text."""
 REFERENCE: Final = "reference"
 """The id of another entity: a text of digits."""
 
-LIFE: Final = ("LIVE", "ARCHIVED")
+LIFECYCLE_STATES: Final = ("LIVE", "ARCHIVED")
 ARTIFACT_STATES: Final = (
     "UNKNOWN",
     "PENDING",
@@ -37,37 +38,39 @@ EXECUTION_STATES: Final = (
     "CANCELED",
 )
 RUN_STATUSES: Final = ("RUNNING", "SCHEDULED", "FINISHED", "FAILED", "KILLED")
-DEPLOYMENT: Final = ("DEPLOYED", "UNDEPLOYED")
+DEPLOYMENT_STATES: Final = ("DEPLOYED", "UNDEPLOYED")
 PARAMETER_TYPES: Final = ("string", "number", "boolean", "object")
 
 
 class Field(NamedTuple):
-    """A field of a kind beyond those that all have."""
+    """A field of a kind, beyond the fields that all kinds have."""
 
     name: str
     type: str = TEXT
     values: tuple[str, ...] = ()
-    """Of an enumeration, which is called ``type``."""
+    """Allowed values of an enumeration, whose name is ``type``."""
     default: str | None = None
     required: bool = False
     fixed: bool = False
-    """Given when the entity is made, and never changed."""
+    """Whether it is set at creation and cannot be changed."""
     only: str = ""
-    """The one version of the API that has it."""
+    """The only API version that has the field; empty: all have it."""
 
 
 class Kind(NamedTuple):
+    """A kind of entity in Kubeflow's model registry, with its fields."""
+
     name: str
     title: str
-    """The name of its schema."""
+    """The name of its OpenAPI schema."""
     words: str
-    """In messages."""
+    """Its name in messages."""
     fields: tuple[Field, ...] = ()
     named: bool = True
-    """Whether its name must be given."""
+    """Whether a name is required at creation."""
     artifact_type: str = ""
     empty_is_none: tuple[str, ...] = ()
-    """Fields of which MLflow does not tell an empty text from none."""
+    """Fields in which MLflow does not distinguish an empty text from a missing one."""
 
     def field(self, name: str) -> Field | None:
         return next((field for field in self.fields if field.name == name), None)
@@ -77,7 +80,9 @@ def _texts(*names: str) -> tuple[Field, ...]:
     return tuple(Field(name) for name in names)
 
 
-def _state(title: str, values: tuple[str, ...] = LIFE, default: str | None = "LIVE") -> Field:
+def _state(
+    title: str, values: tuple[str, ...] = LIFECYCLE_STATES, default: str | None = "LIVE"
+) -> Field:
     return Field("state", title, values, default)
 
 
@@ -119,7 +124,7 @@ INFERENCE_SERVICE: Final = Kind(
         Field("servingEnvironmentId", REFERENCE, required=True, fixed=True),
         Field("modelVersionId", REFERENCE),
         Field("runtime"),
-        Field("desiredState", "InferenceServiceState", DEPLOYMENT, "DEPLOYED"),
+        Field("desiredState", "InferenceServiceState", DEPLOYMENT_STATES, "DEPLOYED"),
     ),
     named=False,
 )
@@ -151,7 +156,7 @@ EXPERIMENT_RUN: Final = Kind(
     named=False,
     empty_is_none=("owner",),
 )
-_OF_RUN: Final = (
+_RUN_REFERENCES: Final = (
     Field("experimentId", REFERENCE, fixed=True, only="v1alpha3"),
     Field("experimentRunId", REFERENCE, fixed=True, only="v1alpha3"),
 )
@@ -160,7 +165,9 @@ _OF_RUN: Final = (
 def _artifact(
     name: str, title: str, words: str, artifact_type: str, fields: tuple[Field, ...]
 ) -> Kind:
-    return Kind(name, title, words, (*fields, _ARTIFACT_STATE, *_OF_RUN), False, artifact_type)
+    return Kind(
+        name, title, words, (*fields, _ARTIFACT_STATE, *_RUN_REFERENCES), False, artifact_type
+    )
 
 
 MODEL_ARTIFACT: Final = _artifact(

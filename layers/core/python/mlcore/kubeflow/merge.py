@@ -1,4 +1,4 @@
-"""What a request makes of an entity: a new one, or the one that was there with what is given."""
+"""Builds the entity that a create or update request results in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mlcore.kubeflow import body
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.kinds import Kind
 
-_BASE = frozenset(
+_COMMON_FIELDS = frozenset(
     {
         "name",
         "description",
@@ -25,12 +25,12 @@ _BASE = frozenset(
 
 
 def own_fields(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if name not in _BASE}
+    return {name: value for name, value in values.items() if name not in _COMMON_FIELDS}
 
 
 def created(kind: Kind, number: int, values: body.Values, now: int) -> Entity:
-    """A new entity; one without a name gets a random one."""
-    made = Entity(
+    """Returns a new entity. Without a name it gets a random UUID."""
+    entity = Entity(
         kind=kind.name,
         id=number,
         name=values.get("name") or str(uuid4()),
@@ -41,28 +41,31 @@ def created(kind: Kind, number: int, values: body.Values, now: int) -> Entity:
         properties=values.get("customProperties", {}),
         fields={**body.defaults(kind), **own_fields(values)},
     )
-    return _held(made)
+    return _as_stored(entity)
 
 
 def merged(entity: Entity, values: body.Values) -> Entity:
-    """The entity with what is given. Custom properties are replaced as a whole; nothing else can be
-    unset, and what never changes stays."""
+    """Returns the entity with the request's fields. Custom properties are replaced as a whole;
+    other fields cannot be unset, and fixed fields stay."""
     fixed = {field.name for field in entity.of_kind.fields if field.fixed}
-    given = {name: value for name, value in own_fields(values).items() if name not in fixed}
+    changes = {name: value for name, value in own_fields(values).items() if name not in fixed}
     changed = entity._replace(
         description=values.get("description", entity.description),
         external_id=values.get("externalId", entity.external_id) or None,
         properties=values.get("customProperties", entity.properties),
-        fields={**entity.fields, **given},
+        fields={**entity.fields, **changes},
     )
-    return _held(changed)
+    return _as_stored(changed)
 
 
-def _held(entity: Entity) -> Entity:
-    """As it will be read."""
-    empty = entity.of_kind.empty_is_none
+def _as_stored(entity: Entity) -> Entity:
+    """Removes the empty texts that MLflow does not store, so that the entity equals the stored
+    one."""
+    optional = entity.of_kind.empty_is_none
     fields = {
-        name: value for name, value in entity.fields.items() if name not in empty or value != ""
+        name: value for name, value in entity.fields.items() if name not in optional or value != ""
     }
-    nothing = entity.description == "" and "description" in empty
-    return entity._replace(fields=fields, description=None if nothing else entity.description)
+    description_is_none = entity.description == "" and "description" in optional
+    return entity._replace(
+        fields=fields, description=None if description_is_none else entity.description
+    )

@@ -1,9 +1,8 @@
-"""Metrics that are not a number (NaN), for which JSON has no word although each metric must show a
-value.
+"""Metrics with the value NaN, which JSON cannot express although every metric must have a value.
 
-The API's clients in Python read the word ``NaN``, which their JSON parser knows. For all others
-such a metric has the value 0 and the custom property ``is_nan``, as MLflow's own tables say it;
-written back so, it is not a number again.
+The API's Python clients accept the literal ``NaN``, which their JSON parser reads. For all other
+clients such a metric has the value 0 and the custom property ``is_nan``, as in MLflow's own tables.
+Written back in that form, it becomes NaN again.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ _MARK: Final = Property(BOOL, True)
 _PYTHON: Final = re.compile(r"OpenAPI-Generator/[^/]+/python")
 
 
-def reads_the_word(user_agent: str) -> bool:
-    """Whether a client reads ``NaN``: one that was generated for Python."""
+def reads_nan(user_agent: str) -> bool:
+    """Whether a client can read the literal ``NaN``: one generated for Python."""
     return _PYTHON.fullmatch(user_agent) is not None
 
 
-def told(answer: Any) -> None:
-    """Makes strict JSON of an entity, or of a page of entities."""
+def mark_nan(answer: Any) -> None:
+    """Replaces NaN in an entity, or in a page of entities, by 0 and ``is_nan``; in place."""
     entities = answer.get("items", (answer,)) if isinstance(answer, dict) else ()
     for entity in entities:
         value = entity.get("value")
@@ -36,19 +35,19 @@ def told(answer: Any) -> None:
             entity["customProperties"] = {**properties, PROPERTY: _MARK.json()}
 
 
-def is_told(entity: Mapping[str, Any]) -> bool:
-    """Whether the JSON of a metric, as a server answered it, says that it is not a number."""
+def is_marked_nan(entity: Mapping[str, Any]) -> bool:
+    """Whether the JSON of a metric, as a server returned it, marks NaN by ``is_nan``."""
     properties = entity.get("customProperties") or {}
     return entity.get("value") == 0 and properties.get(PROPERTY) == _MARK.json()
 
 
-def understood(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The checked fields of a metric in a body, as they were meant."""
+def unmark_nan(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the checked fields of a metric in a body with a marked NaN turned back into NaN."""
     properties = values.get("customProperties") or {}
-    found = dict(values)
+    fields = dict(values)
     if properties.get(PROPERTY) == _MARK and values.get("value") == 0:
-        found["value"] = math.nan
-        found["customProperties"] = {
+        fields["value"] = math.nan
+        fields["customProperties"] = {
             name: value for name, value in properties.items() if name != PROPERTY
         }
-    return found
+    return fields

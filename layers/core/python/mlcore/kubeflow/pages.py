@@ -1,5 +1,5 @@
-"""Pages of a list: what a request asks for, the order, and tokens that are the same text whenever
-the same page is asked for."""
+"""Pages of a list: the requested order and size, and page tokens. The same page always has the same
+token."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from mlcore.kubeflow.entity import Entity, response
-from mlcore.kubeflow.errors import bad
+from mlcore.kubeflow.errors import invalid
 
 _ORDERS: Final[dict[str, Callable[[Entity], int]]] = {
     "ID": lambda entity: entity.id,
@@ -21,17 +21,19 @@ _ORDERS: Final[dict[str, Callable[[Entity], int]]] = {
 }
 _MAX_TOKEN: Final = 1024
 RESPONSE_BYTES: Final = 3_500_000
-"""About as much JSON as a page may have: a Lambda response ends at 6 MB. A token leads on."""
+"""Approximate JSON size at which a page ends: a Lambda response is limited to 6 MB. The page token
+then continues."""
 
 
-class Order(NamedTuple):
-    """``(value, id)`` of the entity that a page comes after; None for the first page."""
+class PageOrder(NamedTuple):
+    """The order of a list, and the page that is requested."""
 
     by: str
     descending: bool
     after: tuple[int, int] | None
+    """``(value, id)`` of the last entity of the previous page; None for the first page."""
     size: int
-    """0: all."""
+    """Entities per page; 0: all."""
 
     @property
     def is_by_id(self) -> bool:
@@ -40,22 +42,22 @@ class Order(NamedTuple):
     def position(self, entity: Entity) -> tuple[int, int]:
         return _ORDERS[self.by](entity), entity.id
 
-    def comes(self, entity: Entity) -> bool:
-        """Whether an entity is behind the last page."""
+    def is_after_page(self, entity: Entity) -> bool:
+        """Whether an entity comes after the previous page."""
         if self.after is None:
             return True
         position = self.position(entity)
         return position < self.after if self.descending else position > self.after
 
     def sorted(self, entities: Iterable[Entity]) -> list[Entity]:
-        found = [entity for entity in entities if self.comes(entity)]
-        return sorted(found, key=self.position, reverse=self.descending)
+        remaining = [entity for entity in entities if self.is_after_page(entity)]
+        return sorted(remaining, key=self.position, reverse=self.descending)
 
 
-def order_of(arguments: Mapping[str, str]) -> Order:
-    """Raises InvalidParameterValue."""
+def order_of(arguments: Mapping[str, str]) -> PageOrder:
+    """Returns the order and page of a list request. Raises InvalidParameterValue."""
     by = arguments.get("orderBy", "").upper()
-    return Order(
+    return PageOrder(
         by if by in _ORDERS else "ID",
         arguments.get("sortOrder", "").upper() == "DESC",
         _position(arguments.get("nextPageToken", "")),
@@ -68,7 +70,7 @@ def _size(text: str) -> int:
         return 0
     digits = text.removeprefix("-").removeprefix("+")
     if not (digits.isascii() and digits.isdecimal()) or len(digits) > 10 or int(text) >= 2**31:
-        raise bad(f"strconv.ParseInt: parsing {text[:50]!r}: invalid pageSize")
+        raise invalid(f"strconv.ParseInt: parsing {text[:50]!r}: invalid pageSize")
     return max(0, int(text))
 
 
@@ -76,13 +78,13 @@ def _position(text: str) -> tuple[int, int] | None:
     if not text:
         return None
     if len(text) > _MAX_TOKEN:
-        raise bad("invalid nextPageToken: too long")
+        raise invalid("invalid nextPageToken: too long")
     try:
         last, _, value = base64.b64decode(text, validate=True).decode("ascii").partition(":")
     except (binascii.Error, ValueError):
-        raise bad("invalid nextPageToken: no Base64") from None
+        raise invalid("invalid nextPageToken: not Base64") from None
     if not (_is_number(last) and _is_number(value)):
-        raise bad("invalid nextPageToken: invalid format")
+        raise invalid("invalid nextPageToken: invalid format")
     return int(value), int(last)
 
 
@@ -92,27 +94,28 @@ def _is_number(text: str) -> bool:
 
 def page(
     ordered: Iterable[Entity],
-    order: Order,
+    order: PageOrder,
     api: str,
     positions: Mapping[int, tuple[int, int]] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """The JSON of a page: the first of the entities, which come in order.
+    """Returns the JSON of one page, taken from the beginning of ``ordered``.
 
     Args:
-        positions: by id, where an index has an entity that was updated since.
+        positions: ``(value, id)`` by entity id for entities whose position in the index is older
+            than their last update; page tokens use it.
     """
     entities = iter(ordered)
     items: list[dict[str, Any]] = []
-    weight = 0
+    size_bytes = 0
     last: Entity | None = None
     more = False
     for entity in entities if not order.size else islice(entities, order.size + 1):
-        if items and (len(items) == order.size or weight > RESPONSE_BYTES):
+        if items and (len(items) == order.size or size_bytes > RESPONSE_BYTES):
             more = True
             break
-        shown = response(entity, api)
-        weight += len(json.dumps(shown))
-        items.append(shown)
+        data = response(entity, api)
+        size_bytes += len(json.dumps(data))
+        items.append(data)
         last = entity
     return {
         "items": items,
@@ -122,6 +125,6 @@ def page(
     }
 
 
-def _token(entity: Entity, order: Order, positions: Mapping[int, tuple[int, int]]) -> str:
+def _token(entity: Entity, order: PageOrder, positions: Mapping[int, tuple[int, int]]) -> str:
     value, number = positions.get(entity.id) or order.position(entity)
     return base64.b64encode(f"{number}:{value}".encode()).decode()

@@ -1,9 +1,9 @@
-"""Custom properties: values with a type of their own, and the tags of MLflow that they are.
+"""Custom properties: typed values, stored as tags of MLflow.
 
-A property and a tag of one key are one thing. A tag holds the property's text; the type is kept
-beside it, together with a mark of that text, so that a tag which MLflow has written since is a
-string. Keys that begin with ``mlflow.``, and ``kubeflow.<field>``, are the systems' own: no custom
-property.
+A property and a tag with the same key are the same thing. The tag holds the property's text. The
+type is stored beside it, together with a mark of that text: if MLflow has overwritten the tag
+since, the mark does not match and the property is a string. Keys that begin with ``mlflow.`` and
+``kubeflow.<field>`` keys are reserved and are not custom properties.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
-from mlcore.kubeflow.errors import bad
+from mlcore.kubeflow.errors import invalid
 from mlcore.kubeflow.kinds import KINDS
 
 STRING: Final = "MetadataStringValue"
@@ -32,26 +32,27 @@ MEMBER: Final = {
     BOOL: "bool_value",
     STRUCT: "struct_value",
 }
-"""Where a value of a type is in its JSON object."""
+"""The member of a property's JSON object that holds the value, by type."""
 
 TYPE: Final = {member: kind for kind, member in MEMBER.items()}
 
-_MOST_INT: Final = 2**31
-_OWN: Final = frozenset(
+_INT32_END: Final = 2**31
+_FIELD_TAGS: Final = frozenset(
     f"kubeflow.{field.name}" for kind in KINDS.values() for field in kind.fields
 )
-"""Tags that carry fields; what else begins so is the client's, such as a nested run's parent."""
-_SHORT: Final = 40
+"""Tags that hold fields of entities. Other tags with this prefix belong to clients, such as the
+parent of a nested run."""
+_MAX_PLAIN_MARK: Final = 40
 
 
 class Property(NamedTuple):
-    """A typed value: a str, an int, a float, a bool, or the JSON text of a structure."""
+    """A typed value: a str, int, float, bool, or the JSON text of a structure."""
 
     type: str
     value: Any
 
     def text(self) -> str:
-        """As a tag shows it."""
+        """Returns the value as the tag shows it."""
         if self.type == BOOL:
             return "true" if self.value else "false"
         return str(self.value)
@@ -69,53 +70,55 @@ Properties = Mapping[str, Property]
 
 
 def is_reserved(key: str) -> bool:
-    """Whether a tag is the systems' own."""
-    return key.startswith("mlflow.") or key in _OWN
+    """Whether a tag is reserved for MLflow or for fields of Kubeflow's entities."""
+    return key.startswith("mlflow.") or key in _FIELD_TAGS
 
 
 def parse(data: Any) -> dict[str, Property]:
-    """The properties of a request. Raises InvalidParameterValue."""
+    """Returns the properties of a request. Raises InvalidParameterValue."""
     if not isinstance(data, dict):
-        raise bad("json: cannot unmarshal value into Go struct field .customProperties of type map")
-    found = {}
+        raise invalid(
+            "json: cannot unmarshal value into Go struct field .customProperties of type map"
+        )
+    properties = {}
     for key, value in data.items():
         if not key:
-            raise bad("a custom property needs a name")
+            raise invalid("a custom property must have a name")
         if len(key) > 255:
-            raise bad(f"the name of a custom property exceeds 255 characters: {key[:50]}…")
+            raise invalid(f"the name of a custom property exceeds 255 characters: {key[:50]}…")
         if is_reserved(key):
-            raise bad(f"custom property '{key}': the name is one of {key.split('.')[0]}'s own")
+            raise invalid(f"custom property '{key}': the name is reserved for {key.split('.')[0]}")
         if value is not None:
-            found[key] = _value(key, value)
-    return found
+            properties[key] = _value(key, value)
+    return properties
 
 
 def _value(key: str, data: Any) -> Property:
-    kind = data.get("metadataType") if isinstance(data, dict) else None
-    member = MEMBER.get(kind) if isinstance(kind, str) else None
+    type_name = data.get("metadataType") if isinstance(data, dict) else None
+    member = MEMBER.get(type_name) if isinstance(type_name, str) else None
     if member is None:
-        raise bad(f"custom property '{key}': metadataType not found")
+        raise invalid(f"custom property '{key}': metadataType not found")
     value = data.get(member)
-    if kind == STRING and (value is None or isinstance(value, str)):
+    if type_name == STRING and (value is None or isinstance(value, str)):
         return Property(STRING, value or "")
-    if kind == INT and isinstance(value, str):
+    if type_name == INT and isinstance(value, str):
         return Property(INT, _int32(key, value))
-    if kind == DOUBLE and isinstance(value, int | float) and not isinstance(value, bool):
+    if type_name == DOUBLE and isinstance(value, int | float) and not isinstance(value, bool):
         return Property(DOUBLE, _double(key, value))
-    if kind == BOOL and isinstance(value, bool):
+    if type_name == BOOL and isinstance(value, bool):
         return Property(BOOL, value)
-    if kind == STRUCT and isinstance(value, str):
+    if type_name == STRUCT and isinstance(value, str):
         return Property(STRUCT, _structure(key, value))
-    raise bad(f"custom property '{key}': invalid {member}")
+    raise invalid(f"custom property '{key}': invalid {member}")
 
 
 def _int32(key: str, text: str) -> int:
     digits = text.removeprefix("-").removeprefix("+")
     if digits.isascii() and digits.isdecimal() and len(digits) <= 20:
         number = int(text)
-        if -_MOST_INT <= number < _MOST_INT:
+        if -_INT32_END <= number < _INT32_END:
             return number
-    raise bad(f"custom property '{key}': invalid int_value: {text}")
+    raise invalid(f"custom property '{key}': invalid int_value: {text}")
 
 
 def _double(key: str, value: float) -> float:
@@ -124,20 +127,21 @@ def _double(key: str, value: float) -> float:
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise bad(f"custom property '{key}': invalid double_value")
+        raise invalid(f"custom property '{key}': invalid double_value")
     return number
 
 
 def _structure(key: str, text: str) -> str:
-    """Base64 of JSON; plain JSON too, because older servers gave it out so."""
-    for read in (_decoded, str):
+    """Decodes Base64 of JSON. Plain JSON is accepted too, because older servers of this API return
+    it."""
+    for decode in (_decoded, str):
         try:
-            plain = read(text)
-            json.loads(plain)
+            json_text = decode(text)
+            json.loads(json_text)
         except (ValueError, RecursionError, binascii.Error):
             continue
-        return plain
-    raise bad(f"custom property '{key}': invalid struct_value: no Base64 of JSON")
+        return json_text
+    raise invalid(f"custom property '{key}': invalid struct_value: not Base64 of JSON")
 
 
 def _decoded(text: str) -> str:
@@ -148,54 +152,56 @@ def _decoded(text: str) -> str:
 
 
 def mark(value: Property) -> str:
-    """What is kept beside a tag: the type, and which text it is the type of."""
+    """Returns the text stored beside a tag: the type, and the tag's text or, if it is long, its
+    hash."""
     text = value.text()
-    if len(text) > _SHORT:
+    if len(text) > _MAX_PLAIN_MARK:
         text = f"~{blake2b(text.encode(), digest_size=12).hexdigest()}"
     return f"{value.type} {text}"
 
 
 def marks(values: Properties) -> dict[str, str]:
-    """The marks of all that are no strings."""
+    """Returns the marks of all properties that are not strings."""
     return {key: mark(value) for key, value in values.items() if value.type != STRING}
 
 
 def of_tags(tags: Mapping[str, str], types: Mapping[str, str]) -> dict[str, Property]:
-    """The custom properties that tags are."""
+    """Returns the custom properties that tags hold, with their marks in ``types``."""
     return {key: of_tag(text, types.get(key)) for key, text in tags.items() if not is_reserved(key)}
 
 
-def of_tag(text: str, kept: str | None) -> Property:
-    if kept is None:
+def of_tag(text: str, stored_mark: str | None) -> Property:
+    """Returns the property in a tag; a string if it has no mark, or a mark of another text."""
+    if stored_mark is None:
         return Property(STRING, text)
-    value = _typed(kept.partition(" ")[0], text)
-    return value if value is not None and mark(value) == kept else Property(STRING, text)
+    value = _typed(stored_mark.partition(" ")[0], text)
+    return value if value is not None and mark(value) == stored_mark else Property(STRING, text)
 
 
-def _typed(kind: str, text: str) -> Property | None:
+def _typed(type_name: str, text: str) -> Property | None:
     try:
-        if kind == INT:
+        if type_name == INT:
             return Property(INT, int(text))
-        if kind == DOUBLE:
+        if type_name == DOUBLE:
             return Property(DOUBLE, float(text))
     except ValueError:
         return None
-    if kind == BOOL:
+    if type_name == BOOL:
         return Property(BOOL, text == "true")
-    return Property(STRUCT, text) if kind == STRUCT else None
+    return Property(STRUCT, text) if type_name == STRUCT else None
 
 
 # ------------------------------------------------------------------ as they are stored elsewhere
 
 
 def stored(values: Properties) -> dict[str, str]:
-    """For items that are Kubeflow's alone."""
+    """Type and text of properties, for items that only this API uses."""
     return {key: f"{value.type} {value.text()}" for key, value in values.items()}
 
 
 def of_stored(texts: Mapping[str, str]) -> dict[str, Property]:
-    found = {}
+    properties = {}
     for key, text in texts.items():
-        kind, _, value = text.partition(" ")
-        found[key] = _typed(kind, value) or Property(STRING, value)
-    return found
+        type_name, _, value = text.partition(" ")
+        properties[key] = _typed(type_name, value) or Property(STRING, value)
+    return properties

@@ -1,13 +1,17 @@
 """MLflow's rules about names, values, sizes and counts, with the messages of its server.
 
-Pure functions, a module for each noun. They run in MLflow's order, raise InvalidParameterValue (or
-BadRequest, where MLflow does) at the first rule that does not hold, and answer what is to be
-stored, values truncated where MLflow truncates.
+Pure functions, a module for each noun. They apply the rules in MLflow's order and raise
+InvalidParameterValue (or BadRequest, where MLflow does) at the first rule that is violated. They
+return the values to store, truncated where MLflow truncates.
 
-- ``experiments``, ``runs``, ``datasets``, ``logged_models``, ``registry``, ``traces``,
-  ``webhooks``, ``workspaces`` and the folder ``evaluation``: what their RPCs take, most of it by a
-  ``check_`` for each request.
-- ``locations`` and ``model_sources``: where files may be, and where a model version may come from.
-- ``config``: the settings of a deployment.
-- ``text``: keys, lengths, paths, run ids and pages, which several of them share.
+- ``experiments``, ``runs``, ``run_datasets``, ``promptlab``, ``logged_models``, ``registry``,
+  ``traces``, ``webhooks``, ``workspaces``, ``mcp_servers``, ``skills``, ``gateway`` and the package
+  ``evaluation``: the requests about these nouns, most of them by a ``check_`` function for each
+  request.
+- ``skill_sources`` and ``skill_paths``: where a version of a skill may come from, and how its files
+  may be named.
+- ``artifact_locations`` and ``model_sources``: where files may be stored, and from which sources
+  a model version may be made.
+- ``settings``: the settings of a deployment.
+- ``shared_checks``: keys, lengths, paths, run ids and page sizes, which several nouns share.
 """

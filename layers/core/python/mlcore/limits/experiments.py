@@ -9,8 +9,8 @@ from typing import Any, Final, Protocol
 
 from mlcore.entities.tags import Tag
 from mlcore.errors import BadRequest, InvalidParameterValue
-from mlcore.limits.locations import check_location
-from mlcore.limits.text import check_key, check_length
+from mlcore.limits.artifact_locations import check_location
+from mlcore.limits.shared_checks import check_key, check_length
 
 MAX_NAME_LENGTH: Final = 500
 MAX_TAG_KEY_LENGTH: Final = 250
@@ -19,24 +19,24 @@ MAX_CUSTOM_VIEWS: Final = 50
 MAX_RETENTION_LENGTH: Final = 32
 
 _CUSTOM_VIEW_PREFIX: Final = "mlflow.customView.view"
-_ULID: Final = re.compile("[0-9A-HJKMNP-TV-Z]{26}")
-_ELSEWHERE: Final = re.compile(r"[A-Za-z0-9][\w-]{0,63}", re.ASCII)
+_IMPORTED: Final = re.compile(r"[A-Za-z0-9][\w-]{0,63}", re.ASCII)
 _RETENTION: Final = re.compile("[1-9][0-9]*[mhd]")
 
 
 class TagFields(Protocol):
-    """A tag as a request has it."""
+    """A tag, as a request holds it."""
 
     key: str
     value: str
 
 
 MAX_SEARCHED_EXPERIMENTS: Final = 5_000
-"""Of a search: more cannot be read in the time that a request has."""
+"""A search cannot read more experiments within the time of a request."""
 
 
 def check_searched(texts: Sequence[str]) -> None:
-    """Raises InvalidParameterValue for more experiments than a search may name."""
+    """Checks that a search names at most MAX_SEARCHED_EXPERIMENTS experiments. Raises
+    InvalidParameterValue otherwise."""
     if len(texts) > MAX_SEARCHED_EXPERIMENTS:
         raise InvalidParameterValue(
             f"The search names {len(texts)} experiments; at most {MAX_SEARCHED_EXPERIMENTS} are"
@@ -45,39 +45,34 @@ def check_searched(texts: Sequence[str]) -> None:
 
 
 def experiment_id(text: str) -> str:
-    """The canonical form of an id: a decimal number, the ULID that earlier versions gave, or a text
-    that MLflow's stores of files take for one.
-
-    Raises:
-        InvalidParameterValue: it can be no id.
-    """
-    if _ULID.fullmatch(text):
-        return text
+    """Returns the canonical form of an id: a decimal number, or a text that MLflow's file stores
+    accept as an id. Raises InvalidParameterValue if the text cannot be an id."""
     try:
         return str(int(text))
     except ValueError:
-        if _ELSEWHERE.fullmatch(text):
+        if _IMPORTED.fullmatch(text):
             return text
         raise no_experiment_id(text) from None
 
 
 def is_given_out(experiment_id: str) -> bool:
-    """Whether a canonical id has a form that this product or MLflow's database gives: whoever asks
-    for one that is not there, asks for what is missing. Any other one that is not there is no id.
+    """Whether a canonical id is a number, the form in which this product and MLflow's database
+    assign ids.
+
+    An unknown number is answered as a missing experiment, any other unknown text as an invalid id.
     """
-    if _ULID.fullmatch(experiment_id):
-        return True
     return experiment_id.removeprefix("-").isdecimal()
 
 
 def no_experiment_id(text: str) -> InvalidParameterValue:
+    """MLflow's error for a text that cannot be an experiment's id."""
     return InvalidParameterValue(
         f"Invalid experiment ID '{text}'. Experiment ID must be a valid integer."
     )
 
 
 def check_name(name: str) -> None:
-    if not name:
+    if not name.strip():
         raise InvalidParameterValue(f"Invalid experiment name: '{name}'")
     check_length("name", MAX_NAME_LENGTH, name)
 
@@ -85,7 +80,7 @@ def check_name(name: str) -> None:
 def check_create_experiment(
     name: str, artifact_location: str, tags: Sequence[TagFields]
 ) -> list[Tag]:
-    """All rules of create-experiment, in MLflow's order; answers the tags."""
+    """Checks a create-experiment request, in MLflow's order. Returns its tags."""
     if sum(is_custom_view(tag.key) for tag in tags) > MAX_CUSTOM_VIEWS:
         raise InvalidParameterValue(_too_many_views(""))
     if artifact_location:
@@ -109,7 +104,14 @@ def check_tag(key: str, value: str) -> Tag:
 
 
 def check_custom_views(identifier: str, key: str, tags: Iterable[str]) -> None:
-    """Before a tag is set: a saved view too many. ``tags`` are the keys that the experiment has."""
+    """Checks that an experiment has room for one more custom view of the UI if the tag ``key``
+    would save one. Replacing an existing view always passes. Raises InvalidParameterValue
+    otherwise.
+
+    Args:
+        identifier: the experiment's id, for the message.
+        tags: the tag keys that the experiment has.
+    """
     if not is_custom_view(key):
         return
     keys = set(tags)
@@ -118,13 +120,13 @@ def check_custom_views(identifier: str, key: str, tags: Iterable[str]) -> None:
 
 
 def is_custom_view(key: str) -> bool:
-    """Whether setting this tag needs :func:`check_custom_views`."""
+    """Whether a tag holds a custom view of the UI, so that :func:`check_custom_views` applies."""
     return key.startswith(_CUSTOM_VIEW_PREFIX)
 
 
-def _too_many_views(where: str) -> str:
+def _too_many_views(suffix: str) -> str:
     return (
-        f"Unable to create another custom view{where}; the maximum number of custom "
+        f"Unable to create another custom view{suffix}; the maximum number of custom "
         f"views per experiment is {MAX_CUSTOM_VIEWS}. Delete an existing custom "
         "view before creating a new one."
     )

@@ -1,5 +1,4 @@
-"""MLflow's rules about the gateway's configuration: names, weights, what is shown of
-secrets."""
+"""MLflow's rules about the gateway's configuration: names, weights, and the masking of secrets."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from mlcore.errors import InvalidParameterValue
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_\-\.]+")
 _GREATEST_FLOAT: Final = 3.4028234663852886e38
-_SHORTEST_SHOWN: Final = 8
+_MAX_SHOWN_DIGITS: Final = 8
 
 
 def check_endpoint_name(name: str) -> None:
@@ -23,23 +22,25 @@ def check_endpoint_name(name: str) -> None:
         )
 
 
-def masked(value: str) -> str:
-    """What of a secret's value people may see, to tell it from others."""
+def mask(value: str) -> str:
+    """Returns the part of a secret's value that is shown to people, so that they can distinguish it
+    from others."""
     return f"{value[:3]}...{value[-4:]}" if len(value) >= 8 else "***"
 
 
-def weight(value: float) -> float:
-    """A weight as protobuf's float keeps and shows it. Raises InvalidParameterValue."""
+def stored_weight(value: float) -> float:
+    """Returns a weight as protobuf's float stores and prints it. Raises InvalidParameterValue if it
+    is not a finite 32-bit float."""
     if not math.isfinite(value) or abs(value) > _GREATEST_FLOAT:
         raise InvalidParameterValue("The weight of a model must be a finite 32-bit float.")
-    kept: float = _as_float(value)
-    for digits in range(6, _SHORTEST_SHOWN + 1):
-        shown = float(f"{kept:.{digits}g}")
-        if _as_float(shown) == kept:
+    stored: float = _as_float(value)
+    for digits in range(6, _MAX_SHOWN_DIGITS + 1):
+        shown = float(f"{stored:.{digits}g}")
+        if _as_float(shown) == stored:
             return shown
-    return kept
+    return stored
 
 
 def _as_float(value: float) -> float:
-    (kept,) = struct.unpack("<f", struct.pack("<f", value))
-    return float(kept)
+    (rounded,) = struct.unpack("<f", struct.pack("<f", value))
+    return float(rounded)

@@ -1,4 +1,4 @@
-"""Rules about logged models."""
+"""Rules about requests to create and change logged models."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _BAD_CHARACTERS: Final = ("/", ":", ".", "%", '"', "'")
 
 
 class KeyValue(Protocol):
-    """A param or tag as a request has it."""
+    """A param or tag, as a request holds it."""
 
     key: str
     value: str
 
 
 def check_name(name: str) -> None:
-    """A name that the request gives."""
+    """Checks the name that a request gives; an empty one is allowed."""
     if any(character in name for character in _BAD_CHARACTERS):
         raise InvalidParameterValue(
             f"Invalid model name ({name!r}) provided. Model name must be a non-empty string "
@@ -27,33 +27,34 @@ def check_name(name: str) -> None:
 
 
 def check_params(params: Sequence[KeyValue]) -> dict[str, str]:
-    """As in MLflow neither characters nor lengths are checked; a key comes once and is not empty,
-    which no map of the table can hold."""
+    """Returns the params as a dict. Raises InvalidParameterValue for repeated keys and for empty
+    ones, which a DynamoDB map cannot store. As in MLflow, neither characters nor lengths are
+    checked."""
     return _distinct("param", params)
 
 
 def check_new_tags(tags: Sequence[KeyValue]) -> dict[str, str]:
-    """The tags of a new model, each key once."""
+    """Returns the tags of a new model; repeated keys are refused."""
     return _distinct("tag", tags)
 
 
 def check_tags(tags: Sequence[KeyValue]) -> dict[str, str]:
-    """Tags of a model that is there: of two with one key the last counts."""
+    """Returns the tags to set on an existing model; of a repeated key the last value is used."""
     for tag in tags:
         _check_key("tag", tag.key)
     return {tag.key: tag.value for tag in tags}
 
 
-def _distinct(what: str, entries: Sequence[KeyValue]) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _distinct(noun: str, entries: Sequence[KeyValue]) -> dict[str, str]:
+    values: dict[str, str] = {}
     for entry in entries:
-        _check_key(what, entry.key)
-        if entry.key in found:
-            raise BadRequest(f"The {what} '{entry.key}' is given more than once.")
-        found[entry.key] = entry.value
-    return found
+        _check_key(noun, entry.key)
+        if entry.key in values:
+            raise BadRequest(f"The {noun} '{entry.key}' is given more than once.")
+        values[entry.key] = entry.value
+    return values
 
 
-def _check_key(what: str, key: str) -> None:
+def _check_key(noun: str, key: str) -> None:
     if not key:
-        raise BadRequest(f"A {what} needs a key.")
+        raise BadRequest(f"A {noun} needs a key.")

@@ -1,4 +1,4 @@
-"""MLflow's rules about MCP servers: names, semantic versions, states, icons."""
+"""MLflow's rules about MCP servers: names, semantic versions, statuses, icons."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from typing import Any, Final, NamedTuple
 from mlcore.entities.mcp_servers import ACTIVE, DELETED, DEPRECATED, DRAFT, LATEST, STATUSES, Json
 from mlcore.errors import InvalidParameterValue
 
-MOST_ICONS: Final = 100
-MOST_TOOLS: Final = 1000
-MOST_SERVERS: Final = 1000
-"""Of a page."""
+MAX_TOOLS: Final = 1000
+MAX_SERVERS_PER_PAGE: Final = 1000
+"""Servers per page."""
 TRANSPORTS: Final = ("streamable-http", "sse")
 
 _NAMESPACE: Final = re.compile("[a-zA-Z0-9][a-zA-Z0-9.-]*[a-zA-Z0-9]")
 _SLUG: Final = re.compile("[a-zA-Z0-9][a-zA-Z0-9._-]*[a-zA-Z0-9]")
 _RESERVED: Final = frozenset(("aliases", "endpoints", "tags", "versions"))
-_LONGEST_VERSION: Final = 128
-_GREATEST_PART: Final = 2**31 - 1
+_MAX_VERSION_LENGTH: Final = 128
+_MAX_VERSION_PART: Final = 2**31 - 1
 _PART: Final = "(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
 _VERSION: Final = re.compile(
     r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)"
@@ -27,7 +26,7 @@ _VERSION: Final = re.compile(
     r"(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
 )
 
-_FOLLOWING: Final = {
+_TRANSITIONS: Final = {
     DRAFT: (ACTIVE, DELETED),
     ACTIVE: (DEPRECATED, DRAFT),
     DEPRECATED: (ACTIVE, DELETED),
@@ -35,7 +34,7 @@ _FOLLOWING: Final = {
 
 
 def check_name(name: str) -> None:
-    """``<reverse-dns namespace>/<slug>``. Raises InvalidParameterValue."""
+    """Checks for ``<reverse-dns namespace>/<slug>``. Raises InvalidParameterValue."""
     if not name:
         raise InvalidParameterValue("MCP server name must not be empty")
     namespace, slash, slug = name.partition("/")
@@ -60,8 +59,8 @@ class SemanticVersion(NamedTuple):
     prerelease: tuple[str, ...]
 
     def precedence(self) -> str:
-        """A text that sorts as versions do: a release behind its prereleases, numbers by their
-        size and before words, what is longer behind what it begins with."""
+        """Returns a text that sorts as versions do: a release after its prereleases, numeric parts
+        by value and before words, a longer prerelease after its own prefix."""
         core = f"{self.major:010d}{self.minor:010d}{self.patch:010d}"
         if not self.prerelease:
             return f"{core}2"
@@ -71,60 +70,69 @@ class SemanticVersion(NamedTuple):
 
 
 def semantic_version(version: str, parameter: str) -> SemanticVersion:
-    """Raises InvalidParameterValue."""
-    refusal = f"Invalid semantic version for {parameter}: '{version}'"
-    if len(version) > _LONGEST_VERSION:
-        raise InvalidParameterValue(f"{refusal} (maximum length is {_LONGEST_VERSION} characters)")
+    """Parses a version such as ``1.2.3-rc.1`` into its comparable parts. Raises
+    InvalidParameterValue if it is not a semantic version, is too long, or has a too large number.
+
+    Args:
+        parameter: the name of the request's field, for the message.
+    """
+    message = f"Invalid semantic version for {parameter}: '{version}'"
+    if len(version) > _MAX_VERSION_LENGTH:
+        raise InvalidParameterValue(
+            f"{message} (maximum length is {_MAX_VERSION_LENGTH} characters)"
+        )
     match = _VERSION.fullmatch(version)
     if match is None:
-        raise InvalidParameterValue(refusal)
+        raise InvalidParameterValue(message)
     parts = [int(match[group]) for group in (1, 2, 3)]
     for label, part in zip(("major", "minor", "patch"), parts, strict=True):
-        if part > _GREATEST_PART:
-            raise InvalidParameterValue(f"{refusal} ({label} must be <= {_GREATEST_PART})")
+        if part > _MAX_VERSION_PART:
+            raise InvalidParameterValue(f"{message} ({label} must be <= {_MAX_VERSION_PART})")
     prerelease = tuple(match[4].split(".")) if match[4] else ()
     return SemanticVersion(parts[0], parts[1], parts[2], prerelease)
 
 
 def precedence(version: str) -> str:
-    """Of a version that was checked when it was made."""
+    """Returns the sortable text of a version that was checked when it was created."""
     return semantic_version(version, "version").precedence()
 
 
 def check_status(status: str) -> str:
-    """Raises InvalidParameterValue."""
+    """Returns the status unchanged. Raises InvalidParameterValue if servers cannot have it."""
     if status not in STATUSES:
         raise InvalidParameterValue(f"Invalid status: '{status}'")
     return status
 
 
 def check_first_status(status: str) -> None:
-    """Raises InvalidParameterValue."""
+    """Checks the status of a new version. Raises InvalidParameterValue."""
     if status not in (DRAFT, ACTIVE):
         raise InvalidParameterValue(
             "Initial MCP server registration status must be 'draft' or 'active'."
         )
 
 
-def check_transition(status: str, following: str) -> None:
-    """Raises InvalidParameterValue."""
-    allowed = _FOLLOWING.get(status, ())
-    if following not in allowed:
+def check_transition(status: str, new_status: str) -> None:
+    """Checks that a version may change from one status to another. Raises InvalidParameterValue
+    otherwise."""
+    allowed = _TRANSITIONS.get(status, ())
+    if new_status not in allowed:
         raise InvalidParameterValue(
-            f"Invalid status transition from '{status}' to '{following}'. "
+            f"Invalid status transition from '{status}' to '{new_status}'. "
             f"Allowed transitions: {list(allowed)}"
         )
 
 
 def check_transport(transport_type: str) -> str:
-    """Raises InvalidParameterValue."""
+    """Returns the transport type unchanged. Raises InvalidParameterValue for an unknown one."""
     if transport_type not in TRANSPORTS:
         raise InvalidParameterValue(f"Invalid transport_type: '{transport_type}'")
     return transport_type
 
 
 def check_endpoint_url(url: str) -> None:
-    """Raises InvalidParameterValue. Nobody calls it from here."""
+    """Checks that the URL of an access endpoint is not blank. Nothing else is checked, because this
+    server never connects to it. Raises InvalidParameterValue."""
     if not url.strip():
         raise InvalidParameterValue(
             f"MCP access endpoint url cannot be empty or just whitespace: {url!r}"
@@ -132,7 +140,8 @@ def check_endpoint_url(url: str) -> None:
 
 
 def check_target(server_version: str | None, server_alias: str | None) -> None:
-    """Raises InvalidParameterValue: an endpoint leads to one version or one alias."""
+    """Checks that an access endpoint names either a version or an alias of its server, not both.
+    Raises InvalidParameterValue otherwise."""
     if (server_version is None) == (server_alias is None):
         raise InvalidParameterValue(
             "Exactly one of server_version or server_alias must be provided"
@@ -140,25 +149,15 @@ def check_target(server_version: str | None, server_alias: str | None) -> None:
 
 
 def check_alias(alias: str) -> None:
-    """Raises InvalidParameterValue."""
+    """Checks that an alias is not ``latest``, which is always resolved automatically. Raises
+    InvalidParameterValue."""
     if alias == LATEST:
         raise InvalidParameterValue("The alias name 'latest' is reserved for automatic resolution")
 
 
-def media_type(mime_type: str) -> str:
-    """The type of an icon. Raises InvalidParameterValue."""
-    normal = mime_type.strip().lower()
-    if not normal.startswith("image/") or normal == "image/":
-        raise InvalidParameterValue(
-            f"Invalid icon mimeType {mime_type!r}. Allowed values must use the 'image/*' "
-            "media type."
-        )
-    return normal
-
-
 def written_icons(icons: list[Json] | None, field: str) -> list[Json] | None:
-    """Icons without what only answers say: where an icon comes from. Raises InvalidParameterValue:
-    a version's icon would become the server's own."""
+    """Returns the icons without ``source``, which only answers have. Raises InvalidParameterValue
+    if the source is ``version``, because storing such an icon would make it the server's own."""
     if icons is None:
         return None
     for index, icon in enumerate(icons):

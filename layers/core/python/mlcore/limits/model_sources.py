@@ -1,5 +1,5 @@
-"""Rules about where a model version comes from: no path into the server, and nothing that the
-request does not own."""
+"""Rules about the source of a model version: no path into this server, and only files that the run
+or model of the request owns."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from urllib.parse import SplitResult, unquote, unquote_plus, urlparse, urlsplit
 from urllib.request import url2pathname
 
 from mlcore.errors import InvalidParameterValue
-from mlcore.limits.locations import check_scheme
+from mlcore.limits.artifact_locations import check_scheme
 
 PROMPT_SOURCES: Final = frozenset(("dummy-source", "prompt-template"))
-"""What stands for the source of a prompt, which has none."""
+"""Placeholders that MLflow's clients send as the source of a prompt."""
 
 _PATTERN_SETTING: Final = "MLFLOW_CREATE_MODEL_VERSION_SOURCE_VALIDATION_REGEX"
 _PROXY_ROUTE: Final = ("api", "2.0", "mlflow-artifacts", "artifacts")
 
 
 class ModelUri(NamedTuple):
-    """A ``models:/`` URI: a logged model's id, or a name with at most one of the others."""
+    """The parts of a ``models:/`` URI: a logged model's id, or a name with at most one of version,
+    stage and alias."""
 
     model_id: str | None = None
     name: str = ""
@@ -32,36 +33,37 @@ class ModelUri(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A URI or a path as a request or a version has it, parsed."""
+    """A parsed URI or path of a request or a stored version."""
 
     uri: str
     parts: SplitResult
-    """A fragment is left in the path or the query: the names of models may have one."""
+    """Fragments stay in the path or query, since names of models may contain ``#``."""
     model: ModelUri | None
-    """What a proper ``models:/`` URI names."""
+    """The parts of a well-formed ``models:/`` URI."""
 
     @property
     def is_model_uri(self) -> bool:
-        """Whether it would be a ``models:/`` URI, proper or not."""
+        """Whether the scheme is ``models:``; the URI may be malformed."""
         return self.parts.scheme == "models"
 
     @property
     def path(self) -> str:
-        """Without a fragment."""
+        """The path without a fragment."""
         return self.parts.path.partition("#")[0]
 
 
 def parse(uri: str) -> Source:
-    """Raises InvalidParameterValue if it is no URI at all."""
+    """Parses a source. Raises InvalidParameterValue if it is not a URI."""
     try:
         parts = urlsplit(uri, allow_fragments=False)
     except ValueError:
         raise InvalidParameterValue(f"Invalid model version source: '{uri}'.") from None
-    return Source(uri, parts, _model(parts.path) if parts.scheme == "models" else None)
+    return Source(uri, parts, _model_uri_of_path(parts.path) if parts.scheme == "models" else None)
 
 
 def check_source(uri: str, *, is_prompt: bool) -> Source:
-    """The source, unless it is refused before anything is looked up."""
+    """Parses a source and applies the rules that need no stored data. Raises
+    InvalidParameterValue."""
     pattern = os.environ.get(_PATTERN_SETTING)
     if pattern and not re.search(pattern, uri):
         raise InvalidParameterValue(f"Invalid model version source: '{uri}'.")
@@ -75,14 +77,14 @@ def check_source(uri: str, *, is_prompt: bool) -> Source:
 
 
 def model_of(source: Source) -> ModelUri | None:
-    """What a ``models:/`` source names; None if the source is another. Raises
-    InvalidParameterValue if it is no proper one."""
+    """Returns the model that a ``models:/`` source names; None for other sources. Raises
+    InvalidParameterValue if the URI is malformed."""
     if source.is_model_uri and source.model is None:
         raise not_owned(source, "model_id")
     return source.model
 
 
-def _model(path: str) -> ModelUri | None:
+def _model_uri_of_path(path: str) -> ModelUri | None:
     parts = path.lstrip("/").split("/")
     if path.startswith("/") and len(parts) <= 2 and parts[0].strip():
         if len(parts) == 2 and parts[1].strip():
@@ -93,8 +95,8 @@ def _model(path: str) -> ModelUri | None:
                 return ModelUri(name=name)
             return ModelUri(name=name, stage=suffix)
         if len(parts) == 1:
-            name, at, alias = parts[0].rpartition("@")
-            if not at:
+            name, separator, alias = parts[0].rpartition("@")
+            if not separator:
                 return ModelUri(model_id=alias)
             if alias.strip():
                 return ModelUri(name=name, alias=alias)
@@ -102,7 +104,8 @@ def _model(path: str) -> ModelUri | None:
 
 
 def check_registry(source: Source) -> None:
-    """A ``models:`` URI names no other registry."""
+    """Checks that a ``models:`` URI names a model of this registry. Raises InvalidParameterValue if
+    it names another registry."""
     if source.is_model_uri and source.parts.netloc:
         raise InvalidParameterValue(
             f"Invalid model version source: '{source.uri}'. Registered model sources must use the "
@@ -111,7 +114,8 @@ def check_registry(source: Source) -> None:
 
 
 def is_local(source: Source) -> bool:
-    """Whether the source is a path of the machine that asks, or of ours."""
+    """Whether the source is a path on the client's or on the server's machine. Raises
+    InvalidParameterValue if a ``file:`` URI names another host."""
     if source.parts.scheme == "":
         return True
     host = source.parts.hostname
@@ -126,7 +130,8 @@ def is_local(source: Source) -> bool:
 
 
 def is_inside_directory(source: Source, root: str) -> bool:
-    """Whether a local source is a local root or below it, symbolic links resolved."""
+    """Whether a local source is ``root``, which must be local, or lies below it. Symbolic links are
+    resolved."""
     directory = parse(root)
     return is_local(directory) and _path(directory) in (_path(source), *_path(source).parents)
 
@@ -147,12 +152,13 @@ def not_owned(source: Source, parameter: str) -> InvalidParameterValue:
 
 
 def check_absolute(source: Source) -> None:
-    """No relative part anywhere in a source that is no local path, however it is encoded."""
+    """Checks that a source that is not a local path has an absolute path without ``..``, however
+    often it is percent-encoded. Raises InvalidParameterValue otherwise."""
     decoded = source.uri
-    while (once_more := unquote_plus(decoded)) != decoded:
-        decoded = once_more
+    while (decoded_again := unquote_plus(decoded)) != decoded:
+        decoded = decoded_again
     try:
-        # What it decodes to is another URI, and ``;`` may end its path.
+        # The decoded text is a new URI, in which ``;`` may end the path.
         path = re.sub(r"/+", "/", urlparse(decoded).path.rstrip("/"))
     except ValueError:
         raise InvalidParameterValue(f"Invalid model version source: '{decoded}'.") from None
@@ -167,8 +173,8 @@ def check_absolute(source: Source) -> None:
 
 
 def run_of(source: Source) -> str | None:
-    """The run that a ``runs:/`` source names; None if the source is another. Raises
-    InvalidParameterValue."""
+    """Returns the run that a ``runs:/`` source names; None for other sources. Raises
+    InvalidParameterValue if the URI is malformed."""
     if source.parts.scheme != "runs":
         return None
     if source.parts.netloc:
@@ -183,16 +189,16 @@ def run_of(source: Source) -> str | None:
 
 
 def is_proxied(source: Source) -> bool:
-    """Whether the source is behind an artifact proxy of MLflow's."""
+    """Whether the source is behind the artifact proxy of an MLflow server."""
     scheme, _, parts = _normalized(source)
     return scheme == "mlflow-artifacts" or (
         scheme in ("http", "https")
-        and any(parts[at : at + 4] == _PROXY_ROUTE for at in range(len(parts) - 3))
+        and any(parts[index : index + 4] == _PROXY_ROUTE for index in range(len(parts) - 3))
     )
 
 
 def is_below(source: Source, root: str) -> bool:
-    """Whether a URI is another or below it."""
+    """Whether a URI is ``root`` or lies below it, compared by decoded path segments."""
     scheme, host, parts = _normalized(source)
     root_scheme, root_host, root_parts = _normalized(parse(root))
     return (
@@ -208,8 +214,8 @@ def _normalized(source: Source) -> tuple[str, str, tuple[str, ...]]:
 
 
 def _unquoted(text: str) -> str:
-    while (once_more := unquote(text)) != text:
-        text = once_more
+    while (decoded_again := unquote(text)) != text:
+        text = decoded_again
     return text
 
 

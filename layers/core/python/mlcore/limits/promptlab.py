@@ -1,5 +1,5 @@
-"""Rules about what the prompt lab of the UI sends to make a run: create-promptlab-run, which is no
-protobuf RPC in MLflow."""
+"""Rules about create-promptlab-run, by which the UI's prompt lab creates a run. In MLflow it is not
+a protobuf RPC."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ REQUIRED: Final = (
 )
 
 
-class Parameter(Protocol):
-    """A parameter as a request has it; its value may be of any type."""
+class ParameterFields(Protocol):
+    """A parameter, as a request holds it; its value may have any JSON type."""
 
     key: str
     value: Any
 
 
-class Fields(Protocol):
-    """A request. What may be of any type is None where it was not sent."""
+class PromptlabRequest(Protocol):
+    """The request. Fields of any type are None if they were not sent."""
 
     experiment_id: Any
     prompt_template: str
@@ -40,29 +40,30 @@ class Fields(Protocol):
     mlflow_version: Any
 
     @property
-    def prompt_parameters(self) -> Sequence[Parameter]: ...
+    def prompt_parameters(self) -> Sequence[ParameterFields]: ...
 
     @property
-    def model_parameters(self) -> Sequence[Parameter]: ...
+    def model_parameters(self) -> Sequence[ParameterFields]: ...
 
     @property
-    def model_output_parameters(self) -> Sequence[Parameter]: ...
+    def model_output_parameters(self) -> Sequence[ParameterFields]: ...
 
 
 class Prompt(NamedTuple):
-    """A prompt that was tried: with what, on which model, and what came of it."""
+    """A prompt that was tried in the lab, with its parameters, model, input and output."""
 
     template: str
     parameters: Sequence[Param]
     model_route: str
     model_parameters: Sequence[Param]
     model_input: Any
-    """JSON, as it was sent; so is the output, which may be None."""
+    """JSON value as it was sent."""
     model_output: Any
+    """JSON value as it was sent; None if it was not."""
     output_parameters: Sequence[Param]
 
     def logged(self) -> list[Param]:
-        """The params of its run."""
+        """Returns the params that its run gets."""
         return [
             *self.model_parameters,
             Param("model_route", self.model_route),
@@ -71,19 +72,19 @@ class Prompt(NamedTuple):
 
 
 def experiment_of(fields: Any) -> str:
-    """The id of the experiment that a request names. Raises InvalidParameterValue: it names
-    none."""
+    """Returns the id of the experiment that a request names. Raises InvalidParameterValue if it is
+    missing or not a text or number."""
     _check_given(fields, "experiment_id")
     given = fields.experiment_id
     return str(given) if isinstance(given, int) else _text("experiment_id", given)
 
 
-def prompt_of(fields: Fields) -> Prompt:
-    """The prompt of a request.
+def prompt_of(fields: PromptlabRequest) -> Prompt:
+    """Returns the prompt of a request.
 
     Raises:
-        InvalidParameterValue: something is missing or empty, the first in MLflow's order; or a
-            value cannot be kept, where MLflow's server answers 500.
+        InvalidParameterValue: a field is missing or empty, reported in MLflow's order; or a value
+            cannot be stored, where MLflow's server answers 500.
     """
     for name in REQUIRED:
         _check_given(fields, name)
@@ -103,11 +104,11 @@ def _check_given(fields: Any, name: str) -> None:
         raise InvalidParameterValue(f"CreatePromptlabRun request must specify {name}.")
 
 
-def _params(name: str, parameters: Sequence[Parameter]) -> list[Param]:
-    """Values become what Python calls them, such as ``True`` and ``None``."""
+def _params(name: str, parameters: Sequence[ParameterFields]) -> list[Param]:
+    """Returns the params; values are converted by Python's ``str``, e.g. ``True`` and ``None``."""
     return [
-        Param(one.key, _text(f"{name}[{position}].value", str(one.value)))
-        for position, one in enumerate(parameters)
+        Param(parameter.key, _text(f"{name}[{position}].value", str(parameter.value)))
+        for position, parameter in enumerate(parameters)
     ]
 
 

@@ -6,34 +6,34 @@ import re
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from mlcore import reserved_tags
 from mlcore.entities.tags import Tag
 from mlcore.errors import InvalidParameterValue
-from mlcore.limits.text import check_key, check_length, check_path
+from mlcore.limits.shared_checks import check_key, check_length, check_path
 
 MAX_TAG_KEY_LENGTH: Final = 250
 MAX_TAG_VALUE_LENGTH: Final = 100_000
 MAX_ALIAS_LENGTH: Final = 255
 
-PROMPT_TEXT_TAG: Final = "mlflow.prompt.text"
 
 STAGES: Final = ("None", "Staging", "Production", "Archived")
 ACTIVE_STAGES: Final = ("Staging", "Production")
 LATEST: Final = "latest"
 
 _CANONICAL: Final = {stage.lower(): stage for stage in STAGES}
-_ALIAS: Final = re.compile(r"^[\w\-]*$")
-_VERSION_ALIAS: Final = re.compile(r"^[vV]\d+$")
+_ALIAS: Final = re.compile(r"[\w\-]*")
+_VERSION_ALIAS: Final = re.compile(r"[vV]\d+")
 
 
 class TagFields(Protocol):
-    """A tag as a request has it."""
+    """A tag, as a request holds it."""
 
     key: str
     value: str
 
 
 def check_name(name: str, parameter: str = "name") -> None:
-    """A name that a URI can hold: no slash, no colon, nothing that a path would resolve."""
+    """Checks a model's name: no slash, no colon, and no path that would resolve to another name."""
     if not name.strip():
         raise InvalidParameterValue(f"Missing value for required parameter '{parameter}'.")
     if "/" in name or ":" in name:
@@ -44,7 +44,8 @@ def check_name(name: str, parameter: str = "name") -> None:
 
 
 def check_model_tags(tags: Sequence[TagFields]) -> dict[str, str]:
-    """Of a key that is given twice the last value counts."""
+    """Checks the tags of a registered model and returns them as a dict; if a key is repeated, its
+    last value is used."""
     return {tag.key: tag.value for tag in [check_model_tag(tag.key, tag.value) for tag in tags]}
 
 
@@ -56,14 +57,15 @@ def check_model_tag(key: str, value: str) -> Tag:
 
 
 def check_version_tags(tags: Sequence[TagFields]) -> dict[str, str]:
-    """Of a key that is given twice the last value counts."""
+    """Checks the tags of a model version and returns them as a dict; if a key is repeated, its last
+    value is used."""
     return {tag.key: tag.value for tag in [check_version_tag(tag.key, tag.value) for tag in tags]}
 
 
 def check_version_tag(key: str, value: str) -> Tag:
     check_key(key, "key")
     check_length("key", MAX_TAG_KEY_LENGTH, key)
-    if key == PROMPT_TEXT_TAG and len(value) > MAX_TAG_VALUE_LENGTH:
+    if key == reserved_tags.PROMPT_TEXT and len(value) > MAX_TAG_VALUE_LENGTH:
         raise InvalidParameterValue(
             f"Prompt text exceeds max length of {MAX_TAG_VALUE_LENGTH} characters."
         )
@@ -72,7 +74,8 @@ def check_version_tag(key: str, value: str) -> Tag:
 
 
 def version_number(text: str) -> int:
-    """The number that a version is asked for by."""
+    """Returns the number that a request gives for a version. Raises InvalidParameterValue if it is
+    not an integer."""
     try:
         return int(text)
     except ValueError:
@@ -82,10 +85,10 @@ def version_number(text: str) -> int:
 
 
 def check_alias(alias: str) -> None:
-    """The form of an alias that is looked for or deleted."""
+    """Checks the form of an alias that is read or deleted."""
     if not alias:
         raise InvalidParameterValue("Registered model alias name cannot be empty.")
-    if not _ALIAS.match(alias):
+    if not _ALIAS.fullmatch(alias):
         raise InvalidParameterValue(
             f"Invalid alias name: '{alias}'. Names may only contain alphanumerics, "
             "underscores (_), and dashes (-)."
@@ -94,16 +97,18 @@ def check_alias(alias: str) -> None:
 
 
 def check_new_alias(alias: str) -> None:
-    """An alias that is set: no word that already means something behind a model's name."""
+    """Checks the name of an alias to set. Raises InvalidParameterValue for a malformed name and for
+    a word with a meaning in ``models:/`` URIs, such as ``latest`` or ``v1``."""
     check_alias(alias)
     if alias.lower() == LATEST:
         raise InvalidParameterValue("'latest' alias name (case insensitive) is reserved.")
-    if _VERSION_ALIAS.match(alias):
+    if _VERSION_ALIAS.fullmatch(alias):
         raise InvalidParameterValue(f"Version alias name '{alias}' is reserved.")
 
 
 def canonical_stage(stage: str) -> str:
-    """A stage as MLflow spells it."""
+    """Returns the stage in MLflow's spelling. Raises InvalidParameterValue if MLflow has no such
+    stage."""
     canonical = _CANONICAL.get(stage.lower())
     if canonical is None:
         raise InvalidParameterValue(
@@ -113,7 +118,8 @@ def canonical_stage(stage: str) -> str:
 
 
 def check_archiving(stage: str) -> None:
-    """Only what leaves a stage that is in use is archived. ``stage`` as the request has it."""
+    """Checks that a stage change may archive the other versions: only a change to Staging or
+    Production may. Raises InvalidParameterValue otherwise."""
     if canonical_stage(stage) not in ACTIVE_STAGES:
         raise InvalidParameterValue(
             "Model version transition cannot archive existing model versions because "

@@ -1,5 +1,5 @@
-"""Rules about what is logged to a run: metrics, params, tags, batches, and readings of metric
-history."""
+"""Rules about the metrics, params, tags and batches that are logged to a run, and about requests
+for metric history."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
+from mlcore import reserved_tags
 from mlcore.entities.metrics import Metric
 from mlcore.entities.runs import Param
 from mlcore.entities.tags import Tag
 from mlcore.errors import BadRequest, InvalidParameterValue
-from mlcore.limits.text import MAX_KEY_LENGTH, check_key, check_length, check_run_id, truncated
+from mlcore.limits.shared_checks import (
+    MAX_KEY_LENGTH,
+    check_key,
+    check_length,
+    check_run_id,
+    truncated,
+)
 from mlcore.wire import invalid_value
 
 MAX_METRICS_PER_BATCH: Final = 1000
@@ -22,11 +29,10 @@ MAX_PARAM_VALUE_LENGTH: Final = 6000
 MAX_TAG_VALUE_LENGTH: Final = 8000
 MAX_BULK_RUNS: Final = 100
 MAX_BULK_RESULTS: Final = 25_000
-RUN_NAME_TAG: Final = "mlflow.runName"
 
 
 class MetricFields(Protocol):
-    """A metric as a request has it."""
+    """A metric, as a request holds it."""
 
     key: str
     value: float
@@ -35,7 +41,7 @@ class MetricFields(Protocol):
 
 
 class KeyValue(Protocol):
-    """A param or tag as a request has it."""
+    """A param or tag, as a request holds it."""
 
     @property
     def key(self) -> str: ...
@@ -45,7 +51,8 @@ class KeyValue(Protocol):
 
 
 class Batch(NamedTuple):
-    """What a valid batch logs: values truncated, order as sent (a later tag of one key wins)."""
+    """The checked contents of log-batch, with values truncated, in the order in which they were
+    sent. Of a repeated tag key the last one is used."""
 
     metrics: list[Metric]
     params: list[Param]
@@ -53,7 +60,8 @@ class Batch(NamedTuple):
 
 
 def check_metric(metric: MetricFields, path: str = "") -> Metric:
-    """A single metric. ``path`` is its place in a batch, such as ``metrics[3]``."""
+    """Checks one metric. ``path`` is its position in a batch, such as ``metrics[3]``; empty outside
+    batches."""
     check_key(metric.key, f"{path}.name" if path else "name")
     if metric.timestamp < 0:
         raise InvalidParameterValue(
@@ -75,10 +83,10 @@ def check_param(param: KeyValue, path: str = "") -> Param:
 
 
 def check_tag(tag: KeyValue, path: str = "") -> Tag:
-    at = f"{path}." if path else ""
-    check_key(tag.key, f"{at}key")
-    check_length(f"{at}key", MAX_KEY_LENGTH, tag.key)
-    return Tag(tag.key, truncated(f"{at}value", MAX_TAG_VALUE_LENGTH, tag.value))
+    prefix = f"{path}." if path else ""
+    check_key(tag.key, f"{prefix}key")
+    check_length(f"{prefix}key", MAX_KEY_LENGTH, tag.key)
+    return Tag(tag.key, truncated(f"{prefix}value", MAX_TAG_VALUE_LENGTH, tag.value))
 
 
 def check_log_batch(
@@ -87,8 +95,7 @@ def check_log_batch(
     params: Sequence[KeyValue],
     tags: Sequence[KeyValue],
 ) -> Batch:
-    """All rules of a batch, in MLflow's order: the id, each entry, the counts, repeated param
-    keys."""
+    """Checks a batch in MLflow's order: run id, each entry, counts, repeated param keys."""
     check_run_id(run_id)
     batch = Batch(
         _check_metrics(metrics),
@@ -106,23 +113,23 @@ def check_log_batch(
 
 
 def _check_metrics(metrics: Sequence[MetricFields]) -> list[Metric]:
-    """Each metric; a key that many points share is looked at once."""
-    good: set[str] = set()
+    """Checks each metric; the key of many points is checked only once."""
+    checked_keys: set[str] = set()
     checked: list[Metric] = []
-    for position, metric in enumerate(metrics):
-        if metric.key in good and metric.timestamp >= 0:
+    for index, metric in enumerate(metrics):
+        if metric.key in checked_keys and metric.timestamp >= 0:
             checked.append(Metric(metric.key, metric.value, metric.timestamp, metric.step))
         else:
-            checked.append(check_metric(metric, f"metrics[{position}]"))
-            good.add(metric.key)
+            checked.append(check_metric(metric, f"metrics[{index}]"))
+            checked_keys.add(metric.key)
     return checked
 
 
-def _check_count(what: str, limit: int, count: int) -> None:
+def _check_count(noun: str, limit: int, count: int) -> None:
     if count > limit:
         raise InvalidParameterValue(
-            f"A batch logging request can contain at most {limit} {what}. "
-            f"Got {count} {what}. Please split up {what} across multiple requests and try again."
+            f"A batch logging request can contain at most {limit} {noun}. "
+            f"Got {count} {noun}. Please split up {noun} across multiple requests and try again."
         )
 
 
@@ -141,11 +148,11 @@ def _check_distinct(params: Sequence[Param]) -> None:
 
 
 def check_create_run(run_name: str, tags: Sequence[KeyValue]) -> tuple[str | None, list[Tag]]:
-    """The name that the request gives (None: generate one), and its tags, the name among them if
-    there is one.
+    """Returns the run's name (None: one must be generated) and its tags, including the name's tag
+    if the run has a name.
 
-    As in MLflow neither characters nor lengths are checked here; only an empty key is refused,
-    which no map of the table can hold.
+    As in MLflow, neither characters nor lengths are checked here. Only an empty key is refused,
+    which a DynamoDB map cannot store.
     """
     kept: dict[str, Tag] = {}
     for tag in tags:
@@ -154,7 +161,7 @@ def check_create_run(run_name: str, tags: Sequence[KeyValue]) -> tuple[str | Non
         if not tag.key:
             raise BadRequest("A tag needs a key.")
         kept[tag.key] = Tag(tag.key, tag.value)
-    tagged = next((tag.value for tag in tags if tag.key == RUN_NAME_TAG), "")
+    tagged = next((tag.value for tag in tags if tag.key == reserved_tags.RUN_NAME), "")
     if run_name and tagged and run_name != tagged:
         raise InvalidParameterValue(
             "Both 'run_name' argument and 'mlflow.runName' tag are specified, but with different "
@@ -162,14 +169,15 @@ def check_create_run(run_name: str, tags: Sequence[KeyValue]) -> tuple[str | Non
         )
     name = run_name or tagged
     if name:
-        kept[RUN_NAME_TAG] = Tag(RUN_NAME_TAG, name)
+        kept[reserved_tags.RUN_NAME] = Tag(reserved_tags.RUN_NAME, name)
     else:
-        kept.pop(RUN_NAME_TAG, None)
+        kept.pop(reserved_tags.RUN_NAME, None)
     return name or None, list(kept.values())
 
 
 def logged_model(model_json: str) -> dict[str, Any]:
-    """What log-model keeps of a model's description, for the tag ``mlflow.log-model.history``."""
+    """Returns the parts of a model's description that log-model stores in the tag
+    ``mlflow.log-model.history``. Raises InvalidParameterValue if the description is malformed."""
     try:
         model = json.loads(model_json)
     except (ValueError, RecursionError):
@@ -197,7 +205,8 @@ def logged_model(model_json: str) -> dict[str, Any]:
 
 
 def check_history_page(max_results: int) -> None:
-    """A page size that the request gives; without one the whole history is answered."""
+    """Checks that the page size of a request for metric history is positive. (A request without one
+    gets the whole history.) Raises InvalidParameterValue otherwise."""
     if max_results <= 0:
         raise InvalidParameterValue(
             f"Invalid value {max_results} for parameter 'max_results' supplied. "
@@ -220,7 +229,7 @@ def check_history_bulk(run_ids: Sequence[str], has_metric_key: bool) -> None:
 
 
 def check_step_range(start_step: int | None, end_step: int | None) -> None:
-    """The steps of get-history-bulk-interval: both or none, in order."""
+    """Checks the steps of get-history-bulk-interval: both or none, in order."""
     if start_step is not None and end_step is not None:
         if start_step > end_step:
             raise InvalidParameterValue(

@@ -1,22 +1,47 @@
-"""Rules about traces: names, tags, sessions, and which of them a deletion means."""
+"""Rules about traces: names, tags, sessions, links, and the arguments of delete-traces."""
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from mlcore.entities.tags import Tag
 from mlcore.errors import InvalidParameterValue
-from mlcore.limits.text import MAX_KEY_LENGTH, check_key, check_length, truncated
+from mlcore.limits.shared_checks import MAX_KEY_LENGTH, check_key, check_length, truncated
+from mlcore.wire import invalid_value
 
 MAX_TAG_VALUE_LENGTH: Final = 8000
 MAX_TRACE_NAME_LENGTH: Final = 4096
 MAX_SESSION_LENGTH: Final = 250
 MAX_LINKS: Final = 100
 TRACE_NAME_TAG: Final = "mlflow.traceName"
+_NOT_IN_IDS: Final = re.compile(r"[%?#\x00-\x1f\x7f]")
+
+
+def check_trace_id(trace_id: str) -> None:
+    """Checks the id of a new trace, which becomes a folder in the location of its files."""
+    if trace_id.rstrip(" .") != trace_id or not trace_id or "/" in trace_id:
+        raise InvalidParameterValue(
+            invalid_value("trace_id", trace_id, "must be a single path component")
+        )
+    if _NOT_IN_IDS.search(trace_id):
+        raise InvalidParameterValue(
+            invalid_value(
+                "trace_id", trace_id, "must not contain '%', '?', '#' or control characters"
+            )
+        )
+
+
+def check_experiment(trace_id: str, present: str, wanted: str) -> None:
+    """Checks that a trace is in the experiment in which a request wants to write it."""
+    if present != wanted:
+        raise InvalidParameterValue(
+            f"Trace with ID '{trace_id}' already exists in another experiment."
+        )
 
 
 def check_tag(key: str, value: str) -> Tag:
-    """A tag of a trace, its value cut to what MLflow keeps."""
+    """Checks a tag of a trace. Returns it with its value truncated to MLflow's limit."""
     check_key(key, "key")
     check_length("key", MAX_KEY_LENGTH, key)
     return Tag(key, truncated("value", MAX_TAG_VALUE_LENGTH, value))

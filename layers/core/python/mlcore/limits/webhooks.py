@@ -1,4 +1,4 @@
-"""What a webhook may be called, and which events it may name."""
+"""Rules about the name and the events of a webhook."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ def check_name(name: str) -> None:
         )
 
 
-def check_different(events: tuple[EventName, ...]) -> None:
+def check_distinct_events(events: tuple[EventName, ...]) -> None:
     if len(set(events)) < len(events):
-        raise errors.BadRequest("Each event of a webhook may be named once.")
+        raise errors.BadRequest("Each event of a webhook may be given only once.")

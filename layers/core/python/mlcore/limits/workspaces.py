@@ -1,4 +1,4 @@
-"""Rules about workspaces: names, and the places where one keeps its files."""
+"""Rules about workspaces: names, and the locations of their files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urlparse
 
 from mlcore.errors import InvalidParameterValue
-from mlcore.limits.locations import check_location
+from mlcore.limits.artifact_locations import check_location
 
 MIN_NAME_LENGTH: Final = 2
 MAX_NAME_LENGTH: Final = 63
@@ -35,7 +35,7 @@ def check_name(name: str) -> None:
 
 
 def artifact_root(text: str) -> str:
-    """The root as it is kept; "" for none of its own."""
+    """Returns the checked artifact root of a workspace; empty if it has none of its own."""
     root = text.strip()
     if not root:
         return ""
@@ -50,7 +50,8 @@ def artifact_root(text: str) -> str:
 
 
 def archival_location(text: str) -> str:
-    """Where MLflow would archive traces; kept and shown, never used."""
+    """Returns the checked location for archived traces. It is stored and shown, but traces are
+    never archived."""
     field = "trace_archival_config.location"
     location = text.strip()
     if not location:
@@ -68,7 +69,8 @@ def archival_location(text: str) -> str:
 
 
 def archival_retention(text: str) -> str:
-    """As :func:`archival_location`."""
+    """Returns the checked retention before archiving; stored and shown only, as
+    :func:`archival_location`."""
     field = "trace_archival_config.retention"
     retention = text.strip()
     if len(retention) > MAX_RETENTION_LENGTH:

@@ -1,4 +1,4 @@
-"""What all items share: key, type, version and times, and one connection; knows no collection."""
+"""Base classes of the models: common attributes, index keys, and the shared connection."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mlcore.db.writer import Writer, compile_writer
 from mlcore.environment import settings
 
 MODELS: dict[str, type[Item]] = {}
-"""The models that were imported so far, by the ``type`` of their items."""
+"""The models imported so far, by the ``type`` of their items."""
 
 
 _VIEWS: dict[type[Item], type[View]] = {}
@@ -38,7 +38,7 @@ class _Settings(type):
 
 
 class _SharedConnection(Connection):
-    """PynamoDB's connection over the client that the process has already."""
+    """PynamoDB's connection, using the process's client."""
 
     @property
     def client(self) -> Any:
@@ -71,14 +71,14 @@ def _shared_connection() -> TableConnection:
             ],
         }
     )
-    made = TableConnection(settings().table_name)
-    made.connection = _SharedConnection()
-    made.connection.add_meta_table(table)
-    return made
+    connection = TableConnection(settings().table_name)
+    connection.connection = _SharedConnection()
+    connection.connection.add_meta_table(table)
+    return connection
 
 
 class Item(Model):
-    """An item of the table. Subclasses name the pattern of their key."""
+    """An item of the table. Subclasses set the pattern of their key."""
 
     pattern: ClassVar[Pattern]
 
@@ -110,8 +110,8 @@ class Item(Model):
         self.attribute_values = attributes
 
     def serialize(self, null_check: bool = True) -> Raw:
-        """The raw item. Raises ValueError for a value that no attribute is declared for, and
-        AttributeNullError where one lacks."""
+        """Returns the raw item. Raises ValueError for an undeclared attribute, and
+        AttributeNullError for a missing required one."""
         if not null_check:
             return super().serialize(null_check=False)
         writer = _WRITERS.get(type(self))
@@ -121,8 +121,8 @@ class Item(Model):
 
     @classmethod
     def of(cls, item: Raw) -> Self:
-        """What the model declares, read from a raw item. It has the model's attributes, converted
-        when they are asked for, and nothing else of a model."""
+        """Returns a read-only view of a raw item with the model's attributes, converted on access.
+        It has none of a model's methods."""
         view = _VIEWS.get(cls)
         if view is None:
             view = _VIEWS[cls] = compile_view(cls)
@@ -135,11 +135,12 @@ class Item(Model):
 
 
 KEY: tuple[ItemAttribute[str], ItemAttribute[str]] = (Item.PK, Item.SK)
-"""What a query asks for that wants to know where items are, and no more."""
+"""The attributes to request if only keys are needed."""
 
 
 class ChildItem(Item):
-    """One entry of a map that its parent carries, or (``outside``) has no room for."""
+    """An entry of a map of its parent item. With ``outside``, the entry is stored only here,
+    because the parent has no room for it."""
 
     key = TextAttribute()
     text = TextAttribute(null=True)
@@ -171,8 +172,9 @@ def _global(number: int) -> GlobalSecondaryIndex[Any]:
 
 
 class IndexedItem(Item):
-    """An item that secondary indexes find. Of the children of runs and traces only history is, in
-    LSI2."""
+    """An item with keys in secondary indexes. Of the children of runs and traces only metric
+    history
+    has one, in LSI2."""
 
     lsi1sk = TextAttribute(null=True)
     lsi2sk = TextAttribute(null=True)
@@ -203,8 +205,8 @@ class IndexedItem(Item):
 
 
 class MetaItem(IndexedItem):
-    """An entity itself, with maps of what hangs on it. ``bytes`` is the size of the maps;
-    ``overflow`` names those that have texts outside."""
+    """The item of an entity, with its maps (tags, params, …). ``bytes`` is the size of the maps;
+    ``overflow`` names the maps with entries in child items."""
 
     version = IntAttribute()
     bytes = IntAttribute(null=True)
@@ -212,7 +214,8 @@ class MetaItem(IndexedItem):
 
 
 class StagedItem(MetaItem):
-    """An entity that is deleted and restored by its ``stage``; its model says what ``epoch`` is."""
+    """An entity that can be deleted and restored by its ``stage``. The subclass defines
+    ``epoch``."""
 
     stage = TextAttribute()
     epoch = IntAttribute()

@@ -1,4 +1,4 @@
-"""All models by the ``type`` of their items; for whoever needs every collection at once."""
+"""Imports all models, for code that needs every ``type`` of item."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from mlcore.models import (
     platform,
     registry,
     runs,
+    skills,
     traces,
     webhooks,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "platform",
     "registry",
     "runs",
+    "skills",
     "traces",
     "webhooks",
 ]

@@ -1,5 +1,5 @@
-"""Items of the model catalog. ``data`` is zlib of JSON, ``directory`` too: where the parts of the
-generation are."""
+"""Declares the items of the model catalog. ``data`` and ``directory`` are JSON compressed with
+zlib; the directory lists the shards of the generation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mlcore.models.base import Item
 
 
 class Catalog(Item):
-    """Which generation is read; ``data`` holds its sources, labels and named queries."""
+    """The current generation; ``data`` holds its sources, labels and named queries."""
 
     pattern = keys.CATALOG
 
@@ -32,7 +32,8 @@ class CatalogGeneration(Item):
 
 
 class CatalogShard(Item):
-    """A part of a generation, or a piece of one: ``data`` of several is one after the other."""
+    """A shard of a generation, or a piece of a shard: the ``data`` of the pieces is
+    concatenated."""
 
     pattern = keys.CATALOG_SHARD
 

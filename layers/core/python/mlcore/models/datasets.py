@@ -1,4 +1,4 @@
-"""Items of datasets."""
+"""Declares the items of datasets."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from mlcore.models.base import Item
 
 
 class Dataset(Item):
-    """A dataset. In place of a field that is too large, ``<field>_parts`` counts its parts.
-    ``contexts`` has a flag for each context that it was used in."""
+    """A dataset. Fields that are too large are stored in parts, counted by ``<field>_parts``.
+    ``contexts`` has a flag for each context in which the dataset was used."""
 
     pattern = keys.DATASET
 

@@ -1,4 +1,5 @@
-"""Items of evaluation datasets, scorers, jobs, label schemas, review queues and issues."""
+"""Declares the items of evaluation datasets, scorers, jobs, label schemas, review queues and
+issues."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ class EvaluationDataset(Item):
 
 
 class EvaluationRecord(IndexedItem):
-    """A record; ``number`` is its place in the request that brought it, ``data`` zlib of JSON."""
+    """A record; ``number`` is its position in its request, ``data`` JSON compressed with zlib."""
 
     pattern = keys.EVALUATION_RECORD
 
@@ -60,8 +61,8 @@ class ScorerVersion(Item):
 
 
 class OnlineScorer(Item):
-    """How a scorer judges by itself: ``sample_rate`` from 0 to 1 of the traces that
-    ``filter_string`` matches, from those of ``since`` on."""
+    """The online settings of a scorer: it judges the share ``sample_rate`` (0 to 1) of the traces
+    since ``since`` that match ``filter_string``."""
 
     pattern = keys.ONLINE_SCORER
 
@@ -77,8 +78,8 @@ class OnlineScorer(Item):
 
 
 class OnlineProgress(Item):
-    """The place of the last trace (``trace_time``, ``trace_id``) that was given to the scorers of
-    an experiment."""
+    """The position (``trace_time``, ``trace_id``) of the last trace that was given to an
+    experiment's online scorers."""
 
     pattern = keys.ONLINE_PROGRESS
 
@@ -88,7 +89,7 @@ class OnlineProgress(Item):
 
 
 class Job(Item):
-    """A job; ``params``, ``result`` and ``summary`` are zlib of JSON."""
+    """A job; ``params``, ``result`` and ``summary`` are JSON compressed with zlib."""
 
     pattern = keys.JOB
 
@@ -130,7 +131,7 @@ class LabelSchema(Item):
 
 
 class LabelSchemaName(Item):
-    """Holds the name of a label schema."""
+    """Reserves the name of a label schema."""
 
     pattern = keys.LABEL_SCHEMA_NAME
 
@@ -138,8 +139,8 @@ class LabelSchemaName(Item):
 
 
 class ReviewQueue(Item):
-    """A review queue; ``users`` and ``schema_ids`` are JSON lists, ``items`` counts what was ever
-    attached, so that whoever attaches and whoever changes the questions notice one another."""
+    """A review queue; ``users`` and ``schema_ids`` are JSON lists, ``items`` counts all
+    items ever attached, so that attaching items and changing schemas conflict with one another."""
 
     pattern = keys.REVIEW_QUEUE
 
@@ -156,7 +157,7 @@ class ReviewQueue(Item):
 
 
 class ReviewQueueName(Item):
-    """Holds the name of a review queue."""
+    """Reserves the name of a review queue."""
 
     pattern = keys.REVIEW_QUEUE_NAME
 
@@ -180,7 +181,7 @@ class ReviewQueueItem(Item):
 
 
 class Issue(Item):
-    """An issue; ``root_causes`` and ``categories`` are JSON lists."""
+    """An issue; ``root_causes`` and ``categories`` are JSON lists, ``metadata`` a JSON object."""
 
     pattern = keys.ISSUE
 
@@ -197,10 +198,13 @@ class Issue(Item):
     created_by = TextAttribute(null=True)
     created_time = IntAttribute()
     last_update_time = IntAttribute()
+    later_seen_time = IntAttribute(null=True)
+    updated_by = TextAttribute(null=True)
+    metadata = TextAttribute(null=True)
 
 
 class EntityReference(Item):
-    """The experiment of a label schema, review queue or issue."""
+    """Reference from the id of a label schema, review queue or issue to its experiment."""
 
     pattern = keys.ENTITY_REF
 

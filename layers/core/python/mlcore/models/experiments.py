@@ -1,4 +1,4 @@
-"""Items of an experiment itself."""
+"""Declares the items of an experiment itself."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from mlcore.models.base import ChildItem, Item, StagedItem
 class Experiment(StagedItem):
     """An experiment. ``epoch`` counts deletions and restorations; ``stage`` is active or deleted.
 
-    ``fts`` tells which texts of its runs the full-text index holds completely, ``fts_next`` which
-    it is to hold. ``bytes`` is the size of the tags; ``overflow`` names the maps that have texts
-    outside.
+    ``fts`` lists the fields that the full-text index covers completely, ``fts_next`` the fields
+    that
+    it will cover after a rebuild. ``bytes`` is the size of the tags; ``overflow`` names the maps
+    with
+    texts in child items.
     """
 
     pattern = keys.EXPERIMENT
@@ -40,7 +42,7 @@ class ExperimentTag(ChildItem):
 
 
 class ExperimentNameRev(Item):
-    """The experiment's name, and reversed in ``name_rev``."""
+    """The experiment's name, and its reverse in ``name_rev``."""
 
     pattern = keys.EXPERIMENT_NAME_REV
 
@@ -50,7 +52,7 @@ class ExperimentNameRev(Item):
 
 
 class ExperimentNameLock(Item):
-    """Who holds a name in a workspace."""
+    """Reserves a name in a workspace for an experiment."""
 
     pattern = keys.EXPERIMENT_NAME_LOCK
 

@@ -1,4 +1,4 @@
-"""Items of the AI gateway."""
+"""Declares the items of the AI gateway."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mlcore.models.base import Item
 
 
 class GatewayItem(Item):
-    """What every part of the gateway says of its making; ``version`` counts its writes."""
+    """Common attributes of gateway items; ``version`` counts writes."""
 
     version = IntAttribute()
     created_by = TextAttribute(null=True)
@@ -18,7 +18,7 @@ class GatewayItem(Item):
 
 
 class GatewayConfiguration(Item):
-    """``version`` goes up with every change of anything in the workspace's configuration."""
+    """``version`` increases with each change of the workspace's gateway configuration."""
 
     pattern = keys.GATEWAY_CONFIGURATION
 
@@ -40,7 +40,7 @@ class GatewaySecret(GatewayItem):
 
 
 class GatewayModelDefinition(GatewayItem):
-    """A model of a provider. The secret may be gone."""
+    """A model of a provider. Its secret may have been deleted."""
 
     pattern = keys.GATEWAY_MODEL_DEFINITION
 
@@ -70,8 +70,7 @@ class GatewayEndpoint(GatewayItem):
 
 
 class GatewayGuardrail(GatewayItem):
-    """A guardrail; ``scorer`` (JSON) is the version of a scorer as it was then, for versions never
-    change."""
+    """A guardrail; ``scorer`` (JSON) is a copy of its scorer version, which never changes."""
 
     pattern = keys.GATEWAY_GUARDRAIL
 
@@ -100,9 +99,12 @@ class GatewayBudget(GatewayItem):
 
 
 class GatewaySpending(Item):
-    """What calls cost in one window of a budget policy, in thousand millionths of a US dollar:
-    whole numbers, which are added to without loss. Goes some time after its window."""
+    """The cost of calls in one window of a budget policy, in billionths of a US dollar: integers
+    add
+    without loss. Deleted by its TTL some time after the window."""
 
     pattern = keys.GATEWAY_SPENDING
 
     spent = IntAttribute()
+    event = TextAttribute(null=True)
+    """The announcement that the budget was exceeded in this window; absent until then."""

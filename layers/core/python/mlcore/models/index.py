@@ -1,5 +1,5 @@
-"""Items that make search fast, written by the indexer; where runs are that it has not followed; and
-markers that earlier versions put for that."""
+"""Declares the items that make search fast, which the indexer writes, and the items that mark
+experiments with runs that it has not processed yet."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from mlcore.models.base import IndexedItem, Item
 
 
 class EntityEntry(Item):
-    """What an item of any kind may tell of the entity that it is about: a run, or ``entity_id``,
-    and in which ``version``."""
+    """Attributes by which an item of any type refers to an entity (``run_id`` or ``entity_id``) and
+    its ``version``."""
 
     version = IntAttribute(null=True)
     run_id = TextAttribute(null=True)
@@ -26,13 +26,13 @@ class EntityEntry(Item):
 
 
 class ExperimentEntry(Item):
-    """What an item of any kind tells that is of an experiment, or is one."""
+    """The reference of an item of any type to its experiment."""
 
     experiment_id = TextAttribute()
 
 
 class DatasetLink(Item):
-    """A run used a dataset."""
+    """Records that a run used a dataset."""
 
     pattern = keys.DATASET_LINK
 
@@ -43,7 +43,7 @@ class DatasetLink(Item):
 
 
 class RankMetric(Item):
-    """The place of a run's latest value among those of its experiment."""
+    """A run's latest value of a metric, sorted among those of its experiment."""
 
     pattern = keys.RANK_METRIC
 
@@ -54,7 +54,7 @@ class RankMetric(Item):
 
 
 class RankParam(Item):
-    """The place of a run's param among those of its experiment."""
+    """A run's value of a param, sorted among those of its experiment."""
 
     pattern = keys.RANK_PARAM
 
@@ -65,8 +65,8 @@ class RankParam(Item):
 
 
 class RankRows(Item):
-    """Latest values of runs that were settled together (``data``, as
-    :mod:`mlcore.repos.runs.rank_columns` writes it)."""
+    """The latest metric values of several inactive runs that were ranked together. ``data`` is in
+    the format of :mod:`mlcore.repos.runs.ranks.rank_columns`."""
 
     pattern = keys.RANK_ROWS
 
@@ -74,8 +74,8 @@ class RankRows(Item):
 
 
 class RankRowsSorted(Item):
-    """How often rows of an experiment were sorted into segments: a search that finds another number
-    than before reads the segments again."""
+    """Counts how often rows of an experiment were sorted into segments. A search that sees the
+    counter change reads the segments again."""
 
     pattern = keys.RANK_ROWS_SORTED
 
@@ -83,8 +83,8 @@ class RankRowsSorted(Item):
 
 
 class RankSegment(Item):
-    """Values of one metric, sorted: ``data``, if they are few, or pages, which begin at the places
-    in ``bounds``. ``level`` is how often what is in it was merged."""
+    """Sorted values of one metric: in ``data`` if they are few, else in pages, whose first values
+    are in ``bounds``. ``level`` counts how often its values were merged."""
 
     pattern = keys.RANK_SEGMENT
 
@@ -97,7 +97,7 @@ class RankSegment(Item):
 
 
 class RankPage(Item):
-    """Some values of a segment, in order."""
+    """A page of a segment: some of its values, in order."""
 
     pattern = keys.RANK_PAGE
 
@@ -105,12 +105,12 @@ class RankPage(Item):
 
 
 class Fts(IndexedItem):
-    """An entity holds a token, or texts do. ``level`` is the kind of token: word, value or trigram;
-    ``field`` the text that holds it, if that is not the entity's name.
+    """Full-text entry: an entity contains a token. ``level`` is the kind of token: word, value or
+    trigram; ``field`` is the field that contains it, if that is not the entity's name.
 
-    Where ``entity_type`` is ``run_text`` or ``trace_text``, the entity is a word or a value of such
-    entities, the token one of its trigrams, ``version`` tells one put from another, and
-    ``leaving`` that somebody is about to take the text away.
+    If ``entity_type`` is ``run_text`` or ``trace_text``, the entity is a word or value of runs or
+    traces, and the token one of its trigrams. Then ``version`` distinguishes repeated writes, and
+    ``leaving`` marks that the text is about to be deleted.
     """
 
     pattern = keys.FTS
@@ -126,31 +126,29 @@ class Fts(IndexedItem):
 
 
 class FtsRev(Item):
-    """Tokens of an entity, so that they can be taken away.
+    """The tokens of an entity, stored so that its full-text entries can be deleted later.
 
-    ``postings`` has them: a JSON list of ``[field, level, token]``; ``token`` is the number of the
-    item among those of its ``level``, which says what of the entity they are of. Items of earlier
-    versions are one for each token, and have its level, text and field instead.
+    ``postings`` is a JSON list of ``[field, level, token]``. The item's own ``level`` names the
+    part of the entity that has these tokens; its own ``token`` numbers the items of that level.
     """
 
     pattern = keys.FTS_REV
 
     version = IntAttribute(null=True)
-    field = TextAttribute(null=True)
 
     level = TextAttribute()
     token = TextAttribute()
     entity_type = TextAttribute()
     entity_id = TextAttribute()
-    postings = TextAttribute(null=True)
+    postings = TextAttribute()
 
 
 class FtsTexts(Item):
-    """The first words and values that entities of an experiment hold, which therefore need no FTS
-    items to be found by a part of them.
+    """The first words and values of an experiment's entities. Because they are in this item, they
+    need no FTS items for their trigrams.
 
-    ``texts`` has them by a JSON list ``[entity type, field, text]``, with what is known of each:
-    ``held``, or ``leaving`` while somebody is about to take it away.
+    ``texts`` maps a JSON list ``[entity type, field, text]`` to the text's state: ``held``, or
+    ``leaving`` while it is about to be deleted.
     """
 
     pattern = keys.FTS_TEXTS
@@ -158,20 +156,8 @@ class FtsTexts(Item):
     texts = TextMapAttribute()
 
 
-class Pending(Item):
-    """A marker of an earlier version: a write that the indexer had not followed, by the entity's
-    ``write_id``. Now the run itself is marked, in LSI5."""
-
-    pattern = keys.PENDING
-
-    version = IntAttribute()
-    entity_type = TextAttribute()
-    entity_id = TextAttribute()
-    write_id = TextAttribute()
-
-
 class MarkedExperiment(Item):
-    """An experiment that had, at ``updated_at``, runs which the indexer had not followed."""
+    """Lists an experiment as having runs that the indexer had not processed at ``updated_at``."""
 
     pattern = keys.MARKED_EXPERIMENT
 

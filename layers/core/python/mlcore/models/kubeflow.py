@@ -1,4 +1,4 @@
-"""Items of Kubeflow's model registry, beside those that it shares with MLflow."""
+"""Declares the items of Kubeflow's model registry that MLflow does not have."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from mlcore.models.base import IndexedItem, Item
 
 
 class ContextRef(Item):
-    """Where the entity of MLflow's is that has this number.
+    """Reference from a Kubeflow number to the item of an MLflow entity.
 
-    ``item_pk`` and ``item_sk`` are its item's key now; ``parent`` the number of a version's model
-    or of a run's experiment; ``incarnation`` and ``home`` those of a model or of a version's.
-    ``renamed_at`` is when MLflow renamed a model, which counts as an update of its versions.
+    ``item_pk`` and ``item_sk`` are the item's current key; ``parent`` the number of a version's
+    model or of a run's experiment; ``incarnation`` and ``home`` those of a model or of a version's
+    model. ``renamed_at`` is when MLflow renamed a model, which counts as an update of its versions.
     """
 
     pattern = keys.CONTEXT_REF
@@ -31,7 +31,8 @@ class ContextRef(Item):
 
 
 class ContextChild(Item):
-    """A child of a context: its number and, where that is not by its number, its item's key."""
+    """A child of a context: its number, and its item's key if that is not derived from the
+    number."""
 
     pattern = keys.CONTEXT_CHILD
 
@@ -44,8 +45,9 @@ class ContextChild(Item):
 
 
 class NumberedItem(IndexedItem):
-    """What is Kubeflow's alone: ``properties`` holds its custom properties as JSON, ``details`` the
-    fields of its kind as text. ``created_by`` may change it where callers log in."""
+    """An entity that exists only in Kubeflow's API: ``properties`` holds its custom properties as
+    JSON, ``details`` the fields of its kind as text. Where login is required, ``created_by`` is the
+    user who may change it."""
 
     version = IntAttribute()
     number = IntAttribute()
@@ -62,7 +64,7 @@ class NumberedItem(IndexedItem):
 
 
 class ServingEnvironment(NumberedItem):
-    """Where models are served."""
+    """An environment in which models are served."""
 
     pattern = keys.SERVING_ENVIRONMENT
 
@@ -86,10 +88,10 @@ class ServeModel(NumberedItem):
 class Artifact(NumberedItem):
     """An artifact of any type (``kind``).
 
-    ``parent`` is the version or run that it was made under, ``model`` that version's model. Of a
-    metric or parameter of a run, and of a data set that MLflow logged, ``run_id`` and ``key`` tell
-    where MLflow has it: its value is there. ``location`` is where the files are of a version whose
-    ``source`` is the name of a model.
+    ``parent`` is the version or run that it was made under, ``model`` that version's model. For a
+    metric or parameter of a run, and for a dataset that was logged through MLflow, ``run_id`` and
+    ``key`` locate MLflow's data, which holds the value. ``location`` is the address of the files of
+    a version whose ``source`` is the name of a model.
     """
 
     pattern = keys.ARTIFACT
@@ -104,7 +106,7 @@ class Artifact(NumberedItem):
 
 
 class ContextName(Item):
-    """Who holds the name of a serving environment."""
+    """Reserves the name of a serving environment."""
 
     pattern = keys.CONTEXT_NAME
 
@@ -113,7 +115,7 @@ class ContextName(Item):
 
 
 class ExternalId(Item):
-    """Who holds an external id."""
+    """Reserves an external id for an entity."""
 
     pattern = keys.EXTERNAL_ID
 

@@ -1,4 +1,4 @@
-"""Items of the list of locations."""
+"""Declares the items of the list of locations."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from mlcore.models.base import Item
 
 
 class Location(Item):
-    """A key of the store and who names files below it: an experiment, or the version
-    ``model_version`` in the partition ``home``. It counts as long as that is there."""
+    """A key of the artifact store and its owner: an experiment, or the version ``model_version`` in
+    the partition ``home``. It is valid as long as the owner exists."""
 
     pattern = keys.LOCATION
 
@@ -21,8 +21,7 @@ class Location(Item):
 
 
 class LocationList(Item):
-    """The locations that were made before there was a list are in it, for this root of default
-    locations."""
+    """Names the ``ARTIFACT_ROOT`` for which the list of locations is complete."""
 
     pattern = keys.LOCATION_LIST
 

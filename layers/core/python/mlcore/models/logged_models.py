@@ -1,4 +1,4 @@
-"""Items of logged models."""
+"""Declares the items of logged models."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from mlcore.models.base import ChildItem, Item, MetaItem
 class LoggedModel(MetaItem):
     """A logged model.
 
-    ``points`` holds its first packs of metric points by their suffix, each JSON as in
-    :class:`LoggedModelPoints`; ``more_points`` says that there are packs of their own as well.
+    ``points`` maps suffixes to its first packs of metric points, each JSON as in
+    :class:`LoggedModelPoints`; ``more_points`` is set if there are further packs in items of their
+    own.
     """
 
     pattern = keys.LOGGED_MODEL
@@ -34,7 +35,7 @@ class LoggedModel(MetaItem):
 
 
 class LoggedModelReference(Item):
-    """Where a logged model is."""
+    """Reference from a logged model's id to its experiment."""
 
     pattern = keys.LOGGED_MODEL_REF
 
@@ -60,7 +61,7 @@ class LoggedModelTag(ChildItem):
 
 
 class LoggedModelPoints(Item):
-    """Points that came in one request: JSON ``[time of the request, [[key, value, timestamp, step,
+    """The metric points of one request: JSON ``[time of the request, [[key, value, timestamp, step,
     run_id, dataset_name, dataset_digest], …]]``."""
 
     pattern = keys.LOGGED_MODEL_POINTS

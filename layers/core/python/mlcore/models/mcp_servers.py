@@ -1,4 +1,4 @@
-"""Items of the MCP registry."""
+"""Declares the items of the MCP registry."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class MCPServer(Item):
 
 
 class MCPServerVersion(Item):
-    """What a version of an MCP server says; ``data`` is zlib of JSON. Whether it is there at all,
-    and its status, is in the item of its server."""
+    """The content of a version of an MCP server; ``data`` is JSON compressed with zlib. The
+    server's item decides whether the version exists, and has its status."""
 
     pattern = keys.MCP_SERVER_VERSION
 

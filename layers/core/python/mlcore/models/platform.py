@@ -1,4 +1,4 @@
-"""Items of workspaces, users and their permissions, and configuration."""
+"""Declares the items of workspaces, users and their permissions, and configuration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mlcore.models.base import IndexedItem, Item
 
 class Workspace(Item):
     """A workspace. ``entered_at`` is when an experiment, model or webhook was last made in it;
-    ``leaving`` says how it is being deleted."""
+    ``leaving`` is set while the workspace is being deleted, and holds the mode of the deletion."""
 
     pattern = keys.WORKSPACE
 
@@ -33,7 +33,7 @@ class WorkspaceName(Item):
 
 class User(Item):
     """A user. ``password_hash`` holds the parameters of scrypt, the salt and the hash; ``role_ids``
-    the number that stands for the user's own grants in each workspace."""
+    holds, for each workspace, the number of the role that represents the user's own grants."""
 
     pattern = keys.USER
 
@@ -46,8 +46,8 @@ class User(Item):
 
 
 class GrantItem(IndexedItem):
-    """What a user may with a resource, or (``*``) with all of its type; ``user_id`` tells a user
-    from an earlier one of the same name."""
+    """A user's permission on a resource, or (``*``) on all of its type; ``user_id`` distinguishes a
+    user from a former one of the same name."""
 
     username = TextAttribute()
     user_id = IntAttribute()
@@ -58,7 +58,7 @@ class GrantItem(IndexedItem):
 
 
 class ExperimentPermission(GrantItem):
-    """What a user may in an experiment of the default workspace."""
+    """A user's permission on an experiment of the default workspace."""
 
     pattern = keys.EXPERIMENT_PERMISSION
 
@@ -66,7 +66,7 @@ class ExperimentPermission(GrantItem):
 
 
 class ModelPermission(GrantItem):
-    """What a user may with a registered model of the default workspace."""
+    """A user's permission on a registered model of the default workspace."""
 
     pattern = keys.MODEL_PERMISSION
 
@@ -74,13 +74,13 @@ class ModelPermission(GrantItem):
 
 
 class UserGrant(GrantItem):
-    """What a user may with any other resource."""
+    """A user's permission on any other resource."""
 
     pattern = keys.USER_GRANT
 
 
 class UserRole(Item):
-    """A user has a role."""
+    """Records that a user has a role; found by user."""
 
     pattern = keys.USER_ROLE
 
@@ -98,7 +98,7 @@ class UserName(Item):
 
 
 class Grantee(Item):
-    """An entry of the list of those who have a grant on a resource."""
+    """An entry of the list of users with a grant on a resource."""
 
     pattern = keys.GRANTEE
 
@@ -120,7 +120,7 @@ class Role(Item):
 
 
 class RoleName(Item):
-    """Holds the name of a role in its workspace."""
+    """Reserves the name of a role in its workspace."""
 
     pattern = keys.ROLE_NAME
 
@@ -128,7 +128,7 @@ class RoleName(Item):
 
 
 class RoleUser(Item):
-    """A role has a user."""
+    """Records that a user has a role; found by role."""
 
     pattern = keys.ROLE_USER
 
@@ -147,7 +147,7 @@ class Login(Item):
 
 
 class Counter(Item):
-    """The last number that was given out."""
+    """The last number that was assigned."""
 
     pattern = keys.COUNTER
 
@@ -155,9 +155,9 @@ class Counter(Item):
 
 
 class IdCounter(Item):
-    """``contexts`` is the last experiment id that was given out; ``since`` is when the first one
-    was, or when the oldest imported experiment was made. Kubeflow's contexts are numbered with
-    ``contexts`` too, its artifacts and executions by themselves."""
+    """The last ids that were assigned. ``contexts`` counts experiments and Kubeflow's contexts;
+    Kubeflow's artifacts and executions have counters of their own. ``since`` is when the first
+    experiment id was assigned, or when the oldest imported experiment was made."""
 
     pattern = keys.ID_COUNTER
 
@@ -169,7 +169,7 @@ class IdCounter(Item):
 
 
 class Config(Item):
-    """A setting, as JSON."""
+    """A setting of the deployment; its value is JSON."""
 
     pattern = keys.CONFIG
 

@@ -1,4 +1,4 @@
-"""Items of the model registry."""
+"""Declares the items of the model registry."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from mlcore.models.base import ChildItem, Item, MetaItem
 
 
 class RegisteredModel(MetaItem):
-    """A registered model, under the name that it has now.
+    """A registered model, under its current name.
 
-    ``incarnation`` is its identity for life. ``home`` is the partition of its versions, unless
-    that is its own. ``last_version`` is the greatest number ever given, deleted ones included;
-    ``latest`` the greatest number in each stage; ``prompt_versions`` is there if a version was
-    tagged as a prompt's. Kubeflow knows it by ``number``; ``property_types`` tells which tags are
-    numbers, flags or structures there.
+    ``incarnation`` identifies it for life, across renames. ``home`` is the partition of its
+    versions, if that is not its own. ``last_version`` is the greatest version number ever assigned,
+    deleted versions included; ``latest`` the greatest number in each stage; ``prompt_versions`` is
+    set if a version was tagged as a prompt's. ``number`` is its id in Kubeflow's API;
+    ``property_types`` lists the tags that are numbers, flags or structures there.
     """
 
     pattern = keys.REGISTERED_MODEL
@@ -39,7 +39,8 @@ class RegisteredModel(MetaItem):
 
 
 class ModelHome(Item):
-    """Whose versions are in this partition, and where that model itself is (``model_pk``)."""
+    """Maps a partition with versions to their model: the model's ``incarnation``, and the partition
+    of its item (``model_pk``)."""
 
     pattern = keys.MODEL_HOME
 
@@ -49,11 +50,12 @@ class ModelHome(Item):
 
 
 class ModelVersion(MetaItem):
-    """A version of a registered model: number ``model_version`` (``version`` counts writes).
+    """A version of a registered model. Its number is ``model_version`` (``version`` counts writes).
 
-    ``current_stage`` is ``Deleted_Internal`` once it was deleted; ``creation_id`` tells whose
-    creation this is. The model's name is the model's to tell. Kubeflow knows it by ``number`` and
-    ``kubeflow_name``; its ``source`` is the uri of the artifact ``source_artifact`` there.
+    ``current_stage`` is ``Deleted_Internal`` after its deletion. ``creation_id`` identifies the
+    request that created it. The model's name is stored only in the model's item. ``number`` and
+    ``kubeflow_name`` identify the version in Kubeflow's API, where ``source`` is the URI of the
+    artifact ``source_artifact``.
     """
 
     pattern = keys.MODEL_VERSION
@@ -108,7 +110,7 @@ class ModelAlias(ChildItem):
 
 
 class ModelEnd(Item):
-    """With its ``ttl`` an archived version, or (version 0) the archived model, is to be deleted."""
+    """A timer: when its ``ttl`` expires, the archived version (0: the model) is deleted."""
 
     pattern = keys.MODEL_END
 
@@ -117,7 +119,8 @@ class ModelEnd(Item):
 
 
 class RunModelVersion(Item):
-    """A version was made from the run; it lives in partition ``home``."""
+    """Records that a model version was made from a run. The version's item is in partition
+    ``home``."""
 
     pattern = keys.RUN_MODEL_VERSION
 

@@ -1,4 +1,4 @@
-"""Items of runs."""
+"""Declares the items of runs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from mlcore.models.base import ChildItem, Item, StagedItem
 
 
 class Run(StagedItem):
-    """A run, with everything of it but its metric history.
+    """A run with all its data except the metric history.
 
-    ``epoch`` is its experiment's at the run's creation, or its own last deletion or restoration.
-    ``stage_changes`` counts the deletions and restorations of the run itself.
-    ``quiet`` is the version in which the run was found not to have been written to for a while;
-    ``last_write`` is of earlier versions.
-    ``user_id`` is what the client says of its user; ``created_by`` is who was logged in.
-    ``bytes`` is the size of the maps; ``overflow`` names the maps that have texts outside.
+    ``epoch`` is the epoch of its experiment when the run was created, or when it was last deleted
+    or restored itself. ``stage_changes`` counts the deletions and restorations of the run itself.
+    ``quiet`` is the version of the run at which the indexer found that it had not been written to
+    for a while. ``user_id`` is the user that the client named; ``created_by`` is the user who was
+    logged in. ``bytes`` is the size of the maps; ``overflow`` names the maps that have texts in
+    other items.
     """
 
     pattern = keys.RUN
@@ -40,7 +40,6 @@ class Run(StagedItem):
     artifact_uri = TextAttribute()
     primary_metric = TextAttribute(null=True)
     quiet = IntAttribute(null=True)
-    last_write = TextAttribute(null=True)
     metrics = TextMapAttribute(null=True)
     params = TextMapAttribute(null=True)
     tags = TextMapAttribute(null=True)
@@ -53,14 +52,13 @@ class Run(StagedItem):
 
 
 class RunReference(Item):
-    """Where a run is; ``history_order`` is there if LSI2 has all packs of its history."""
+    """Maps a run's id to its experiment."""
 
     pattern = keys.RUN_REF
 
     version = IntAttribute()
     run_id = TextAttribute()
     experiment_id = TextAttribute()
-    history_order = IntAttribute(null=True)
 
 
 class RunMetric(ChildItem):
@@ -74,39 +72,35 @@ class RunMetric(ChildItem):
 
 
 class RunMetricHistory(Item):
-    """Points of one metric: ``data`` as :mod:`mlcore.repos.runs.point_columns` writes it; of
-    earlier versions ``points``, JSON ``[[step, timestamp, value], …]``. LSI2 has them in the order
-    of MLflow's history."""
+    """Points of one metric; ``data`` is in the format of
+    :mod:`mlcore.repos.runs.history.point_columns`. LSI2 sorts these items in the order of MLflow's
+    history."""
 
     pattern = keys.RUN_METRIC_HISTORY
 
     version = IntAttribute()
     key = TextAttribute()
-    data = BytesAttribute(null=True)
-    points = TextAttribute(null=True)
-    lsi2sk = TextAttribute(null=True)
+    data = BytesAttribute()
+    lsi2sk = TextAttribute()
     count = IntAttribute()  # type: ignore[assignment]  # hides Model.count, a query
 
 
 class RunMetricBatch(Item):
-    """Points of a request: ``data`` as of a pack; of earlier versions ``points``, JSON
-    ``{key: [[step, timestamp, value], …]}``, and whose they are. As small as it can be: it is
-    written at every step of every training. ``refused``: of a request that was refused after all,
-    without its points."""
+    """The metric points of one request, in the format of a pack (``data``). The item is as small as
+    possible, since one is written at every step of every training. ``refused`` marks a request that
+    was refused after all; it has no points."""
 
     pattern = keys.RUN_METRIC_BATCH
 
     version = IntAttribute()
     data = BytesAttribute(null=True)
-    points = TextAttribute(null=True)
-    run_id = TextAttribute(null=True)
-    experiment_id = TextAttribute(null=True)
     refused = FlagAttribute(null=True)
 
 
 class RunMetricFile(Item):
-    """Points of many requests that are in a file of the artifact store: where it is, and what of
-    which metric is where in it (:mod:`mlcore.repos.runs.history_files`)."""
+    """Metric points of many requests that were moved to a file of the artifact store: the file's
+    location, and the directory of the metrics' positions in it
+    (:mod:`mlcore.repos.runs.history.history_files`)."""
 
     pattern = keys.RUN_METRIC_FILE
 
@@ -118,7 +112,7 @@ class RunMetricFile(Item):
 
 
 class RunParam(ChildItem):
-    """A param."""
+    """A param of a run."""
 
     pattern = keys.RUN_PARAM
 

@@ -1,4 +1,4 @@
-"""Items of traces."""
+"""Declares the items of traces."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class Trace(MetaItem):
     assessments = TextMapAttribute(null=True)
     prompts = TextMapAttribute(null=True)
     given = TextAttribute(null=True)
-    """JSON: what was told about the trace itself."""
+    """JSON: the data that clients sent about the trace itself."""
     facts = TextAttribute(null=True)
-    """JSON: what its spans tell."""
+    """JSON: the data derived from its spans."""
     first_pack = TextAttribute(null=True)
-    """The pack that lies at the trace's first place of spans."""
+    """The pack in the item ``T#<trace_id>#SPANS``."""
 
 
 class TraceReference(Item):
-    """Where a trace is."""
+    """Reference from a trace's id to its experiment."""
 
     pattern = keys.TRACE_REF
 
@@ -71,7 +71,8 @@ class TracePrompt(ChildItem):
 
 
 class TraceSpans(Item):
-    """The spans that came together: ``data`` is zlib of their JSON, one span in a line."""
+    """A pack of spans from one request: ``data`` is JSON compressed with zlib, one span per
+    line."""
 
     pattern = keys.TRACE_SPANS
 
@@ -79,20 +80,20 @@ class TraceSpans(Item):
     trace_id = TextAttribute()
     experiment_id = TextAttribute()
     suffix = TextAttribute()
-    """A hash of what came."""
+    """Hash of the request's content."""
     spans = IntAttribute()
-    """How many."""
+    """Number of spans."""
     data = BytesAttribute(null=True)
     nodes = BytesAttribute()
-    """zlib of JSON: what aggregations need of each span."""
+    """The fields of each span that aggregations need, as JSON compressed with zlib."""
     lsi1sk = TextAttribute(null=True)
-    """While the indexer has not followed what the spans hold."""
+    """Set until the indexer has processed the pack."""
     location = TextAttribute(null=True)
-    """The file that holds what would be ``data``, if that is large."""
+    """The file with the spans, if they are too large for ``data``."""
 
 
 class TraceSpansPack(TraceSpans):
-    """Further spans that came together."""
+    """A further pack of spans of a trace."""
 
     pattern = keys.TRACE_SPANS_PACK
 

@@ -1,4 +1,4 @@
-"""Items of webhooks."""
+"""Declares the items of webhooks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mlcore.models.base import Item
 
 class Webhook(Item):
     """A webhook. ``events`` are names such as ``prompt.created``, with spaces between them;
-    ``secret`` is what :mod:`mlcore.secrets` made of it."""
+    ``secret`` is encrypted by :mod:`mlcore.secrets`."""
 
     pattern = keys.WEBHOOK
 

@@ -1,1 +1,1 @@
-"""Which RPC needs which permission; loaded only where authentication is on."""
+"""The permissions that each RPC needs; loaded only where authentication is on."""

@@ -1,4 +1,5 @@
-"""What the caller of a request may do: the user's grants and roles, read at the first question."""
+"""Computes what the caller of a request may do, from the user's grants and roles. They are read
+when first needed."""
 
 from __future__ import annotations
 
@@ -6,9 +7,13 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from mlcore import errors
 from mlcore.auth.permissions import (
     ANY,
     EXPERIMENT,
+    GATEWAY_ENDPOINT,
+    GATEWAY_MODEL_DEFINITION,
+    GATEWAY_SECRET,
     LOGGED_MODEL,
     MANAGE,
     NO_PERMISSIONS,
@@ -24,7 +29,14 @@ from mlcore.auth.permissions import (
     Grant,
     Permission,
 )
-from mlcore.auth.requirements import NOT_DENIED, Grants, Reader, Requirement, Rung, everything
+from mlcore.auth.requirements import (
+    NOT_DENIED,
+    Grants,
+    InheritedFrom,
+    Reader,
+    Requirement,
+    reads_everything,
+)
 from mlcore.db.table import Operation, Put
 from mlcore.entities.users import Profile, Role, User
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
@@ -37,21 +49,35 @@ if TYPE_CHECKING:
 DEFAULT_PERMISSION: Final = "DEFAULT_PERMISSION"
 GRANT_DEFAULT_WORKSPACE: Final = "GRANT_DEFAULT_WORKSPACE_ACCESS"
 
-_LISTED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+_LIST_CONTAINERS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     RUN: (EXPERIMENT, (RUN,)),
     LOGGED_MODEL: (EXPERIMENT, (LOGGED_MODEL,)),
     REGISTERED_MODEL_VERSION: (REGISTERED_MODEL, (REGISTERED_MODEL_VERSION,)),
     PROMPT_VERSION: (PROMPT, (PROMPT_VERSION,)),
     SCORER: (SCORER, (SCORER_VERSION,)),
 }
-"""Of what is listed in a container: the container's type, and the types whose DENY hides all."""
+"""For resource types that are listed within a container: the container's type, and the version or
+content types whose DENY hides the whole list."""
+
+_LISTED_TO_MEMBERS: Final = frozenset(
+    {
+        REGISTERED_MODEL,
+        PROMPT,
+        SCORER,
+        GATEWAY_ENDPOINT,
+        GATEWAY_MODEL_DEFINITION,
+        GATEWAY_SECRET,
+    }
+)
+"""Resource types that MLflow lists to every member of a workspace. Of all other types a list has
+only what the member may also read by its id."""
 
 
 class Access:
-    """One caller in one request.
+    """The rights of one caller in one request.
 
-    Nothing is remembered between requests: what is revoked is gone at once. The user's partition is
-    one Query, the roles one BatchGetItem.
+    Nothing is cached between requests, so a revoked grant has no effect from the next request on.
+    Reading costs one Query for the user's partition and one BatchGetItem for the roles.
     """
 
     __slots__ = (
@@ -79,58 +105,68 @@ class Access:
         self._grants: dict[str, Grants] = {}
 
     def profile(self) -> Profile:
-        """The caller. Raises ResourceDoesNotExist when the user was deleted meanwhile."""
+        """Returns the caller with own grants and role ids. Raises ResourceDoesNotExist if the user
+        was deleted after the login was checked."""
         if self._profile is None:
             self._profile = users.get_profile(self.username)
         return self._profile
 
     def _user(self) -> User:
-        """The caller without grants, of which those who make much have many. Raises as
-        :meth:`profile`."""
+        """Returns the caller without grants, which may be many. Raises as :meth:`profile`."""
         return users.get(self.username) if self._profile is None else self._profile.user
 
     def roles(self) -> list[Role]:
-        """The roles that the caller was assigned."""
+        """Returns the roles assigned to the caller."""
         if self._roles is None:
             self._roles = roles.find_many(self.profile().role_ids)
         return self._roles
 
     def grants(self, workspace: str | None = None) -> Grants:
-        """The caller's grants in a workspace, by default the request's."""
+        """Returns the caller's grants in a workspace, by default the request's."""
         name = self.workspace if workspace is None else workspace
-        found = self._grants.get(name)
-        if found is None:
-            found = self._grants[name] = grants_of(self.profile(), self.roles(), name)
-        return found
+        workspace_grants = self._grants.get(name)
+        if workspace_grants is None:
+            workspace_grants = self._grants[name] = grants_of(self.profile(), self.roles(), name)
+        return workspace_grants
 
     def allows(self, *requirements: Requirement) -> bool:
         """Whether the caller meets every requirement; an administrator meets all."""
         return self.is_admin or self.grants().allow(requirements)
 
-    def _reader(self, resource_type: str, *also: Requirement) -> Reader:
+    def _predicate(self, resource_type: str, *requirements: Requirement) -> Reader:
         grants = self.grants()
-        if not grants.allow(also):
+        if not grants.allow(requirements):
             return lambda _resource_id: False
-        member = (Rung(WORKSPACE, ANY, "read"),)
+        rungs = (
+            (InheritedFrom(WORKSPACE, ANY, "read"),) if resource_type in _LISTED_TO_MEMBERS else ()
+        )
         return lambda resource_id: grants.meets(
-            Requirement(resource_type, resource_id, "read", member)
+            Requirement(resource_type, resource_id, "read", rungs)
         )
 
-    def lists(self, resource_type: str) -> Reader:
-        """Which resources of a type the caller sees in a list. Of what is in an experiment or a
-        model, it takes the ids or names of those."""
+    def list_filter(self, resource_type: str) -> Reader:
+        """Returns a predicate that tells which entries of a list the caller may read. For contents
+        of an experiment or versions of a model the predicate takes the id of the experiment or the
+        name of the model."""
         if self.is_admin:
-            return everything
-        container, vetoes = _LISTED.get(resource_type, (resource_type, ()))
-        also = [Requirement(each, ANY, NOT_DENIED) for each in vetoes]
-        return self._reader(container, *also)
+            return reads_everything
+        container, denied_types = _LIST_CONTAINERS.get(resource_type, (resource_type, ()))
+        requirements = [Requirement(denied_type, ANY, NOT_DENIED) for denied_type in denied_types]
+        return self._predicate(container, *requirements)
+
+    def reads_any(self, resource_type: str) -> bool:
+        """Whether a list of this type could have an entry for the caller: all resources without a
+        grant of their own, or one that a grant names."""
+        may_read = self.list_filter(resource_type)
+        return may_read(ANY) or any(map(may_read, self.grants().named(resource_type)))
 
     def administrates(self, workspace: str) -> bool:
-        """Whether the caller administrates a workspace."""
+        """Whether the caller is an administrator of a workspace."""
         return self.is_admin or self.grants(workspace).administrates
 
     def sees_workspace(self, workspace: str) -> bool:
-        """Whether the caller may know of a workspace: by a role there, or a grant on all of it."""
+        """Whether the caller may know of a workspace: by a role in it, or by a readable grant on
+        all of it."""
         if self.is_admin or not workspaces_enabled():
             return True
         if any(role.workspace == workspace for role in self.roles()):
@@ -140,30 +176,46 @@ class Access:
             for held in self.profile().grants
             if held.workspace == workspace and held.grant[:2] == (WORKSPACE, ANY)
         ]
-        return any(level.can_read for level in granted) or absent(workspace).can_read
+        return (
+            any(level.can_read for level in granted) or permission_without_grant(workspace).can_read
+        )
 
     def granting(self, resource_type: str, resource_id: str) -> list[Put]:
-        """What is to be written with a new resource, so that its creator manages it from the first
-        moment on. Raises ResourceDoesNotExist when the user was deleted meanwhile."""
+        """Returns the puts to write in the transaction that creates a resource, so that its creator
+        has MANAGE on it at once. Raises ResourceDoesNotExist if the user was deleted after the
+        login was checked, InvalidParameterValue for a resource named ``*``, as the grant would be
+        one on all resources of the type."""
+        if resource_id == ANY:
+            raise reserved_name()
         user = self._user()
         users.own_role_id(user, self.workspace)
         return grants.granting(user, self.workspace, Grant(resource_type, resource_id, MANAGE.name))
 
-    def give(self, resource_type: str, resource_id: str) -> None:
-        """Lets the caller manage what the caller made; where a repeated request makes it anew."""
+    def grant_manage(self, resource_type: str, resource_id: str) -> None:
+        """Gives the caller MANAGE on a resource that the caller has created. Repeating it writes
+        the same item again."""
         user = self._user()
         users.own_role_id(user, self.workspace)
         grants.put(user, self.workspace, Grant(resource_type, resource_id, MANAGE.name))
 
     def moving_grants(self, name: str, new_name: str | None) -> list[Operation]:
-        """What is to be written with a model's new name, or its deletion: a name may come back for
-        something else, and nobody has a grant on that."""
-        return grants.moving_of_model(self.workspace, name, new_name)
+        """Returns the operations to write together with the renaming or deletion (``new_name``
+        None) of a registered model or prompt. Otherwise old grants would apply to a later model
+        of the same name. A model named ``*``, which was made without a login, has no grants."""
+        if name == ANY:
+            return []
+        return grants.transfer_operations_of_model(self.workspace, name, new_name)
 
     def leaving_grants(self, resource_type: str, resource_id: str) -> list[Operation]:
-        """What is to be written with the deletion of a resource whose name may come back."""
-        found = grants.moving(self.workspace, resource_type, resource_id, None)
-        return [operation for one in found[: grants.GRANTS_AT_ONCE] for operation in one]
+        """Returns the operations to write together with the deletion of a resource, so that its
+        grants do not apply to a later resource of the same name. They cover at most
+        ``GRANTS_AT_ONCE`` grants; ``sweep`` deletes the rest after the transaction."""
+        deletions = grants.transfer_operations(self.workspace, resource_type, resource_id, None)
+        return [
+            operation
+            for operations in deletions[: grants.GRANTS_AT_ONCE]
+            for operation in operations
+        ]
 
     def may_create(self) -> bool:
         """Whether the caller may create experiments and models in the request's workspace."""
@@ -172,38 +224,55 @@ class Access:
         granted = self.grants().on(WORKSPACE, ANY)
         if granted is not None:
             return granted.can_use
-        return absent(self.workspace).can_use
+        return permission_without_grant(self.workspace).can_use
+
+
+def reserved_name() -> errors.InvalidParameterValue:
+    """MLflow's error for a model with the name ``*``."""
+    return errors.InvalidParameterValue(
+        f"'{ANY}' is reserved for wildcard permission grants and cannot be used as a registered "
+        "model or prompt name."
+    )
 
 
 def grants_of(profile: Profile, assigned: Iterable[Role], workspace: str) -> Grants:
-    """The grants of a user in a workspace: own ones and those of roles."""
-    held = [grant for where, grant in profile.grants if where == workspace]
+    """Returns the grants of a user in a workspace: the user's own and those of the assigned
+    roles."""
+    held = [grant for grant_workspace, grant in profile.grants if grant_workspace == workspace]
     held += [
         permission.grant
         for role in assigned
         if role.workspace == workspace
         for permission in role.permissions
     ]
-    return Grants(held, default_permission(), absent(workspace))
+    return Grants(held, default_permission(), permission_without_grant(workspace))
 
 
-def administrated(profile: Profile, assigned: Iterable[Role]) -> set[str]:
-    """The workspaces that a user administrates."""
+def administrated_workspaces(profile: Profile, assigned: Iterable[Role]) -> set[str]:
+    """Returns the workspaces that a user administers."""
     return {
         role.workspace
         for role in assigned
         if any(held.grant == Grant(WORKSPACE, ANY, "MANAGE") for held in role.permissions)
-    } | {where for where, grant in profile.grants if grant == Grant(WORKSPACE, ANY, "MANAGE")}
+    } | {
+        workspace for workspace, grant in profile.grants if grant == Grant(WORKSPACE, ANY, "MANAGE")
+    }
 
 
 def default_permission() -> Permission:
-    """The level of those who have no grant, below which no grant falls."""
+    """Returns the configured level for resources without a grant. Of all grants only DENY and
+    NO_PERMISSIONS can lower it."""
     return PERMISSIONS[os.environ.get(DEFAULT_PERMISSION) or "READ"]
 
 
-def absent(workspace: str) -> Permission:
-    """What holds where there is no grant: nothing in workspaces, unless the default one is open."""
+def permission_without_grant(workspace: str) -> Permission:
+    """Returns the permission where no grant exists. With workspaces it is none, except in the
+    default workspace if ``GRANT_DEFAULT_WORKSPACE_ACCESS`` is set."""
     if not workspaces_enabled():
         return default_permission()
-    opened = os.environ.get(GRANT_DEFAULT_WORKSPACE, "").lower() in {"1", "true"}
-    return default_permission() if opened and workspace == DEFAULT_WORKSPACE else NO_PERMISSIONS
+    default_is_open = os.environ.get(GRANT_DEFAULT_WORKSPACE, "").lower() in {"1", "true"}
+    return (
+        default_permission()
+        if default_is_open and workspace == DEFAULT_WORKSPACE
+        else NO_PERMISSIONS
+    )

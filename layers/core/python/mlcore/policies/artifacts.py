@@ -1,4 +1,5 @@
-"""Who may read and write files: by the run, logged model or trace that their path names."""
+"""Permission checks for reading and writing files, decided by the run, logged model or trace that a
+path names."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from typing import Any
 
 from mlcore import errors
 from mlcore.artifacts import safe_path
-from mlcore.artifacts.paths import scoped
+from mlcore.artifacts.paths import key_in_workspace
+from mlcore.artifacts.skill_files import segments_below
 from mlcore.auth.permissions import (
     ANY,
     EXPERIMENT,
@@ -22,22 +24,23 @@ from mlcore.environment import workspaces_enabled
 from mlcore.limits.registry import version_number
 from mlcore.models.logged_models import LoggedModel
 from mlcore.policies import file_rights
-from mlcore.policies.access import Access, absent
+from mlcore.policies.access import Access, permission_without_grant
 from mlcore.policies.logged_models import on_models
 from mlcore.policies.registry import may_read_version
 from mlcore.policies.requests import Policy, inherited, on_runs, subject
 from mlcore.repos.logged_models import logged_models
 from mlcore.repos.registry import model_versions
-from mlcore.repos.runs import runs
+from mlcore.repos.runs.core import runs
 
 _FOLDERS = {"models": LOGGED_MODEL, "traces": TRACE}
 
 
 def proxied(action: str, *, tree: bool = False) -> Policy:
-    """A path of the artifact proxy is ``<experiment>/<run>/artifacts/…``, and so on.
+    """Returns the policy of a route of the artifact proxy. Its paths are
+    ``<experiment>/<run>/artifacts/…``, ``<experiment>/models/…`` or ``<experiment>/traces/…``.
 
     Args:
-        tree: whether all that is below the path is meant, too.
+        tree: whether the route also acts on everything below the path.
     """
 
     def policy(access: Access, message: Any) -> bool:
@@ -45,54 +48,71 @@ def proxied(action: str, *, tree: bool = False) -> Policy:
             path = safe_path(_path(message))
         except errors.MlflowError:
             return False
-        found = _places(path, access.workspace, tree=tree)
-        if not found:
-            return bool(getattr(_general(access), f"can_{action}"))
+        if segments_below(path) is not None:
+            return action != "read" or file_rights.may_on_skill_files(access, path, action)
+        scopes = _containing_experiments(path, access.workspace, tree=tree)
+        if not scopes:
+            return bool(getattr(_permission_outside_experiments(access), f"can_{action}"))
         return all(
-            _allows(access, experiment_id, rest, action, tree=tree) for experiment_id, rest in found
+            _allows(access, experiment_id, segments, action, tree=tree)
+            for experiment_id, segments in scopes
         )
 
     return policy
 
 
-def _places(path: str, workspace: str, *, tree: bool) -> list[tuple[str, list[str]]]:
-    """The experiments in whose places a path lies, each with the segments below its place."""
+def _containing_experiments(
+    path: str, workspace: str, *, tree: bool
+) -> list[tuple[str, list[str]]]:
+    """Returns the experiments whose storage contains a path, each with the path's segments below
+    that storage."""
     try:
-        key = scoped(path, workspace)
+        key = key_in_workspace(path, workspace)
     except errors.InvalidParameterValue:
-        own = file_rights.own_place(path)  # another workspace's, which is refused later
-        return [] if own is None else [(own.experiment_id, own.rest(path))]
-    return [(one.experiment_id, one.rest(key)) for one in file_rights.around(key, tree=tree)]
+        own_storage = file_rights.default_storage(
+            path
+        )  # a path of another workspace is refused later, by the route
+        return (
+            []
+            if own_storage is None
+            else [(own_storage.experiment_id, own_storage.segments_below(path))]
+        )
+    return [
+        (storage.experiment_id, storage.segments_below(key))
+        for storage in file_rights.storages_around(key, tree=tree)
+    ]
 
 
 def _allows(
-    access: Access, experiment_id: str, rest: list[str], action: str, *, tree: bool
+    access: Access, experiment_id: str, segments: list[str], action: str, *, tree: bool
 ) -> bool:
-    kinds = _kinds(rest, tree=tree)
-    if not kinds:
+    types = _resource_types(segments, tree=tree)
+    if not types:
         return access.allows(Requirement(EXPERIMENT, experiment_id, action))
     return access.allows(
         Requirement(EXPERIMENT, experiment_id, "read"),
-        *(inherited(experiment_id, kind, action) for kind in kinds),
+        *(inherited(experiment_id, resource_type, action) for resource_type in types),
     )
 
 
-def _kinds(rest: list[str], *, tree: bool) -> tuple[str, ...]:
-    """The types of things that a path below an experiment belongs to."""
-    if not rest:
+def _resource_types(segments: list[str], *, tree: bool) -> tuple[str, ...]:
+    """Returns the resource types that a path below an experiment belongs to; empty for the
+    experiment itself."""
+    if not segments:
         return (RUN, TRACE, LOGGED_MODEL) if tree else ()
-    if rest[0] in _FOLDERS:
-        return (_FOLDERS[rest[0]],)
-    if tree or rest[1:2] == ["artifacts"] or file_rights.RUN_FOLDERS.fullmatch(rest[0]):
+    if segments[0] in _FOLDERS:
+        return (_FOLDERS[segments[0]],)
+    if tree or segments[1:2] == ["artifacts"] or file_rights.RUN_FOLDERS.fullmatch(segments[0]):
         return (RUN,)
     return ()
 
 
-def _general(access: Access) -> Permission:
-    """What holds for the root of all files, and for what lies there besides experiments."""
+def _permission_outside_experiments(access: Access) -> Permission:
+    """Returns the permission on files that belong to no experiment, and on the root of the
+    store."""
     if not workspaces_enabled():
-        return absent(access.workspace)
-    return access.grants().on(WORKSPACE, ANY) or absent(access.workspace)
+        return permission_without_grant(access.workspace)
+    return access.grants().on(WORKSPACE, ANY) or permission_without_grant(access.workspace)
 
 
 def _path(message: Any) -> str:
@@ -104,9 +124,8 @@ def read_file_of_run(access: Access, message: Any) -> bool:
 
 
 def update_file_of_run(access: Access, message: Any) -> bool:
-    """By the run that is written to. The route refuses a request that names none, but, as in
-    MLflow, only after the caller's right on the run of ``run_id`` is checked."""
-    return _file_of_run(access, message.run_id or message.other_run_id, "update")
+    """Allows an upload if the caller may write the files of the run."""
+    return _file_of_run(access, message.run_id, "update")
 
 
 def _file_of_run(access: Access, run_id: str, action: str) -> bool:
@@ -116,21 +135,24 @@ def _file_of_run(access: Access, run_id: str, action: str) -> bool:
 
 
 def files_of_runs(access: Access, run_ids: Sequence[str], action: str) -> bool:
-    """As :func:`on_runs`, and by what the places allow that their experiments lie in."""
-    return on_runs(access, run_ids, action) and file_rights.may_through(
+    """Whether the caller may act on the files of runs: on the runs themselves (:func:`on_runs`),
+    and on other experiments' storage that the runs' files lie in."""
+    return on_runs(access, run_ids, action) and file_rights.may_use_outer_storages(
         access, filter(None, map(runs.locate, run_ids)), action
     )
 
 
 def files_of_models(access: Access, model_ids: Sequence[str], action: str) -> bool:
-    """As :func:`files_of_runs`."""
+    """Whether the caller may act on the files of logged models; as :func:`files_of_runs`."""
     items = logged_models.find(model_ids, access.workspace)
-    found = [LoggedModel.of(item).experiment_id for item in items if item is not None]
-    return on_models(access, model_ids, action) and file_rights.may_through(access, found, action)
+    experiment_ids = [LoggedModel.of(item).experiment_id for item in items if item is not None]
+    return on_models(access, model_ids, action) and file_rights.may_use_outer_storages(
+        access, experiment_ids, action
+    )
 
 
 def files_of_run(action: str) -> Policy:
-    """The run that a message names, by either of its two names."""
+    """Returns the policy for the run that a message names in ``run_id`` or ``run_uuid``."""
 
     def policy(access: Access, message: Any) -> bool:
         run_id = message.run_id or subject(message, "run_uuid", "run_id")
@@ -165,7 +187,7 @@ def file_of_version(access: Access, message: Any) -> bool:
         number = version_number(message.version)
         stored = model_versions.get(access.workspace, name, number).version
     except errors.MlflowError:
-        return True  # the route says what is wrong
+        return True  # the route answers with the error
     return file_rights.may_read_source(access, stored.storage_location or stored.source)
 
 

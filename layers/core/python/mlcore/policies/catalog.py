@@ -1,5 +1,5 @@
-"""Who may take a model of the catalog over into the registry. Who is logged in
-reads the catalog."""
+"""Permission checks for registering a model of the catalog. Every user who is logged in may read
+the catalog."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from mlcore.policies.access import Access
 from mlcore.repos.registry import registered_models
 
 
-def register(access: Access, asked: Any) -> bool:
-    """A model that is not there is made, one that is there gets a version."""
-    name = asked.name
+def register(access: Access, message: Any) -> bool:
+    """Requires the right to update the registered model, or to create it if it is missing."""
+    name = message.name
     if registered_models.find(access.workspace, name) is None:
         return access.may_create() and access.allows(
             Requirement(REGISTERED_MODEL, name, NOT_DENIED)

@@ -1,4 +1,4 @@
-"""Who may do what with evaluation datasets, scorers, label schemas, review queues and issues."""
+"""Permission checks for requests about evaluation datasets and scorers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mlcore.auth.permissions import (
     SCORER_VERSION,
     scorer_pattern,
 )
-from mlcore.auth.requirements import NOT_DENIED, Requirement, Rung
+from mlcore.auth.requirements import NOT_DENIED, InheritedFrom, Requirement
 from mlcore.policies.access import Access
 from mlcore.policies.requests import Policy
 from mlcore.repos.evaluation import datasets as evaluation_datasets
@@ -20,15 +20,15 @@ from mlcore.repos.users import grants
 
 
 def on_experiments(access: Access, experiment_ids: Iterable[str], action: str) -> bool:
-    """The action on each; without an experiment nobody is entitled to anything."""
+    """Whether the caller may do the action on each experiment; False if none is named."""
     distinct = list(dict.fromkeys(experiment_ids))
     return bool(distinct) and access.allows(
-        *(Requirement(EXPERIMENT, each, action) for each in distinct)
+        *(Requirement(EXPERIMENT, experiment_id, action) for experiment_id in distinct)
     )
 
 
 def on_named_experiments(action: str) -> Policy:
-    """The action on all experiments that a message names."""
+    """Returns the policy that requires the action on every experiment that a message names."""
 
     def policy(access: Access, message: Any) -> bool:
         return on_experiments(access, message.experiment_ids, action)
@@ -37,8 +37,9 @@ def on_named_experiments(action: str) -> Policy:
 
 
 def on_dataset(action: str) -> Policy:
-    """The action on all experiments of the dataset. One that is missing, or belongs to none, is
-    refused like one of somebody else."""
+    """Returns the policy that requires the action on every experiment of the dataset. A missing
+    dataset, or one without experiments, is refused like one without a grant, so that ids cannot be
+    probed."""
 
     def policy(access: Access, message: Any) -> bool:
         dataset = evaluation_datasets.find(access.workspace, message.dataset_id)
@@ -73,28 +74,30 @@ def on_scorer(action: str) -> Policy:
 
 
 def delete_scorer(access: Access, message: Any) -> bool:
-    """One version takes the right to delete versions; all of them, to delete the scorer."""
+    """Requires the right to delete versions to delete one version, and the right to delete the
+    scorer to delete all."""
     scorer = _pattern(message)
     return access.allows(
         Requirement(SCORER, scorer, "read" if message.has("version") else "delete"),
-        Requirement(SCORER_VERSION, ANY, "delete", (Rung(SCORER, scorer, "delete"),)),
+        Requirement(SCORER_VERSION, ANY, "delete", (InheritedFrom(SCORER, scorer, "delete"),)),
     )
 
 
 def list_scorers(access: Access, message: Any) -> bool:
-    """Without one experiment the list holds what the caller may read."""
+    """Allows listing an experiment's scorers if the caller may read the experiment. A request
+    without an experiment is always allowed: its list contains only readable scorers."""
     return not message.experiment_id or access.allows(
         Requirement(EXPERIMENT, message.experiment_id, "read")
     )
 
 
 def registered_scorer(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    access.give(SCORER, scorer_pattern(body["experiment_id"], body["name"]))
+    access.grant_manage(SCORER, scorer_pattern(body["experiment_id"], body["name"]))
 
 
 def deleted_scorer(access: Access, message: Any, body: Mapping[str, Any]) -> None:
     if not message.has("version"):
-        grants.sweep(access.workspace, SCORER, _pattern(message))
+        grants.delete_on_resource(access.workspace, SCORER, _pattern(message))
 
 
 def _pattern(message: Any) -> str:

@@ -1,4 +1,4 @@
-"""Who may do what with experiments."""
+"""Permission checks for requests about experiments."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ from mlcore.repos.experiments import experiments
 from mlcore.wire.parameters import text
 
 CONTENTS = (RUN, TRACE, LOGGED_MODEL, ASSESSMENT, "review_queue", SCORER, "scorer_version")
-"""What goes, and comes back, with an experiment."""
+"""Resource types that are deleted and restored together with their experiment."""
 
 
 def create(access: Access, message: Any) -> bool:
+    """Allows creating an experiment unless its chosen artifact location belongs to somebody else
+    (PermissionDenied)."""
     if not (access.may_create() and access.allows(Requirement(EXPERIMENT, ANY, NOT_DENIED))):
         return False
     if message.artifact_location:
@@ -38,20 +40,21 @@ def create(access: Access, message: Any) -> bool:
 
 
 def read_by_name(access: Access, message: Any) -> bool:
-    """A missing name is 404 for everybody, as on MLflow's server."""
+    """Allows reading the experiment with this name if the caller may read it. Raises
+    ResourceDoesNotExist for a missing name, for every caller as on MLflow's server."""
     name = subject(message, "experiment_name")
-    found = experiments.find_by_name(access.workspace, name)
-    if found is None:
+    experiment = experiments.find_by_name(access.workspace, name)
+    if experiment is None:
         raise errors.ResourceDoesNotExist(f"Could not find experiment with name {name}")
-    return access.allows(Requirement(EXPERIMENT, found.experiment_id, "read"))
+    return access.allows(Requirement(EXPERIMENT, experiment.experiment_id, "read"))
 
 
 def delete(access: Access, message: Any) -> bool:
-    """The experiment, and everything in it."""
+    """Requires the right to delete the experiment and everything in it."""
     experiment_id = subject(message, "experiment_id")
     return access.allows(
         Requirement(EXPERIMENT, experiment_id, "delete"),
-        *(inherited(experiment_id, each, "delete") for each in CONTENTS),
+        *(inherited(experiment_id, resource_type, "delete") for resource_type in CONTENTS),
     )
 
 
@@ -61,7 +64,10 @@ def manage(access: Access, message: Any) -> bool:
 
 def search_datasets(access: Access, message: Any) -> bool:
     return access.allows(
-        *(Requirement(EXPERIMENT, each, "read") for each in dict.fromkeys(message.experiment_ids))
+        *(
+            Requirement(EXPERIMENT, experiment_id, "read")
+            for experiment_id in dict.fromkeys(message.experiment_ids)
+        )
     )
 
 

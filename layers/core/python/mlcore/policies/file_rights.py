@@ -1,7 +1,8 @@
-"""Whose files a place in the store has, and so who may choose, read or change it.
+"""Decides who may choose, read or change a location in the artifact store, by the experiments whose
+files are stored there.
 
-A location gives no right by itself. Whoever reaches files through an experiment, a trace or a model
-version must also be allowed what is asked by the experiment in whose place they lie.
+A location gives no right by itself: to reach files through an experiment, a trace or a model
+version, a caller also needs the right on each experiment in whose storage the files are.
 """
 
 from __future__ import annotations
@@ -13,133 +14,163 @@ from typing import Final, NamedTuple
 from mlcore import errors
 from mlcore.artifacts.locations import locate, root_of, scheme
 from mlcore.artifacts.paths import WORKSPACES, covers
-from mlcore.auth.permissions import EXPERIMENT
+from mlcore.artifacts.skill_files import identity_below, segments_below
+from mlcore.auth.permissions import EXPERIMENT, SKILL
 from mlcore.auth.requirements import Requirement
 from mlcore.models.logged_models import LoggedModel
 from mlcore.policies.access import Access
 from mlcore.repos.experiments import experiments
 from mlcore.repos.files import locations
 from mlcore.repos.logged_models import logged_models
-from mlcore.repos.runs import runs
+from mlcore.repos.runs.core import runs
 
 EXPERIMENTS: Final = re.compile(r"[0-9A-Z]{26}|[0-9]+")
 RUN_FOLDERS: Final = re.compile(r"[0-9A-Z]{26}|[0-9a-f]{32}")
 PROXY_SCHEME: Final = "mlflow-artifacts"
 
 
-class Place(NamedTuple):
-    """An experiment, and the key below which its files lie."""
+class ExperimentStorage(NamedTuple):
+    """The storage of an experiment: the prefix of its files' keys."""
 
     experiment_id: str
     path: str
 
-    def rest(self, key: str) -> list[str]:
-        """The segments of a key below the place."""
+    def segments_below(self, key: str) -> list[str]:
+        """Returns the segments of a key below the prefix."""
         return [part for part in key[len(self.path) :].split("/") if part]
 
 
-def around(key: str, *, tree: bool = False) -> list[Place]:
-    """In whose places a key lies: the experiment by whose id it is named, whether that is there or
-    not, and those that chose a place. Queries side by side; a BatchGetItem where something was
-    found.
+def storages_around(key: str, *, tree: bool = False) -> list[ExperimentStorage]:
+    """Returns the experiment storages that contain a key: that of the experiment whose id the key
+    begins with, whether the experiment exists or not, and those of experiments that chose a
+    location. Queries run in parallel; a BatchGetItem follows if claims were found.
 
     Args:
-        tree: also the places below the key.
+        tree: also return the storages below the key.
     """
-    own = own_place(key)
-    places = [] if own is None else [own]
+    own_storage = default_storage(key)
+    storages = [] if own_storage is None else [own_storage]
     claims = [
         claim
         for claim in locations.overlapping([key])
         if claim.experiment_id is not None and (tree or covers(claim.path, key))
     ]
-    there = locations.there(claims) if claims else set()
+    existing_holders = locations.existing_holders(claims) if claims else set()
     for claim in claims:
-        if claim.experiment_id is not None and claim.holder in there:
-            places.append(Place(claim.experiment_id, claim.path))
-    return _named(list(dict.fromkeys(places)), key)
+        if claim.experiment_id is not None and claim.holder in existing_holders:
+            storages.append(ExperimentStorage(claim.experiment_id, claim.path))
+    return _without_sharers(list(dict.fromkeys(storages)), key)
 
 
-def own_place(key: str) -> Place | None:
-    """The place of the experiment by whose id a key is named; also where new experiments have
-    theirs elsewhere by now."""
-    own = locations.own_place_above(key)
-    if own is not None and EXPERIMENTS.fullmatch(own[0]):
-        return Place(*own)
+def default_storage(key: str) -> ExperimentStorage | None:
+    """Returns the default storage of the experiment whose id the key begins with. It may still
+    contain files after new experiments were given another root."""
+    claimed = locations.own_place_above(key)
+    if claimed is not None and EXPERIMENTS.fullmatch(claimed[0]):
+        return ExperimentStorage(*claimed)
     segments = key.split("/")
-    named = 2 if segments[0] == WORKSPACES else 0
-    if len(segments) > named and EXPERIMENTS.fullmatch(segments[named]):
-        return Place(segments[named], "/".join(segments[: named + 1]))
+    id_index = 2 if segments[0] == WORKSPACES else 0
+    if len(segments) > id_index and EXPERIMENTS.fullmatch(segments[id_index]):
+        return ExperimentStorage(segments[id_index], "/".join(segments[: id_index + 1]))
     return None
 
 
-def _named(places: list[Place], key: str) -> list[Place]:
-    """Where experiments share one place, a folder in it is that one's whose run or model it is."""
-    shared = {place.path for place in places if sum(one.path == place.path for one in places) > 1}
+def _without_sharers(storages: list[ExperimentStorage], key: str) -> list[ExperimentStorage]:
+    """Where several experiments share a prefix, keeps for a run's or model's folder only the
+    experiment that the run or model belongs to."""
+    shared = {
+        storage.path
+        for storage in storages
+        if sum(other.path == storage.path for other in storages) > 1
+    }
     for path in shared:
-        rest = Place("", path).rest(key)
+        segments = ExperimentStorage("", path).segments_below(key)
         owner = None
-        if rest and RUN_FOLDERS.fullmatch(rest[0]):
-            owner = runs.locate(rest[0])
-        elif rest[:1] == ["models"] and len(rest) > 1:
-            (item,) = logged_models.find([rest[1]], locations.workspace_of(key))
+        if segments and RUN_FOLDERS.fullmatch(segments[0]):
+            owner = runs.locate(segments[0])
+        elif segments[:1] == ["models"] and len(segments) > 1:
+            (item,) = logged_models.find([segments[1]], locations.workspace_of(key))
             owner = None if item is None else LoggedModel.of(item).experiment_id
-        if any(place == Place(owner or "", path) for place in places):
-            places = [one for one in places if one.path != path or one.experiment_id == owner]
-    return places
+        if any(storage == ExperimentStorage(owner or "", path) for storage in storages):
+            storages = [
+                storage
+                for storage in storages
+                if storage.path != path or storage.experiment_id == owner
+            ]
+    return storages
 
 
-def may(access: Access, places: Iterable[Place], action: str) -> bool:
+def may_on_storages(access: Access, storages: Iterable[ExperimentStorage], action: str) -> bool:
+    """Whether the caller may do the action on the experiment of each storage."""
     return all(
-        access.allows(Requirement(EXPERIMENT, each.experiment_id, action)) for each in places
+        access.allows(Requirement(EXPERIMENT, storage.experiment_id, action))
+        for storage in storages
     )
 
 
 def check_choice(access: Access, location: str) -> None:
-    """Before an experiment is made at a location: an administrator may choose any.
+    """Checks the location that a caller chooses for a new experiment. An administrator may choose
+    any.
 
     Raises:
-        PermissionDenied: somebody else's files are, or will be, at, above or below it.
-        InvalidParameterValue: it is another workspace's, or no path.
+        PermissionDenied: files of another experiment, a model version or the server are, or will
+            be, at, above or below the location, and the caller may not manage them.
+        InvalidParameterValue: the location is another workspace's, or not a path.
     """
     if access.is_admin or root_of(location) is None:
         return
     key = locate(location, access.workspace)
-    own = own_place(key)
-    managed = own is not None and may(access, [own], "manage")
-    if locations.holds_own_places(key) or (own is not None and not managed):
-        raise _refused(location)
-    others = []
+    if segments_below(key) is not None:
+        raise _permission_denied(location)
+    own_storage = default_storage(key)
+    is_managed = own_storage is not None and may_on_storages(access, [own_storage], "manage")
+    if locations.holds_own_places(key) or (own_storage is not None and not is_managed):
+        raise _permission_denied(location)
+    foreign_claims = []
     for claim in locations.overlapping([key]):
         if claim.experiment_id is None:
-            others += [] if managed else [claim]
-        elif may(access, [Place(claim.experiment_id, claim.path)], "manage"):
-            managed = managed or covers(claim.path, key)
+            foreign_claims += [] if is_managed else [claim]
+        elif may_on_storages(
+            access, [ExperimentStorage(claim.experiment_id, claim.path)], "manage"
+        ):
+            is_managed = is_managed or covers(claim.path, key)
         else:
-            others.append(claim)
-    if others and locations.there(others):
-        raise _refused(location)
+            foreign_claims.append(claim)
+    if foreign_claims and locations.existing_holders(foreign_claims):
+        raise _permission_denied(location)
 
 
-def may_through(access: Access, experiment_ids: Iterable[str], action: str) -> bool:
-    """Whether the places of experiments, where those lie in others' places, may be used. One
-    BatchGetItem; more only for chosen locations."""
+def may_on_skill_files(access: Access, key: str, action: str) -> bool:
+    """Whether the caller may do the action on the files of skills at a key. The folders that
+    contain several skills are for administrators only. True for a key elsewhere."""
+    segments = segments_below(key)
+    if segments is None or access.is_admin:
+        return True
+    identity = identity_below(segments)
+    return identity is not None and access.allows(Requirement(SKILL, identity.resource_id, action))
+
+
+def may_use_outer_storages(access: Access, experiment_ids: Iterable[str], action: str) -> bool:
+    """Whether the caller may act on the storages of other experiments in which the given
+    experiments' files lie. One BatchGetItem; more reads only for chosen locations."""
     for _, key in locations.of_experiments(experiment_ids):
-        others = [one for one in around(key) if one.path != key]
-        if not may(access, others, action):
+        if not may_on_skill_files(access, key, action):
+            return False
+        outer_storages = [storage for storage in storages_around(key) if storage.path != key]
+        if not may_on_storages(access, outer_storages, action):
             return False
     return True
 
 
 def may_read(access: Access, location: str, *, own: str = "") -> bool:
-    """Whether files at and below a location that a client chose may be read. Nobody but
-    administrators reads at a location that holds the own places of experiments still to come.
+    """Whether the caller may read the files at and below a location that a client chose. A location
+    that will hold the default storage of future experiments is readable by administrators only.
 
     Args:
-        own: a location that the caller may read already.
+        own: a location that the caller is known to be allowed to read.
     """
     if root_of(location) is None:
-        return True  # not ours: nothing is read there
+        return True  # not in this server's store: the server reads nothing there
     try:
         key = locate(location, access.workspace)
     except errors.InvalidParameterValue:
@@ -148,27 +179,32 @@ def may_read(access: Access, location: str, *, own: str = "") -> bool:
         return True
     if locations.holds_own_places(key) and not access.is_admin:
         return False
-    return may(access, around(key, tree=True), "read")
+    if not may_on_skill_files(access, key, "read"):
+        return False
+    return may_on_storages(access, storages_around(key, tree=True), "read")
 
 
 def may_name(access: Access, location: str) -> bool:
-    """As :func:`may_read`, where the location is kept: the place of an experiment that is not there
-    yet must not be chosen before its owner can deny it."""
+    """Whether a location may be stored as a reference: :func:`may_read`, and no default storage of
+    an experiment that does not exist yet, since its future owner could not deny it."""
     if not may_read(access, location):
         return False
     key = locations.key_of(location, access.workspace)
-    own = None if key is None else own_place(key)
-    return own is None or experiments.find(own.experiment_id, access.workspace) is not None
+    own_storage = None if key is None else default_storage(key)
+    return (
+        own_storage is None
+        or experiments.find(own_storage.experiment_id, access.workspace) is not None
+    )
 
 
 def may_read_source(access: Access, source: str) -> bool:
-    """Whether the files of a model version may be read by who may read the version. A proxied
-    source was compared with the run or model that it belongs to when the version was made; any
-    other that we keep must be readable itself."""
+    """Whether a caller who may read a model version may also read its files. A proxied source was
+    compared with its run or model when the version was created; any other source in this server's
+    store must be readable itself."""
     return scheme(source) == PROXY_SCHEME or may_read(access, source)
 
 
-def _refused(location: str) -> errors.PermissionDenied:
+def _permission_denied(location: str) -> errors.PermissionDenied:
     return errors.PermissionDenied(
         f"'artifact_location' '{location}' is, holds or lies in a place for files of another "
         "experiment, a model version or the server itself that you may not manage. Choose another "

@@ -1,7 +1,8 @@
-"""Who may do what with the gateway's configuration, and what its answers must not tell.
+"""Permission checks for requests about the gateway's configuration, and the removal of hidden parts
+from their answers.
 
-Secrets, model definitions and endpoints are granted one by one. To name one where something else is
-made of it, its use must be granted. Budgets and guardrails are the administrators'.
+Secrets, model definitions and endpoints are granted one by one. To refer to one from another
+resource, the caller needs USE on it. Budgets and guardrails are for administrators.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from mlcore.auth.permissions import (
     SCORER_VERSION,
     scorer_pattern,
 )
-from mlcore.auth.requirements import NOT_DENIED, Requirement, Rung
+from mlcore.auth.requirements import NOT_DENIED, InheritedFrom, Requirement
 from mlcore.errors import ResourceDoesNotExist
 from mlcore.policies.access import Access
 from mlcore.policies.requests import Policy, subject
@@ -29,9 +30,9 @@ from mlcore.repos.users import grants
 Json = dict[str, Any]
 
 
-def _on(resource_type: str, field: str, action: str) -> Policy:
-    """The action on what a message names. What is missing counts as something that nobody was
-    granted."""
+def _on_resource(resource_type: str, field: str, action: str) -> Policy:
+    """Returns the policy that requires the action on the resource that a message names. A missing
+    resource is treated as one without a grant."""
 
     def policy(access: Access, message: Any) -> bool:
         return access.allows(Requirement(resource_type, subject(message, field), action))
@@ -40,15 +41,15 @@ def _on(resource_type: str, field: str, action: str) -> Policy:
 
 
 def on_secret(action: str) -> Policy:
-    return _on(GATEWAY_SECRET, "secret_id", action)
+    return _on_resource(GATEWAY_SECRET, "secret_id", action)
 
 
 def on_model_definition(action: str) -> Policy:
-    return _on(GATEWAY_MODEL_DEFINITION, "model_definition_id", action)
+    return _on_resource(GATEWAY_MODEL_DEFINITION, "model_definition_id", action)
 
 
 def on_endpoint(action: str) -> Policy:
-    return _on(GATEWAY_ENDPOINT, "endpoint_id", action)
+    return _on_resource(GATEWAY_ENDPOINT, "endpoint_id", action)
 
 
 read_secret = on_secret("read")
@@ -62,11 +63,11 @@ read_guardrails = on_endpoint("read")
 
 
 def create_secret(access: Access, message: Any) -> bool:
-    return access.may_create() and _new(access, GATEWAY_SECRET)
+    return access.may_create() and _may_create_type(access, GATEWAY_SECRET)
 
 
 def create_model_definition(access: Access, message: Any) -> bool:
-    return _new(access, GATEWAY_MODEL_DEFINITION) and _uses_secret(access, message)
+    return _may_create_type(access, GATEWAY_MODEL_DEFINITION) and _uses_secret(access, message)
 
 
 def update_model_definition(access: Access, message: Any) -> bool:
@@ -74,31 +75,33 @@ def update_model_definition(access: Access, message: Any) -> bool:
 
 
 def list_model_definitions(access: Access, message: Any) -> bool:
-    """Who asks for those of a secret must not be denied it."""
+    """Allows listing model definitions. A list for one secret is refused if that secret is
+    denied."""
     return not message.secret_id or access.allows(
         Requirement(GATEWAY_SECRET, message.secret_id, NOT_DENIED)
     )
 
 
 def create_endpoint(access: Access, message: Any) -> bool:
-    """Its models must be usable; without any, the caller must be one who makes things."""
-    named = any(config.model_definition_id for config in message.model_configs)
-    if not (_uses_models(access, message.model_configs) if named else access.may_create()):
+    """Requires USE on the endpoint's models; without models, the right to create endpoints."""
+    has_models = any(config.model_definition_id for config in message.model_configs)
+    if not (_uses_models(access, message.model_configs) if has_models else access.may_create()):
         return False
-    tracked = message.usage_tracking if message.has("usage_tracking") else True
-    return _new(access, GATEWAY_ENDPOINT) and (
-        not (message.experiment_id or tracked) or _traces_in(access, message.experiment_id)
+    is_tracked = message.usage_tracking if message.has("usage_tracking") else True
+    return _may_create_type(access, GATEWAY_ENDPOINT) and (
+        not (message.experiment_id or is_tracked) or _may_trace_in(access, message.experiment_id)
     )
 
 
 def read_endpoint(access: Access, message: Any) -> bool:
-    """By its id, or by its name. Raises ResourceDoesNotExist: nothing has the name."""
+    """Requires the right to read the endpoint, which the request names by id or by name. Raises
+    ResourceDoesNotExist if no endpoint has the name."""
     endpoint_id = message.endpoint_id
     if not endpoint_id and message.name:
-        found = configuration.read(access.workspace).endpoint_named(message.name)
-        if found is None:
+        endpoint = configuration.read(access.workspace).endpoint_named(message.name)
+        if endpoint is None:
             raise ResourceDoesNotExist(f"GatewayEndpoint not found (name='{message.name}')")
-        endpoint_id = found.endpoint_id
+        endpoint_id = endpoint.endpoint_id
     return access.allows(Requirement(GATEWAY_ENDPOINT, endpoint_id, "read"))
 
 
@@ -106,11 +109,13 @@ def update_endpoint(access: Access, message: Any) -> bool:
     if not change_endpoint(access, message) or not _uses_models(access, message.model_configs):
         return False
     if message.experiment_id:
-        return _traces_in(access, message.experiment_id)
+        return _may_trace_in(access, message.experiment_id)
     if not message.usage_tracking:
         return True
-    found = configuration.read(access.workspace).endpoints.get(message.endpoint_id)
-    return (found is not None and found.experiment_id is not None) or _traces_in(access, "")
+    endpoint = configuration.read(access.workspace).endpoints.get(message.endpoint_id)
+    return (endpoint is not None and endpoint.experiment_id is not None) or _may_trace_in(
+        access, ""
+    )
 
 
 def attach_model(access: Access, message: Any) -> bool:
@@ -128,21 +133,23 @@ def detach_model(access: Access, message: Any) -> bool:
 
 
 def list_bindings(access: Access, message: Any) -> bool:
-    """Of an endpoint that is readable; all of them are for administrators."""
+    """Allows reading the bindings of one readable endpoint; all bindings only for
+    administrators."""
     return bool(message.endpoint_id) and access.allows(
         Requirement(GATEWAY_ENDPOINT, message.endpoint_id, "read")
     )
 
 
 def use_guardrail(access: Access, message: Any) -> bool:
-    """A guardrail shows its scorer, which must not be denied."""
+    """Requires the right to update the endpoint. The guardrail's scorer, which the answer shows,
+    must not be denied."""
     if not change_endpoint(access, message):
         return False
-    found = configuration.read(access.workspace).guardrails.get(message.guardrail_id)
-    if found is None:
+    guardrail = configuration.read(access.workspace).guardrails.get(message.guardrail_id)
+    if guardrail is None:
         return False
-    pattern = scorer_pattern(found.scorer.experiment_id, found.scorer.name)
-    rung = Rung(SCORER, pattern, NOT_DENIED)
+    pattern = scorer_pattern(guardrail.scorer.experiment_id, guardrail.scorer.name)
+    rung = InheritedFrom(SCORER, pattern, NOT_DENIED)
     return access.allows(
         Requirement(SCORER, pattern, NOT_DENIED),
         Requirement(SCORER_VERSION, ANY, NOT_DENIED, (rung,)),
@@ -150,20 +157,25 @@ def use_guardrail(access: Access, message: Any) -> bool:
 
 
 def secret_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Grants that the transaction had no room for; so with the others."""
-    grants.sweep(access.workspace, GATEWAY_SECRET, message.secret_id)
+    """Deletes the remaining grants on the secret, which did not fit into the deleting
+    transaction."""
+    grants.delete_on_resource(access.workspace, GATEWAY_SECRET, message.secret_id)
 
 
 def model_definition_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    grants.sweep(access.workspace, GATEWAY_MODEL_DEFINITION, message.model_definition_id)
+    """Deletes the remaining grants on the model definition, like :func:`secret_deleted`."""
+    grants.delete_on_resource(
+        access.workspace, GATEWAY_MODEL_DEFINITION, message.model_definition_id
+    )
 
 
 def endpoint_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    grants.sweep(access.workspace, GATEWAY_ENDPOINT, message.endpoint_id)
+    """Deletes the remaining grants on the endpoint, like :func:`secret_deleted`."""
+    grants.delete_on_resource(access.workspace, GATEWAY_ENDPOINT, message.endpoint_id)
 
 
 def hide_in_model_definitions(access: Access, definitions: Iterable[Json]) -> None:
-    """The secret, where it is denied."""
+    """Removes the secret's id and name from each definition whose secret the caller is denied."""
     for definition in definitions:
         secret_id = definition.get("secret_id")
         if secret_id and not access.allows(Requirement(GATEWAY_SECRET, secret_id, NOT_DENIED)):
@@ -171,10 +183,13 @@ def hide_in_model_definitions(access: Access, definitions: Iterable[Json]) -> No
 
 
 def hide_in_mappings(access: Access, mappings: Iterable[Json]) -> None:
-    """Model definitions that are denied, and secrets of others."""
+    """Removes denied model definitions from mappings, and denied secrets from the other
+    definitions."""
     for mapping in mappings:
-        named = Requirement(GATEWAY_MODEL_DEFINITION, mapping["model_definition_id"], NOT_DENIED)
-        if not access.allows(named):
+        not_denied = Requirement(
+            GATEWAY_MODEL_DEFINITION, mapping["model_definition_id"], NOT_DENIED
+        )
+        if not access.allows(not_denied):
             del mapping["model_definition_id"]
             mapping.pop("model_definition", None)
         elif "model_definition" in mapping:
@@ -187,11 +202,11 @@ def hide_in_endpoints(access: Access, endpoints: Iterable[Json]) -> None:
 
 
 def hide_passphrase(access: Access, message: Any, body: Json) -> None:
-    """How secrets are kept is for administrators."""
+    """Removes from the answer how secrets are encrypted, which only administrators may know."""
     body.pop("using_default_passphrase", None)
 
 
-def _new(access: Access, resource_type: str) -> bool:
+def _may_create_type(access: Access, resource_type: str) -> bool:
     return access.allows(Requirement(resource_type, ANY, NOT_DENIED))
 
 
@@ -211,5 +226,5 @@ def _uses_models(access: Access, configs: Iterable[Any]) -> bool:
     )
 
 
-def _traces_in(access: Access, experiment_id: str) -> bool:
+def _may_trace_in(access: Access, experiment_id: str) -> bool:
     return access.allows(Requirement(EXPERIMENT, experiment_id or ANY, NOT_DENIED))

@@ -1,4 +1,4 @@
-"""Who may call an endpoint of the gateway: whoever was granted its use."""
+"""Permission checks for calls of the gateway's endpoints: the caller needs USE on the endpoint."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mlcore.repos.gateway import configuration
 
 
 def use_endpoint(access: Access, message: Any) -> bool:
-    """The endpoint that the call names. One that is not there counts as one that nobody was
-    granted."""
+    """Requires USE on the endpoint that the call names. A missing endpoint is treated as one
+    without a grant."""
     access.gateway = configuration.read(access.workspace)
-    found = access.gateway.endpoint_named(message.endpoint_name)
-    return found is not None and access.allows(
-        Requirement(GATEWAY_ENDPOINT, found.endpoint_id, "use")
+    endpoint = access.gateway.endpoint_named(message.endpoint_name)
+    return endpoint is not None and access.allows(
+        Requirement(GATEWAY_ENDPOINT, endpoint.endpoint_id, "use")
     )

@@ -1,5 +1,5 @@
-"""Stands before every route where authentication is on: who calls, whether they may, and what
-follows when they did."""
+"""Authorization of every route when login is on: who the caller is, whether the call is allowed,
+and which grants follow from its success."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mlcore.policies import redactions
 from mlcore.policies.access import Access
 from mlcore.policies.redactions import Redaction
 from mlcore.policies.requests import Follow, Policy
-from mlcore.policies.signers import signer
+from mlcore.policies.signed_callers import signed_caller
 
 PUBLIC_PREFIXES = ("/static-files/", "/favicon.ico", "/health")
 PUBLIC_PATHS = frozenset(
@@ -25,25 +25,28 @@ PUBLIC_PATHS = frozenset(
 )
 
 
-def caller(answers: Mapping[str, Any], workspace: str, *, signed: bool) -> Access | None:
-    """The caller as the authorizer found it; None when it found none.
+def authenticated_caller(
+    answers: Mapping[str, Any], workspace: str, *, signed: bool
+) -> Access | None:
+    """Returns the authenticated caller; None if the authorizer found none.
 
     Args:
         answers: ``requestContext.authorizer`` of the event. API Gateway fills ``lambda`` with what
-            our authorizer returned, or ``iam`` with who signed; nobody else can.
-        signed: whether callers sign.
+            our authorizer returned, or ``iam`` with the IAM identity that signed; callers cannot
+            set them.
+        signed: whether callers sign their requests with AWS credentials.
     """
     if signed:
-        return signer(answers.get("iam") or {}, workspace)
-    found = answers.get("lambda") or {}
-    username = found.get("username")
+        return signed_caller(answers.get("iam") or {}, workspace)
+    claims = answers.get("lambda") or {}
+    username = claims.get("username")
     if not username:
         return None
     return Access(
         str(username),
-        found.get("is_admin") in {True, "true"},
+        claims.get("is_admin") in {True, "true"},
         workspace,
-        by_password=found.get("method") == "basic",
+        by_password=claims.get("method") == "basic",
     )
 
 
@@ -52,42 +55,47 @@ def is_public(path: str) -> bool:
     return path in PUBLIC_PATHS or path.startswith(PUBLIC_PREFIXES)
 
 
-class Rules(NamedTuple):
-    """What a route demands of its caller, what follows its success, and what its answer hides."""
+class RouteRules(NamedTuple):
+    """The policy of a route, its follow-up on success, and the redaction of its answer."""
 
     policy: Policy
     follow: Follow | None
     redaction: Redaction | None
 
 
-def rules(policy: str, follow: str, hides: str) -> Rules:
-    """The rules that a route names: ``runs.update_run`` is that function of
-    :mod:`mlcore.policies.runs`, what a route hides a function of :mod:`mlcore.policies.redactions`.
+def load_rules(policy: str, follow: str, hides: str) -> RouteRules:
+    """Loads the rules that a route names: ``runs.update_run`` is that function of
+    :mod:`mlcore.policies.runs`; ``hides`` names a function of :mod:`mlcore.policies.redactions`.
 
     Raises:
-        AttributeError, ModuleNotFoundError: there is no such function; the process does not start.
+        AttributeError, ModuleNotFoundError: no such function exists; the process then does not
+            start.
     """
     redaction = getattr(redactions, hides) if hides else None
-    return Rules(_named(policy), _named(follow) if follow else None, redaction)
+    return RouteRules(
+        _policy_function(policy), _policy_function(follow) if follow else None, redaction
+    )
 
 
-def _named(name: str) -> Any:
+def _policy_function(name: str) -> Any:
     module, _, function = name.partition(".")
     return getattr(importlib.import_module(f"mlcore.policies.{module}"), function)
 
 
-def allows(rules: Rules, access: Access, message: Any) -> bool:
-    """Whether a call passes.
+def is_allowed(rules: RouteRules, access: Access, message: Any) -> bool:
+    """Whether a call is allowed.
 
     Args:
-        message: of an RPC; of a plain route the request.
+        message: the RPC's message, or the request of a plain route.
     """
     return access.is_admin or rules.policy(access, message)
 
 
-def afterwards(rules: Rules, access: Access, message: Any, body: dict[str, Any]) -> None:
-    """What a successful call means for grants: creators manage what they made; and takes out of its
-    answer what the caller may not know."""
+def apply_after_success(
+    rules: RouteRules, access: Access, message: Any, body: dict[str, Any]
+) -> None:
+    """After a successful call, applies the route's follow-up (such as the creator's grant) and
+    removes from the answer the data that the caller may not see."""
     if rules.follow is not None:
         rules.follow(access, message, body)
     if rules.redaction is not None and not access.is_admin:

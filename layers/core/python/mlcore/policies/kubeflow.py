@@ -1,12 +1,12 @@
-"""Who may do what through Kubeflow's API (``docs/adr/0039``).
+"""Decides who may do which actions through Kubeflow's API (``docs/adr/0039``).
 
-Models, versions, experiments and runs are MLflow's, and so are the grants on them. A service is
-decided by the model that it serves. Environments and standalone artifacts are read by everybody in
-the workspace, and changed by who made them or administrates the workspace.
+Models, versions, experiments and runs are MLflow's, and the same grants apply to them. An inference
+service is decided by the model that it serves. Environments and standalone artifacts may be read by
+everybody in the workspace, and changed by their creator and by administrators of the workspace.
 
-Every policy decides on the entities that the function will read or write: those of the same parsed
-request, of the same kind. An entity that is not there needs the right that a hidden one of its kind
-would need, so that 403 does not tell which ids and names exist.
+A policy decides on the same entities that the function will read or write: it takes the same parsed
+request. A missing entity needs the same right as a hidden one of its kind, so that 403 does not
+reveal which ids and names exist.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from mlcore.auth.permissions import ANY, EXPERIMENT, REGISTERED_MODEL, REGISTERED_MODEL_VERSION, RUN
-from mlcore.auth.requirements import NOT_DENIED, Requirement, Rung
+from mlcore.auth.requirements import NOT_DENIED, InheritedFrom, Requirement
 from mlcore.db import keys
-from mlcore.kubeflow.asked import Asked
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.kinds import EXPERIMENT as EXPERIMENT_KIND
 from mlcore.kubeflow.kinds import (
@@ -27,18 +26,19 @@ from mlcore.kubeflow.kinds import (
     Kind,
 )
 from mlcore.kubeflow.kinds import REGISTERED_MODEL as MODEL_KIND
+from mlcore.kubeflow.registry_request import RegistryRequest
 from mlcore.models.kubeflow import Artifact, ContextRef, NumberedItem
 from mlcore.policies.access import Access
 from mlcore.policies.experiments import CONTENTS
 from mlcore.policies.registry import may_name_source
-from mlcore.policies.requests import creating, inherited, inside
+from mlcore.policies.requests import create_inside, inherited, inside
 from mlcore.repos.kubeflow import artifacts, entities, numbers, runs, steps
 from mlcore.repos.kubeflow import experiments as kubeflow_experiments
 
-Policy = Callable[[Access, Asked], bool]
+Policy = Callable[[Access, RegistryRequest], bool]
 
-NOBODYS: Final = -1
-"""A number that nothing has."""
+NO_ENTITY: Final = -1
+"""A number that no entity has."""
 
 
 # ------------------------------------------------------------------ models, versions, runs
@@ -49,11 +49,12 @@ def _on_model_named(access: Access, name: str, action: str) -> bool:
 
 
 def on_version_of(access: Access, model_name: str, action: str) -> bool:
-    """An action on a version, which inherits what holds for its model."""
-    rung = Rung(REGISTERED_MODEL, model_name, action)
+    """Whether the action on the versions of a model is allowed. Versions inherit the model's
+    grants."""
+    model_rung = InheritedFrom(REGISTERED_MODEL, model_name, action)
     return access.allows(
         Requirement(REGISTERED_MODEL, model_name, "read"),
-        Requirement(REGISTERED_MODEL_VERSION, ANY, action, (rung,)),
+        Requirement(REGISTERED_MODEL_VERSION, ANY, action, (model_rung,)),
     )
 
 
@@ -66,13 +67,14 @@ def _reference(access: Access, kind: Kind, number: int) -> ContextRef | None:
 
 
 def model_name_of(access: Access, number: int) -> str:
-    """The name of a model; empty for a number that no model of the workspace has."""
-    found = _reference(access, MODEL_KIND, number)
-    return "" if found is None else found.name or ""
+    """Returns the name of the model with a number; empty if the workspace has no such model."""
+    reference = _reference(access, MODEL_KIND, number)
+    return "" if reference is None else reference.name or ""
 
 
 def _experiment_id(access: Access, number: int) -> str:
-    """The id of an experiment; empty for a number that no experiment of the workspace has."""
+    """Returns the id of the experiment with a number; empty if the workspace has no such
+    experiment."""
     read = kubeflow_experiments.find(number, access.workspace)
     return "" if read is None else read.experiment.experiment_id
 
@@ -82,14 +84,14 @@ def on_model_numbered(access: Access, number: int, action: str) -> bool:
 
 
 def on_version_numbered(access: Access, number: int, action: str) -> bool:
-    found = _reference(access, MODEL_VERSION, number)
-    name = "" if found is None else model_name_of(access, found.parent or 0)
+    reference = _reference(access, MODEL_VERSION, number)
+    name = "" if reference is None else model_name_of(access, reference.parent or 0)
     return on_version_of(access, name, action)
 
 
 def _on_run(access: Access, number: int, action: str) -> bool:
-    found = _reference(access, EXPERIMENT_RUN, number)
-    experiment_id = "" if found is None else keys.experiment_id_of(found.item_pk)
+    reference = _reference(access, EXPERIMENT_RUN, number)
+    experiment_id = "" if reference is None else keys.experiment_id_of(reference.item_pk)
     return _on_run_in(access, experiment_id, action)
 
 
@@ -97,20 +99,21 @@ def _on_experiment(access: Access, number: int, action: str) -> bool:
     return access.allows(Requirement(EXPERIMENT, _experiment_id(access, number), action))
 
 
-def required_reference(asked: Asked, field: str) -> int:
-    """The number in a field that the parser insists on."""
-    found = asked.reference(field)
-    return NOBODYS if found is None else found
+def required_reference(request: RegistryRequest, field: str) -> int:
+    """Returns the number in a field that the request parser requires."""
+    number = request.reference(field)
+    return NO_ENTITY if number is None else number
 
 
-def external_number(access: Access, kind: Kind, asked: Asked) -> int:
-    """The number of what has the external id that a find names; one that nothing has for none."""
-    found = steps.find_external(access.workspace, kind, asked.arguments["externalId"])
-    return NOBODYS if found is None else found
+def external_number(access: Access, kind: Kind, request: RegistryRequest) -> int:
+    """Returns the number of the entity with the external id that a find request names;
+    ``NO_ENTITY`` if none has it."""
+    number = steps.find_external(access.workspace, kind, request.arguments["externalId"])
+    return NO_ENTITY if number is None else number
 
 
 def reads_workspace(access: Access) -> bool:
-    """Whether the caller may read what everybody in the workspace may read."""
+    """Whether the caller may read resources that are open to everybody in the workspace."""
     return access.allows(Requirement(REGISTERED_MODEL, "", "read")) or access.may_create()
 
 
@@ -118,26 +121,26 @@ def reads_workspace(access: Access) -> bool:
 
 
 def on_model(action: str) -> Policy:
-    def policy(access: Access, asked: Asked) -> bool:
-        return on_model_numbered(access, asked.id, action)
+    def policy(access: Access, request: RegistryRequest) -> bool:
+        return on_model_numbered(access, request.id, action)
 
     return policy
 
 
-def find_model(access: Access, asked: Asked) -> bool:
-    if name := asked.arguments.get("name"):
+def find_model(access: Access, request: RegistryRequest) -> bool:
+    if name := request.arguments.get("name"):
         return _on_model_named(access, name, "read")
-    return on_model_numbered(access, external_number(access, MODEL_KIND, asked), "read")
+    return on_model_numbered(access, external_number(access, MODEL_KIND, request), "read")
 
 
-def create_model(access: Access, asked: Asked) -> bool:
-    wanted = Requirement(REGISTERED_MODEL, asked.values["name"], NOT_DENIED)
-    return access.may_create() and access.allows(wanted)
+def create_model(access: Access, request: RegistryRequest) -> bool:
+    requirement = Requirement(REGISTERED_MODEL, request.values["name"], NOT_DENIED)
+    return access.may_create() and access.allows(requirement)
 
 
-def delete_model(access: Access, asked: Asked) -> bool:
-    """The model, and all of its versions."""
-    name = model_name_of(access, asked.id)
+def delete_model(access: Access, request: RegistryRequest) -> bool:
+    """Requires the right to delete the model and all of its versions."""
+    name = model_name_of(access, request.id)
     return _on_model_named(access, name, "delete") and on_version_of(access, name, "delete")
 
 
@@ -145,30 +148,30 @@ def delete_model(access: Access, asked: Asked) -> bool:
 
 
 def on_version(action: str) -> Policy:
-    def policy(access: Access, asked: Asked) -> bool:
-        return on_version_numbered(access, asked.id, action)
+    def policy(access: Access, request: RegistryRequest) -> bool:
+        return on_version_numbered(access, request.id, action)
 
     return policy
 
 
 def on_versions_of_model(action: str) -> Policy:
-    """An action on versions of the model that the path names."""
+    """Returns the policy that requires the action on versions of the model that the path names."""
 
-    def policy(access: Access, asked: Asked) -> bool:
-        return on_version_of(access, model_name_of(access, asked.id), action)
+    def policy(access: Access, request: RegistryRequest) -> bool:
+        return on_version_of(access, model_name_of(access, request.id), action)
 
     return policy
 
 
-def find_version(access: Access, asked: Asked) -> bool:
-    if asked.names_child:
-        return on_version_of(access, model_name_of(access, asked.parent), "read")
-    return on_version_numbered(access, external_number(access, MODEL_VERSION, asked), "read")
+def find_version(access: Access, request: RegistryRequest) -> bool:
+    if request.names_child:
+        return on_version_of(access, model_name_of(access, request.parent), "read")
+    return on_version_numbered(access, external_number(access, MODEL_VERSION, request), "read")
 
 
-def create_version(access: Access, asked: Asked) -> bool:
+def create_version(access: Access, request: RegistryRequest) -> bool:
     return _makes_version(
-        access, model_name_of(access, required_reference(asked, "registeredModelId"))
+        access, model_name_of(access, required_reference(request, "registeredModelId"))
     )
 
 
@@ -179,27 +182,29 @@ def _makes_version(access: Access, model_name: str) -> bool:
     )
 
 
-def write_version_in_model(access: Access, asked: Asked) -> bool:
-    """The model of the path, and the version that the body changes, which may be another
-    model's."""
-    changed = asked.reference("id")
-    if changed is not None and not on_version_numbered(access, changed, "update"):
+def write_version_in_model(access: Access, request: RegistryRequest) -> bool:
+    """Requires rights on the model of the path and on the version that the body's ``id`` names,
+    which may belong to another model."""
+    version_number = request.reference("id")
+    if version_number is not None and not on_version_numbered(access, version_number, "update"):
         return False
-    return _makes_version(access, model_name_of(access, asked.id))
+    return _makes_version(access, model_name_of(access, request.id))
 
 
 # ------------------------------------------------------------------ artifacts
 
 
 def on_artifact(action: str) -> Policy:
-    def policy(access: Access, asked: Asked) -> bool:
-        return _on_artifact(access, asked.id, action)
+    def policy(access: Access, request: RegistryRequest) -> bool:
+        return _on_artifact(access, request.id, action)
 
     return policy
 
 
 def _on_artifact(access: Access, number: int, action: str) -> bool:
-    """An artifact belongs to the version or run that it was made under, or to who made it."""
+    """Whether the caller may do the action on an artifact. The version or run under which the
+    artifact was created decides; everybody in the workspace may read a standalone one, and its
+    creator may change it."""
     raw = entities.find_many(MODEL_ARTIFACT.name, [number])
     item = Artifact.of(raw[0]) if raw else None
     if item is None or item.workspace != access.workspace:
@@ -211,56 +216,57 @@ def _on_artifact(access: Access, number: int, action: str) -> bool:
     return _on_run(access, item.parent, action)
 
 
-def find_artifact(access: Access, asked: Asked) -> bool:
-    """The parent, or one of those with the external id; the function leaves out what may not be
-    read of what it finds."""
-    if asked.names_child:
-        found = numbers.raw(asked.parent)
-        if numbers.of_kind(found, EXPERIMENT_RUN.name, access.workspace) is not None:
-            return _on_run(access, asked.parent, "read")
-        if numbers.of_kind(found, MODEL_VERSION.name, access.workspace) is not None:
-            return on_version_numbered(access, asked.parent, "read")
-        return _on_artifact(access, NOBODYS, "read")
-    external = asked.arguments["externalId"]
-    raws = artifacts.external(external, asked.artifact_kinds, access.workspace)
-    wanted = [*(Artifact.of(raw).number for raw in raws), NOBODYS]
-    return any(_on_artifact(access, number, "read") for number in wanted)
+def find_artifact(access: Access, request: RegistryRequest) -> bool:
+    """Requires reading the parent, if the request names it, else one artifact with the external id.
+    (The route's function returns only readable artifacts.)"""
+    if request.names_child:
+        item = numbers.raw(request.parent)
+        if numbers.of_kind(item, EXPERIMENT_RUN.name, access.workspace) is not None:
+            return _on_run(access, request.parent, "read")
+        if numbers.of_kind(item, MODEL_VERSION.name, access.workspace) is not None:
+            return on_version_numbered(access, request.parent, "read")
+        return _on_artifact(access, NO_ENTITY, "read")
+    external = request.arguments["externalId"]
+    raws = artifacts.external(external, request.artifact_kinds, access.workspace)
+    numbers_found = [*(Artifact.of(raw).number for raw in raws), NO_ENTITY]
+    return any(_on_artifact(access, number, "read") for number in numbers_found)
 
 
-def list_artifacts(access: Access, asked: Asked) -> bool:
-    """Of versions and runs the answer holds what the caller may read."""
+def list_artifacts(access: Access, request: RegistryRequest) -> bool:
+    """Allows the list to everybody in the workspace. The route's function removes unreadable
+    artifacts from it."""
     return reads_workspace(access)
 
 
-def write_artifact_of_version(access: Access, asked: Asked) -> bool:
-    return on_version_numbered(access, asked.id, "update") and _writes_artifact(access, asked)
+def write_artifact_of_version(access: Access, request: RegistryRequest) -> bool:
+    return on_version_numbered(access, request.id, "update") and _writes_artifact(access, request)
 
 
-def write_artifact_of_run(access: Access, asked: Asked) -> bool:
-    return _on_run(access, asked.id, "update") and _writes_artifact(access, asked)
+def write_artifact_of_run(access: Access, request: RegistryRequest) -> bool:
+    return _on_run(access, request.id, "update") and _writes_artifact(access, request)
 
 
-def _writes_artifact(access: Access, asked: Asked) -> bool:
-    """The artifact that the body changes, which may be another parent's, and the files that it
-    names."""
-    changed = asked.reference("id")
-    if changed is not None and not _on_artifact(access, changed, "update"):
+def _writes_artifact(access: Access, request: RegistryRequest) -> bool:
+    """Requires the right on the artifact that the body's ``id`` names, which may have another
+    parent, and on the files that the body's ``uri`` names."""
+    artifact_number = request.reference("id")
+    if artifact_number is not None and not _on_artifact(access, artifact_number, "update"):
         return False
-    return _names_readable_files(access, asked)
+    return _names_readable_files(access, request)
 
 
-def update_artifact(access: Access, asked: Asked) -> bool:
-    return _on_artifact(access, asked.id, "update") and _names_readable_files(access, asked)
+def update_artifact(access: Access, request: RegistryRequest) -> bool:
+    return _on_artifact(access, request.id, "update") and _names_readable_files(access, request)
 
 
-def _names_readable_files(access: Access, asked: Asked) -> bool:
-    uri = asked.values.get("uri")
+def _names_readable_files(access: Access, request: RegistryRequest) -> bool:
+    uri = request.values.get("uri")
     return not uri or may_name_source(access, uri)
 
 
-def create_own(access: Access, asked: Asked) -> bool:
-    """An environment, or a standalone artifact."""
-    return access.may_create() and _names_readable_files(access, asked)
+def create_own(access: Access, request: RegistryRequest) -> bool:
+    """The policy for creating an environment or a standalone artifact."""
+    return access.may_create() and _names_readable_files(access, request)
 
 
 def is_owner(access: Access, raw: dict[str, Any]) -> bool:
@@ -272,94 +278,96 @@ def is_owner(access: Access, raw: dict[str, Any]) -> bool:
 # ------------------------------------------------------------------ experiments and runs
 
 
-def find_experiment(access: Access, asked: Asked) -> bool:
-    if name := asked.arguments.get("name"):
+def find_experiment(access: Access, request: RegistryRequest) -> bool:
+    if name := request.arguments.get("name"):
         read = kubeflow_experiments.find_by_name(access.workspace, name)
         experiment_id = "" if read is None else read.experiment.experiment_id
         return access.allows(Requirement(EXPERIMENT, experiment_id, "read"))
-    return _on_experiment(access, external_number(access, EXPERIMENT_KIND, asked), "read")
+    return _on_experiment(access, external_number(access, EXPERIMENT_KIND, request), "read")
 
 
-def create_experiment(access: Access, asked: Asked) -> bool:
+def create_experiment(access: Access, request: RegistryRequest) -> bool:
     return access.may_create() and access.allows(Requirement(EXPERIMENT, ANY, NOT_DENIED))
 
 
-def read_experiment(access: Access, asked: Asked) -> bool:
-    return _on_experiment(access, asked.id, "read")
+def read_experiment(access: Access, request: RegistryRequest) -> bool:
+    return _on_experiment(access, request.id, "read")
 
 
-def update_experiment(access: Access, asked: Asked) -> bool:
-    """To archive it or to bring it back takes the right to delete it, as in MLflow."""
-    read = kubeflow_experiments.find(asked.id, access.workspace)
-    if read is not None and _moves(asked, kubeflow_experiments.entity_of(read)):
+def update_experiment(access: Access, request: RegistryRequest) -> bool:
+    """Archiving or restoring an experiment needs the right to delete it, as in MLflow."""
+    read = kubeflow_experiments.find(request.id, access.workspace)
+    if read is not None and _changes_state(request, kubeflow_experiments.entity_of(read)):
         return _deletes_experiment(access, read.experiment.experiment_id)
-    return _on_experiment(access, asked.id, "update")
+    return _on_experiment(access, request.id, "update")
 
 
-def delete_experiment(access: Access, asked: Asked) -> bool:
-    """The experiment, and everything in it."""
-    return _deletes_experiment(access, _experiment_id(access, asked.id))
+def delete_experiment(access: Access, request: RegistryRequest) -> bool:
+    """Requires the right to delete the experiment and everything in it."""
+    return _deletes_experiment(access, _experiment_id(access, request.id))
 
 
 def _deletes_experiment(access: Access, experiment_id: str) -> bool:
     return access.allows(
         Requirement(EXPERIMENT, experiment_id, "delete"),
-        *(inherited(experiment_id, each, "delete") for each in CONTENTS),
+        *(inherited(experiment_id, resource_type, "delete") for resource_type in CONTENTS),
     )
 
 
-def _moves(asked: Asked, entity: Entity) -> bool:
-    """Whether a change archives what is live, or brings back what is archived."""
+def _changes_state(request: RegistryRequest, entity: Entity) -> bool:
+    """Whether the request changes the state, between ``LIVE`` and ``ARCHIVED``."""
     state: str = entity.fields["state"]
-    return bool(asked.values.get("state", state) != state)
+    return bool(request.values.get("state", state) != state)
 
 
-def read_runs_of_experiment(access: Access, asked: Asked) -> bool:
-    return _on_run_in(access, _experiment_id(access, asked.id), "read")
+def read_runs_of_experiment(access: Access, request: RegistryRequest) -> bool:
+    return _on_run_in(access, _experiment_id(access, request.id), "read")
 
 
-def create_run(access: Access, asked: Asked) -> bool:
-    return _makes_run(access, _experiment_id(access, required_reference(asked, "experimentId")))
+def create_run(access: Access, request: RegistryRequest) -> bool:
+    return _makes_run(access, _experiment_id(access, required_reference(request, "experimentId")))
 
 
-def write_run_in_experiment(access: Access, asked: Asked) -> bool:
-    """The experiment of the path, and the run that the body changes, which may be another
-    experiment's."""
-    changed = asked.reference("id")
-    if changed is not None and not _updates_run(access, changed, asked):
+def write_run_in_experiment(access: Access, request: RegistryRequest) -> bool:
+    """Requires rights on the experiment of the path and on the run that the body's ``id`` names,
+    which may belong to another experiment."""
+    run_number = request.reference("id")
+    if run_number is not None and not _updates_run(access, run_number, request):
         return False
-    return _makes_run(access, _experiment_id(access, asked.id))
+    return _makes_run(access, _experiment_id(access, request.id))
 
 
 def _makes_run(access: Access, experiment_id: str) -> bool:
-    return access.allows(*creating(experiment_id, RUN))
+    return access.allows(*create_inside(experiment_id, RUN))
 
 
 def on_run(action: str) -> Policy:
-    def policy(access: Access, asked: Asked) -> bool:
-        return _on_run(access, asked.id, action)
+    def policy(access: Access, request: RegistryRequest) -> bool:
+        return _on_run(access, request.id, action)
 
     return policy
 
 
-def update_run(access: Access, asked: Asked) -> bool:
-    return _updates_run(access, asked.id, asked)
+def update_run(access: Access, request: RegistryRequest) -> bool:
+    return _updates_run(access, request.id, request)
 
 
-def _updates_run(access: Access, number: int, asked: Asked) -> bool:
-    """As :func:`update_experiment`."""
+def _updates_run(access: Access, number: int, request: RegistryRequest) -> bool:
+    """Requires the right to delete a run to archive or restore it."""
     if not _on_run(access, number, "update"):
         return False
-    read = runs.find(number, access.workspace) if "state" in asked.values else None
+    read = runs.find(number, access.workspace) if "state" in request.values else None
     return (
-        read is None or not _moves(asked, runs.entity_of(read)) or _on_run(access, number, "delete")
+        read is None
+        or not _changes_state(request, runs.entity_of(read))
+        or _on_run(access, number, "delete")
     )
 
 
-def find_run(access: Access, asked: Asked) -> bool:
-    if asked.names_child:
-        return _on_run_in(access, _experiment_id(access, asked.parent), "read")
-    return _on_run(access, external_number(access, EXPERIMENT_RUN, asked), "read")
+def find_run(access: Access, request: RegistryRequest) -> bool:
+    if request.names_child:
+        return _on_run_in(access, _experiment_id(access, request.parent), "read")
+    return _on_run(access, external_number(access, EXPERIMENT_RUN, request), "read")
 
 
 read_model = on_model("read")

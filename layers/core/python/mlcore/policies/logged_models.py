@@ -1,4 +1,4 @@
-"""Who may do what with logged models."""
+"""Permission checks for requests about logged models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mlcore.models.logged_models import LoggedModel
 from mlcore.policies.access import Access
 from mlcore.policies.requests import (
     Policy,
-    creating,
+    create_inside,
     inside,
     on_runs,
     subject,
@@ -20,8 +20,8 @@ from mlcore.repos.logged_models import logged_models
 
 
 def on_models(access: Access, model_ids: Iterable[str], action: str) -> bool:
-    """Whether the caller may do something with logged models, each in its own experiment. One that
-    is missing is refused like one of somebody else."""
+    """Whether the caller may do the action on each logged model, in its own experiment. A missing
+    model is refused like one without a grant, so that ids cannot be probed."""
     distinct = list(dict.fromkeys(model_ids))
     if "" in distinct:
         return False
@@ -42,13 +42,14 @@ def on_model(action: str) -> Policy:
 
 
 def create(access: Access, message: Any) -> bool:
-    if not access.allows(*creating(subject(message, "experiment_id"), LOGGED_MODEL)):
+    if not access.allows(*create_inside(subject(message, "experiment_id"), LOGGED_MODEL)):
         return False
     return not message.source_run_id or on_runs(access, [message.source_run_id], "read")
 
 
 def search(access: Access, message: Any) -> bool:
-    """What is found by a run tells that the run made it, though no field does."""
+    """Allows every search; the function removes models that the caller may not read. With a filter
+    by run, runs must not be denied, because the result reveals which models a run made."""
     return "source_run_id" not in message.filter.lower() or access.allows(
         Requirement(RUN, ANY, NOT_DENIED)
     )

@@ -1,7 +1,8 @@
-"""Who may do what with MCP servers, their versions and access endpoints.
+"""Permission checks for requests about MCP servers, their versions and access endpoints.
 
-A version is granted by its type alone, and inherits what holds for its server. Where a server or an
-endpoint shows a version, or is asked for by one, DENY on the type takes that away.
+Versions have no grants of their own, only their type has. They inherit the server's grants. DENY on
+the type hides versions where a server or an endpoint shows them, and forbids requests that select
+by version.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from mlcore.search import grammar, mcp_fields
 
 
 def on_server(action: str) -> Policy:
-    """The action on a server. A missing one counts as a server that nobody was granted."""
+    """Returns the policy that requires the action on a server. A missing server is treated as one
+    without a grant."""
 
     def policy(access: Access, message: Any) -> bool:
         return access.allows(Requirement(MCP_SERVER, subject(message, "name"), action))
@@ -29,7 +31,7 @@ def on_server(action: str) -> Policy:
 
 
 def on_version(action: str) -> Policy:
-    """The action on a version of a server that is readable."""
+    """Returns the policy that requires the action on versions of a readable server."""
 
     def policy(access: Access, message: Any) -> bool:
         return access.allows(*on_mcp_versions(subject(message, "name"), action))
@@ -37,27 +39,29 @@ def on_version(action: str) -> Policy:
     return policy
 
 
-def with_version(action: str, of_version: str) -> Policy:
-    """The action on a server, and another on the versions that it takes along or tells of."""
+def with_version(action: str, version_action: str) -> Policy:
+    """Returns the policy that requires one action on a server and another on its versions, for
+    routes that change or reveal both."""
 
     def policy(access: Access, message: Any) -> bool:
         name = subject(message, "name")
         return access.allows(
-            Requirement(MCP_SERVER, name, action), *on_mcp_versions(name, of_version)
+            Requirement(MCP_SERVER, name, action), *on_mcp_versions(name, version_action)
         )
 
     return policy
 
 
 def on_endpoint(action: str) -> Policy:
-    """The action on a server; who names a version must not be denied versions."""
+    """Returns the policy that requires the action on the endpoint's server. A request that selects
+    by version needs versions not to be denied."""
 
     def policy(access: Access, message: Any) -> bool:
         name = subject(message, "name")
-        needed = [Requirement(MCP_SERVER, name, action)]
+        requirements = [Requirement(MCP_SERVER, name, action)]
         if _selects_version(message):
-            needed += on_mcp_versions(name, NOT_DENIED)
-        return access.allows(*needed)
+            requirements += on_mcp_versions(name, NOT_DENIED)
+        return access.allows(*requirements)
 
     return policy
 
@@ -68,7 +72,8 @@ def create(access: Access, message: Any) -> bool:
 
 
 def create_version(access: Access, message: Any) -> bool:
-    """A version of a server that is not there makes it, too."""
+    """Requires the right to update the server, or to create a missing one. Versions must not be
+    denied."""
     name = subject(message, "name")
     versions = Requirement(MCP_SERVER_VERSION, ANY, NOT_DENIED)
     if mcp_servers.find(access.workspace, name) is not None:
@@ -79,15 +84,17 @@ def create_version(access: Access, message: Any) -> bool:
 
 
 def search_endpoints(access: Access, message: Any) -> bool:
-    """Of all servers."""
+    """Allows searching the endpoints of all servers. With a condition on versions, versions must
+    not be denied."""
     return not _selects_version(message) or access.allows(
         Requirement(MCP_SERVER_VERSION, ANY, NOT_DENIED)
     )
 
 
 def deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Grants that the transaction had no room for."""
-    grants.sweep(access.workspace, MCP_SERVER, message.name)
+    """Deletes the remaining grants on the server, which did not fit into the deleting
+    transaction."""
+    grants.delete_on_resource(access.workspace, MCP_SERVER, message.name)
 
 
 def _selects_version(message: Any) -> bool:

@@ -1,8 +1,8 @@
-"""What an answer must not tell: references from what may be read to what is denied.
+"""Removes from answers the references from readable resources to denied ones.
 
 A run names its logged models, a model version its run, a trace its assessments. Only DENY on the
-type hides such a reference, or for assessments the lack of a right to read them. What is hidden is
-taken out of the answer's own dicts.
+type hides such a reference; assessments are also hidden without the right to read them. Functions
+change the answer's dicts in place.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from mlcore import errors
+from mlcore import errors, reserved_tags
 from mlcore.artifacts import safe_path
 from mlcore.auth.permissions import (
     ANY,
@@ -22,8 +22,10 @@ from mlcore.auth.permissions import (
     REGISTERED_MODEL,
     REGISTERED_MODEL_VERSION,
     RUN,
+    SKILL,
 )
 from mlcore.auth.requirements import NOT_DENIED, Requirement
+from mlcore.entities.skills import SkillIdentity
 from mlcore.policies.access import Access
 from mlcore.policies.file_rights import RUN_FOLDERS
 from mlcore.policies.gateway import (
@@ -38,13 +40,21 @@ from mlcore.policies.reviews import hide_queues, hide_source_runs
 
 Json = dict[str, Any]
 Redaction = Callable[[Access, Any, Json], None]
-"""Takes caller, message and response body."""
+"""A function of caller, message and response body; changes the body."""
 
-_METADATA: Final = {"mlflow.sourceRun": RUN, "mlflow.modelId": LOGGED_MODEL}
-_OF_VERSION: Final = {RUN: ("run_id", "run_link"), LOGGED_MODEL: ("model_id",)}
+_TRACE_METADATA_TYPES: Final = {reserved_tags.SOURCE_RUN: RUN, reserved_tags.MODEL_ID: LOGGED_MODEL}
+_VERSION_REFERENCE_FIELDS: Final = {RUN: ("run_id", "run_link"), LOGGED_MODEL: ("model_id",)}
 
-_OF_ENDPOINT: Final = ("resolved_version", "tools", "server_version", "server_alias")
-"""What of an access endpoint tells of the version that it leads to."""
+_ACTIONS: Final = {
+    "USE": "can_use",
+    "UPDATE": "can_update",
+    "DELETE": "can_delete",
+    "MANAGE": "can_manage",
+}
+"""Entries of ``allowed_actions``, and what a level must allow for them."""
+
+_ENDPOINT_VERSION_FIELDS: Final = ("resolved_version", "tools", "server_version", "server_alias")
+"""Fields of an access endpoint that reveal its version."""
 
 
 def _is_denied(access: Access, resource_type: str) -> bool:
@@ -52,6 +62,7 @@ def _is_denied(access: Access, resource_type: str) -> bool:
 
 
 def hide_in_runs(access: Access, runs: Iterable[Json]) -> None:
+    """Removes logged models from the inputs and outputs of runs if the type is denied."""
     linked = [run for run in runs if run["inputs"] or run["outputs"]]
     if linked and _is_denied(access, LOGGED_MODEL):
         for run in linked:
@@ -60,28 +71,30 @@ def hide_in_runs(access: Access, runs: Iterable[Json]) -> None:
 
 
 def hide_in_versions(access: Access, versions: Iterable[Json]) -> None:
-    for kind, names in _OF_VERSION.items():
-        telling = [version for version in versions if any(map(version.get, names))]
-        if telling and _is_denied(access, kind):
-            for version in telling:
-                for name in names:
-                    version.pop(name, None)
+    """Removes the run and logged model of model versions if their types are denied."""
+    for resource_type, fields in _VERSION_REFERENCE_FIELDS.items():
+        versions_with_reference = [version for version in versions if any(map(version.get, fields))]
+        if versions_with_reference and _is_denied(access, resource_type):
+            for version in versions_with_reference:
+                for field in fields:
+                    version.pop(field, None)
 
 
 def _hide_in_models(access: Access, models: Iterable[Json]) -> None:
-    """Registered models, with the versions that they show."""
+    """Removes denied versions from registered models and prompts, and denied references from the
+    rest."""
     for model in models:
-        shown = model.get("latest_versions")
-        if not shown:
+        latest_versions = model.get("latest_versions")
+        if not latest_versions:
             continue
         tags = {tag["key"]: tag.get("value", "") for tag in model.get("tags", ())}
         is_prompt = kind_of_tags(tags) == PROMPT
-        container, kind = (
+        container, version_type = (
             (PROMPT, PROMPT_VERSION) if is_prompt else (REGISTERED_MODEL, REGISTERED_MODEL_VERSION)
         )
         readable = Requirement(container, model["name"], "read")
-        if access.allows(readable, Requirement(kind, ANY, NOT_DENIED)):
-            hide_in_versions(access, shown)
+        if access.allows(readable, Requirement(version_type, ANY, NOT_DENIED)):
+            hide_in_versions(access, latest_versions)
         else:
             del model["latest_versions"]
 
@@ -95,29 +108,32 @@ def _hide_in_logged_models(access: Access, models: Iterable[Json]) -> None:
 
 
 def _hide_in_traces(access: Access, infos: Iterable[Json]) -> None:
-    """Assessments, and the ids of denied things in the metadata of either version's shape."""
+    """Removes assessments that may not be read, and ids of denied resources from the metadata, in
+    the shape of either API version."""
     readable: dict[str, bool] = {}
     for info in infos:
         if "assessments" in info:
             experiment_id = info["trace_location"]["mlflow_experiment"]["experiment_id"]
             if experiment_id not in readable:
-                needed = inherited(experiment_id, ASSESSMENT, "read")
-                readable[experiment_id] = access.allows(needed)
+                requirement = inherited(experiment_id, ASSESSMENT, "read")
+                readable[experiment_id] = access.allows(requirement)
             if not readable[experiment_id]:
                 del info["assessments"]
-        for key, kind in _METADATA.items():
-            _hide_key(access, info, key, kind)
+        for key, resource_type in _TRACE_METADATA_TYPES.items():
+            _hide_key(access, info, key, resource_type)
 
 
-def _hide_key(access: Access, info: Json, key: str, kind: str) -> None:
-    told: dict[str, str] = info.get("trace_metadata", {})
+def _hide_key(access: Access, info: Json, key: str, resource_type: str) -> None:
+    """Removes one metadata key from a trace if the resource type is denied; an emptied metadata
+    field is removed too."""
+    metadata: dict[str, str] = info.get("trace_metadata", {})
     pairs: list[dict[str, str]] = info.get("request_metadata", [])
-    if not (key in told or any(pair["key"] == key for pair in pairs)):
+    if not (key in metadata or any(pair["key"] == key for pair in pairs)):
         return
-    if not _is_denied(access, kind):
+    if not _is_denied(access, resource_type):
         return
-    if told:
-        info["trace_metadata"] = {name: text for name, text in told.items() if name != key}
+    if metadata:
+        info["trace_metadata"] = {name: text for name, text in metadata.items() if name != key}
     if pairs:
         info["request_metadata"] = [pair for pair in pairs if pair["key"] != key]
     for name in ("trace_metadata", "request_metadata"):
@@ -126,7 +142,7 @@ def _hide_key(access: Access, info: Json, key: str, kind: str) -> None:
 
 
 def folders_of_runs(access: Access, message: Any, body: Json) -> None:
-    """The folder of an experiment holds one of each run, whose name is the run's id."""
+    """Hides run folders in the listing of an experiment's folder, since their names are run ids."""
     try:
         segments = [part for part in safe_path(message.path).split("/") if part]
     except errors.MlflowError:
@@ -140,52 +156,73 @@ def folders_of_runs(access: Access, message: Any, body: Json) -> None:
             body["files"] = files
 
 
+def _allowed_actions(access: Access, resource_type: str, resource_id: str) -> list[str]:
+    level = access.grants().effective(resource_type, resource_id)
+    return [action for action, capability in _ACTIONS.items() if getattr(level, capability)]
+
+
+def _complete_skills(access: Access, skills: Iterable[Json]) -> None:
+    """Adds ``allowed_actions`` to skills."""
+    for skill in skills:
+        identity = SkillIdentity(skill["organization"], skill["name"])
+        skill["allowed_actions"] = _allowed_actions(access, SKILL, identity.resource_id)
+
+
+def skill(access: Access, message: Any, body: Json) -> None:
+    """Completes an answer that consists of one skill."""
+    _complete_skills(access, [body])
+
+
+def created_skill(access: Access, message: Any, body: Json) -> None:
+    """Completes the answer to the creator of a skill, who may do everything. The grant is newer
+    than the grants that the request has read."""
+    body["allowed_actions"] = list(_ACTIONS)
+
+
 def _complete_mcp_servers(access: Access, servers: Iterable[Json]) -> None:
-    """What the caller may do with servers is told; what their endpoints tell of versions may go."""
+    """Adds ``allowed_actions`` to servers, and removes version fields from their endpoints if
+    versions are denied."""
     for server in servers:
-        level = access.grants().effective(MCP_SERVER, server["name"])
-        allowed = {
-            "USE": level.can_use,
-            "UPDATE": level.can_update,
-            "DELETE": level.can_delete,
-            "MANAGE": level.can_manage,
-        }
-        server["allowed_actions"] = [action for action, may in allowed.items() if may]
+        server["allowed_actions"] = _allowed_actions(access, MCP_SERVER, server["name"])
         _hide_in_mcp_endpoints(access, server["access_endpoints"])
 
 
 def _hide_in_mcp_endpoints(access: Access, endpoints: Iterable[Json]) -> None:
+    """Sets the version fields of access endpoints to null if versions of their server are
+    denied."""
     denied: dict[str, bool] = {}
     for endpoint in endpoints:
         name = endpoint["server_name"]
         if name not in denied:
             denied[name] = not access.allows(*on_mcp_versions(name, NOT_DENIED))
         if denied[name]:
-            endpoint.update(dict.fromkeys(name for name in _OF_ENDPOINT if name in endpoint))
+            endpoint.update(
+                dict.fromkeys(name for name in _ENDPOINT_VERSION_FIELDS if name in endpoint)
+            )
 
 
 def mcp_server(access: Access, message: Any, body: Json) -> None:
-    """An answer that is an MCP server."""
+    """Removes denied references from an answer that is one MCP server."""
     _complete_mcp_servers(access, [body])
 
 
 def mcp_access_endpoint(access: Access, message: Any, body: Json) -> None:
-    """An answer that is an access endpoint."""
+    """Removes denied references from an answer that is one access endpoint."""
     _hide_in_mcp_endpoints(access, [body])
 
 
-def _each(name: str, hide: Callable[[Access, list[Json]], None], inside: str = "") -> Redaction:
-    """Of the things under a name in the body: one, or a list of them.
+def _each(field: str, redact: Callable[[Access, list[Json]], None], inside: str = "") -> Redaction:
+    """Applies a redaction to the object, or each object of the list, in a field of the body.
 
     Args:
-        inside: where in each thing the part is that tells something.
+        inside: field of each object that holds the part to be redacted; empty for the whole object.
     """
 
     def redaction(access: Access, message: Any, body: Json) -> None:
-        found = body.get(name)
-        if found:
-            things = found if isinstance(found, list) else [found]
-            hide(access, [thing[inside] for thing in things] if inside else things)
+        value = body.get(field)
+        if value:
+            objects = value if isinstance(value, list) else [value]
+            redact(access, [item[inside] for item in objects] if inside else objects)
 
     return redaction
 
@@ -203,6 +240,7 @@ found_traces = _each("traces", _hide_in_traces)
 trace = _each("trace", _hide_in_traces, "trace_info")
 traces = _each("traces", _hide_in_traces, "trace_info")
 trace_infos = _each("trace_infos", _hide_in_traces)
+skills = _each("skills", _complete_skills)
 mcp_servers = _each("mcp_servers", _complete_mcp_servers)
 mcp_access_endpoints = _each("mcp_access_endpoints", _hide_in_mcp_endpoints)
 gateway_model_definition = _each("model_definition", hide_in_model_definitions)

@@ -1,12 +1,13 @@
-"""Who may do what with registered models, prompts and their versions."""
+"""Permission checks for requests about registered models, prompts and their versions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
 
+from mlcore import reserved_tags
 from mlcore.auth.permissions import ANY, LOGGED_MODEL, PROMPT, REGISTERED_MODEL, RUN
-from mlcore.auth.requirements import NOT_DENIED, Requirement, Rung
+from mlcore.auth.requirements import NOT_DENIED, InheritedFrom, Requirement
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits.model_sources import ModelUri, parse
 from mlcore.models.logged_models import LoggedModel
@@ -14,29 +15,32 @@ from mlcore.policies import file_rights
 from mlcore.policies.access import Access
 from mlcore.policies.logged_models import on_models
 from mlcore.policies.requests import Policy, inside, on_runs, subject, version_type
-from mlcore.prompts import IS_PROMPT, is_prompt
+from mlcore.prompts import is_prompt
 from mlcore.repos.logged_models import logged_models
 from mlcore.repos.registry import registered_models
-from mlcore.repos.runs import runs
+from mlcore.repos.runs.core import runs
 from mlcore.repos.users import grants
 
 _RUNS: Final = "runs:/"
 
 
 def kind_of(workspace: str, name: str) -> str | None:
-    """Whether a name is a prompt's or a registered model's, by what is stored; None for neither."""
-    found = registered_models.find(workspace, name) if name else None
-    if found is None:
+    """Returns the resource type, prompt or registered model, of the stored model with a name; None
+    if it is missing."""
+    stored = registered_models.find(workspace, name) if name else None
+    if stored is None:
         return None
-    return kind_of_tags(found.model.tags)
+    return kind_of_tags(stored.model.tags)
 
 
 def kind_of_tags(tags: Mapping[str, str]) -> str:
+    """Returns the resource type, prompt or registered model, that tags mark."""
     return PROMPT if is_prompt(tags) else REGISTERED_MODEL
 
 
 def on_model(action: str) -> Policy:
-    """The action on a model or prompt. A missing one counts as a model that nobody was granted."""
+    """Returns the policy that requires the action on a model or prompt. A missing one is treated as
+    a model without a grant."""
 
     def policy(access: Access, message: Any) -> bool:
         name = subject(message, "name")
@@ -47,13 +51,14 @@ def on_model(action: str) -> Policy:
 
 
 def on_version(action: str) -> Policy:
-    """The action on a version, which inherits what holds for its model. A missing model is refused
-    like one of somebody else."""
+    """Returns the policy that requires the action on a version. Versions inherit the model's
+    grants. A missing model is refused like one without a grant, so that names cannot be probed."""
 
     def policy(access: Access, message: Any) -> bool:
         kind = kind_of(access.workspace, subject(message, "name"))
         return kind is not None and access.allows(
-            Requirement(kind, message.name, "read"), _version(kind, message.name, action)
+            Requirement(kind, message.name, "read"),
+            _version_requirement(kind, message.name, action),
         )
 
     return policy
@@ -64,7 +69,8 @@ def read_version(access: Access, message: Any) -> bool:
 
 
 def may_read_version(access: Access, name: str) -> bool:
-    """Of a missing model nobody reads one."""
+    """Whether the caller may read versions of a model. A missing model and an unreadable one get
+    the same answer, so that names cannot be probed."""
     kind = kind_of(access.workspace, name)
     return kind is not None and access.allows(
         Requirement(kind, name, "read"), Requirement(version_type(kind), ANY, NOT_DENIED)
@@ -77,101 +83,112 @@ def create(access: Access, message: Any) -> bool:
 
 
 def delete(access: Access, message: Any) -> bool:
-    """The model, and all of its versions."""
+    """Requires the right to delete the model and all of its versions."""
     kind = kind_of(access.workspace, subject(message, "name"))
     return kind is not None and access.allows(
-        Requirement(kind, message.name, "delete"), _version(kind, message.name, "delete")
+        Requirement(kind, message.name, "delete"),
+        _version_requirement(kind, message.name, "delete"),
     )
 
 
 def on_alias(action: str) -> Policy:
-    """An alias is the model's, and names a version."""
+    """Returns the policy that requires the action on the model and reading on its versions, since
+    an alias names a version."""
 
     def policy(access: Access, message: Any) -> bool:
         kind = kind_of(access.workspace, subject(message, "name"))
         return kind is not None and access.allows(
-            Requirement(kind, message.name, action), _version(kind, message.name, "read")
+            Requirement(kind, message.name, action),
+            _version_requirement(kind, message.name, "read"),
         )
 
     return policy
 
 
 def create_version(access: Access, message: Any) -> bool:
-    """The model must allow it, and what the version is made of must be readable."""
+    """Allows creating a model version if the caller may update the model and read everything that
+    the version is made from: files, run, logged model or other version."""
     kind = kind_of(access.workspace, subject(message, "name"))
     if kind is None or not access.allows(
         Requirement(kind, message.name, "update"), Requirement(version_type(kind), ANY, NOT_DENIED)
     ):
         return False
     tags = {tag.key: tag.value for tag in message.tags}
-    asserted = kind_of_tags(tags) if IS_PROMPT in tags else kind
+    asserted = kind_of_tags(tags) if reserved_tags.IS_PROMPT in tags else kind
     if asserted != kind and not access.allows(Requirement(version_type(asserted), ANY, NOT_DENIED)):
         return False
     if not file_rights.may_read_source(access, message.source):
         return False
-    source = _source(message.source)
+    source = _copied_model(message.source)
     if source is not None and source.name:
-        other = kind_of(access.workspace, source.name)
-        return other is not None and access.allows(Requirement(other, source.name, "read"))
+        source_kind = kind_of(access.workspace, source.name)
+        return source_kind is not None and access.allows(
+            Requirement(source_kind, source.name, "read")
+        )
     if message.has("run_id") and not (message.run_id and on_runs(access, [message.run_id], "read")):
         return False
-    models = [message.model_id] if message.has("model_id") else []
+    model_ids = [message.model_id] if message.has("model_id") else []
     if source is not None and source.model_id is not None:
-        models.append(source.model_id)
-    return all(models) and on_models(access, models, "read")
+        model_ids.append(source.model_id)
+    return all(model_ids) and on_models(access, model_ids, "read")
 
 
 def may_name_source(access: Access, source: str) -> bool:
-    """Whether a source may be named without a run or model that it is compared with: whoever reads
-    the version reads the files behind its source. What is not there, and may come later, needs the
-    right on a thing without a grant."""
+    """Whether the caller may store a source that is not compared with a run or model of the
+    request: readers of the version will be able to read the files of the source. A source that does
+    not exist yet requires the right on a resource without a grant."""
     if not file_rights.may_name(access, source):
         return False
     if source.startswith(_RUNS):
         run_id = source.removeprefix(_RUNS).partition("/")[0]
         return access.allows(*inside(runs.locate(run_id) or "", RUN, "read"))
-    named = _source(source)
-    if named is None:
+    model_uri = _copied_model(source)
+    if model_uri is None:
         return True
-    if named.model_id is not None:
-        (item,) = logged_models.find([named.model_id], access.workspace)
+    if model_uri.model_id is not None:
+        (item,) = logged_models.find([model_uri.model_id], access.workspace)
         experiment_id = "" if item is None else LoggedModel.of(item).experiment_id
         return access.allows(*inside(experiment_id, LOGGED_MODEL, "read"))
-    kind = kind_of(access.workspace, named.name) or REGISTERED_MODEL
-    return access.allows(Requirement(kind, named.name, "read"))
+    kind = kind_of(access.workspace, model_uri.name) or REGISTERED_MODEL
+    return access.allows(Requirement(kind, model_uri.name, "read"))
 
 
 def search_versions(access: Access, message: Any) -> bool:
-    """What is found by a run tells that the run made it, though no field does."""
+    """Allows every search; the function removes versions that the caller may not read. With a
+    filter by run, runs must not be denied, because the result reveals which versions a run made."""
     return "run_id" not in message.filter.lower() or access.allows(
         Requirement(RUN, ANY, NOT_DENIED)
     )
 
 
-def _source(source: str) -> ModelUri | None:
-    """What is copied, None for other sources and for what the registry will refuse."""
+def _copied_model(source: str) -> ModelUri | None:
+    """Returns the model that a ``models:/`` source copies; None for other sources and for those
+    that the registry will refuse."""
     try:
         return parse(source).model
     except InvalidParameterValue:
         return None
 
 
-def _version(kind: str, name: str, action: str) -> Requirement:
-    return Requirement(version_type(kind), ANY, action, (Rung(kind, name, action),))
+def _version_requirement(kind: str, name: str, action: str) -> Requirement:
+    return Requirement(version_type(kind), ANY, action, (InheritedFrom(kind, name, action),))
 
 
 def deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Grants that the transaction had no room for."""
+    """Deletes the remaining grants on the model, which did not fit into the deleting
+    transaction. A model named ``*``, which was made without a login, has none."""
+    if message.name == ANY:
+        return
     for kind in (REGISTERED_MODEL, PROMPT):
-        grants.sweep(access.workspace, kind, message.name)
+        grants.delete_on_resource(access.workspace, kind, message.name)
 
 
 def renamed(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """As :func:`deleted`."""
-    if message.new_name == message.name:
+    """Moves the remaining grants to the new name, as :func:`deleted`."""
+    if message.name in (message.new_name, ANY):
         return
     for kind in (REGISTERED_MODEL, PROMPT):
-        grants.move(access.workspace, kind, message.name, message.new_name)
+        grants.transfer(access.workspace, kind, message.name, message.new_name)
 
 
 read_model = on_model("read")

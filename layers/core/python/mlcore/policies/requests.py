@@ -1,4 +1,5 @@
-"""What policies are made of: requirements on an experiment and on what belongs to one."""
+"""Building blocks of policies: rules shared by all routes, and requirements on experiments and
+their contents."""
 
 from __future__ import annotations
 
@@ -16,40 +17,40 @@ from mlcore.auth.permissions import (
     REGISTERED_MODEL_VERSION,
     RUN,
 )
-from mlcore.auth.requirements import NOT_DENIED, Requirement, Rung
+from mlcore.auth.requirements import NOT_DENIED, InheritedFrom, Requirement
 from mlcore.environment import workspaces_enabled
 from mlcore.policies.access import Access
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs import runs
+from mlcore.repos.runs.core import runs
 
 Policy = Callable[[Access, Any], bool]
-"""Whether a caller may do what a message asks. Of a plain route the message is its request."""
+"""Whether the caller may make the request in a message (that of a plain route is its parsed
+request)."""
 
 Follow = Callable[[Access, Any, Mapping[str, Any]], None]
-"""What a successful call means for grants: caller, message, response body."""
+"""Updates grants after a successful call; takes caller, message and response body."""
 
 
 def anybody(access: Access, message: Any) -> bool:
-    """Who is logged in may; what the answer holds is chosen by what the caller may read."""
+    """Allows every logged-in user. The route's function removes everything from its answer that the
+    caller may not read."""
     return True
 
 
 def public(access: Access, message: Any) -> bool:
-    """Nobody needs to log in: :mod:`mlcore.policies.guard` names the paths."""
+    """Allows every call: the policy of paths without login, which :mod:`mlcore.policies.guard`
+    lists."""
     return True
 
 
 def administrators(access: Access, message: Any) -> bool:
-    """Administrators are let through before any policy is asked."""
+    """Refuses everybody: administrators are let through before a policy is called."""
     return False
 
 
 def subject(message: Any, *fields: str) -> str:
-    """The id or the name that a message is about, by the first of the fields that it has.
-
-    Raises:
-        InvalidParameterValue: it has none of them.
-    """
+    """Returns the id or name in the first of the fields that the message has. Raises
+    InvalidParameterValue if the message has none of them."""
     for field in fields:
         if message.has(field):
             return str(getattr(message, field))
@@ -60,7 +61,7 @@ def subject(message: Any, *fields: str) -> str:
 
 
 def on_experiment(action: str) -> Policy:
-    """The action on the experiment that a message names."""
+    """Returns the policy that requires the action on the experiment that a message names."""
 
     def policy(access: Access, message: Any) -> bool:
         return access.allows(Requirement(EXPERIMENT, subject(message, "experiment_id"), action))
@@ -69,7 +70,8 @@ def on_experiment(action: str) -> Policy:
 
 
 def inside(experiment_id: str, resource_type: str, action: str) -> tuple[Requirement, Requirement]:
-    """An action on something in an experiment, which inherits what holds for the experiment."""
+    """Returns the requirements for an action on a resource in an experiment, which inherits the
+    experiment's grants."""
     return (
         Requirement(EXPERIMENT, experiment_id, "read"),
         inherited(experiment_id, resource_type, action),
@@ -79,55 +81,64 @@ def inside(experiment_id: str, resource_type: str, action: str) -> tuple[Require
 def inherited(
     experiment_id: str, resource_type: str, action: str, otherwise: str | None = None
 ) -> Requirement:
-    """An action on a type of things in an experiment; without a grant on the type the experiment
-    must allow the action, or ``otherwise``."""
-    rung = Rung(EXPERIMENT, experiment_id, otherwise or action)
+    """Returns the requirement for an action on a type of resources in an experiment. Without a
+    grant on the type, the experiment must allow the action, or ``otherwise`` if given."""
+    rung = InheritedFrom(EXPERIMENT, experiment_id, otherwise or action)
     return Requirement(resource_type, ANY, action, (rung,))
 
 
-def creating(experiment_id: str, resource_type: str) -> tuple[Requirement, Requirement]:
-    """A new thing in an experiment: no grant on its type gives the right, DENY takes it."""
+def create_inside(experiment_id: str, resource_type: str) -> tuple[Requirement, Requirement]:
+    """Returns the requirements for creating a resource in an experiment: the right to update the
+    experiment. A grant on the type cannot replace it, but DENY on the type forbids it."""
     return (
         Requirement(EXPERIMENT, experiment_id, "update"),
         Requirement(resource_type, ANY, NOT_DENIED),
     )
 
 
-def across(
+def inside_each(
     experiment_ids: Iterable[str], resource_type: str, action: str
 ) -> list[Requirement] | None:
-    """An action on things in several experiments; None when there is no experiment."""
+    """Returns the requirements for an action on resources in several experiments; None if no
+    experiment is named."""
     distinct = list(dict.fromkeys(experiment_ids))
-    return [part for each in distinct for part in inside(each, resource_type, action)] or None
+    return [
+        requirement
+        for experiment_id in distinct
+        for requirement in inside(experiment_id, resource_type, action)
+    ] or None
 
 
 def on_runs(access: Access, run_ids: Iterable[str], action: str) -> bool:
-    """Whether the caller may do something with runs. One that is missing is refused like one of
-    somebody else or of another workspace, so that nobody learns which ids exist."""
-    found: set[str] = set()
+    """Whether the caller may do the action on each run. A missing run is refused like one without a
+    grant or of another workspace, so that ids cannot be probed."""
+    experiment_ids: set[str] = set()
     for run_id in dict.fromkeys(run_ids):
         experiment_id = runs.locate(run_id)
         if experiment_id is None or not access.allows(*inside(experiment_id, RUN, action)):
             return False
-        found.add(experiment_id)
-    return are_here(access, found)
+        experiment_ids.add(experiment_id)
+    return are_in_workspace(access, experiment_ids)
 
 
-def are_here(access: Access, experiment_ids: Iterable[str]) -> bool:
-    """Whether experiments are in the request's workspace, for what was found by its id alone."""
+def are_in_workspace(access: Access, experiment_ids: Iterable[str]) -> bool:
+    """Whether experiments are in the request's workspace. Needed for resources that were found by
+    id alone, without the workspace."""
     if not workspaces_enabled():
         return True
     return experiments.are_in(sorted(experiment_ids), access.workspace)
 
 
 def version_type(resource_type: str) -> str:
-    """The type of the versions of a registered model or prompt."""
+    """Returns the type of a model's versions: prompt versions if ``resource_type`` is that of
+    prompts, else registered model versions."""
     return PROMPT_VERSION if resource_type == PROMPT else REGISTERED_MODEL_VERSION
 
 
 def on_mcp_versions(name: str, action: str) -> tuple[Requirement, Requirement]:
-    """An action on versions of an MCP server, which inherit what holds for it."""
-    rung = Rung(MCP_SERVER, name, action)
+    """Returns the requirements for an action on versions of an MCP server, which inherit the
+    server's grants."""
+    rung = InheritedFrom(MCP_SERVER, name, action)
     return (
         Requirement(MCP_SERVER, name, "read"),
         Requirement(MCP_SERVER_VERSION, ANY, action, (rung,)),

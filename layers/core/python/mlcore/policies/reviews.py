@@ -1,4 +1,4 @@
-"""Who may do what with label schemas, review queues and issues."""
+"""Permission checks for requests about label schemas, review queues and issues."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mlcore.auth.permissions import ANY, EXPERIMENT, RUN
 from mlcore.auth.requirements import NOT_DENIED, Requirement
 from mlcore.entities.evaluation.review_queues import CUSTOM, ReviewQueue
 from mlcore.policies.access import Access
-from mlcore.policies.requests import Policy, are_here, creating, inside
+from mlcore.policies.requests import Policy, are_in_workspace, create_inside, inside
 from mlcore.repos.evaluation import entity_refs, review_queues
 from mlcore.repos.experiments import experiments
 
@@ -20,15 +20,16 @@ Json = dict[str, Any]
 
 
 def on_entity(field: str, action: str) -> Policy:
-    """The action on the experiment of what a field of the message names. What is missing is
-    refused like what is somebody else's."""
+    """Returns the policy that requires the action on the experiment of the label schema or issue
+    that a field names. A missing one is refused like one without a grant, so that ids cannot be
+    probed."""
 
     def policy(access: Access, message: Any) -> bool:
         experiment_id = entity_refs.experiment_of(getattr(message, field))
         return (
             experiment_id is not None
             and access.allows(Requirement(EXPERIMENT, experiment_id, action))
-            and are_here(access, [experiment_id])
+            and are_in_workspace(access, [experiment_id])
         )
 
     return policy
@@ -36,115 +37,126 @@ def on_entity(field: str, action: str) -> Policy:
 
 def on_queue(action: str) -> Policy:
     def policy(access: Access, message: Any) -> bool:
-        return _may(access, _queue(access, message).experiment_id, action)
+        return _may_on_queues(access, _find_queue(access, message).experiment_id, action)
 
     return policy
 
 
 def create_queue(access: Access, message: Any) -> bool:
-    return access.allows(*creating(message.experiment_id, REVIEW_QUEUE))
+    return access.allows(*create_inside(message.experiment_id, REVIEW_QUEUE))
 
 
 def view(access: Access, message: Any) -> bool:
-    """Its members, its owner who may edit, and who manages queues."""
-    return _sees(access, _queue(access, message))
+    """Allows reading a queue to its members, to its owner if the owner may edit the experiment's
+    queues, and to callers who manage queues."""
+    return _may_view(access, _find_queue(access, message))
 
 
 def view_by_name(access: Access, message: Any) -> bool:
-    if not _may(access, message.experiment_id, "read"):
+    if not _may_on_queues(access, message.experiment_id, "read"):
         return False
-    if _may(access, message.experiment_id, "manage"):
+    if _may_on_queues(access, message.experiment_id, "manage"):
         return True
     experiment = experiments.find(message.experiment_id, access.workspace)
     if experiment is None:
         return False
     queue = review_queues.find_by_name(experiment, message.name)
-    return queue is not None and _sees(access, queue)
+    return queue is not None and _may_view(access, queue)
 
 
 def update(access: Access, message: Any) -> bool:
-    """Another owner is given by who manages queues."""
-    queue = _queue(access, message)
-    if _may(access, queue.experiment_id, "manage"):
+    """Allows every change to callers who manage queues, and every change but that of the owner to
+    the queue's owner."""
+    queue = _find_queue(access, message)
+    if _may_on_queues(access, queue.experiment_id, "manage"):
         return True
     return not message.has("new_owner") and _owns(access, queue)
 
 
 def prune(access: Access, message: Any) -> bool:
-    queue = _queue(access, message)
-    if _may(access, queue.experiment_id, "manage"):
+    queue = _find_queue(access, message)
+    if _may_on_queues(access, queue.experiment_id, "manage"):
         return True
     return queue.queue_type == CUSTOM and _owns(access, queue)
 
 
 def review(access: Access, message: Any) -> bool:
-    queue = _queue(access, message)
-    return _may(access, queue.experiment_id, "update") and _is_member(access, queue)
+    queue = _find_queue(access, message)
+    return _may_on_queues(access, queue.experiment_id, "update") and _is_member(access, queue)
 
 
 def search_issues(access: Access, message: Any) -> bool:
-    """In one experiment; who may know of no run may not ask for a run's issues."""
+    """Requires reading the issues of the experiment. With a filter by source run, runs must not be
+    denied."""
     if not message.experiment_id:
         return False
-    vetoes = [Requirement(RUN, ANY, NOT_DENIED)] if "source_run_id" in message.filter_string else []
-    return access.allows(Requirement(EXPERIMENT, message.experiment_id, "read"), *vetoes)
+    not_denied = (
+        [Requirement(RUN, ANY, NOT_DENIED)] if "source_run_id" in message.filter_string else []
+    )
+    return access.allows(Requirement(EXPERIMENT, message.experiment_id, "read"), *not_denied)
 
 
 def hide_queues(access: Access, message: Any, body: Json) -> None:
-    """Who may only read sees the queues of which they are a member."""
+    """Removes review queues from the answer for callers without the right to update: if they may
+    read, they see only the queues of which they are members."""
     queues = body.get("review_queues")
-    if not queues or _may(access, message.experiment_id, "update"):
+    if not queues or _may_on_queues(access, message.experiment_id, "update"):
         return
-    reads = _may(access, message.experiment_id, "read")
-    shown = [queue for queue in queues if reads and _folded(access) in queue.get("users", ())]
+    may_read = _may_on_queues(access, message.experiment_id, "read")
+    own_queues = [
+        queue
+        for queue in queues
+        if may_read and _normalized_username(access) in queue.get("users", ())
+    ]
     del body["review_queues"]
-    if shown:
-        body["review_queues"] = shown
+    if own_queues:
+        body["review_queues"] = own_queues
 
 
 def hide_source_runs(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    told = [issue for issue in (body.get("issue"), *body.get("issues", ())) if issue]
-    if any("source_run_id" in issue for issue in told) and not access.allows(
+    """Removes the source run of issues if runs are denied."""
+    issues = [issue for issue in (body.get("issue"), *body.get("issues", ())) if issue]
+    if any("source_run_id" in issue for issue in issues) and not access.allows(
         Requirement(RUN, ANY, NOT_DENIED)
     ):
-        for issue in told:
+        for issue in issues:
             issue.pop("source_run_id", None)
 
 
-def _queue(access: Access, message: Any) -> ReviewQueue:
-    """Raises ResourceDoesNotExist."""
+def _find_queue(access: Access, message: Any) -> ReviewQueue:
+    """Finds the queue that a message names. Raises ResourceDoesNotExist."""
     queue = review_queues.find(message.queue_id, access.workspace)
     if queue is not None:
         return queue
     raise errors.ResourceDoesNotExist(f"Review queue with id '{message.queue_id}' not found.")
 
 
-def _may(access: Access, experiment_id: str, action: str) -> bool:
+def _may_on_queues(access: Access, experiment_id: str, action: str) -> bool:
     return access.allows(*inside(experiment_id, REVIEW_QUEUE, action))
 
 
-def _sees(access: Access, queue: ReviewQueue) -> bool:
-    if not _may(access, queue.experiment_id, "read"):
+def _may_view(access: Access, queue: ReviewQueue) -> bool:
+    if not _may_on_queues(access, queue.experiment_id, "read"):
         return False
     return (
-        _may(access, queue.experiment_id, "manage")
+        _may_on_queues(access, queue.experiment_id, "manage")
         or _is_member(access, queue)
         or _owns(access, queue)
     )
 
 
 def _owns(access: Access, queue: ReviewQueue) -> bool:
-    """Whether the caller made the queue and may edit."""
-    return (queue.created_by or "").strip().lower() == _folded(access) and _may(
-        access, queue.experiment_id, "update"
-    )
+    """Whether the caller created the queue and may edit queues."""
+    return (queue.created_by or "").strip().lower() == _normalized_username(
+        access
+    ) and _may_on_queues(access, queue.experiment_id, "update")
 
 
 def _is_member(access: Access, queue: ReviewQueue) -> bool:
-    return _folded(access) in queue.users
+    return _normalized_username(access) in queue.users
 
 
-def _folded(access: Access) -> str:
+def _normalized_username(access: Access) -> str:
     return access.username.strip().lower()
 
 

@@ -1,4 +1,4 @@
-"""Who may do what with runs and their metrics."""
+"""Permission checks for requests about runs and their metrics."""
 
 from __future__ import annotations
 
@@ -8,25 +8,27 @@ from typing import Any
 from mlcore.auth.permissions import RUN
 from mlcore.limits.promptlab import experiment_of
 from mlcore.policies.access import Access
-from mlcore.policies.file_rights import may_through
+from mlcore.policies.file_rights import may_use_outer_storages
 from mlcore.policies.logged_models import on_models
-from mlcore.policies.requests import Policy, creating, on_runs, subject
+from mlcore.policies.requests import Policy, create_inside, on_runs, subject
 
 
 def create(access: Access, message: Any) -> bool:
-    return access.allows(*creating(subject(message, "experiment_id"), RUN))
+    return access.allows(*create_inside(subject(message, "experiment_id"), RUN))
 
 
 def create_with_files(access: Access, message: Any) -> bool:
-    """As :func:`create`; the run's files also come into the places that its experiment lies in."""
+    """Allows creating a run as :func:`create` does, if the caller may also write into all other
+    experiments' storage that will contain the run's files."""
     experiment_id = experiment_of(message)
-    return access.allows(*creating(experiment_id, RUN)) and may_through(
+    return access.allows(*create_inside(experiment_id, RUN)) and may_use_outer_storages(
         access, [experiment_id], "update"
     )
 
 
 def on_run(action: str) -> Policy:
-    """The action on the run that a message names, by either of its two names."""
+    """Returns the policy that requires the action on the run that a message names in ``run_id`` or
+    ``run_uuid``."""
 
     def policy(access: Access, message: Any) -> bool:
         return on_runs(access, [_run_id(message)], action)
@@ -35,15 +37,15 @@ def on_run(action: str) -> Policy:
 
 
 def log_metric(access: Access, message: Any) -> bool:
-    return _with_models(access, message, [message.model_id])
+    return _updates_run_and_models(access, message, [message.model_id])
 
 
 def log_batch(access: Access, message: Any) -> bool:
-    return _with_models(access, message, [metric.model_id for metric in message.metrics])
+    return _updates_run_and_models(access, message, [metric.model_id for metric in message.metrics])
 
 
 def log_models(access: Access, message: Any) -> bool:
-    return _with_models(access, message, [model.model_id for model in message.models])
+    return _updates_run_and_models(access, message, [model.model_id for model in message.models])
 
 
 def read_history_of_many(access: Access, message: Any) -> bool:
@@ -54,9 +56,10 @@ def read_intervals(access: Access, message: Any) -> bool:
     return on_runs(access, message.run_ids, "read")
 
 
-def _with_models(access: Access, message: Any, model_ids: Iterable[str]) -> bool:
-    """A metric may be of a model of another experiment, and whoever may write to the run may not
-    write to that."""
+def _updates_run_and_models(access: Access, message: Any, model_ids: Iterable[str]) -> bool:
+    """Whether the caller may update the run and each of the logged models. A metric may belong to a
+    logged model of another experiment, so the right on the run does not imply the right on the
+    model."""
     return on_runs(access, [_run_id(message)], "update") and on_models(
         access, [model_id for model_id in model_ids if model_id], "update"
     )

@@ -1,8 +1,8 @@
-"""Who may do what with serving environments, inference services and what they serve
+"""Permission checks for requests about serving environments, inference services and serve records
 (``docs/adr/0039``).
 
-A service is decided by the model that it serves. Environments are read by everybody in the
-workspace, and changed by who made them or administrates the workspace.
+A service is decided by the model that it serves. Environments may be read by everybody in the
+workspace, and changed by their creator and by administrators of the workspace.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 
 from mlcore.db import keys
 from mlcore.db.table import table
-from mlcore.kubeflow.asked import Asked
 from mlcore.kubeflow.kinds import INFERENCE_SERVICE
+from mlcore.kubeflow.registry_request import RegistryRequest
 from mlcore.models.kubeflow import NumberedItem
 from mlcore.policies.access import Access
 from mlcore.policies.kubeflow import (
-    NOBODYS,
+    NO_ENTITY,
     external_number,
     is_owner,
     model_name_of,
@@ -29,29 +29,30 @@ from mlcore.policies.kubeflow import (
 )
 from mlcore.repos.kubeflow import entities, serving, steps
 
-Policy = Callable[[Access, Asked], bool]
+Policy = Callable[[Access, RegistryRequest], bool]
 
 # ------------------------------------------------------------------ environments
 
 
-def read_serving(access: Access, asked: Asked) -> bool:
-    """Environments, and lists of services, which hold what the caller may read."""
+def read_serving(access: Access, request: RegistryRequest) -> bool:
+    """Allows reading environments and lists of services to everybody in the workspace. The function
+    removes services that the caller may not read from the lists."""
     return reads_workspace(access)
 
 
-def write_environment(access: Access, asked: Asked) -> bool:
-    raw = table.get(keys.serving_environment(asked.id))
+def write_environment(access: Access, request: RegistryRequest) -> bool:
+    raw = table.get(keys.serving_environment(request.id))
     if raw is None or NumberedItem.of(raw).workspace != access.workspace:
         return reads_workspace(access)
     return is_owner(access, raw)
 
 
-def delete_environment(access: Access, asked: Asked) -> bool:
-    """The environment, and the services that go with it."""
-    if not write_environment(access, asked):
+def delete_environment(access: Access, request: RegistryRequest) -> bool:
+    """Requires the right on the environment and on its services, which are deleted with it."""
+    if not write_environment(access, request):
         return False
-    services = serving.children(asked.id, INFERENCE_SERVICE, access.workspace)
-    return all(on_model_numbered(access, _model_served(raw), "update") for raw in services)
+    services = serving.children(request.id, INFERENCE_SERVICE, access.workspace)
+    return all(on_model_numbered(access, _model_served(service), "update") for service in services)
 
 
 # ------------------------------------------------------------------ services
@@ -63,54 +64,54 @@ def _model_served(raw: dict[str, Any]) -> int:
 
 def _on_service(access: Access, number: int, action: str) -> bool:
     raw = entities.find(INFERENCE_SERVICE.name, number, access.workspace)
-    return on_model_numbered(access, NOBODYS if raw is None else _model_served(raw), action)
+    return on_model_numbered(access, NO_ENTITY if raw is None else _model_served(raw), action)
 
 
 def on_service(action: str) -> Policy:
-    def policy(access: Access, asked: Asked) -> bool:
-        return _on_service(access, asked.id, action)
+    def policy(access: Access, request: RegistryRequest) -> bool:
+        return _on_service(access, request.id, action)
 
     return policy
 
 
-def find_service(access: Access, asked: Asked) -> bool:
-    if asked.names_child:
-        child = steps.find_child(asked.parent, INFERENCE_SERVICE, asked.arguments["name"])
-        return _on_service(access, NOBODYS if child is None else child.number, "read")
-    return _on_service(access, external_number(access, INFERENCE_SERVICE, asked), "read")
+def find_service(access: Access, request: RegistryRequest) -> bool:
+    if request.names_child:
+        child = steps.find_child(request.parent, INFERENCE_SERVICE, request.arguments["name"])
+        return _on_service(access, NO_ENTITY if child is None else child.number, "read")
+    return _on_service(access, external_number(access, INFERENCE_SERVICE, request), "read")
 
 
-def create_service(access: Access, asked: Asked) -> bool:
-    """A service is made by who may change the model that it serves."""
-    model = required_reference(asked, "registeredModelId")
-    return on_model_numbered(access, model, "update") and _names_readable_version(access, asked)
+def create_service(access: Access, request: RegistryRequest) -> bool:
+    """Requires the right to update the model that the service will serve."""
+    model = required_reference(request, "registeredModelId")
+    return on_model_numbered(access, model, "update") and _names_readable_version(access, request)
 
 
-def update_service(access: Access, asked: Asked) -> bool:
-    return _on_service(access, asked.id, "update") and _names_readable_version(access, asked)
+def update_service(access: Access, request: RegistryRequest) -> bool:
+    return _on_service(access, request.id, "update") and _names_readable_version(access, request)
 
 
-def create_serve(access: Access, asked: Asked) -> bool:
-    return update_service(access, asked)
+def create_serve(access: Access, request: RegistryRequest) -> bool:
+    return update_service(access, request)
 
 
-def _names_readable_version(access: Access, asked: Asked) -> bool:
-    """Whether the version that the body names, if any, may be read."""
-    version = asked.reference("modelVersionId")
+def _names_readable_version(access: Access, request: RegistryRequest) -> bool:
+    """Whether the model version in the body may be read; True if the body has none."""
+    version = request.reference("modelVersionId")
     return version is None or on_version_numbered(access, version, "read")
 
 
-def read_served_version(access: Access, asked: Asked) -> bool:
-    """The version that is answered: the one that the service names, which may be another model's,
-    or else one of its model."""
-    raw = entities.find(INFERENCE_SERVICE.name, asked.id, access.workspace)
+def read_served_version(access: Access, request: RegistryRequest) -> bool:
+    """Requires reading the version that the answer contains: the one that the service names, which
+    may belong to another model, or else a version of the service's model."""
+    raw = entities.find(INFERENCE_SERVICE.name, request.id, access.workspace)
     if raw is None:
-        return on_model_numbered(access, NOBODYS, "read")
-    named = entities.entity_of(raw).fields.get("modelVersionId")
+        return on_model_numbered(access, NO_ENTITY, "read")
+    version_number = entities.entity_of(raw).fields.get("modelVersionId")
     if not on_model_numbered(access, _model_served(raw), "read"):
         return False
-    if named:
-        return on_version_numbered(access, int(named), "read")
+    if version_number:
+        return on_version_numbered(access, int(version_number), "read")
     return on_version_of(access, model_name_of(access, _model_served(raw)), "read")
 
 

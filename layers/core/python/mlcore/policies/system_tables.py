@@ -1,5 +1,5 @@
-"""The system tables are for administrators, for those whom the setting ``system_tables_readers``
-names, and for administrators of a workspace as far as its rows go."""
+"""Permission checks for queries of the system tables. Allowed are administrators, users named in
+the setting ``system_tables_readers``, and administrators of a workspace for its rows."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from mlcore.repos.settings import system_tables
 
 
 def query(access: Access, message: Any) -> bool:
-    """Whether there are any rows that the caller may read."""
-    return visible(access) != []
+    """Whether the caller may read rows of at least one workspace."""
+    return readable_workspaces(access) != []
 
 
-def visible(access: Access) -> list[str] | None:
-    """The workspaces whose rows the caller may read; None for all."""
+def readable_workspaces(access: Access) -> list[str] | None:
+    """Returns the workspaces whose rows the caller may read; None for all."""
     if access.is_admin:
         return None
-    found = set(system_tables.granted(access.username))
-    if system_tables.ALL in found:
+    workspaces = set(system_tables.granted(access.username))
+    if system_tables.ALL in workspaces:
         return None
     if access.administrates(access.workspace):
-        found.add(access.workspace)
-    return sorted(found)
+        workspaces.add(access.workspace)
+    return sorted(workspaces)

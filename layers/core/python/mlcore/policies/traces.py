@@ -1,40 +1,39 @@
-"""Who may do what with traces, their spans and assessments."""
+"""Permission checks for requests about traces, their spans and assessments."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from mlcore import errors
+from mlcore import errors, reserved_tags
 from mlcore.auth.permissions import ANY, ASSESSMENT, EXPERIMENT, LOGGED_MODEL, RUN, TRACE
 from mlcore.auth.requirements import NOT_DENIED, Requirement
-from mlcore.limits.locations import below
+from mlcore.limits.artifact_locations import join
 from mlcore.policies import file_rights
 from mlcore.policies.access import Access
 from mlcore.policies.requests import (
     Policy,
-    across,
-    creating,
+    create_inside,
     inherited,
     inside,
+    inside_each,
     on_runs,
     subject,
 )
+from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import StoredTrace
 
-LOCATION_TAG: Final = "mlflow.artifactLocation"
-
-_TOLD_BY: Final = {
+_REVEALING_WORDS: Final = {
     ASSESSMENT: ("feedback", "expectation", "assessment", "issue"),
     RUN: ("run_id", "sourcerun"),
     LOGGED_MODEL: ("modelid",),
 }
-"""Words of a filter or an order by which rows tell of other things than traces."""
+"""Words in a filter or ordering that reveal facts of other resource types than traces."""
 
 
 def experiments_of(access: Access, trace_ids: Sequence[str]) -> list[str] | None:
-    """The experiments of traces; None when one of them is missing."""
+    """Returns the experiments of traces; None if a trace is missing."""
     return _experiments(traces.find_many(trace_ids, access.workspace))
 
 
@@ -44,70 +43,79 @@ def _experiments(records: Sequence[StoredTrace | None]) -> list[str] | None:
 
 
 def on_traces(access: Access, trace_ids: Sequence[str], action: str) -> bool:
-    """A missing trace is refused like one of somebody else. A trace whose files are said to be in
-    another's place is read by who may read there."""
-    found = traces.find_many(trace_ids, access.workspace)
-    requirements = across(_experiments(found) or (), TRACE, action)
+    """Whether the caller may do the action on each trace. A missing trace is refused like one
+    without a grant. Reading a trace whose files lie in another experiment's storage also needs
+    the right to read there."""
+    stored_traces = traces.find_many(trace_ids, access.workspace)
+    requirements = inside_each(_experiments(stored_traces) or (), TRACE, action)
     return (
         requirements is not None
         and access.allows(*requirements)
-        and (action != "read" or all(_may_read_files(access, trace) for trace in found))
+        and (action != "read" or all(_may_read_files(access, trace) for trace in stored_traces))
     )
 
 
 def _may_read_files(access: Access, trace: StoredTrace | None) -> bool:
-    """The tag that says where a trace's files are is the clients' to set."""
-    told = None if trace is None else trace.document.texts("tags").get(LOCATION_TAG)
-    if trace is None or told is None:
+    """Whether the caller may read the location of the trace's files. It must be checked, because
+    clients set the tag with the location and can name any."""
+    location = (
+        None if trace is None else trace.document.texts("tags").get(reserved_tags.ARTIFACT_LOCATION)
+    )
+    if trace is None or location is None:
         return True
     root = trace.experiment.artifact_location
-    own = below(root, f"traces/{trace.trace_id}/artifacts")
-    return told == own or file_rights.may_read(access, told, own=own)
+    default_location = join(root, f"traces/{trace.trace_id}/artifacts")
+    return location == default_location or file_rights.may_read(
+        access, location, own=default_location
+    )
 
 
 def on_trace(action: str) -> Policy:
     def policy(access: Access, message: Any) -> bool:
-        return on_traces(access, [_id(message)], action)
+        return on_traces(access, [_trace_id(message)], action)
 
     return policy
 
 
 def start(access: Access, message: Any) -> bool:
-    return access.allows(*creating(subject(message, "experiment_id"), TRACE))
+    return access.allows(*create_inside(subject(message, "experiment_id"), TRACE))
 
 
 def start_v3(access: Access, message: Any) -> bool:
-    """In the experiment of its location; a trace that is there already is changed where it is."""
+    """Allows creating a trace in the experiment of its location. If the trace already exists there,
+    the caller also needs the right to update traces."""
     info = message.trace.trace_info if message.trace is not None else None
     location = None if info is None else info.trace_location
     if info is None or location is None or location.mlflow_experiment is None:
         return False
     experiment_id = location.mlflow_experiment.experiment_id
-    vetoes = [Requirement(ASSESSMENT, ANY, NOT_DENIED)] if info.assessments else []
+    not_denied = [Requirement(ASSESSMENT, ANY, NOT_DENIED)] if info.assessments else []
     return (
         bool(experiment_id)
-        and access.allows(*creating(experiment_id, TRACE), *vetoes)
-        and may_extend(access, [info.trace_id] if info.trace_id else [])
+        and access.allows(*create_inside(experiment_id, TRACE), *not_denied)
+        and _may_extend(access, experiment_id, [info.trace_id] if info.trace_id else [])
     )
 
 
 def export(access: Access, message: Any) -> bool:
-    """The experiment; the run that traces are linked to; and the traces that are there already,
-    which get the new spans wherever they are."""
+    """Needs rights on the experiment, on the run that the traces are linked to, and on traces of
+    the experiment that exist already, to which the spans are added."""
     if not (
         message.experiment_id
-        and access.allows(*creating(message.experiment_id, TRACE))
-        and may_extend(access, message.trace_ids)
+        and access.allows(*create_inside(message.experiment_id, TRACE))
+        and _may_extend(access, message.experiment_id, message.trace_ids)
     ):
         return False
     return not message.run_id or on_runs(access, [message.run_id], "update")
 
 
-def may_extend(access: Access, trace_ids: Sequence[str]) -> bool:
-    """Whether the caller may add to those of the traces that are there."""
-    found = traces.find_many(trace_ids, access.workspace) if trace_ids else []
-    there = {trace.experiment.experiment_id for trace in found if trace is not None}
-    return access.allows(*(across(sorted(there), TRACE, "update") or ()))
+def _may_extend(access: Access, experiment_id: str, trace_ids: Sequence[str]) -> bool:
+    """Whether the caller may add to those of the traces that the experiment has. New traces need no
+    further right, and traces of other experiments are refused to everybody."""
+    stored_traces = traces.find_many(trace_ids, access.workspace) if trace_ids else []
+    present = {trace.experiment.experiment_id for trace in stored_traces if trace is not None}
+    extended = present.intersection(canonical_ids([experiment_id]))
+    return access.allows(*(inside_each(extended, TRACE, "update") or ()))
 
 
 def search(access: Access, message: Any) -> bool:
@@ -115,9 +123,13 @@ def search(access: Access, message: Any) -> bool:
 
 
 def search_v3(access: Access, message: Any) -> bool:
-    """Only an experiment is a place that anything is granted on."""
-    places = [location.mlflow_experiment for location in message.locations]
-    experiment_ids = [place.experiment_id for place in places if place is not None]
+    """Allows a search whose locations are experiments in which the caller may read traces. Other
+    locations are skipped, since no right on them can be granted; a search without any experiment is
+    refused."""
+    experiments = [location.mlflow_experiment for location in message.locations]
+    experiment_ids = [
+        experiment.experiment_id for experiment in experiments if experiment is not None
+    ]
     return _search(access, filter(None, experiment_ids), [message.filter, *message.order_by])
 
 
@@ -127,31 +139,49 @@ def correlation(access: Access, message: Any) -> bool:
 
 
 def metrics(access: Access, message: Any) -> bool:
-    """Points of assessments tell of assessments."""
+    """Allows aggregating traces if the caller may read the traces of all named experiments, and for
+    the view ``ASSESSMENTS`` their assessments too."""
     distinct = list(dict.fromkeys(message.experiment_ids))
-    requirements = across(distinct, TRACE, "read")
+    requirements = inside_each(distinct, TRACE, "read")
     if requirements is None or not _search(access, distinct, message.filters):
         return False
-    told = distinct if message.view_type == "ASSESSMENTS" else ()
-    return access.allows(*requirements, *(inherited(each, ASSESSMENT, "read") for each in told))
+    revealed = distinct if message.view_type == "ASSESSMENTS" else ()
+    return access.allows(*requirements, *(inherited(each, ASSESSMENT, "read") for each in revealed))
 
 
 def _search(access: Access, experiment_ids: Iterable[str], texts: Iterable[str]) -> bool:
     distinct = list(dict.fromkeys(experiment_ids))
-    requirements = across(distinct, TRACE, "read")
+    requirements = inside_each(distinct, TRACE, "read")
     words = " ".join(texts).lower()
-    told = [kind for kind, names in _TOLD_BY.items() if any(name in words for name in names)]
+    revealed = [
+        kind for kind, names in _REVEALING_WORDS.items() if any(name in words for name in names)
+    ]
     return requirements is not None and access.allows(
-        *requirements, *(inherited(each, kind, "read") for each in distinct for kind in told)
+        *requirements, *(inherited(each, kind, "read") for each in distinct for kind in revealed)
     )
 
 
-def read_many(access: Access, message: Any) -> bool:
-    return on_traces(access, message.trace_ids, "read")
+def read_some(access: Access, message: Any) -> bool:
+    """Allows asking for many traces at once to callers who may read traces of any experiment. The
+    route leaves out every trace that :func:`readable` leaves out."""
+    return access.allows(Requirement(TRACE, ANY, NOT_DENIED)) and access.reads_any(EXPERIMENT)
+
+
+def readable(access: Access, stored_traces: Iterable[StoredTrace]) -> list[StoredTrace]:
+    """Returns those of the traces that the caller may read. The rule is that of reading one."""
+    rights: dict[str, bool] = {}
+
+    def may_read(trace: StoredTrace) -> bool:
+        experiment_id = trace.experiment.experiment_id
+        if experiment_id not in rights:
+            rights[experiment_id] = access.allows(*inside(experiment_id, TRACE, "read"))
+        return rights[experiment_id] and _may_read_files(access, trace)
+
+    return list(filter(may_read, stored_traces))
 
 
 def delete(access: Access, message: Any) -> bool:
-    """The traces, and the assessments of them."""
+    """Requires the right to delete the traces and their assessments."""
     experiment_id = subject(message, "experiment_id")
     return access.allows(
         *inside(experiment_id, TRACE, "delete"),
@@ -173,12 +203,11 @@ def read_artifact(access: Access, message: Any) -> bool:
 
 
 def create_assessment(access: Access, message: Any) -> bool:
-    """The experiment gives the right, or a grant on traces does; neither takes it from the
-    other."""
-    found = experiments_of(access, [message.trace_id])
-    if not found:
+    """Requires the right to update either the experiment or traces; one of them is enough."""
+    experiment_ids = experiments_of(access, [message.trace_id])
+    if not experiment_ids:
         return False
-    (experiment_id,) = found
+    (experiment_id,) = experiment_ids
     return access.allows(
         *inside(experiment_id, TRACE, "read"), Requirement(ASSESSMENT, ANY, NOT_DENIED)
     ) and (
@@ -188,14 +217,15 @@ def create_assessment(access: Access, message: Any) -> bool:
 
 
 def on_assessment(action: str, otherwise: str | None = None) -> Policy:
-    """Its trace must be readable; without a grant on assessments the experiment must allow the
-    action, or ``otherwise``."""
+    """Returns the policy that requires the trace to be readable and the action on assessments.
+    Without a grant on assessments, the experiment must allow the action, or ``otherwise`` if
+    given."""
 
     def policy(access: Access, message: Any) -> bool:
-        found = experiments_of(access, [message.trace_id])
-        if not found:
+        experiment_ids = experiments_of(access, [message.trace_id])
+        if not experiment_ids:
             return False
-        (experiment_id,) = found
+        (experiment_id,) = experiment_ids
         return access.allows(
             *inside(experiment_id, TRACE, "read"),
             inherited(experiment_id, ASSESSMENT, action, otherwise),
@@ -204,7 +234,7 @@ def on_assessment(action: str, otherwise: str | None = None) -> Policy:
     return policy
 
 
-def _id(message: Any) -> str:
+def _trace_id(message: Any) -> str:
     return subject(message, "trace_id", "request_id")
 
 

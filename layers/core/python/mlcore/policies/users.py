@@ -1,4 +1,4 @@
-"""Who may do what with users, roles and grants."""
+"""Permission checks for requests about users, roles and grants."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from mlcore import errors
 from mlcore.auth import permissions
 from mlcore.auth.permissions import ANY, REGISTERED_MODEL, SCORER
 from mlcore.auth.requirements import Requirement
-from mlcore.policies.access import Access, administrated
-from mlcore.policies.resources import workspace_of
+from mlcore.policies.access import Access, administrated_workspaces
+from mlcore.policies.resource_workspaces import workspace_of
 from mlcore.repos.users import roles, users
 from mlcore.wire.parameters import integer, text
 
@@ -19,8 +19,8 @@ def oneself(access: Access, message: Any) -> bool:
 
 
 def create_user(access: Access, message: Any) -> bool:
-    """Who administrates a workspace may make accounts for it; an account alone opens nothing."""
-    return bool(administrated(access.profile(), access.roles()))
+    """Allows creating users to administrators of a workspace. A new user has no access."""
+    return bool(administrated_workspaces(access.profile(), access.roles()))
 
 
 def list_users(access: Access, message: Any) -> bool:
@@ -34,29 +34,30 @@ def manage_role(access: Access, message: Any) -> bool:
 
 def view_role(access: Access, message: Any) -> bool:
     workspace = _workspace_of_role(message)
-    return workspace is not None and workspace in _present(access)
+    return workspace is not None and workspace in _member_workspaces(access)
 
 
 def list_roles(access: Access, message: Any) -> bool:
     wanted = {workspace.strip() for workspace in message.workspace if workspace.strip()}
-    return bool(wanted) and wanted <= _present(access)
+    return bool(wanted) and wanted <= _member_workspaces(access)
 
 
 def view_user(access: Access, message: Any) -> bool:
-    """Oneself, and the users of a workspace that the caller administrates."""
+    """Allows viewing oneself, and users of a workspace that the caller administers."""
     username = text(message, "username")
     if access.username == username:
         return True
-    found = users.find_profile(username)
-    if found is None:
+    profile = users.find_profile(username)
+    if profile is None:
         return False
-    theirs = {role.workspace for role in roles.find_many(found.role_ids)}
-    theirs |= {held.workspace for held in found.grants}
-    return bool(theirs & administrated(access.profile(), access.roles()))
+    workspaces = {role.workspace for role in roles.find_many(profile.role_ids)}
+    workspaces |= {held.workspace for held in profile.grants}
+    return bool(workspaces & administrated_workspaces(access.profile(), access.roles()))
 
 
 def manage_resource(access: Access, message: Any) -> bool:
-    """Granting needs MANAGE on the resource; on all of a type, administration of the workspace."""
+    """Requires MANAGE on a resource to change grants on it; to change grants on all resources of a
+    type, the caller must be an administrator of the workspace."""
     resource_type, resource_id = text(message, "resource_type"), text(message, "resource_id")
     permissions.check_no_workspace(resource_type)
     permissions.check_resource_type(resource_type)
@@ -71,7 +72,8 @@ def manage_resource(access: Access, message: Any) -> bool:
 
 
 def view_permission(access: Access, message: Any) -> bool:
-    """Oneself, and whoever administrates the workspace of the resource."""
+    """Allows viewing own permissions, and those of other users to administrators of the resource's
+    workspace."""
     resource_type = text(message, "resource_type")
     permissions.check_no_workspace(resource_type)
     username = text(message, "username")
@@ -97,14 +99,14 @@ def manage_scorer(access: Access, message: Any) -> bool:
     return access.allows(Requirement(SCORER, scorer, "manage"))
 
 
-def _present(access: Access) -> set[str]:
-    """The workspaces in which the caller has anything."""
-    found = {role.workspace for role in access.roles()}
-    return found | {held.workspace for held in access.profile().grants}
+def _member_workspaces(access: Access) -> set[str]:
+    """Returns the workspaces in which the caller has a role or a grant."""
+    workspaces = {role.workspace for role in access.roles()}
+    return workspaces | {held.workspace for held in access.profile().grants}
 
 
 def _workspace_of_role(message: Any) -> str | None:
-    """The workspace of the role that a message is about, None when there is no such role."""
+    """Returns the workspace of the role that a message names; None if the role does not exist."""
     try:
         if message.has("role_id"):
             return roles.get(integer(message, "role_id")).workspace

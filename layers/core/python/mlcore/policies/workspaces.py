@@ -1,5 +1,5 @@
-"""Workspaces are made and changed by administrators, and seen by those who have anything there; the
-deployment's settings are for administrators."""
+"""Permission checks for workspaces: users with a role or grant in a workspace may see it. Creating
+and changing workspaces, and the deployment's settings, are for administrators."""
 
 from __future__ import annotations
 

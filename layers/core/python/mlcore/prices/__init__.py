@@ -1,2 +1,2 @@
-"""What calls of language models cost: a price list that ships as data, prices that a deployment
-sets itself, and how the cost of a call follows from them."""
+"""Computes the cost of calls of language models, from a price list that ships as data and from
+prices that a deployment sets itself."""

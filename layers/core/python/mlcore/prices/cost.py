@@ -1,4 +1,4 @@
-"""What one call of a model cost."""
+"""Computes the cost of one call of a model."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from mlcore.prices.price_list import Own, Price, price
 
 _MILLION: Final = 1_000_000
 _ROUTES: Final = ("gateway:/", "endpoints:/")
-"""Beginnings of names of routes to models, which no list knows."""
+"""Prefixes of model names that name a route to a model; price lists lack them."""
 _DATABRICKS: Final = ("databricks-", "databricks/")
-"""Beginnings of names of models that tell their provider."""
+"""Prefixes of model names that identify the provider."""
 
 
 def cost(
     model: Any, usage: Any, provider: Any = None, own: Own | None = None
 ) -> dict[str, float] | None:
-    """US dollars, as MLflow's server reckons them; None if the price or the usage is unknown.
+    """Returns the cost of a call in US dollars, computed as MLflow's server does; None if the price
+    or the usage is unknown.
 
-    Usage counts tokens by MLflow's names. Those read from a cache or written to one are among the
-    input tokens. A caller may have sent anything; what is no number costs nothing.
+    The usage counts tokens under MLflow's names. The input tokens include those that were read from
+    a cache or written to one. Callers may send any JSON; usage that is not a number gives None.
 
     Args:
         own: the deployment's own prices.
@@ -36,14 +37,14 @@ def cost(
     try:
         if not model or not (usage.get("input_tokens", 0) or usage.get("output_tokens", 0)):
             return None
-        found = price(model, whose, own or {})
-        return None if found is None else _reckoned(found, usage)
+        listed = price(model, whose, own or {})
+        return None if listed is None else _reckoned(listed, usage)
     except (TypeError, OverflowError):
         return None
 
 
 def _reckoned(listed: Price, usage: Mapping[str, Any]) -> dict[str, float]:
-    """In MLflow's order of operations, so that the last digit is the same."""
+    """Computes the cost in MLflow's order of operations, so that even the last digit is equal."""
     plain = _of_one(listed.input, 0.0)
     written_price = _of_one(listed.cache_write, plain)
     read = usage.get("cache_read_input_tokens") or 0

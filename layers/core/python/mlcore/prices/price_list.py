@@ -1,12 +1,12 @@
-"""Prices of models, from ``llm.json`` and from the setting ``llm_prices``.
+"""Looks up the prices of models in ``llm.json`` and in the setting ``llm_prices``.
 
 ``llm.json`` is made by ``make prices``: ``{"source": …, "providers": {provider: {model: [input,
-output, read from a cache, written to one, written to one for an hour]}}}``, US dollars for a
-million tokens. What a list does not tell is null, or left out at its end. Its providers are in
-order: where nobody says whose model it was, the first counts that has a price for it, as on
+output, read from a cache, written to one, written to one for an hour]}}}``, in US dollars per
+million tokens. An unknown price is null, or omitted at the end of its list. The order of providers
+matters: for a model without a known provider, the first provider with a price for it is used, as on
 MLflow's server.
 
-The list takes 4 ms to read, so it is read when the first price is asked for.
+Reading the list takes 4 ms, so it is read when a price is first needed.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ FILE: Final = Path(__file__).with_name("llm.json")
 
 
 class Price(NamedTuple):
-    """US dollars for a million tokens, in the order of the setting's fields; None where the list
-    does not tell."""
+    """Prices in US dollars per million tokens, in the order of the setting's fields; None for an
+    unknown price."""
 
     input: float | None = None
     output: float | None = None
@@ -38,7 +38,7 @@ Own = Mapping[str, Mapping[str, Price]]
 
 
 def own_prices(setting: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Own:
-    """The prices of a value of the setting that has been checked."""
+    """Converts the checked value of the setting ``llm_prices`` to prices."""
     return {
         provider: {
             model: Price(*[parts.get(field) for field in FIELDS]) for model, parts in models.items()
@@ -48,35 +48,35 @@ def own_prices(setting: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Own:
 
 
 def price(model: str, provider: str | None, own: Own) -> Price | None:
-    """The price of a model; None if nobody knows it.
+    """Returns the price of a model; None if it is unknown.
 
-    Own prices count before the list's. A list knows models without the part up to the first slash,
-    which names a provider; own prices may be for either name.
+    The deployment's own prices take precedence over the list's. The list's model names lack the
+    part up to the first slash, which names a provider; own prices may use either name.
 
     Args:
-        provider: in lower case; None or unknown: any that has the model.
+        provider: in lower case. If it is None or unknown, any provider with the model is used.
     """
     bare = model.split("/", 1)[-1]
     for whose in (provider, ANY):
-        found = _own(own, whose, model, bare)
-        if found is not None:
-            return found
+        own_price = _own(own, whose, model, bare)
+        if own_price is not None:
+            return own_price
     listed = _listed()
     parts = listed.get(provider, {}).get(bare) if provider else None
     if parts is not None:
         return Price(*parts)
     for whose in sorted(own):
-        found = _own(own, whose, model, bare)
-        if found is not None:
-            return found
+        own_price = _own(own, whose, model, bare)
+        if own_price is not None:
+            return own_price
     known = [Price(*models[bare]) for models in listed.values() if bare in models]
     return next((one for one in known if one.input), known[0] if known else None)
 
 
 def _own(own: Own, provider: str | None, model: str, bare: str) -> Price | None:
     models = own.get(provider, {}) if provider else {}
-    found = models.get(model)
-    return models.get(bare) if found is None else found
+    own_price = models.get(model)
+    return models.get(bare) if own_price is None else own_price
 
 
 @functools.cache

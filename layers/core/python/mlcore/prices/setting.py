@@ -7,7 +7,7 @@ from typing import Final
 
 SETTING: Final = "llm_prices"
 ANY: Final = "*"
-"""Instead of a provider: whoever serves the model."""
+"""Stands for every provider of the model."""
 FIELDS: Final = (
     "input_per_million_tokens",
     "output_per_million_tokens",

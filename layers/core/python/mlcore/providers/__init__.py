@@ -1,5 +1,6 @@
-"""Language models at their providers: what a call of one looks like on the wire, and the way there.
+"""Calls language models at their providers: the wire format of each provider, and the HTTP
+transport.
 
-Whatever a provider speaks, a chat goes in and comes out as OpenAI's API has it. Nothing here reads
-or writes the table, and no error repeats a credential.
+Chats have the form of OpenAI's API for every provider, and are converted to the provider's
+protocol. Does not use the table, and no error contains a credential.
 """

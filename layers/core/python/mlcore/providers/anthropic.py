@@ -1,4 +1,4 @@
-"""Anthropic's Messages API, and chats told in it."""
+"""Translates chats to and from Anthropic's Messages API, and calls it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import Any, ClassVar, Final
 from mlcore.errors import GatewayCallFailed
 from mlcore.providers import completions, transport
 from mlcore.providers.data_urls import base64_parts
-from mlcore.providers.openai import below, misunderstood
+from mlcore.providers.openai import join_path, proxied_url, unexpected_answer
 from mlcore.providers.provider import (
+    ANTHROPIC_COUNT_TOKENS,
     ANTHROPIC_MESSAGES,
     Json,
     Provider,
     check_no_model,
-    counted,
-    foreign,
+    forwarded_headers,
+    token_counts,
 )
 
 DEFAULT_MAX_TOKENS: Final = 8192
@@ -29,12 +30,16 @@ JSON_ONLY: Final = (
     "Answer with one valid JSON object and nothing else: no text before or after it, no markdown, "
     "no code fences."
 )
+_SYSTEM_ROLES: Final = ("system", "developer")
 _TOOL_CHOICES: Final = {"none": "none", "auto": "auto", "required": "any"}
 
 
 class Anthropic(Provider):
     display_name = "Anthropic"
-    passed_on: ClassVar[Mapping[str, str]] = {ANTHROPIC_MESSAGES: "messages"}
+    passthrough_paths: ClassVar[Mapping[str, str]] = {
+        ANTHROPIC_MESSAGES: "messages",
+        ANTHROPIC_COUNT_TOKENS: "messages/count_tokens",
+    }
 
     def chat(self, payload: Json) -> Json:
         check_no_model(payload)
@@ -56,41 +61,49 @@ class Anthropic(Provider):
         )
         return chunks_of(transport.events(stream))
 
-    def pass_on(self, action: str, payload: Json, headers: Mapping[str, str]) -> Json:
+    def passthrough(self, action: str, payload: Json, headers: Mapping[str, str]) -> Json:
         return transport.ask(
             self._url(self.path(action)),
-            foreign(headers, self._headers()),
+            forwarded_headers(headers, self._headers()),
             {**payload, "model": self.model.name},
             configured=self.configured,
         )
 
-    def pass_on_stream(
+    def passthrough_stream(
         self, action: str, payload: Json, headers: Mapping[str, str]
     ) -> Iterator[bytes]:
         return transport.lines(
             self._url(self.path(action)),
-            foreign(headers, self._headers()),
+            forwarded_headers(headers, self._headers()),
             {**payload, "model": self.model.name},
             configured=self.configured,
+        )
+
+    def proxy(self, path: str, payload: Json, headers: Mapping[str, str]) -> Iterator[Json | bytes]:
+        return transport.answer_or_lines(
+            proxied_url(self.model.auth_config.get("api_base") or _BASE, path),
+            forwarded_headers(headers, self._headers()),
+            payload,
+            configured=True,
         )
 
     def usage(self, answer: Json) -> dict[str, int]:
         if answer.get("type") == "message_start":
             message = answer.get("message")
-            told = message.get("usage") if isinstance(message, dict) else None
-            begun = _counted(told)
-            # What is counted at the end is more than what is counted at the beginning.
-            begun.pop("output_tokens", None)
-            begun.pop("total_tokens", None)
-            return begun
+            usage_ = message.get("usage") if isinstance(message, dict) else None
+            first_counts = _token_counts(usage_)
+            # The counts at the end of the stream replace those at the beginning.
+            first_counts.pop("output_tokens", None)
+            first_counts.pop("total_tokens", None)
+            return first_counts
         if answer.get("type") == "message_delta":
-            told = answer.get("usage")
-            output = told.get("output_tokens") if isinstance(told, dict) else None
-            return {"output_tokens": output} if isinstance(output, int) else {}
-        return _counted(answer.get("usage"))
+            usage_ = answer.get("usage")
+            output_tokens = usage_.get("output_tokens") if isinstance(usage_, dict) else None
+            return {"output_tokens": output_tokens} if isinstance(output_tokens, int) else {}
+        return _token_counts(answer.get("usage"))
 
     def _url(self, path: str) -> str:
-        return below(self.model.auth_config.get("api_base") or _BASE, path)
+        return join_path(self.model.auth_config.get("api_base") or _BASE, path)
 
     def _headers(self) -> dict[str, str]:
         return {
@@ -100,108 +113,110 @@ class Anthropic(Provider):
 
 
 def message_request(payload: Json) -> Json:
-    """A chat as the Messages API takes it, without the model.
-
-    Raises:
-        GatewayCallFailed: it asks for what the API does not have.
-    """
-    made = dict(payload)
-    if "stop" in made:
-        made["stop_sequences"] = made.pop("stop")
-    if "top_p" in made and "temperature" in made:
+    """Returns a chat as a request of the Messages API, without the model. Raises GatewayCallFailed
+    if the chat needs something that the API does not have."""
+    request = dict(payload)
+    if "stop" in request:
+        request["stop_sequences"] = request.pop("stop")
+    if "top_p" in request and "temperature" in request:
         raise GatewayCallFailed(422, "Cannot set both 'temperature' and 'top_p' parameters.")
-    most = made.pop("max_completion_tokens", None)
-    made["max_tokens"] = made.get("max_tokens") or most or DEFAULT_MAX_TOKENS
-    if made["max_tokens"] > MAX_MAX_TOKENS:
+    max_completion_tokens = request.pop("max_completion_tokens", None)
+    request["max_tokens"] = request.get("max_tokens") or max_completion_tokens or DEFAULT_MAX_TOKENS
+    if request["max_tokens"] > MAX_MAX_TOKENS:
         raise GatewayCallFailed(
             422, f"Invalid value for max_tokens: cannot exceed {MAX_MAX_TOKENS}."
         )
-    if (count := made.pop("n", 1)) != 1:
+    if (count := request.pop("n", 1)) != 1:
         raise GatewayCallFailed(
             422, f"'n' must be '1' for the Anthropic provider. Received value: '{count}'."
         )
-    made.pop("stream_options", None)  # The API always tells the usage, and refuses the field.
-    messages = made["messages"]
-    system = "\n".join(_text(one.get("content")) for one in messages if one["role"] == "system")
-    made["messages"] = [found for one in messages if (found := _message(one)) is not None]
-    if "temperature" in made:
-        made["temperature"] *= 0.5  # of a range that is half as wide
-    if tools := made.pop("tools", None):
-        made["tools"] = [_tool(tool) for tool in tools]
-    if wanted := made.pop("tool_choice", None):
-        made["tool_choice"] = (
-            {"type": _TOOL_CHOICES[wanted]}
-            if isinstance(wanted, str)
-            else {"type": "tool", "name": wanted["function"]["name"]}
+    request.pop("stream_options", None)  # The API always reports usage, and refuses the field.
+    messages = request["messages"]
+    system = "\n".join(
+        _text(message.get("content")) for message in messages if message["role"] in _SYSTEM_ROLES
+    )
+    request["messages"] = [
+        translated for message in messages if (translated := _message(message)) is not None
+    ]
+    if "temperature" in request:
+        request["temperature"] *= 0.5  # Anthropic's range is 0 to 1, OpenAI's 0 to 2
+    if tools := request.pop("tools", None):
+        request["tools"] = [_tool(tool) for tool in tools]
+    if tool_choice := request.pop("tool_choice", None):
+        request["tool_choice"] = (
+            {"type": _TOOL_CHOICES[tool_choice]}
+            if isinstance(tool_choice, str)
+            else {"type": "tool", "name": tool_choice["function"]["name"]}
         )
-    system = _shaped(made, system)
-    return made | ({"system": system} if system else {})
+    system = _move_response_format(request, system)
+    return request | ({"system": system} if system else {})
 
 
 def completion_of(answer: Json) -> Json:
-    """A message as a chat's completion."""
+    """Returns a message of Anthropic's as a chat completion."""
     try:
         blocks = answer["content"]
         if isinstance(blocks, str):
             blocks = [{"type": "text", "text": blocks}]
-        texts = [one[one["type"]] for one in blocks if one["type"] in ("text", "thinking")]
+        texts = [block[block["type"]] for block in blocks if block["type"] in ("text", "thinking")]
         calls = [
-            completions.tool_call(one["id"], one["name"], json.dumps(one["input"]))
-            for one in blocks
-            if one["type"] == "tool_use"
+            completions.tool_call(block["id"], block["name"], json.dumps(block["input"]))
+            for block in blocks
+            if block["type"] == "tool_use"
         ]
-        made = completions.choice(
+        choice = completions.choice(
             0, "".join(texts) or None, calls, _finish_reason(answer["stop_reason"]), answer["role"]
         )
         return completions.completion(
-            answer["id"], int(time.time()), answer["model"], [made], _usage(answer["usage"])
+            answer["id"], int(time.time()), answer["model"], [choice], _usage(answer["usage"])
         )
     except (KeyError, TypeError) as error:
-        raise misunderstood(error) from None
+        raise unexpected_answer(error) from None
 
 
 def chunks_of(events: Iterator[Json]) -> Iterator[Json]:
-    """A stream of a message's events as a stream of a chat's chunks."""
-    answer_id, model, told = None, "", dict[str, Any]()
+    """Yields the events of a streamed message as chunks of a chat completion."""
+    answer_id, model, counts = None, "", dict[str, Any]()
     calls: dict[Any, int] = {}
     for event in events:
-        kind = event.get("type")
-        if kind == "message_start":
+        event_type = event.get("type")
+        if event_type == "message_start":
             message = event["message"]
             answer_id, model = message["id"], message["model"]
-            told = {k: v for k, v in (message.get("usage") or {}).items() if k != "output_tokens"}
+            counts = {k: v for k, v in (message.get("usage") or {}).items() if k != "output_tokens"}
             continue
-        if kind == "error":
+        if event_type == "error":
             raise GatewayCallFailed(502, (event.get("error") or {}).get("message", "error"))
-        if kind not in ("message_delta", "content_block_start", "content_block_delta"):
+        if event_type not in ("message_delta", "content_block_start", "content_block_delta"):
             continue
-        said = event.get("delta") or event.get("content_block") or {}
-        if said.get("type") == "tool_use":
+        content = event.get("delta") or event.get("content_block") or {}
+        if content.get("type") == "tool_use":
             calls[event.get("index")] = len(calls)
         usage = None
-        if kind == "message_delta":
-            told |= {"output_tokens": (event.get("usage") or {}).get("output_tokens")}
-            usage = _usage(told)
-        made = _delta(said, calls.get(event.get("index"), 0))
-        yield completions.chunk(answer_id, int(time.time()), model, [made], usage)
+        if event_type == "message_delta":
+            counts |= {"output_tokens": (event.get("usage") or {}).get("output_tokens")}
+            usage = _usage(counts)
+        chunk_delta = _delta(content, calls.get(event.get("index"), 0))
+        yield completions.chunk(answer_id, int(time.time()), model, [chunk_delta], usage)
 
 
-def _delta(said: Mapping[str, Any], call: int) -> Json:
-    stop = said.get("stop_reason")
-    finish = None if stop is None else _finish_reason(stop)
-    if said.get("type") == "tool_use":
-        begun = completions.call_delta(
-            call, call_id=said.get("id"), kind="function", name=said.get("name")
+def _delta(content: Mapping[str, Any], call: int) -> Json:
+    stop = content.get("stop_reason")
+    finish_reason = None if stop is None else _finish_reason(stop)
+    if content.get("type") == "tool_use":
+        call_start = completions.call_delta(
+            call, call_id=content.get("id"), call_type="function", name=content.get("name")
         )
-        return completions.delta(0, finish, tool_calls=[begun])
-    if said.get("type") == "input_json_delta":
-        more = completions.call_delta(call, arguments=said.get("partial_json"))
-        return completions.delta(0, finish, tool_calls=[more])
-    return completions.delta(0, finish, content=said.get("text"))
+        return completions.delta(0, finish_reason, tool_calls=[call_start])
+    if content.get("type") == "input_json_delta":
+        call_part = completions.call_delta(call, arguments=content.get("partial_json"))
+        return completions.delta(0, finish_reason, tool_calls=[call_part])
+    return completions.delta(0, finish_reason, content=content.get("text"))
 
 
 def _message(message: Json) -> Json | None:
-    """None for one that is told elsewhere, or by nobody whom the API knows."""
+    """Returns a message in Anthropic's form; None for instructions of the system or the developer,
+    which the request holds elsewhere, and for unknown roles."""
     role, content = message["role"], message.get("content")
     if role == "user":
         return {**message, "content": _parts(content)} if isinstance(content, list) else message
@@ -209,8 +224,10 @@ def _message(message: Json) -> Json | None:
         calls = message.get("tool_calls")
         if calls is None:
             return message
-        said = [{"type": "text", "text": content}] if isinstance(content, str) and content else []
-        return {"role": role, "content": [*said, *map(_tool_use, calls)]}
+        text_blocks = (
+            [{"type": "text", "text": content}] if isinstance(content, str) and content else []
+        )
+        return {"role": role, "content": [*text_blocks, *map(_tool_use, calls)]}
     if role == "tool":
         result = {
             "type": "tool_result",
@@ -224,28 +241,28 @@ def _message(message: Json) -> Json | None:
 def _tool_use(call: Json) -> Json:
     function = call["function"]
     try:
-        given = json.loads(function.get("arguments") or "{}")
+        arguments = json.loads(function.get("arguments") or "{}")
     except ValueError:
         raise GatewayCallFailed(
-            422, f"The arguments of the tool call {call['id']!r} are no JSON."
+            422, f"The arguments of the tool call {call['id']!r} are not JSON."
         ) from None
-    return {"type": "tool_use", "id": call["id"], "name": function["name"], "input": given}
+    return {"type": "tool_use", "id": call["id"], "name": function["name"], "input": arguments}
 
 
 def _parts(content: list[Any]) -> list[Any]:
-    made = []
+    parts = []
     for part in content:
         if isinstance(part, dict) and part.get("type") == "image_url":
             url = (part.get("image_url") or {}).get("url", "")
-            found = base64_parts(url)
-            if found is None:
+            media = base64_parts(url)
+            if media is None:
                 source = {"type": "url", "url": url}
             else:
-                source = {"type": "base64", "media_type": found[0], "data": found[1]}
-            made.append({"type": "image", "source": source})
+                source = {"type": "base64", "media_type": media[0], "data": media[1]}
+            parts.append({"type": "image", "source": source})
         else:
-            made.append(part)
-    return made
+            parts.append(part)
+    return parts
 
 
 def _tool(tool: Json) -> Json:
@@ -255,36 +272,38 @@ def _tool(tool: Json) -> Json:
             f"Only function calling tool is supported, but received tool type {tool.get('type')}",
         )
     function = tool["function"]
-    described = {"description": function["description"]} if function.get("description") else {}
+    description_field = (
+        {"description": function["description"]} if function.get("description") else {}
+    )
     schema = function.get("parameters") or {"type": "object", "properties": {}}
-    return {"name": function["name"], **described, "input_schema": schema}
+    return {"name": function["name"], **description_field, "input_schema": schema}
 
 
-def _shaped(made: Json, system: str) -> str:
-    """Takes the form of the answer out of a request and puts it where the API has it; gives what
-    the system says then."""
-    wanted = made.pop("response_format", None) or {}
-    if wanted.get("type") == "json_schema" and "json_schema" in wanted:
-        schema = json.loads(json.dumps(wanted["json_schema"].get("schema", {})))
-        if _closed(schema):
-            made["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
-    elif wanted.get("type") == "json_object":
+def _move_response_format(request: Json, system: str) -> str:
+    """Moves the response format of a request to where the API expects it. Returns the system text,
+    to which an instruction may be added."""
+    response_format = request.pop("response_format", None) or {}
+    if response_format.get("type") == "json_schema" and "json_schema" in response_format:
+        schema = json.loads(json.dumps(response_format["json_schema"].get("schema", {})))
+        if _close_objects(schema):
+            request["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
+    elif response_format.get("type") == "json_object":
         return f"{system}\n{JSON_ONLY}" if system else JSON_ONLY
     return system
 
 
-def _closed(schema: Any) -> bool:
-    """Whether every object of a schema names its properties, and then says that it has no others:
-    the API takes no other schemas."""
+def _close_objects(schema: Any) -> bool:
+    """Whether every object in a schema lists its properties; sets ``additionalProperties`` to false
+    in each. The API accepts only such schemas."""
     if isinstance(schema, list):
-        return all(_closed(one) for one in schema)
+        return all(_close_objects(item) for item in schema)
     if not isinstance(schema, dict):
         return True
     if schema.get("type") == "object":
         if "properties" not in schema:
             return False
         schema["additionalProperties"] = False
-    return all(_closed(value) for value in schema.values())
+    return all(_close_objects(value) for value in schema.values())
 
 
 def _text(content: Any) -> str:
@@ -297,10 +316,11 @@ def _finish_reason(stop_reason: Any) -> str:
     return {"max_tokens": "length", "tool_use": "tool_calls"}.get(stop_reason, "stop")
 
 
-def _usage(told: Mapping[str, Any]) -> Json:
-    """Anthropic counts what a cache read or wrote apart from the input; a chat counts it in."""
-    read, written = told.get("cache_read_input_tokens"), told.get("cache_creation_input_tokens")
-    prompt, output = told.get("input_tokens"), told.get("output_tokens")
+def _usage(counts: Mapping[str, Any]) -> Json:
+    """Anthropic counts tokens read from or written to a cache apart from the input; OpenAI's form
+    includes them."""
+    read, written = counts.get("cache_read_input_tokens"), counts.get("cache_creation_input_tokens")
+    prompt, output = counts.get("input_tokens"), counts.get("output_tokens")
     if prompt is not None:
         prompt += (read or 0) + (written or 0)
     total = None if prompt is None or output is None else prompt + output
@@ -310,18 +330,20 @@ def _usage(told: Mapping[str, Any]) -> Json:
         "cache_read_input_tokens",
         "cache_creation_input_tokens",
     )
-    more = {name: value for name, value in told.items() if name not in known}
+    more = {name: value for name, value in counts.items() if name not in known}
     if written is not None:
         more["cache_creation_input_tokens"] = written
     return completions.usage(prompt, output, total, read, more)
 
 
-def _counted(told: Any) -> dict[str, int]:
-    found = counted(told, "input_tokens", "output_tokens", cached="cache_read_input_tokens")
-    written = told.get("cache_creation_input_tokens") if isinstance(told, dict) else None
+def _token_counts(usage: Any) -> dict[str, int]:
+    counts = token_counts(usage, "input_tokens", "output_tokens", cached="cache_read_input_tokens")
+    written = usage.get("cache_creation_input_tokens") if isinstance(usage, dict) else None
     if isinstance(written, int):
-        found["cache_creation_input_tokens"] = written
-    beside = found.get("cache_read_input_tokens", 0) + found.get("cache_creation_input_tokens", 0)
-    for name in {"input_tokens", "total_tokens"} & found.keys():
-        found[name] += beside
-    return found
+        counts["cache_creation_input_tokens"] = written
+    cache_tokens = counts.get("cache_read_input_tokens", 0) + counts.get(
+        "cache_creation_input_tokens", 0
+    )
+    for name in {"input_tokens", "total_tokens"} & counts.keys():
+        counts[name] += cache_tokens
+    return counts

@@ -1,5 +1,5 @@
-"""Chats, chunks and embeddings in the shape that MLflow's gateway answers with: OpenAI's, all of
-its fields there and nothing else."""
+"""Builders for completions, chunks and embeddings in the form in which MLflow's gateway returns
+them: OpenAI's, with all of its fields and no others."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def choice(
 
 
 def tool_call(call_id: Any, name: Any, arguments: Any, **more: Any) -> Json:
-    made = {
+    call = {
         "id": call_id,
         "type": "function",
         "function": {"name": name, "arguments": arguments},
     }
-    return made | {key: value for key, value in more.items() if value is not None}
+    return call | {key: value for key, value in more.items() if value is not None}
 
 
 def chunk(
@@ -68,26 +68,28 @@ def delta(
     content: Any = None,
     tool_calls: Sequence[Json] | None = None,
 ) -> Json:
-    said = {"role": role, "content": content, "tool_calls": tool_calls or None}
-    return {"index": index, "finish_reason": finish_reason, "delta": said}
+    message_delta = {"role": role, "content": content, "tool_calls": tool_calls or None}
+    return {"index": index, "finish_reason": finish_reason, "delta": message_delta}
 
 
 def call_delta(
     index: int,
     *,
     call_id: Any = None,
-    kind: Any = None,
+    call_type: Any = None,
     name: Any = None,
     arguments: Any = None,
     **more: Any,
 ) -> Json:
-    made = {
+    """Returns a part of a streamed tool call. Fields that are None are left out, as in OpenAI's
+    streams: only the first part of a call has an id, a type and a name."""
+    function = {"name": name, "arguments": arguments}
+    call = {"id": call_id, "type": call_type, **more}
+    return {
         "index": index,
-        "id": call_id,
-        "type": kind,
-        "function": {"name": name, "arguments": arguments},
+        **{key: value for key, value in call.items() if value is not None},
+        "function": {key: value for key, value in function.items() if value is not None},
     }
-    return made | {key: value for key, value in more.items() if value is not None}
 
 
 def usage(
@@ -97,21 +99,23 @@ def usage(
     cached: Any = None,
     more: Mapping[str, Any] | None = None,
 ) -> Json:
-    """Args:
-    cached: tokens of the prompt that were read from a cache; None for nothing said.
-    more: what else the provider tells.
+    """Returns the ``usage`` object.
+
+    Args:
+        cached: prompt tokens that were read from a cache; None if not reported.
+        more: further fields that the provider reports.
     """
-    made: Json = {
+    fields: Json = {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
         "total_tokens": total,
     }
     if cached is not None:
-        made["prompt_tokens_details"] = {"cached_tokens": cached}
-    return {**made, **(more or {})}
+        fields["prompt_tokens_details"] = {"cached_tokens": cached}
+    return {**fields, **(more or {})}
 
 
-def embedded(vectors: Sequence[Any], model: Any, prompt: Any, total: Any) -> Json:
+def embeddings(vectors: Sequence[Any], model: Any, prompt: Any, total: Any) -> Json:
     return {
         "object": "list",
         "data": [
@@ -123,17 +127,17 @@ def embedded(vectors: Sequence[Any], model: Any, prompt: Any, total: Any) -> Jso
     }
 
 
-def used(answer: Mapping[str, Any]) -> dict[str, int]:
-    """What a completion, a chunk or embeddings tell of tokens, by MLflow's names."""
-    told = answer.get("usage")
-    if not isinstance(told, dict):
+def token_counts_of(answer: Mapping[str, Any]) -> dict[str, int]:
+    """Returns the token counts in a completion, chunk or embeddings answer, by MLflow's names."""
+    usage_ = answer.get("usage")
+    if not isinstance(usage_, dict):
         return {}
-    details = told.get("prompt_tokens_details") or {}
-    found = {
-        "input_tokens": told.get("prompt_tokens"),
-        "output_tokens": told.get("completion_tokens"),
-        "total_tokens": told.get("total_tokens"),
+    details = usage_.get("prompt_tokens_details") or {}
+    counts = {
+        "input_tokens": usage_.get("prompt_tokens"),
+        "output_tokens": usage_.get("completion_tokens"),
+        "total_tokens": usage_.get("total_tokens"),
         "cache_read_input_tokens": details.get("cached_tokens"),
-        "cache_creation_input_tokens": told.get("cache_creation_input_tokens"),
+        "cache_creation_input_tokens": usage_.get("cache_creation_input_tokens"),
     }
-    return {name: count for name, count in found.items() if isinstance(count, int)}
+    return {name: count for name, count in counts.items() if isinstance(count, int)}

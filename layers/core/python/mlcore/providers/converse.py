@@ -1,5 +1,5 @@
-"""Amazon Bedrock's Converse API, one form for the models of all who sell there, and chats told in
-it."""
+"""Translates chats to and from Amazon Bedrock's Converse API, which is the same for the models of
+all makers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mlcore.errors import GatewayCallFailed
 from mlcore.providers import completions
 from mlcore.providers.anthropic import JSON_ONLY
 from mlcore.providers.data_urls import base64_parts
-from mlcore.providers.openai import misunderstood
+from mlcore.providers.openai import unexpected_answer
 
 Json = dict[str, Any]
 
-_INFERENCE: Final = {"temperature": "temperature", "top_p": "topP", "stop": "stopSequences"}
-_PICTURES: Final = {
+_INFERENCE_FIELDS: Final = {"temperature": "temperature", "top_p": "topP", "stop": "stopSequences"}
+_IMAGE_FORMATS: Final = {
     "image/png": "png",
     "image/jpeg": "jpeg",
     "image/jpg": "jpeg",
@@ -33,11 +33,8 @@ _FINISH_REASONS: Final = {
 
 
 def request_of(payload: Json) -> Json:
-    """A chat as the Converse API takes it; what that does not have is left out.
-
-    Raises:
-        GatewayCallFailed: the chat asks for what no model there can be told.
-    """
+    """Returns a chat as a Converse request; fields that the API does not have are left out. Raises
+    GatewayCallFailed if the chat needs something that the API cannot express."""
     if (count := payload.get("n", 1)) != 1:
         raise GatewayCallFailed(
             422, f"'n' must be '1' for the Amazon Bedrock provider. Received value: '{count}'."
@@ -51,96 +48,104 @@ def request_of(payload: Json) -> Json:
             continue
         role = "assistant" if message["role"] == "assistant" else "user"
         blocks = _blocks(message)
-        # Roles take turns, and the results of tools that were called at once come together.
+        # Roles must alternate, and the results of parallel tool calls go into one message.
         if messages and messages[-1]["role"] == role:
             messages[-1]["content"] += blocks
         elif blocks:
             messages.append({"role": role, "content": blocks})
-    if wanted := _wanted_form(payload.get("response_format") or {}):
-        system.append({"text": wanted})
-    made: Json = {"messages": messages}
+    if format_text := _format_instruction(payload.get("response_format") or {}):
+        system.append({"text": format_text})
+    request: Json = {"messages": messages}
     if system:
-        made["system"] = system
-    inference = {told: payload[name] for name, told in _INFERENCE.items() if name in payload}
-    if most := payload.get("max_tokens") or payload.get("max_completion_tokens"):
-        inference["maxTokens"] = most
+        request["system"] = system
+    inference = {
+        converse_name: payload[name]
+        for name, converse_name in _INFERENCE_FIELDS.items()
+        if name in payload
+    }
+    if max_tokens := payload.get("max_tokens") or payload.get("max_completion_tokens"):
+        inference["maxTokens"] = max_tokens
     if inference:
-        made["inferenceConfig"] = inference
+        request["inferenceConfig"] = inference
     if tools := _tool_config(payload, messages):
-        made["toolConfig"] = tools
-    return made
+        request["toolConfig"] = tools
+    return request
 
 
 def completion_of(answer: Json, model: str) -> Json:
-    """An answer of Converse as a chat's completion.
+    """Returns a Converse answer as a chat completion.
 
     Args:
-        model: its name, which the API does not repeat.
+        model: the model's name, which the API does not return.
     """
     try:
         blocks = answer["output"]["message"]["content"]
-        texts = [one["text"] for one in blocks if "text" in one]
+        texts = [block["text"] for block in blocks if "text" in block]
         calls = [
-            completions.tool_call(used["toolUseId"], used["name"], json.dumps(used["input"]))
-            for used in (one["toolUse"] for one in blocks if "toolUse" in one)
+            completions.tool_call(
+                tool_use["toolUseId"], tool_use["name"], json.dumps(tool_use["input"])
+            )
+            for tool_use in (block["toolUse"] for block in blocks if "toolUse" in block)
         ]
-        made = completions.choice(
+        choice = completions.choice(
             0, "\n".join(texts) or None, calls, _finish_reason(answer["stopReason"])
         )
         return completions.completion(
-            _answer_id(), int(time.time()), model, [made], _usage(answer["usage"])
+            _answer_id(), int(time.time()), model, [choice], _usage(answer["usage"])
         )
     except (AttributeError, KeyError, TypeError) as error:
-        raise misunderstood(error) from None
+        raise unexpected_answer(error) from None
 
 
 def chunks_of(events: Iterator[tuple[str, Json]], model: str) -> Iterator[Json]:
-    """The events of ConverseStream, each with its type, as a stream of a chat's chunks."""
+    """Yields the typed events of ConverseStream as chunks of a chat completion."""
     answer_id, created = _answer_id(), int(time.time())
     calls: dict[Any, int] = {}
-    for kind, event in events:
+    for event_type, event in events:
         try:
-            if kind == "metadata":
+            if event_type == "metadata":
                 usage = _usage(event["usage"])
                 yield completions.chunk(answer_id, created, model, [completions.delta(0)], usage)
-            elif (made := _delta(kind, event, calls)) is not None:
-                yield completions.chunk(answer_id, created, model, [made], None)
+            elif (chunk_delta := _delta(event_type, event, calls)) is not None:
+                yield completions.chunk(answer_id, created, model, [chunk_delta], None)
         except (AttributeError, KeyError, TypeError) as error:
-            raise misunderstood(error) from None
+            raise unexpected_answer(error) from None
 
 
-def _delta(kind: str, event: Json, calls: dict[Any, int]) -> Json | None:
-    """None for an event of which a chat tells nothing.
+def _delta(event_type: str, event: Json, calls: dict[Any, int]) -> Json | None:
+    """Returns the chunk delta of an event; None for an event without a counterpart.
 
     Args:
-        calls: the tool calls so far, by the block that each is.
+        calls: the index of each tool call so far, by its content block.
     """
-    if kind == "messageStop":
+    if event_type == "messageStop":
         return completions.delta(0, _finish_reason(event["stopReason"]))
     block = event.get("contentBlockIndex")
-    if kind == "contentBlockStart" and "toolUse" in event["start"]:
-        used = event["start"]["toolUse"]
+    if event_type == "contentBlockStart" and "toolUse" in event["start"]:
+        tool_use = event["start"]["toolUse"]
         calls[block] = len(calls)
-        begun = completions.call_delta(
+        call_start = completions.call_delta(
             calls[block],
-            call_id=used["toolUseId"],
-            kind="function",
-            name=used["name"],
+            call_id=tool_use["toolUseId"],
+            call_type="function",
+            name=tool_use["name"],
             arguments="",
         )
-        return completions.delta(0, tool_calls=[begun])
-    if kind == "contentBlockDelta":
-        said = event["delta"]
-        if "text" in said:
-            return completions.delta(0, content=said["text"])
-        if "toolUse" in said:
-            more = completions.call_delta(calls[block], arguments=said["toolUse"]["input"])
-            return completions.delta(0, tool_calls=[more])
+        return completions.delta(0, tool_calls=[call_start])
+    if event_type == "contentBlockDelta":
+        block_delta = event["delta"]
+        if "text" in block_delta:
+            return completions.delta(0, content=block_delta["text"])
+        if "toolUse" in block_delta:
+            call_part = completions.call_delta(
+                calls[block], arguments=block_delta["toolUse"]["input"]
+            )
+            return completions.delta(0, tool_calls=[call_part])
     return None
 
 
 def _blocks(message: Json) -> list[Json]:
-    """What a message says; the API refuses empty texts."""
+    """Returns the content blocks of a message, without empty texts, which the API refuses."""
     content = message.get("content")
     if message["role"] == "tool":
         result = {
@@ -149,76 +154,85 @@ def _blocks(message: Json) -> list[Json]:
         }
         return [{"toolResult": result}]
     if isinstance(content, list):
-        found = [_part(one) for one in content]
+        blocks = [_part(block) for block in content]
     else:
-        found = [{"text": content or ""}]
-    said = [one for one in found if one.get("text") != ""]
-    return said + [{"toolUse": _tool_use(call)} for call in message.get("tool_calls") or ()]
+        blocks = [{"text": content or ""}]
+    nonempty_blocks = [block for block in blocks if block.get("text") != ""]
+    return nonempty_blocks + [
+        {"toolUse": _tool_use(call)} for call in message.get("tool_calls") or ()
+    ]
 
 
 def _part(part: Json) -> Json:
-    kind = part["type"]
-    if kind == "text":
+    part_type = part["type"]
+    if part_type == "text":
         return {"text": part.get("text") or ""}
-    if kind == "image_url":
-        named = part.get("image_url")
-        found = base64_parts(str(named.get("url", ""))) if isinstance(named, dict) else None
-        if found is not None and found[0] in _PICTURES:
-            return {"image": {"format": _PICTURES[found[0]], "source": {"bytes": found[1]}}}
+    if part_type == "image_url":
+        image = part.get("image_url")
+        media = base64_parts(str(image.get("url", ""))) if isinstance(image, dict) else None
+        if media is not None and media[0] in _IMAGE_FORMATS:
+            return {"image": {"format": _IMAGE_FORMATS[media[0]], "source": {"bytes": media[1]}}}
         raise GatewayCallFailed(
             422,
-            "Amazon Bedrock takes pictures as data URLs of image/png, image/jpeg, image/gif or "
-            "image/webp alone.",
+            "Amazon Bedrock accepts images only as data URLs of image/png, image/jpeg, image/gif "
+            "or image/webp.",
         )
-    raise GatewayCallFailed(422, f"Amazon Bedrock cannot be sent parts of the type {kind!r}.")
+    raise GatewayCallFailed(
+        422, f"Amazon Bedrock does not accept content parts of type {part_type!r}."
+    )
 
 
 def _tool_use(call: Json) -> Json:
     function = call["function"]
-    given = function.get("arguments")
+    arguments = function.get("arguments")
     try:
-        told = {} if given is None else json.loads(given)
+        tool_input = {} if arguments is None else json.loads(arguments)
     except ValueError:
         raise GatewayCallFailed(
             422,
             "Invalid assistant tool call arguments: not valid JSON for "
             f"tool_call_id={call['id']}, tool_name={function['name']}.",
         ) from None
-    return {"toolUseId": call["id"], "name": function["name"], "input": told}
+    return {"toolUseId": call["id"], "name": function["name"], "input": tool_input}
 
 
 def _tool_config(payload: Json, messages: list[Json]) -> Json | None:
-    """None for no tools. The API has no word for tools that must not be used, and takes a message
-    about one only beside its tools."""
+    """Returns the tools of a request; None without any. The API cannot forbid tools (``none``), and
+    accepts messages with tool calls only together with their tools."""
     tools = [
-        _tool(one["function"]) for one in payload.get("tools") or () if one["type"] == "function"
+        _tool(item["function"]) for item in payload.get("tools") or () if item["type"] == "function"
     ]
     choice = payload.get("tool_choice")
-    told = any(
-        "toolUse" in one or "toolResult" in one for said in messages for one in said["content"]
+    mentions_tools = any(
+        "toolUse" in item or "toolResult" in item
+        for message in messages
+        for item in message["content"]
     )
-    if not tools or (choice == "none" and not told):
+    if not tools or (choice == "none" and not mentions_tools):
         return None
-    made: Json = {"tools": [{"toolSpec": one} for one in tools]}
+    config: Json = {"tools": [{"toolSpec": item} for item in tools]}
     if choice == "required":
-        made["toolChoice"] = {"any": {}}
+        config["toolChoice"] = {"any": {}}
     elif isinstance(choice, dict):
-        made["toolChoice"] = {"tool": {"name": choice["function"]["name"]}}
-    return made
+        config["toolChoice"] = {"tool": {"name": choice["function"]["name"]}}
+    return config
 
 
 def _tool(function: Json) -> Json:
-    described = {"description": function["description"]} if function.get("description") else {}
+    description_field = (
+        {"description": function["description"]} if function.get("description") else {}
+    )
     schema = function.get("parameters") or {"type": "object", "properties": {}}
-    return {"name": function["name"], **described, "inputSchema": {"json": schema}}
+    return {"name": function["name"], **description_field, "inputSchema": {"json": schema}}
 
 
-def _wanted_form(form: Mapping[str, Any]) -> str:
-    """The form of the answer in words, which models of all makers understand."""
-    if form.get("type") == "json_schema" and "json_schema" in form:
-        schema = json.dumps(form["json_schema"].get("schema", {}))
+def _format_instruction(response_format: Mapping[str, Any]) -> str:
+    """Returns the requested response format as an instruction in words, which works with models of
+    all makers."""
+    if response_format.get("type") == "json_schema" and "json_schema" in response_format:
+        schema = json.dumps(response_format["json_schema"].get("schema", {}))
         return f"{JSON_ONLY} It follows this JSON schema: {schema}"
-    return JSON_ONLY if form.get("type") == "json_object" else ""
+    return JSON_ONLY if response_format.get("type") == "json_object" else ""
 
 
 def _text(content: Any) -> str:
@@ -231,15 +245,16 @@ def _finish_reason(stop_reason: Any) -> str:
     return _FINISH_REASONS.get(stop_reason, "stop")
 
 
-def _usage(told: Mapping[str, Any]) -> Json:
-    """What a cache read or wrote is counted apart from the input; a chat counts it in."""
-    read, written = told.get("cacheReadInputTokens"), told.get("cacheWriteInputTokens")
-    prompt = told["inputTokens"] + (read or 0) + (written or 0)
-    output = told["outputTokens"]
+def _usage(counts: Mapping[str, Any]) -> Json:
+    """Converts the API's token counts to OpenAI's form. The API counts tokens read from or written
+    to a cache apart from the input; OpenAI's form includes them."""
+    read, written = counts.get("cacheReadInputTokens"), counts.get("cacheWriteInputTokens")
+    prompt = counts["inputTokens"] + (read or 0) + (written or 0)
+    output = counts["outputTokens"]
     more = {} if written is None else {"cache_creation_input_tokens": written}
     return completions.usage(prompt, output, prompt + output, read, more)
 
 
 def _answer_id() -> str:
-    """The API gives none, and clients of OpenAI's expect one."""
+    """Returns a generated id: the API returns none, and clients of OpenAI's API expect one."""
     return f"chatcmpl-{uuid4().hex}"

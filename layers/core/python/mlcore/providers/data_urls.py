@@ -1,4 +1,4 @@
-"""Pictures that a message holds in a URL."""
+"""Parses data URLs, in which messages embed images."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ _DATA: Final = re.compile(r"data:(?P<mime>[^;,]+);base64,(?P<data>.*)", re.DOTAL
 
 
 def base64_parts(url: str) -> tuple[str, str] | None:
-    """The media type and the Base64 text; None for a URL that points elsewhere."""
-    found = _DATA.fullmatch(url)
-    return None if found is None else (found["mime"], found["data"])
+    """Returns the media type and the Base64 text of a data URL; None for any other URL."""
+    match = _DATA.fullmatch(url)
+    return None if match is None else (match["mime"], match["data"])

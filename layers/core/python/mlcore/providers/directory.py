@@ -1,4 +1,4 @@
-"""Which provider speaks what."""
+"""The provider classes by provider name."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class TogetherAi(Compatible):
 
 
 class Other(Compatible):
-    """Any other provider is asked in OpenAI's protocol, at the address of its secret."""
+    """Any other provider is called by OpenAI's protocol, at the ``api_base`` of its secret."""
 
     display_name = "OpenAI-compatible"
 
@@ -57,7 +57,7 @@ class Other(Compatible):
         if not self.configured:
             raise InvalidParameterValue(
                 f"Models of the provider '{self.model.provider}' are called by OpenAI's protocol, "
-                "for which their secret needs an api_base in its auth_config."
+                "so the auth_config of their secret must have an api_base."
             )
         return super().url(path)
 
@@ -80,11 +80,12 @@ _PROVIDERS: Final[dict[str, type[Provider]]] = {
     "together_ai": TogetherAi,
 }
 _UNSUPPORTED: Final = frozenset(("databricks", "databricks-model-serving", "vertex_ai", "typesafe"))
-"""They sign or log in by protocols of their own."""
+"""Providers that need a login or signature of their own kind."""
 
 
 def provider_of(model: Model) -> Provider:
-    """Raises GatewayCallFailed: no call of its models can be made from here."""
+    """Returns the provider that calls a model. Raises GatewayCallFailed if this server cannot call
+    models of that provider."""
     if model.provider in _UNSUPPORTED:
         raise GatewayCallFailed(
             501, f"Models of the provider '{model.provider}' cannot be called through this server."

@@ -1,4 +1,4 @@
-"""What a deployment decides about calls of models, by the names of MLflow's own gateway."""
+"""Settings of a deployment for calls of models, in the variables of MLflow's gateway."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _TIMEOUT: Final = "MLFLOW_GATEWAY_ROUTE_TIMEOUT_SECONDS"
 
 
 def private_allowed() -> bool:
-    """Whether addresses that somebody configured may be of a private network."""
+    """Whether a configured ``api_base`` may resolve to private addresses."""
     return os.environ.get(ALLOW_PRIVATE, "").lower() in ("true", "1")
 
 
 def timeout_seconds() -> float:
-    """How long a provider may take for each part of its answer."""
+    """Seconds that a provider may take for each part of its answer."""
     return float(os.environ.get(_TIMEOUT, "300"))
 
 
 def own_region() -> str:
-    """The region of this server; empty where nobody says it."""
+    """Returns the region of this server; empty if it is unknown."""
     return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or ""
 
 
 def bedrock_url(region: str) -> str:
-    """Where Amazon Bedrock answers, by the variables of AWS's own clients."""
-    said = next(filter(None, map(os.environ.get, _BEDROCK)), None)
-    return said or f"https://bedrock-runtime.{region}.{domain_of(region)}"
+    """Returns the base URL of Amazon Bedrock; AWS's own endpoint variables can replace it."""
+    configured = next(filter(None, map(os.environ.get, _BEDROCK)), None)
+    return configured or f"https://bedrock-runtime.{region}.{domain_of(region)}"

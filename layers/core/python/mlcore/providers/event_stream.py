@@ -1,4 +1,4 @@
-"""AWS's binary form of a stream of events, in which Amazon Bedrock streams."""
+"""Decodes AWS's binary event streams, which Amazon Bedrock uses."""
 
 from __future__ import annotations
 
@@ -18,22 +18,19 @@ _STATUSES: Final = {
     "throttlingException": 429,
     "validationException": 400,
 }
-"""Of exceptions that come once a stream has begun; all others are 502."""
+"""HTTP statuses of exceptions inside a stream; all others become 502."""
 
 
 def events(parts: Iterator[bytes]) -> Iterator[tuple[str, Json]]:
-    """The events of a stream, each with its type.
-
-    Raises:
-        GatewayCallFailed: it holds an exception, or is no such stream.
-    """
+    """Yields type and content of each event. Raises GatewayCallFailed if the stream holds an
+    exception, or cannot be decoded."""
     buffer = EventStreamBuffer()
     for part in parts:
         buffer.add_data(part)
-        yield from _whole_ones(buffer)
+        yield from _complete_messages(buffer)
 
 
-def _whole_ones(buffer: EventStreamBuffer) -> Iterator[tuple[str, Json]]:
+def _complete_messages(buffer: EventStreamBuffer) -> Iterator[tuple[str, Json]]:
     try:
         for message in buffer:
             headers: Any = message.headers
@@ -44,15 +41,18 @@ def _whole_ones(buffer: EventStreamBuffer) -> Iterator[tuple[str, Json]]:
                 yield str(headers.get(":event-type")), content
     except (ParserError, ValueError) as error:
         raise GatewayCallFailed(
-            502, f"The provider's stream is not understood ({type(error).__name__})."
+            502, f"The provider's stream cannot be decoded ({type(error).__name__})."
         ) from None
 
 
 def _failure(headers: dict[str, Any], payload: bytes) -> GatewayCallFailed:
-    kind = str(headers.get(":exception-type") or headers.get(":error-code"))
+    exception_type = str(headers.get(":exception-type") or headers.get(":error-code"))
     try:
-        told = json.loads(payload)
+        content = json.loads(payload)
     except ValueError:
-        told = None
-    said = told.get("message") if isinstance(told, dict) else headers.get(":error-message")
-    return GatewayCallFailed(_STATUSES.get(kind, 502), f"{kind}: {said}" if said else kind)
+        content = None
+    message = content.get("message") if isinstance(content, dict) else headers.get(":error-message")
+    return GatewayCallFailed(
+        _STATUSES.get(exception_type, 502),
+        f"{exception_type}: {message}" if message else exception_type,
+    )

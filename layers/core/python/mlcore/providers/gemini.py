@@ -1,5 +1,5 @@
-"""Gemini: chats and embeddings by OpenAI's protocol, which Google's API speaks beside its own, and
-its own as it is."""
+"""Gemini: chats and embeddings by Google's OpenAI-compatible API, and passthrough of its native
+API."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
 from mlcore.providers import transport
-from mlcore.providers.openai import Compatible, below
+from mlcore.providers.openai import Compatible, join_path, proxied_url
 from mlcore.providers.provider import (
     GEMINI_GENERATE_CONTENT,
     GEMINI_STREAM_GENERATE_CONTENT,
     Json,
-    counted,
-    foreign,
+    forwarded_headers,
+    token_counts,
 )
 
 _BASE: Final = "https://generativelanguage.googleapis.com/v1beta"
@@ -22,47 +22,65 @@ _BASE: Final = "https://generativelanguage.googleapis.com/v1beta"
 
 class Gemini(Compatible):
     display_name = "Gemini"
-    passed_on: ClassVar[Mapping[str, str]] = {
-        **Compatible.passed_on,
+    passthrough_paths: ClassVar[Mapping[str, str]] = {
+        **Compatible.passthrough_paths,
         GEMINI_GENERATE_CONTENT: "models/{model}:generateContent",
         GEMINI_STREAM_GENERATE_CONTENT: "models/{model}:streamGenerateContent?alt=sse",
     }
 
-    def pass_on(self, action: str, payload: Json, headers: Mapping[str, str]) -> Json:
+    def passthrough(self, action: str, payload: Json, headers: Mapping[str, str]) -> Json:
         if action != GEMINI_GENERATE_CONTENT:
-            return super().pass_on(action, payload, headers)
-        return transport.ask(*self._own(action, payload, headers), configured=self.configured)
+            return super().passthrough(action, payload, headers)
+        return transport.ask(
+            *self._native_request(action, payload, headers), configured=self.configured
+        )
 
-    def pass_on_stream(
+    def passthrough_stream(
         self, action: str, payload: Json, headers: Mapping[str, str]
     ) -> Iterator[bytes]:
         if action != GEMINI_STREAM_GENERATE_CONTENT:
-            return super().pass_on_stream(action, payload, headers)
-        return transport.lines(*self._own(action, payload, headers), configured=self.configured)
+            return super().passthrough_stream(action, payload, headers)
+        return transport.lines(
+            *self._native_request(action, payload, headers), configured=self.configured
+        )
+
+    def proxy(self, path: str, payload: Json, headers: Mapping[str, str]) -> Iterator[Json | bytes]:
+        key = {"x-goog-api-key": self.model.secret.get("api_key", "")}
+        return transport.answer_or_lines(
+            proxied_url(self._base, path),
+            forwarded_headers(headers, key),
+            payload,
+            configured=True,
+        )
 
     def usage(self, answer: Json) -> dict[str, int]:
-        told: Any = answer.get("usageMetadata")
-        if told is None:
+        metadata: Any = answer.get("usageMetadata")
+        if metadata is None:
             return super().usage(answer)
-        return counted(
-            told,
+        counts = token_counts(
+            metadata,
             "promptTokenCount",
             "candidatesTokenCount",
             "totalTokenCount",
             "cachedContentTokenCount",
         )
+        thoughts = metadata.get("thoughtsTokenCount") if isinstance(metadata, dict) else None
+        if isinstance(thoughts, int):
+            # Gemini counts them apart from the candidates, and charges them as output.
+            counts["output_tokens"] = counts.get("output_tokens", 0) + thoughts
+        return counts
 
     def url(self, path: str) -> str:
-        return below(self._base, f"openai/{path}")
+        return join_path(self._base, f"openai/{path}")
 
     @property
     def _base(self) -> str:
         return self.model.auth_config.get("api_base") or _BASE
 
-    def _own(
+    def _native_request(
         self, action: str, payload: Json, headers: Mapping[str, str]
     ) -> tuple[str, dict[str, str], Json]:
         path = self.path(action).format(model=quote(self.model.name, safe=""))
         key = {"x-goog-api-key": self.model.secret.get("api_key", "")}
         base = self._base.rstrip("/")
-        return f"{base}/{path}", foreign(headers, key), payload
+        return f"{base}/{path}", forwarded_headers(headers, key), payload

@@ -1,4 +1,4 @@
-"""A model, ready to be called: whose it is, and the credentials in the clear."""
+"""A model with decrypted credentials, ready to be called."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 
 class Model(NamedTuple):
-    """Lives for one call; what is printed of it holds no credential."""
+    """Exists only during one call. Its printed form holds no credential."""
 
     provider: str
     name: str
     secret: Mapping[str, str]
-    """Credentials by the names that the provider's configuration gives them."""
+    """Credentials, by the provider's names for them."""
     auth_config: Mapping[str, str]
-    """Not secret: where the provider is, which region, how to log in."""
+    """Settings that are not secret, such as ``api_base``, region and login mode."""
 
     def __repr__(self) -> str:
         return f"Model({self.provider}/{self.name})"

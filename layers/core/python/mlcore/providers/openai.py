@@ -1,5 +1,4 @@
-"""OpenAI's API: that of OpenAI itself, of Azure, and of the many that speak it under another
-address."""
+"""OpenAI's API, at OpenAI, at Azure, and at the many providers with a compatible API."""
 
 from __future__ import annotations
 
@@ -17,17 +16,17 @@ from mlcore.providers.provider import (
     Json,
     Provider,
     check_no_model,
-    counted,
-    foreign,
+    forwarded_headers,
+    token_counts,
 )
 
 _AZURE: Final = ("azure", "azuread")
 
 
 class Compatible(Provider):
-    """Whoever speaks OpenAI's protocol: the address below which it is, and a bearer token."""
+    """A provider with OpenAI's protocol, identified by its base URL and a bearer token."""
 
-    passed_on: ClassVar[Mapping[str, str]] = {
+    passthrough_paths: ClassVar[Mapping[str, str]] = {
         OPENAI_CHAT: "chat/completions",
         OPENAI_EMBEDDINGS: "embeddings",
     }
@@ -42,7 +41,7 @@ class Compatible(Provider):
         stream = transport.lines(
             self.url("chat/completions"),
             self.headers(),
-            self._named(_telling_usage(payload)),
+            self._named(_with_usage(payload)),
             configured=self.configured,
         )
         return (_chunk(event) for event in transport.events(stream))
@@ -51,49 +50,57 @@ class Compatible(Provider):
         check_no_model(payload)
         answer = self._ask("embeddings", payload)
         try:
-            return completions.embedded(
-                [one["embedding"] for one in answer["data"]],
+            return completions.embeddings(
+                [item["embedding"] for item in answer["data"]],
                 answer["model"],
                 answer["usage"]["prompt_tokens"],
                 answer["usage"]["total_tokens"],
             )
         except (KeyError, TypeError, IndexError) as error:
-            raise misunderstood(error) from None
+            raise unexpected_answer(error) from None
 
-    def pass_on(self, action: str, payload: Json, headers: Mapping[str, str]) -> Json:
+    def passthrough(self, action: str, payload: Json, headers: Mapping[str, str]) -> Json:
         return transport.ask(
             self.url(self.path(action)),
-            foreign(headers, self.headers()),
+            forwarded_headers(headers, self.headers()),
             self._named(payload),
             configured=self.configured,
         )
 
-    def pass_on_stream(
+    def passthrough_stream(
         self, action: str, payload: Json, headers: Mapping[str, str]
     ) -> Iterator[bytes]:
         if action == OPENAI_CHAT:
-            payload = _telling_usage(payload)
+            payload = _with_usage(payload)
         return transport.lines(
             self.url(self.path(action)),
-            foreign(headers, self.headers()),
+            forwarded_headers(headers, self.headers()),
             self._named(payload),
             configured=self.configured,
+        )
+
+    def proxy(self, path: str, payload: Json, headers: Mapping[str, str]) -> Iterator[Json | bytes]:
+        return transport.answer_or_lines(
+            proxied_url(self.model.auth_config.get("api_base") or self.default_base, path),
+            forwarded_headers(headers, self.headers()),
+            payload,
+            configured=True,
         )
 
     def usage(self, answer: Json) -> dict[str, int]:
         response = answer.get("response")
-        if isinstance(response, dict):  # an event of a stream of responses
+        if isinstance(response, dict):  # an event of a streamed response
             answer = response
         usage = answer.get("usage")
         if isinstance(usage, dict) and "input_tokens" in usage:
-            return counted(
+            return token_counts(
                 usage,
                 "input_tokens",
                 "output_tokens",
                 "total_tokens",
                 "input_tokens_details.cached_tokens",
             )
-        return counted(
+        return token_counts(
             usage,
             "prompt_tokens",
             "completion_tokens",
@@ -102,7 +109,7 @@ class Compatible(Provider):
         )
 
     def url(self, path: str) -> str:
-        return below(self.model.auth_config.get("api_base") or self.default_base, path)
+        return join_path(self.model.auth_config.get("api_base") or self.default_base, path)
 
     def headers(self) -> dict[str, str]:
         key = self.model.secret.get("api_key")
@@ -118,23 +125,23 @@ class Compatible(Provider):
 
 
 class OpenAi(Compatible):
-    """OpenAI itself, or a deployment at Azure, whose URL names the model."""
+    """OpenAI itself, or a deployment at Azure, whose URL contains the model."""
 
     display_name = "OpenAI"
     default_base = "https://api.openai.com/v1"
-    passed_on: ClassVar[Mapping[str, str]] = {
-        **Compatible.passed_on,
+    passthrough_paths: ClassVar[Mapping[str, str]] = {
+        **Compatible.passthrough_paths,
         OPENAI_RESPONSES: "responses",
         OPENAI_RESPONSES_COMPACT: "responses/compact",
     }
 
     @property
     def _azure(self) -> str | None:
-        """How a deployment at Azure logs in; None for OpenAI."""
+        """The login mode of a deployment at Azure; None for OpenAI."""
         if self.model.provider == "azure":
             return "azure"
-        said = self.model.auth_config.get("api_type")
-        return said if said in _AZURE else None
+        api_type = self.model.auth_config.get("api_type")
+        return api_type if api_type in _AZURE else None
 
     def url(self, path: str) -> str:
         auth = self.model.auth_config
@@ -147,40 +154,49 @@ class OpenAi(Compatible):
                 "A model at Azure OpenAI needs api_base and api_version in the auth_config of its "
                 "secret."
             )
-        url = below(base, f"openai/deployments/{quote(deployment, safe='')}/{path}")
+        url = join_path(base, f"openai/deployments/{quote(deployment, safe='')}/{path}")
         return f"{url}{'&' if '?' in url else '?'}{urlencode({'api-version': version})}"
 
     def headers(self) -> dict[str, str]:
         if self._azure == "azure":
             return {"api-key": self.model.secret.get("api_key", "")}
-        made = super().headers()
+        headers_ = super().headers()
         organization = self.model.auth_config.get("organization")
         if organization and self._azure is None:
-            made["OpenAI-Organization"] = organization
-        return made
+            headers_["OpenAI-Organization"] = organization
+        return headers_
 
     def _named(self, payload: Json) -> Json:
         return payload if self._azure else super()._named(payload)
 
 
-def below(base: str, path: str) -> str:
-    """A path below a base URL, whose query stays at the end."""
+def join_path(base: str, path: str) -> str:
+    """Appends a path to a base URL, before its query."""
     parts = urlsplit(base)
     return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{path}"))
 
 
-def misunderstood(error: Exception) -> GatewayCallFailed:
-    """What a provider answered is not what its API promises."""
+def proxied_url(base: str, path: str) -> str:
+    """Returns the URL of a proxied request: the base URL without its last path segment, which is
+    the version, and then the path, which may end in a query."""
+    parts = urlsplit(base)
+    root = parts.path.rstrip("/").rpartition("/")[0]
+    path, _, query = path.partition("?")
+    return urlunsplit(parts._replace(path=f"{root}/{path}", query=query))
+
+
+def unexpected_answer(error: Exception) -> GatewayCallFailed:
+    """Returns the error for an answer that does not have the form of the provider's API."""
     return GatewayCallFailed(
-        502, f"The provider's answer is not understood ({type(error).__name__}: {error})."
+        502, f"The provider's answer has an unexpected form ({type(error).__name__}: {error})."
     )
 
 
-def _telling_usage(payload: Json) -> Json:
-    """The request of a stream that ends with its usage, unless it says that it shall not."""
+def _with_usage(payload: Json) -> Json:
+    """Adds ``include_usage`` to a streaming request, unless it is set already."""
     options = payload.get("stream_options")
-    told = options if isinstance(options, dict) else {}
-    return {**payload, "stream_options": {"include_usage": True, **told}}
+    given_options = options if isinstance(options, dict) else {}
+    return {**payload, "stream_options": {"include_usage": True, **given_options}}
 
 
 def _completion(answer: Json) -> Json:
@@ -192,23 +208,25 @@ def _completion(answer: Json) -> Json:
             [
                 completions.choice(
                     index,
-                    one["message"].get("content"),
-                    one["message"].get("tool_calls"),
-                    one.get("finish_reason"),
-                    one["message"]["role"],
+                    choice["message"].get("content"),
+                    choice["message"].get("tool_calls"),
+                    choice.get("finish_reason"),
+                    choice["message"]["role"],
                 )
-                for index, one in enumerate(answer["choices"])
+                for index, choice in enumerate(answer["choices"])
             ],
             _usage(answer.get("usage") or {}),
         )
     except (KeyError, TypeError, AttributeError) as error:
-        raise misunderstood(error) from None
+        raise unexpected_answer(error) from None
 
 
 def _chunk(event: Json) -> Json:
     if "error" in event and "choices" not in event:
-        told = event["error"]
-        raise GatewayCallFailed(502, told.get("message") if isinstance(told, dict) else told)
+        failure = event["error"]
+        raise GatewayCallFailed(
+            502, failure.get("message") if isinstance(failure, dict) else failure
+        )
     try:
         usage = event.get("usage")
         return completions.chunk(
@@ -217,18 +235,20 @@ def _chunk(event: Json) -> Json:
             event["model"],
             [
                 completions.delta(
-                    one["index"],
-                    one.get("finish_reason"),
-                    role=one["delta"].get("role"),
-                    content=one["delta"].get("content"),
-                    tool_calls=[_call_delta(call) for call in one["delta"].get("tool_calls") or ()],
+                    choice["index"],
+                    choice.get("finish_reason"),
+                    role=choice["delta"].get("role"),
+                    content=choice["delta"].get("content"),
+                    tool_calls=[
+                        _call_delta(call) for call in choice["delta"].get("tool_calls") or ()
+                    ],
                 )
-                for one in event["choices"]
+                for choice in event["choices"]
             ],
             _usage(usage) if usage else None,
         )
     except (KeyError, TypeError, AttributeError) as error:
-        raise misunderstood(error) from None
+        raise unexpected_answer(error) from None
 
 
 def _call_delta(call: Json) -> Json:
@@ -236,17 +256,17 @@ def _call_delta(call: Json) -> Json:
     return completions.call_delta(
         call["index"],
         call_id=call.get("id"),
-        kind=call.get("type"),
+        call_type=call.get("type"),
         name=function.get("name"),
         arguments=function.get("arguments"),
     )
 
 
-def _usage(told: Mapping[str, Any]) -> Json:
+def _usage(counts: Mapping[str, Any]) -> Json:
     known = ("prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details")
-    more = {name: value for name, value in told.items() if name not in known}
-    details = told.get("prompt_tokens_details")
+    more = {name: value for name, value in counts.items() if name not in known}
+    details = counts.get("prompt_tokens_details")
     if details:
         more = {"prompt_tokens_details": {"cached_tokens": None, **details}, **more}
-    prompt, completion, total = (told.get(name) for name in known[:3])
+    prompt, completion, total = (counts.get(name) for name in known[:3])
     return completions.usage(prompt, completion, total, more=more)

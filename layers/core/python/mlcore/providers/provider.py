@@ -1,4 +1,4 @@
-"""What every provider can be asked, and who says no when one cannot."""
+"""The interface of providers. Default methods refuse the calls that a provider does not support."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ OPENAI_EMBEDDINGS: Final = "openai_embeddings"
 OPENAI_RESPONSES: Final = "openai_responses"
 OPENAI_RESPONSES_COMPACT: Final = "openai_responses_compact"
 ANTHROPIC_MESSAGES: Final = "anthropic_messages"
+ANTHROPIC_COUNT_TOKENS: Final = "anthropic_count_tokens"
 GEMINI_GENERATE_CONTENT: Final = "gemini_generate_content"
 GEMINI_STREAM_GENERATE_CONTENT: Final = "gemini_stream_generate_content"
 
@@ -24,70 +25,91 @@ ROUTES: Final[Mapping[str, str]] = {
     OPENAI_RESPONSES: "/openai/v1/responses",
     OPENAI_RESPONSES_COMPACT: "/openai/v1/responses/compact",
     ANTHROPIC_MESSAGES: "/anthropic/v1/messages",
+    ANTHROPIC_COUNT_TOKENS: "/anthropic/v1/messages/count_tokens",
     GEMINI_GENERATE_CONTENT: "/gemini/v1beta/models/{endpoint_name}:generateContent",
     GEMINI_STREAM_GENERATE_CONTENT: "/gemini/v1beta/models/{endpoint_name}:streamGenerateContent",
 }
-"""Below ``/gateway``: what is passed on to a provider as it is."""
+"""Paths of passthrough requests below ``/gateway``, by action."""
 
 _CLIENT_AUTH: Final = frozenset(("authorization", "x-api-key", "x-goog-api-key", "api-key"))
-"""Headers that hold a caller's credentials, which no provider must see."""
+"""Headers with credentials. The caller's reach a provider only from a program of
+:data:`_SUBSCRIPTION_AGENTS`."""
+
+_SUBSCRIPTION_AGENTS: Final = ("claude-cli", "codex", "geminicli")
+"""Parts of the ``User-Agent`` of programs that bring their user's own subscription, as MLflow's
+gateway knows them: Claude Code, Codex and Gemini CLI."""
 
 
 class Provider:
-    """One model at its provider. Chats, their chunks and embeddings are OpenAI's."""
+    """A client of one model at its provider. Chats, chunks and embeddings have the form of OpenAI's
+    API."""
 
     display_name: ClassVar[str] = ""
-    passed_on: ClassVar[Mapping[str, str]] = {}
-    """The provider's paths by the actions that it takes as they are."""
+    passthrough_paths: ClassVar[Mapping[str, str]] = {}
+    """The provider's own paths, by passthrough action."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
 
     @property
     def configured(self) -> bool:
-        """Whether somebody wrote down where the provider is."""
+        """Whether the secret configures the provider's address, so that it must be checked to be
+        public."""
         return bool(self.model.auth_config.get("api_base"))
 
     def chat(self, payload: Json) -> Json:
-        """A whole completion, of a request that has no ``model``."""
-        raise self._unable("The chat route is")
+        """Returns a completion; ``payload`` has no ``model``."""
+        raise self._unsupported("The chat route is")
 
     def chat_stream(self, payload: Json) -> Iterator[Json]:
-        """Its chunks; the last ones tell the usage."""
-        raise self._unable("The chat streaming route is")
+        """Yields the chunks of a completion; the last ones hold the token usage."""
+        raise self._unsupported("The chat streaming route is")
 
     def embeddings(self, payload: Json) -> Json:
-        raise self._unable("The embeddings route is")
+        raise self._unsupported("The embeddings route is")
 
-    def pass_on(self, action: str, payload: Json, headers: Mapping[str, str]) -> Json:
-        """The provider's own answer to a request in its own form.
+    def passthrough(self, action: str, payload: Json, headers: Mapping[str, str]) -> Json:
+        """Returns the provider's own answer to a request in its own form.
 
         Args:
-            headers: the caller's, of which the provider gets what holds no credential.
+            headers: the caller's; those without credentials are forwarded.
         """
-        raise self.refused(action)
+        raise self.unsupported_action(action)
 
-    def pass_on_stream(
+    def passthrough_stream(
         self, action: str, payload: Json, headers: Mapping[str, str]
     ) -> Iterator[bytes]:
-        """As :meth:`pass_on`, line by line."""
-        raise self.refused(action)
+        """Forwards a call like :meth:`passthrough`, and yields the lines of the answer as a
+        stream."""
+        raise self.unsupported_action(action)
+
+    def proxy(self, path: str, payload: Json, headers: Mapping[str, str]) -> Iterator[Json | bytes]:
+        """Sends a request to any path of the provider, with the body as it is. Yields the JSON
+        answer, or the lines of a stream.
+
+        Args:
+            path: below the provider's root, which is its address without the version; for example
+                ``v1/messages``. It may end in a query.
+        """
+        raise self._unsupported("The proxy endpoint is")
 
     def usage(self, answer: Json) -> dict[str, int]:
-        """What a provider's own answer, or one event of a stream of it, tells of tokens, by
-        MLflow's names."""
+        """Returns the token counts, by MLflow's names, in a provider's own answer or in one event
+        of its stream."""
         return {}
 
     def path(self, action: str) -> str:
-        """Raises GatewayCallFailed: the provider has no such thing."""
+        """Returns the provider's path of a passthrough action. Raises GatewayCallFailed if it has
+        none."""
         try:
-            return self.passed_on[action]
+            return self.passthrough_paths[action]
         except KeyError:
-            raise self.refused(action) from None
+            raise self.unsupported_action(action) from None
 
-    def refused(self, action: str) -> GatewayCallFailed:
+    def unsupported_action(self, action: str) -> GatewayCallFailed:
+        """Returns the error for a passthrough action that the provider does not have."""
         route = ROUTES[action]
-        if not self.passed_on:
+        if not self.passthrough_paths:
             return GatewayCallFailed(
                 501,
                 f"The passthrough route '{route}' is not implemented for {self.display_name} "
@@ -95,7 +117,7 @@ class Provider:
             )
         supported = ", ".join(
             f"/gateway{ROUTES[known]} (provider_path: {path})"
-            for known, path in self.passed_on.items()
+            for known, path in self.passthrough_paths.items()
         )
         return GatewayCallFailed(
             400,
@@ -103,24 +125,34 @@ class Provider:
             f"Supported endpoints: {supported}",
         )
 
-    def _unable(self, what: str) -> GatewayCallFailed:
-        return GatewayCallFailed(501, f"{what} not implemented for {self.display_name} models.")
+    def _unsupported(self, subject: str) -> GatewayCallFailed:
+        return GatewayCallFailed(501, f"{subject} not implemented for {self.display_name} models.")
 
 
-def foreign(headers: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """The caller's headers without credentials, and over them the provider's own."""
-    taken = {name.lower() for name in own} | _CLIENT_AUTH | {"cookie", "x-mlflow-workspace"}
-    passed = {
+def forwarded_headers(headers: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """Returns the caller's headers, overridden by the provider's own. The caller's credentials are
+    removed, unless a program of :data:`_SUBSCRIPTION_AGENTS` sends them: then they replace the
+    provider's own."""
+    agent = headers.get("user-agent", "").lower()
+    credentials = _CLIENT_AUTH & headers.keys()
+    if credentials and any(known in agent for known in _SUBSCRIPTION_AGENTS):
+        own = {name: value for name, value in own.items() if name.lower() not in _CLIENT_AUTH}
+    else:
+        credentials = frozenset()
+    excluded = {name.lower() for name in own} | {"cookie", "x-mlflow-workspace"}
+    excluded |= _CLIENT_AUTH - credentials
+    forwarded = {
         name: value
         for name, value in headers.items()
-        if name.lower() not in taken
+        if name.lower() not in excluded
         and not name.lower().startswith(("x-amz", "x-amzn", "x-forwarded-", "cloudfront-", "via"))
     }
-    return {**passed, **own}
+    return {**forwarded, **own}
 
 
 def check_no_model(payload: Json) -> None:
-    """The endpoint says which model it is. Raises GatewayCallFailed."""
+    """Checks that a request names no model, because the endpoint chooses it. Raises
+    GatewayCallFailed (422) otherwise."""
     if "model" in payload:
         raise GatewayCallFailed(
             422,
@@ -129,32 +161,35 @@ def check_no_model(payload: Json) -> None:
         )
 
 
-def counted(
+def token_counts(
     usage: Any, input_key: str, output_key: str, total_key: str = "", cached: str = ""
 ) -> dict[str, int]:
-    """Tokens by MLflow's names, of a provider's.
+    """Returns token counts by MLflow's names.
 
     Args:
-        cached: where those read from a cache are, with a dot for what is nested.
+        usage: the provider's counts.
+        cached: the key of tokens read from a cache; a dot separates a nested key.
     """
     if not isinstance(usage, dict):
         return {}
     outer, _, inner = cached.partition(".")
-    read = usage.get(outer)
-    found = {
+    cached_value = usage.get(outer)
+    counts = {
         "input_tokens": usage.get(input_key),
         "output_tokens": usage.get(output_key),
         "total_tokens": usage.get(total_key),
         "cache_read_input_tokens": (
-            (read.get(inner) if isinstance(read, dict) else None) if inner else read
+            (cached_value.get(inner) if isinstance(cached_value, dict) else None)
+            if inner
+            else cached_value
         ),
     }
-    told = {name: count for name, count in found.items() if isinstance(count, int)}
-    return with_total(told)
+    known_counts = {name: count for name, count in counts.items() if isinstance(count, int)}
+    return with_total(known_counts)
 
 
 def with_total(usage: dict[str, int]) -> dict[str, int]:
-    """The same, with a sum where it can be made."""
+    """Adds ``total_tokens`` if it is missing and can be summed."""
     if "total_tokens" not in usage and {"input_tokens", "output_tokens"} <= usage.keys():
         usage["total_tokens"] = usage["input_tokens"] + usage["output_tokens"]
     return usage

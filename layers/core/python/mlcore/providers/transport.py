@@ -1,7 +1,7 @@
-"""One POST of JSON to a provider: the way there, and what comes back whole or line by line.
+"""Sends one JSON POST to a provider, and returns the answer whole or line by line.
 
-Where somebody configured the address, every address of its name must be public, and the connection
-goes to the one that was looked at. Redirects are not followed, proxies not asked.
+If the address is configured in a secret, every address of its name must be public, and the
+connection uses a checked address. Redirects are not followed and proxies are not used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from urllib3 import BaseHTTPResponse
-from urllib3.exceptions import HTTPError, TimeoutError
+from urllib3.exceptions import HTTPError, NewConnectionError, TimeoutError
 
 from mlcore.db import deadline
 from mlcore.errors import GatewayCallFailed, InvalidParameterValue
@@ -27,7 +27,7 @@ MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 CONTENT_TYPE: Final = "application/json"
 
 _CONNECT_SECONDS: Final = 10.0
-_NOT_SENT: Final = frozenset(
+_NOT_FORWARDED: Final = frozenset(
     (
         "accept-encoding",
         "connection",
@@ -39,73 +39,71 @@ _NOT_SENT: Final = frozenset(
         "x-mlflow-authorization",
     )
 )
-"""Of the caller's headers: they speak of the caller's own request, or of this server's login."""
+"""Headers of the caller that are not forwarded: they describe the caller's own connection, or are
+this server's login."""
+
+_STREAM_TYPES: Final = ("text/event-stream", "application/x-ndjson")
 
 Json = dict[str, Any]
 
 
 def ask(url: str, headers: Mapping[str, str], payload: Json, *, configured: bool) -> Json:
-    """What the provider answers.
+    """Returns the provider's JSON answer.
 
     Args:
-        configured: whether the address is what somebody wrote into a secret, and no default.
+        configured: whether the URL comes from a secret and must be checked; False for a default
+            URL.
 
     Raises:
-        GatewayCallFailed: the provider answered an error, or nothing that can be passed on.
+        GatewayCallFailed: the provider returned an error, or an answer that cannot be used.
     """
-    with _posted(url, headers, payload, configured=configured) as response:
-        content = _whole(response)
-        content_type = response.headers.get("Content-Type")
-        if content_type and "application/json" in content_type:
-            answer = _parsed(content)
-        elif content_type and "text/plain" in content_type:
-            answer = {"message": content.decode("utf-8", "replace")}
+    with _post(url, headers, payload, configured=configured) as response:
+        return _answer_of(response)
+
+
+def answer_or_lines(
+    url: str, headers: Mapping[str, str], payload: Json, *, configured: bool
+) -> Iterator[Json | bytes]:
+    """Yields the provider's JSON answer, or the lines of its answer if the content type is that of
+    a stream. Raises GatewayCallFailed: as :func:`lines`."""
+    with _post(url, headers, payload, configured=configured) as response:
+        media_type = response.headers.get("Content-Type", "").partition(";")[0].strip()
+        if response.status >= 400 or media_type not in _STREAM_TYPES:
+            yield _answer_of(response)
         else:
-            raise GatewayCallFailed(
-                502,
-                "The returned data type from the route service is not supported. Received content "
-                f"type: {content_type}",
-            )
-        if response.status >= 400:
-            raise GatewayCallFailed(response.status, _detail(answer, response))
-        if not isinstance(answer, dict):
-            raise GatewayCallFailed(502, "The provider's answer is no JSON object.")
-        return answer
+            yield from _lines_in(_read_chunks(response))
 
 
 def lines(
     url: str, headers: Mapping[str, str], payload: Json, *, configured: bool
 ) -> Iterator[bytes]:
-    """The lines of a provider's answer as they come, each with its end.
+    """Yields the lines of a provider's answer as they arrive, with their line ends.
 
     Raises:
-        GatewayCallFailed: as :func:`ask`; before the first line, or after some.
+        GatewayCallFailed: as :func:`ask`; possibly after some lines.
     """
-    rest = b""
-    for part in parts(url, headers, payload, configured=configured):
-        *whole, rest = (rest + part).split(b"\n")
-        yield from (line + b"\n" for line in whole)
-    if rest:
-        yield rest
+    return _lines_in(chunks(url, headers, payload, configured=configured))
 
 
-def parts(
+def chunks(
     url: str, headers: Mapping[str, str], payload: Json, *, configured: bool
 ) -> Iterator[bytes]:
-    """A provider's answer as it comes. Raises GatewayCallFailed: as :func:`lines`."""
-    with _posted(url, headers, payload, configured=configured) as response:
+    """Yields a provider's answer in chunks as they arrive. Raises GatewayCallFailed: as
+    :func:`lines`."""
+    with _post(url, headers, payload, configured=configured) as response:
         if response.status >= 400:
-            raise GatewayCallFailed(response.status, _said(_whole(response)) or _reason(response))
-        yield from _parts(response)
+            detail = _error_message(_read_all(response)) or _reason(response)
+            raise _refused(response, detail)
+        yield from _read_chunks(response)
 
 
-def written(payload: Json) -> bytes:
-    """What is sent of a payload, for those who sign it."""
+def encode_body(payload: Json) -> bytes:
+    """Returns the body that is sent for a payload; a signature is computed over it."""
     return json.dumps(payload).encode()
 
 
 def events(stream: Iterator[bytes]) -> Iterator[Json]:
-    """The JSON objects of a stream of server-sent events; what is none is left out."""
+    """Yields the JSON objects of server-sent events; other lines are skipped."""
     for line in stream:
         if line.startswith(b"data:"):
             try:
@@ -116,17 +114,53 @@ def events(stream: Iterator[bytes]) -> Iterator[Json]:
                 yield data
 
 
-def _whole(response: BaseHTTPResponse) -> bytes:
+def _lines_in(parts: Iterator[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for part in parts:
+        *complete, rest = (rest + part).split(b"\n")
+        yield from (line + b"\n" for line in complete)
+    if rest:
+        yield rest
+
+
+def _answer_of(response: BaseHTTPResponse) -> Json:
+    """Reads the whole answer. Raises GatewayCallFailed: as :func:`ask`."""
+    content = _read_all(response)
+    content_type = response.headers.get("Content-Type")
+    if content_type and "application/json" in content_type:
+        answer = _parse(content)
+    elif content_type and "text/plain" in content_type:
+        answer = {"message": content.decode("utf-8", "replace")}
+    else:
+        raise GatewayCallFailed(
+            502,
+            "The returned data type from the route service is not supported. Received content "
+            f"type: {content_type}",
+        )
+    if response.status >= 400:
+        raise _refused(response, _detail(answer, response))
+    if not isinstance(answer, dict):
+        raise GatewayCallFailed(502, "The provider's answer is not a JSON object.")
+    return answer
+
+
+def _refused(response: BaseHTTPResponse, detail: Any) -> GatewayCallFailed:
+    """Returns the error for a provider's refusal, with the time after which to try again if the
+    provider names one."""
+    return GatewayCallFailed(response.status, detail, response.headers.get("Retry-After"))
+
+
+def _read_all(response: BaseHTTPResponse) -> bytes:
     content = b""
-    for part in _parts(response):
+    for part in _read_chunks(response):
         content += part
         if len(content) > MAX_ANSWER_BYTES:
             raise GatewayCallFailed(502, f"The provider's answer exceeds {MAX_ANSWER_BYTES} bytes.")
     return content
 
 
-def _parts(response: BaseHTTPResponse) -> Iterator[bytes]:
-    """What comes, as long as there is time: a provider that drips holds nobody up."""
+def _read_chunks(response: BaseHTTPResponse) -> Iterator[bytes]:
+    """Yields chunks until the deadline, so that a slow provider cannot block the function."""
     while part := response.read1(decode_content=True):
         yield part
         if time.monotonic() > deadline.current():
@@ -134,73 +168,86 @@ def _parts(response: BaseHTTPResponse) -> Iterator[bytes]:
 
 
 @contextmanager
-def _posted(
+def _post(
     url: str, headers: Mapping[str, str], payload: Json, *, configured: bool
 ) -> Iterator[BaseHTTPResponse]:
     try:
-        place = urlsplit(url)
-        host = place.hostname or ""
-        port = place.port or {"http": 80}.get(place.scheme, 443)
+        url_parts = urlsplit(url)
+        host = url_parts.hostname or ""
+        port = url_parts.port or {"http": 80}.get(url_parts.scheme, 443)
     except ValueError:
-        raise GatewayCallFailed(502, "The provider's address is no URL.") from None
+        raise GatewayCallFailed(502, "The provider's address is not a URL.") from None
     address = _address(host, guarded=configured and not private_allowed())
-    seconds = _seconds()
-    sent = {name: value for name, value in headers.items() if name.lower() not in _NOT_SENT}
-    sent |= {
-        "Host": place.netloc.rpartition("@")[2],
+    seconds = _timeout()
+    request_headers = {
+        name: value for name, value in headers.items() if name.lower() not in _NOT_FORWARDED
+    }
+    request_headers |= {
+        "Host": url_parts.netloc.rpartition("@")[2],
         "Content-Type": CONTENT_TYPE,
         "Accept-Encoding": "gzip, deflate, identity",
     }
-    sent.setdefault("User-Agent", "mlflow-serverless")
+    request_headers.setdefault("User-Agent", "mlflow-serverless")
     pool = connections.pool(
-        place.scheme, address, port, host, connect=min(_CONNECT_SECONDS, seconds), read=seconds
+        url_parts.scheme, address, port, host, connect=min(_CONNECT_SECONDS, seconds), read=seconds
     )
     try:
         response = pool.urlopen(
             "POST",
-            _target(place),
-            body=written(payload),
-            headers=sent,
+            _target(url_parts),
+            body=encode_body(payload),
+            headers=request_headers,
             retries=False,
             redirect=False,
             assert_same_host=False,
             preload_content=False,
         )
-        with closing(response):  # one that was not read to its end would stay open
+        with closing(response):  # an answer that is not read to its end would stay open
+            if 300 <= response.status < 400:
+                raise GatewayCallFailed(
+                    502, f"The provider at {host} answered with a redirect, which is not followed."
+                )
             yield response
+    except NewConnectionError as error:  # a TimeoutError to urllib3, even if refused at once
+        raise _unreachable(host, error) from None
     except TimeoutError:
         raise GatewayCallFailed(
             504, f"The provider at {host} did not answer within {seconds:g} seconds."
         ) from None
     except (HTTPError, OSError) as error:
-        raise GatewayCallFailed(
-            502, f"The provider at {host} could not be reached ({type(error).__name__})."
-        ) from None
+        raise _unreachable(host, error) from None
     finally:
         pool.close()
 
 
+def _unreachable(host: str, error: Exception) -> GatewayCallFailed:
+    return GatewayCallFailed(
+        502, f"The provider at {host} could not be reached ({type(error).__name__})."
+    )
+
+
 def _address(host: str, *, guarded: bool) -> str:
     try:
-        found = addresses.resolved_addresses(host, "gateway upstream")
+        host_addresses = addresses.resolve_host(host, "gateway upstream")
     except InvalidParameterValue as error:
         raise GatewayCallFailed(502, error.message) from None
-    for address in found if guarded else ():
+    for address in host_addresses if guarded else ():
         if not addresses.is_public(address):
             raise GatewayCallFailed(
                 502,
                 f"Gateway upstream connection blocked: {host!r} resolves to {address}, which is "
                 f"not a public IP address. Set {ALLOW_PRIVATE}=true to allow private upstreams.",
             )
-    if guarded and _is_odd_literal(host):
+    if guarded and _is_ambiguous_literal(host):
         raise GatewayCallFailed(
             502, f"Gateway upstream host {host!r} is not a canonical IP address literal."
         )
-    return str(found[0])
+    return str(host_addresses[0])
 
 
-def _is_odd_literal(host: str) -> bool:
-    """Numbers that are not written as addresses mean different ones to different readers."""
+def _is_ambiguous_literal(host: str) -> bool:
+    """Whether a host consists of digits but is not a canonical address: programs interpret such
+    hosts differently."""
     if not host.replace(".", "").isdigit():
         return False
     try:
@@ -210,36 +257,38 @@ def _is_odd_literal(host: str) -> bool:
     return False
 
 
-def _seconds() -> float:
-    """How long a provider may take: as long as is configured, and as long as is left."""
-    left = deadline.current() - time.monotonic()
-    if left <= 0:
-        raise GatewayCallFailed(504, "No time was left to ask the provider.")
-    return min(timeout_seconds(), left)
+def _timeout() -> float:
+    """Returns the timeout in seconds: the configured one, or the function's remaining time if that
+    is less."""
+    remaining = deadline.current() - time.monotonic()
+    if remaining <= 0:
+        raise GatewayCallFailed(504, "No time remained to call the provider.")
+    return min(timeout_seconds(), remaining)
 
 
 def _target(parts: SplitResult) -> str:
     return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
-def _parsed(content: bytes) -> Any:
+def _parse(content: bytes) -> Any:
     try:
         return json.loads(content)
     except ValueError:
-        raise GatewayCallFailed(502, "The provider's answer is no JSON.") from None
+        raise GatewayCallFailed(502, "The provider's answer is not JSON.") from None
 
 
 def _detail(answer: Any, response: BaseHTTPResponse) -> Any:
-    """As MLflow's gateway tells it: the provider's sentence, or all that it answered."""
+    """Returns the error detail as MLflow's gateway returns it: the provider's error message, or its
+    whole answer."""
     if isinstance(answer, dict) and "error" in answer:
         error = answer["error"]
-        told = error.get("message") if isinstance(error, dict) else None
-        return told or _reason(response)
+        message = error.get("message") if isinstance(error, dict) else None
+        return message or _reason(response)
     return answer
 
 
-def _said(content: bytes) -> str:
-    """The most specific sentence that an error of a provider holds."""
+def _error_message(content: bytes) -> str:
+    """Returns the most specific message that a provider's error holds."""
     try:
         answer = json.loads(content)
     except ValueError:

@@ -1,8 +1,8 @@
-"""Generations of the catalog: immutable, written beside the one that is read, and switched to by
-one conditional write.
+"""Generations of the model catalog. A generation is immutable; a new one is written beside it and
+becomes current by one conditional write.
 
-A generation that was replaced stays for as long as somebody may still page through it. One whose
-loader was killed is never read, and the next loader deletes it.
+A replaced generation is kept while a client may still page through it. An unfinished generation,
+whose loader was killed, is never read; the next loader deletes it.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Update
+from mlcore.db.expression import ConditionExpression, Update
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Change, Put, TransactionFailed, key_in, table
+from mlcore.db.table import ItemUpdate, Put, TransactionFailed, key_of_item, table
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import KEY
 from mlcore.models.catalog import Catalog, CatalogGeneration, CatalogShard
-from mlcore.settle import Conflict
+from mlcore.optimistic_retry import WriteConflict
 
 WRITING: Final = "writing"
 READ: Final = "read"
@@ -27,37 +27,37 @@ REPLACED: Final = "replaced"
 LEAVING: Final = "leaving"
 
 KEPT_MS: Final = 3_600_000
-"""How long a generation that was replaced can still be read."""
+"""How long a replaced generation can still be read."""
 
 LOADING_MS: Final = 900_000
-"""How long a loader can be at work: Lambda's longest time."""
+"""How long a loader may take: Lambda's maximum."""
 
 SHARD_BYTES: Final = 380_000
-"""An item has at most 400 KB."""
+"""Maximum bytes of one shard: an item has at most 400 KB."""
 
 _SHARDS_AT_ONCE: Final = 20
 
 
 Place = tuple[int, int]
-"""Where a part of a generation is: the number of its first shard, and how many it has."""
+"""Position of a part in its generation: (number of its first shard, number of shards)."""
 
 Store = Callable[[str], Place]
-"""Stores a part, which is JSON."""
+"""Stores a part, given as JSON, and returns its position."""
 
 
 class Current(NamedTuple):
-    """The generation that is read; an empty one before the first was loaded."""
+    """The current generation; empty before the first was loaded."""
 
     generation: str = ""
     directory: bytes = b""
-    """Packed: where its parts are, as their writer says it."""
+    """Compressed directory of its parts, in the loader's format."""
     version: int = 0
     state: Mapping[str, Any] = {}
-    """What its loader says of it: JSON."""
+    """JSON from its loader."""
 
 
 def current() -> Current:
-    """One consistent GetItem."""
+    """Returns the current generation; one consistent GetItem."""
     raw = table.get(keys.catalog())
     if raw is None:
         return Current()
@@ -66,7 +66,8 @@ def current() -> Current:
 
 
 def earlier(generation: str) -> Current | None:
-    """A generation that was read once; None if it can no longer be. One consistent GetItem."""
+    """Returns a generation that was current before; None if it can no longer be read. One
+    consistent GetItem."""
     raw = table.get(keys.catalog_generation(generation))
     if raw is None:
         return None
@@ -77,11 +78,11 @@ def earlier(generation: str) -> Current | None:
 
 
 def parts(generation: str, places: Sequence[Place]) -> list[Any] | None:
-    """What parts of a generation hold, side by side; None where one is no longer there."""
+    """Reads parts of a generation in parallel; returns None if one no longer exists."""
     numbers = [number for first, count in places for number in range(first, first + count)]
     shards: dict[int, bytes] = {}
-    asked = [keys.catalog_shard(generation, number) for number in numbers]
-    for number, raw in zip(numbers, table.batch_get(asked), strict=True):
+    shard_keys = [keys.catalog_shard(generation, number) for number in numbers]
+    for number, raw in zip(numbers, table.batch_get(shard_keys), strict=True):
         if raw is None:
             return None
         shards[number] = CatalogShard.of(raw).data
@@ -96,7 +97,7 @@ def _packed(text: str) -> bytes:
 
 
 def unpacked(data: bytes) -> Any:
-    """What JSON that is stored says; None where there is none."""
+    """Parses stored JSON; None for empty data."""
     return json.loads(zlib.decompress(data)) if data else None
 
 
@@ -106,38 +107,39 @@ def unpacked(data: bytes) -> Any:
 def write(
     before: Current, fill: Callable[[Store], Mapping[str, Any]], state: Mapping[str, Any]
 ) -> Current:
-    """Writes a generation and switches to it.
+    """Writes a generation and makes it current.
 
     Args:
-        before: what was current when the loader began.
-        fill: stores its parts, and answers the directory of them.
+        before: the current generation when the loader started.
+        fill: stores the parts and returns their directory.
 
     Raises:
-        Conflict: another loader was first, or took this one for dead.
+        WriteConflict: another loader was first, or deleted this one's parts as those of a killed
+            loader.
     """
     generation = new_ulid()
-    place = keys.catalog_generation(generation)
+    key = keys.catalog_generation(generation)
     table.put(_generation(generation, state))
     writing = _Writing(generation)
     directory = _packed(json.dumps(fill(writing.store)))
     writing.end()
     after = Current(generation, directory, before.version + 1, state)
-    operations: list[Put | Change] = [Put(_head(after), _unchanged(before))]
+    operations: list[Put | ItemUpdate] = [Put(_head(after), _unchanged(before))]
     finished = _moved(WRITING, READ)
     finished.set(CatalogGeneration.directory, directory)
-    operations.append(Change(place, finished))
+    operations.append(ItemUpdate(key, finished))
     if before.generation:
         old = keys.catalog_generation(before.generation)
-        operations.append(Change(old, _moved(READ, REPLACED)))
+        operations.append(ItemUpdate(old, _moved(READ, REPLACED)))
     try:
         table.transact(operations, generation)
     except TransactionFailed as failed:
-        raise Conflict from failed
+        raise WriteConflict from failed
     return after
 
 
 class _Writing:
-    """The shards of a generation on their way."""
+    """Collects shards of a new generation and writes them in batches."""
 
     def __init__(self, generation: str) -> None:
         self._generation = generation
@@ -163,25 +165,25 @@ class _Writing:
 
 
 def renew(before: Current, state: Mapping[str, Any]) -> Current:
-    """The same generation with another state. Raises Conflict."""
+    """Writes the state of the current generation. Raises WriteConflict."""
     after = before._replace(version=before.version + 1, state=state)
     try:
         table.put(_head(after), _unchanged(before))
     except ConditionFailed as failed:
-        raise Conflict from failed
+        raise WriteConflict from failed
     return after
 
 
 def sweep(read: Current, now: int, *, unfinished: bool) -> int:
-    """Deletes the generations that nobody reads any more; how many.
+    """Deletes generations that are no longer read; returns how many.
 
     Args:
-        unfinished: those that are being written too: whoever writes them has lost to the one that
-            is read. Else only those whose loader cannot be alive.
+        unfinished: also delete unfinished generations of any age: their loaders have lost to the
+            current one's. Otherwise only those whose loader must have ended.
     """
     gone = 0
-    found = table.query_all(keys.catalog().pk, prefix=keys.catalog_generation_prefix())
-    for raw in list(found):
+    items = table.query_all(keys.catalog().pk, prefix=keys.catalog_generation_prefix())
+    for raw in list(items):
         item = CatalogGeneration.of(raw)
         if item.generation == read.generation:
             continue
@@ -192,7 +194,7 @@ def sweep(read: Current, now: int, *, unfinished: bool) -> int:
             try:
                 table.update(keys.catalog_generation(item.generation), _moved(item.status, LEAVING))
             except ConditionFailed:
-                continue  # it became the one that is read, or somebody else deletes it
+                continue  # it became current, or another loader deletes it
         _delete(item.generation)
         gone += 1
     return gone
@@ -200,26 +202,26 @@ def sweep(read: Current, now: int, *, unfinished: bool) -> int:
 
 def _delete(generation: str) -> None:
     places = table.query_all(keys.catalog_shards(generation), attributes=KEY)
-    table.batch_write(deletes=[key_in(raw) for raw in places])
+    table.batch_write(deletes=[key_of_item(raw) for raw in places])
     table.delete(keys.catalog_generation(generation))
 
 
-def _head(one: Current) -> dict[str, Any]:
-    place = keys.catalog()
+def _head(current_generation: Current) -> dict[str, Any]:
+    key = keys.catalog()
     item = Catalog(
-        PK=place.pk,
-        SK=place.sk,
-        version=one.version,
-        generation=one.generation,
-        directory=one.directory,
-        data=_packed(json.dumps(one.state)),
+        PK=key.pk,
+        SK=key.sk,
+        version=current_generation.version,
+        generation=current_generation.generation,
+        directory=current_generation.directory,
+        data=_packed(json.dumps(current_generation.state)),
         updated_at=now_ms(),
     )
     return item.serialize()
 
 
-def _unchanged(before: Current) -> Condition:
-    condition = Condition()
+def _unchanged(before: Current) -> ConditionExpression:
+    condition = ConditionExpression()
     if before.version:
         condition.require_equal(Catalog.version, before.version)
     else:
@@ -228,10 +230,10 @@ def _unchanged(before: Current) -> Condition:
 
 
 def _generation(generation: str, state: Mapping[str, Any]) -> dict[str, Any]:
-    place = keys.catalog_generation(generation)
+    key = keys.catalog_generation(generation)
     item = CatalogGeneration(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         generation=generation,
         status=WRITING,
         data=_packed(json.dumps(state)),

@@ -1,4 +1,4 @@
-"""Small whole numbers for what clients expect to have one: users, roles, assignments."""
+"""Counters for small integer ids, which clients expect of users, roles and assignments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from mlcore.models.platform import Counter
 
 
 def next_number(name: str) -> int:
-    """The next number of a series that starts at 1. A failed request leaves a gap."""
+    """Returns the next number of a named series, which starts at 1. A failed request leaves a
+    gap."""
     update = Update()
     update.set(Counter.type, keys.COUNTER.name)
     update.set(Counter.updated_at, now_ms())

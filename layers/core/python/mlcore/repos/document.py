@@ -1,23 +1,24 @@
-"""A META item that carries its entity's key-value data as map attributes, and spills what it cannot
-hold.
+"""A META item that holds its entity's key-value data in map attributes, and moves data that does
+not
+fit to child items.
 
-Reads want everything in one item; DynamoDB takes 400 KB. Up to :data:`INLINE_BYTES` every value is
-in its map on the item. Beyond, a new key goes to a child item of its own that is marked
-``outside``, and the item's ``overflow`` attribute makes readers look there. A key never moves back,
-and is never in both places:
+Readers want everything in one item, but DynamoDB limits an item to 400 KB. Up to
+:data:`INLINE_BYTES`, every value is in its map on the item. Beyond that, a new key goes to a child
+item that is marked ``outside``, and the item's ``overflow`` attribute tells readers to look there.
+A key never moves back, and is never in both the item and a child item:
 
-* a write that spills is a transaction over both places, and requires the item's ``version`` to be
-  the one it read;
-* a write that does not spill requires ``overflow`` to be unchanged;
-* once a map has overflowed, no key is added to it: new ones go outside, and a key in the map is
-  written only where it still is.
+* a write that moves keys out is a transaction over the item and the children, and requires the
+item's ``version`` to be the one it read;
+* a write that does not move keys requires ``overflow`` to be unchanged;
+* once a map has overflowed, no key is added to it: new ones go to child items, and a key in the map
+is written only while it is still there.
 
-A map may be stored as one text (:class:`mlcore.db.attributes.TextMapAttribute`), which is written
-whole, by whoever read the version that is there. So it is for one writer at a time: one who was not
-the first makes it a map again, whose keys have conditions of their own.
+A map may be stored as one text (:class:`mlcore.db.attributes.TextMapAttribute`), which is always
+rewritten as a whole, on the condition of the version that was read. That suits a single writer; a
+concurrent writer turns it into a map again, whose keys have separate conditions.
 
-Child items *without* the mark are derived: the indexer makes them of the maps; nothing reads
-them here.
+Child items *without* the mark are derived: the indexer makes them from the maps, and this module
+does not read them.
 """
 
 from __future__ import annotations
@@ -29,19 +30,20 @@ from typing import Any, Final, NamedTuple
 from mlcore.db.attributes import TextMapAttribute
 from mlcore.db.expression import Raw, Update, string
 from mlcore.db.keys import Key
-from mlcore.db.table import key_in, table
+from mlcore.db.table import key_of_item, table
 from mlcore.ids import now_ms
 from mlcore.models.base import ChildItem, MetaItem
 
 INLINE_BYTES = 300_000
-"""Room is left for the other attributes, for values that grow in place and for racing writers'
-estimates."""
+"""Leaves room for the other attributes, for values that grow in place and for errors in the sizes
+that concurrent writers estimate."""
 
 ALWAYS_FITS = 8
-"""Bytes by which a value in its map may grow even so: the mark of a NaN moves no metric out."""
+"""A value in its map may grow by this many bytes even if the item is full: turning into NaN must
+not move a metric out."""
 
 MOST_TEXT = 16_000
-"""Bytes of a map that is sent as a whole at each write; a larger one is sent key by key."""
+"""Maximum bytes of a map that is written as one text; larger maps are written key by key."""
 
 Texts = Mapping[str, str]
 
@@ -58,7 +60,8 @@ Owner = tuple[str, ...]
 
 
 class Map:
-    """One map attribute of a kind of META item."""
+    """A map attribute of a document, such as the params of a run: its attribute, and the keys and
+    items of the children that hold values which do not fit in the document."""
 
     def __init__(
         self,
@@ -73,9 +76,9 @@ class Map:
         """
         Args:
             prefix: sort-key prefix of the child items.
-            place: where the child item of a key is.
+            place: returns the key of a map key's child item.
             child: (place, key, text) → the child item.
-            as_text: one text where it is small, and one writes at a time.
+            as_text: whether a small map with a single writer is stored as one text.
         """
         self.field = field
         self.attribute = field.attr_name
@@ -86,12 +89,12 @@ class Map:
         self.as_text = as_text
 
     def is_text(self, item: Raw) -> bool:
-        """Whether an item has it as one text, or empty as if."""
+        """Whether an item stores this map as one text, or does not have it."""
         return self.as_text and self.field.is_text(item)
 
     def whole(self, texts: Texts, most: int) -> Raw | None:
-        """All of it as an attribute value; as one text if that has not more than so many bytes.
-        None for no attribute."""
+        """Returns the whole map as an attribute value, as one text if that takes at most ``most``
+        bytes; None for no attribute."""
         if not self.as_text or not most:
             return self.field.raw(texts)
         if not texts:
@@ -115,39 +118,39 @@ class Document(NamedTuple):
 
     @property
     def overflowed(self) -> list[str]:
-        """The maps that have texts outside."""
+        """Names of the maps that have texts in child items."""
         return (MetaItem.of(self.item).overflow or "").split()
 
     def texts(self, attribute: str) -> dict[str, str]:
-        """Everything of one map, wherever it lives."""
+        """Returns all texts of one map, from the item and its children."""
         inline = self.maps[attribute].field.of(self.item)
         return {**self.outside.get(attribute, {}), **inline} if self.outside else inline
 
     def inline(self) -> dict[str, dict[str, str]]:
-        """What the item holds of each map."""
+        """Returns the texts of each map that are in the item."""
         return {name: entry.field.of(self.item) for name, entry in self.maps.items()}
 
     @property
     def version(self) -> int:
-        """Counts the writes of the item."""
+        """Number of writes of the item."""
         return MetaItem.of(self.item).version
 
     @property
     def key(self) -> Key:
-        return key_in(self.item)
+        return key_of_item(self.item)
 
 
 def load(item: Raw, owner: Owner, maps: Maps) -> Document:
-    """The document of a META item; a further Query for each map that overflowed."""
+    """Returns the document of a META item; one more Query for each map that overflowed."""
     if _OVERFLOW not in item:
         return Document(item, owner, maps, {})
     names = (MetaItem.of(item).overflow or "").split()
-    found = table.parallel([partial(_read_outside, maps[name], owner) for name in names])
-    return Document(item, owner, maps, dict(zip(names, found, strict=True)))
+    outside = table.parallel([partial(_read_outside, maps[name], owner) for name in names])
+    return Document(item, owner, maps, dict(zip(names, outside, strict=True)))
 
 
 def initial(owner: Owner, maps: Maps, contents: Mapping[str, Texts]) -> tuple[Raw, list[Raw]]:
-    """Attributes of a new META item, and the child items that must be written before it."""
+    """Returns the attributes of a new META item, and the child items to write before it."""
     attributes: Raw = {}
     children: list[Raw] = []
     overflowed = []
@@ -173,7 +176,7 @@ def initial(owner: Owner, maps: Maps, contents: Mapping[str, Texts]) -> tuple[Ra
 
 
 def touch(update: Update) -> None:
-    """What every update of an item does: the next version, the time of the write."""
+    """Sets the next version and the time in an update, as every write of an item must."""
     update.add(MetaItem.version, 1)
     update.set(MetaItem.updated_at, now_ms())
 
@@ -194,7 +197,7 @@ def _read_outside(entry: Map, owner: Owner) -> dict[str, str]:
 
 
 def weight(contents: Mapping[str, Texts]) -> int:
-    """Bytes of the texts of maps in their item."""
+    """Returns the bytes that maps take in their item."""
     return sum(weight_of(key, text) for texts in contents.values() for key, text in texts.items())
 
 

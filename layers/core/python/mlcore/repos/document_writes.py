@@ -1,14 +1,23 @@
-"""Writes of documents: which of their values are changed where they are, which move out, and on
-which conditions."""
+"""Writes of documents: decides which texts are written into the item's maps and which move to child
+items, and sets the conditions.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from mlcore.db.expression import Entry, Raw, Update, string
+from mlcore.db.expression import MapEntry, Raw, Update, string
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Change, Delete, Operation, Put, TransactionFailed, key_of, table
+from mlcore.db.table import (
+    Delete,
+    ItemUpdate,
+    Operation,
+    Put,
+    TransactionFailed,
+    key_of_operation,
+    table,
+)
 from mlcore.ids import new_ulid
 from mlcore.models.base import ChildItem, MetaItem
 from mlcore.repos import document as documents
@@ -24,8 +33,9 @@ from mlcore.repos.document import (
 )
 
 MOVES_TOGETHER = 90
+"""Child items that one transaction writes; DynamoDB allows 100 operations."""
 BYTES_TOGETHER = 1_000_000
-"""What one transaction moves: DynamoDB takes 100 items and 4 MB, and an outside text counts
+"""Bytes of text that one transaction moves: DynamoDB allows 4 MB, and an outside text counts
 twice."""
 
 
@@ -41,23 +51,27 @@ def write(
     settled: bool = False,
     returning: bool = False,
 ) -> Raw | None:
-    """Writes texts into the maps, the caller having left out what its rules make no change. Answers
-    the item as it is then, if that is asked for and known: where one UpdateItem was enough, and
-    with something beside it where it was exclusive.
+    """Writes texts into a document's maps. The caller has already left out texts that change
+    nothing.
 
     Args:
-        removals: (map, key) pairs to take away.
+        removals: (map, key) pairs to remove.
         complete: adds the caller's own attributes and conditions.
-        beside: what else the same transaction does; a child item that is moved is left to it.
-        exclusive: only if nobody else has written since the read.
-        shared: others write at the same time; what is written to as one text becomes a map.
-        settled: little is written from now on; all maps that can be become one text, if nobody else
-            has written since the read.
+        beside: further operations of the same transaction.
+        exclusive: fail if the item was written since it was read.
+        shared: other processes write at the same time; maps stored as one text are stored as maps.
+        settled: few writes will follow; all maps are stored as one text if possible, unless the
+            item was written since it was read.
+        returning: whether the caller wants the item.
+
+    Returns:
+        The item after the write, if ``returning`` and if the write was a single UpdateItem or an
+        exclusive transaction that moved no text; else None.
 
     Raises:
         ConditionFailed: the item is not as it was read; read again and decide again.
-        TransactionFailed: the item is, but what is ``beside`` is not; positions are those of
-            ``beside``, whatever else was moved.
+        TransactionFailed: a condition of ``beside`` does not hold; positions are those in
+            ``beside``.
     """
     present = document.inline()
     inline, outside, size = _placed(document, present, sets)
@@ -116,7 +130,7 @@ class _Move(NamedTuple):
     """The child item to put; None to delete it."""
 
 
-def _place(document: Document, path: tuple[str, str]) -> Entry:
+def _place(document: Document, path: tuple[str, str]) -> MapEntry:
     name, key = path
     return document.maps[name].field, key
 
@@ -124,7 +138,8 @@ def _place(document: Document, path: tuple[str, str]) -> Entry:
 def _placed(
     document: Document, present: Mapping[str, Texts], sets: Mapping[str, Texts]
 ) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, str]], int]:
-    """What is written into the maps, what outside, and the size of the maps then."""
+    """Returns the texts to write into the maps, the texts to write to child items, and the size of
+    the maps afterwards."""
     inline: dict[str, dict[str, str]] = {}
     outside: dict[str, dict[str, str]] = {}
     size = weight(present)
@@ -146,7 +161,7 @@ def _placed(
 
 
 def _groups(moves: Sequence[_Move]) -> list[list[_Move]]:
-    """Moves that one transaction takes; one empty group if there are none."""
+    """Groups moves by transaction; one empty group if there are none."""
     groups: list[list[_Move]] = [[]]
     weight = 0
     for move in moves:
@@ -162,17 +177,17 @@ def _groups(moves: Sequence[_Move]) -> list[list[_Move]]:
 def _move(
     document: Document, update: Update, moves: Sequence[_Move], beside: Sequence[Operation] = ()
 ) -> None:
-    """Nobody sees the update without what it moves and what is beside it. Raises ConditionFailed,
-    TransactionFailed."""
+    """Executes the update, its moves and the operations ``beside`` in one transaction. Raises
+    ConditionFailed, TransactionFailed."""
     operations = [
         Delete(document.maps[attribute].place(document.owner, key)) if item is None else Put(item)
         for (attribute, key), item in moves
     ]
     moved = {document.maps[attribute].place(document.owner, key) for (attribute, key), _ in moves}
-    others = [place for place, one in enumerate(beside) if key_of(one) not in moved]
+    others = [place for place, one in enumerate(beside) if key_of_operation(one) not in moved]
     parts = [*operations, *(beside[place] for place in others)]
     try:
-        table.transact([Change(document.key, update), *parts], token=new_ulid())
+        table.transact([ItemUpdate(document.key, update), *parts], token=new_ulid())
     except TransactionFailed as failed:
         if 0 in failed.items:
             raise ConditionFailed(failed.items[0]) from failed
@@ -183,25 +198,25 @@ def _move(
 
 
 class _Change(NamedTuple):
-    """What a write does to the maps of a document's item."""
+    """The changes that a write makes in the maps of a document's item."""
 
     document: Document
     present: Mapping[str, Texts]
-    """What the item holds."""
+    """The texts that the item holds."""
     inline: Mapping[str, Texts]
     """Texts to set."""
     leaving: Sequence[tuple[str, str]]
-    """(map, key) pairs to take away."""
+    """(map, key) pairs to remove from the item."""
     most: int
-    """Bytes that one text may have; 0 where there shall be maps."""
+    """Maximum bytes of a map that is stored as one text; 0 to store maps."""
 
     def set_each(self, update: Update, but: Container[str]) -> None:
-        """Each key on its own, so that writers of different keys never meet; of all maps but
-        some."""
+        """Sets each key separately, so that writers of different keys never conflict; for all
+        changed maps except ``but``."""
         document = self.document
         for name in self._touched():
             if name not in but and document.maps[name].as_text:
-                # Where the run has ended meanwhile it may be one text.
+                # If the run has ended meanwhile, the map may be one text.
                 update.require_map(document.maps[name].field)
         for attribute, texts in self.inline.items():
             if attribute in but:
@@ -221,13 +236,17 @@ class _Change(NamedTuple):
                 elif full:
                     update.require_exists(path)
                 update.set(path, text)
-        for left in self.leaving:
-            if left[0] not in but:
-                update.remove(_place(document, left))
+        for removed in self.leaving:
+            if removed[0] not in but:
+                update.remove(_place(document, removed))
 
     def whole(self, *, texts_only: bool) -> dict[str, Raw | None]:
-        """The changed maps as attribute values, None for no attribute; only those that are one text
-        by now, or (for more keys than an expression holds) all."""
+        """Returns changed maps as whole attribute values, None to remove the attribute.
+
+        Args:
+            texts_only: only maps that are stored as one text now; otherwise all, for changes of
+                more keys than an expression can hold.
+        """
         return {
             name: self.document.maps[name].whole(self._after(name), self.most)
             for name in self._touched()
@@ -242,14 +261,14 @@ class _Change(NamedTuple):
         return self.document.maps[name].is_text(self.document.item)
 
     def _after(self, name: str) -> dict[str, str]:
-        """What the item holds of a map after the write."""
+        """Returns the texts of a map in the item after the write."""
         gone = {key for attribute, key in self.leaving if attribute == name}
         kept = {key: text for key, text in self.present[name].items() if key not in gone}
         return {**kept, **self.inline.get(name, {})}
 
     def all_as_text(self) -> dict[str, Raw | None]:
-        """All maps as they are after the write, each as one text, but those that are that already;
-        nothing if they have no room as such, or have texts outside."""
+        """Returns every map as one text, as it is after the write, except those that are stored so
+        already; empty if they do not fit or if some texts are in child items."""
         maps, touched = self.document.maps, self._touched()
         packed = [
             name
@@ -267,7 +286,7 @@ class _Change(NamedTuple):
 def _account(
     document: Document, outside: Sequence[str], size: int, update: Update, *, exclusive: bool
 ) -> None:
-    """The item's version, its size, and which of its maps have texts outside."""
+    """Updates the item's version, its size, and the list of maps with texts in child items."""
     touch(update)
     update.set(MetaItem.bytes, size)
     known = document.overflowed

@@ -1,9 +1,9 @@
-"""MCP servers: an item each, all of a workspace in one partition; what their versions say in items
-of their own. Read strongly consistently.
+"""MCP servers: one item each, all of a workspace in one partition; each version has an item too.
+All reads are strongly consistent.
 
-The item of a server decides: it holds the states of its versions, its aliases and its access
-endpoints, so that an alias to a version that goes, or a last version that goes with its server, are
-decided by one condition. An item of a version that its server does not name counts for nothing.
+The server's item decides: it holds the states of its versions, its aliases and its access
+endpoints, so one condition covers an alias to a deleted version or the last version of a deleted
+server. A version item that the server does not list is ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw
+from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
 from mlcore.entities.mcp_servers import (
@@ -28,15 +28,15 @@ from mlcore.entities.mcp_servers import (
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.mcp_servers import MCPServer as ServerItem
 from mlcore.models.mcp_servers import MCPServerVersion as VersionItem
+from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.workspaces import workspaces
-from mlcore.settle import Conflict
 
 _VERSIONS_AT_ONCE: Final = 60
-"""Of a server that is deleted: beside them one transaction takes the grants on it."""
+"""Versions deleted in one transaction, which leaves room for the grants on the server."""
 
 
 def find(workspace: str, name: str) -> MCPServer | None:
-    """One consistent GetItem."""
+    """Returns a server; one consistent GetItem."""
     raw = table.get(keys.mcp_server(workspace, name))
     return None if raw is None else _server(workspace, raw)
 
@@ -44,24 +44,25 @@ def find(workspace: str, name: str) -> MCPServer | None:
 def find_with_version(
     workspace: str, name: str, version: str
 ) -> tuple[MCPServer | None, MCPServerVersion | None]:
-    """A server, and one of its versions unless it is deleted; one consistent BatchGetItem."""
+    """Returns a server and one of its versions unless that is deleted. One consistent
+    BatchGetItem."""
     places = [keys.mcp_server(workspace, name), keys.mcp_server_version(workspace, name, version)]
-    raw, said = table.batch_get(places)
+    raw, items = table.batch_get(places)
     if raw is None:
         return None, None
     server = _server(workspace, raw)
-    return server, None if said is None else _live(server, said)
+    return server, None if items is None else _live(server, items)
 
 
 def of_workspace(workspace: str) -> list[MCPServer]:
-    """All of a workspace by name; one Query for each MB."""
+    """Returns all servers of a workspace, ordered by name; one Query per MB."""
     pk = keys.mcp_server(workspace, "").pk
-    found = table.query_all(pk, prefix=keys.mcp_server_prefix())
-    return [_server(workspace, raw) for raw in found]
+    items = table.query_all(pk, prefix=keys.mcp_server_prefix())
+    return [_server(workspace, raw) for raw in items]
 
 
 def find_versions(wanted: Sequence[tuple[MCPServer, str]]) -> list[MCPServerVersion | None]:
-    """Versions of servers that were read, in the order in which they are named."""
+    """Returns versions of servers, in the order asked for; None for deleted ones."""
     if not wanted:
         return []
     raws = table.batch_get(
@@ -79,13 +80,13 @@ def find_versions(wanted: Sequence[tuple[MCPServer, str]]) -> list[MCPServerVers
 def find_with_versions(
     workspace: str, name: str
 ) -> tuple[MCPServer | None, list[MCPServerVersion]]:
-    """A server and all versions that are not deleted; two reads side by side."""
+    """Returns a server and all its versions that are not deleted; two reads in parallel."""
     pk = keys.mcp_server_version(workspace, name, "").pk
     prefix = keys.mcp_server_version_prefix()
-    found: list[Any] = table.parallel(
+    results: list[Any] = table.parallel(
         [lambda: find(workspace, name), lambda: list(table.query_all(pk, prefix=prefix))]
     )
-    server, raws = found
+    server, raws = results
     if server is None:
         return None, []
     versions = [_live(server, raw) for raw in raws]
@@ -99,16 +100,16 @@ def write(
     deletes: Iterable[str] = (),
     also: Sequence[Operation] = (),
 ) -> None:
-    """A server that is new, or that was read and then changed, with versions of it.
+    """Writes a new or changed server, with versions of it.
 
     Args:
-        puts: what versions say; one that was read before must not have changed since.
-        deletes: versions whose item goes.
-        also: what else the transaction writes.
+        puts: versions to write; a version that was read must not have changed since.
+        deletes: versions whose items to delete.
+        also: further operations of the transaction.
 
     Raises:
-        Conflict: something changed since it was read.
-        ResourceDoesNotExist: the workspace is gone.
+        WriteConflict: the server or a version changed since it was read.
+        ResourceDoesNotExist: the workspace was deleted.
     """
     operations: list[Operation] = [Put(_item(server), _unchanged(server.revision))]
     operations += map(_putting, puts)
@@ -117,18 +118,18 @@ def write(
         for version in deletes
     ]
     operations += also
-    entering = [] if server.revision else workspaces.entering(server.workspace)
+    entering = [] if server.revision else workspaces.creation_guard(server.workspace)
     _transact([*entering, *operations], server.workspace if entering else None)
 
 
 def write_version(version: MCPServerVersion) -> None:
-    """What a version says, which was read and then changed. Raises Conflict."""
+    """Writes a changed version. Raises WriteConflict."""
     _transact([_putting(version)])
 
 
 def delete(server: MCPServer, also: Sequence[Operation] = ()) -> None:
-    """The server with its versions; what one transaction has no room for goes before it, so that a
-    call that was cut short leaves a server with fewer versions. Raises Conflict."""
+    """Deletes a server with its versions. Versions that do not fit into one transaction are deleted
+    before it, so an interrupted call leaves a server with fewer versions. Raises WriteConflict."""
     while len(server.versions) > _VERSIONS_AT_ONCE:
         gone = list(server.versions)[:_VERSIONS_AT_ONCE]
         kept = {key: state for key, state in server.versions.items() if key not in gone}
@@ -148,7 +149,7 @@ def delete(server: MCPServer, also: Sequence[Operation] = ()) -> None:
 
 
 def move(server: MCPServer, workspace: str) -> None:
-    """To another workspace, where nothing has its name: its versions first. May be repeated."""
+    """Moves a server to a workspace that has no server of its name; versions first. Idempotent."""
     _, versions = find_with_versions(server.workspace, server.name)
     moved = [version._replace(workspace=workspace, revision=0) for version in versions]
     table.batch_write([_version_item(version) for version in moved])
@@ -157,9 +158,8 @@ def move(server: MCPServer, workspace: str) -> None:
 
 
 def _transact(operations: Sequence[Operation], workspace: str | None = None) -> None:
-    """Args:
-    workspace: what the first operation finds there.
-    """
+    """Executes operations. If ``workspace`` is given, the first operation requires that it
+    exists."""
     first = operations[0]
     try:
         if len(operations) == 1 and isinstance(first, Put):
@@ -167,21 +167,22 @@ def _transact(operations: Sequence[Operation], workspace: str | None = None) -> 
         else:
             table.transact(operations, new_ulid())
     except ConditionFailed as failed:
-        raise Conflict from failed
+        raise WriteConflict from failed
     except TransactionFailed as failed:
         if workspace is not None and 0 in failed.items:
             raise workspaces.missing(workspace) from failed
-        raise Conflict from failed
+        raise WriteConflict from failed
 
 
 def _putting(version: MCPServerVersion) -> Put:
-    """What its server did not name before overwrites whatever is left of a former server's."""
+    """Returns the put of a version. A new one may overwrite leftovers of a deleted server of the
+    same name."""
     return Put(_version_item(version), _unchanged(version.revision) if version.revision else None)
 
 
-def _unchanged(revision: int) -> Condition:
-    """Holds for an item that has this revision; 0 is one that is new."""
-    condition = Condition()
+def _unchanged(revision: int) -> ConditionExpression:
+    """Returns a condition on an item's revision; revision 0 requires that there is no item."""
+    condition = ConditionExpression()
     if revision:
         condition.require_equal(ServerItem.version, revision)
     else:
@@ -190,7 +191,7 @@ def _unchanged(revision: int) -> Condition:
 
 
 def _item(server: MCPServer) -> Raw:
-    place = keys.mcp_server(server.workspace, server.name)
+    key = keys.mcp_server(server.workspace, server.name)
     endpoints = {
         endpoint.endpoint_id: {
             name: value
@@ -200,8 +201,8 @@ def _item(server: MCPServer) -> Raw:
         for endpoint in server.endpoints.values()
     }
     item = ServerItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         name=server.name,
         display_name=server.display_name,
         description=server.description,
@@ -237,16 +238,16 @@ def _server(workspace: str, raw: Raw) -> MCPServer:
             endpoint_id: AccessEndpoint(
                 endpoint_id,
                 item.name,
-                said["url"],
-                said["transport_type"],
-                said.get("server_version"),
-                said.get("server_alias"),
-                said.get("created_by"),
-                said.get("last_updated_by"),
-                said["created_at"],
-                said["last_updated_at"],
+                fields["url"],
+                fields["transport_type"],
+                fields.get("server_version"),
+                fields.get("server_alias"),
+                fields.get("created_by"),
+                fields.get("last_updated_by"),
+                fields["created_at"],
+                fields["last_updated_at"],
             )
-            for endpoint_id, said in endpoints.items()
+            for endpoint_id, fields in endpoints.items()
         },
         created_by=item.created_by,
         last_updated_by=item.last_updated_by,
@@ -257,8 +258,8 @@ def _server(workspace: str, raw: Raw) -> MCPServer:
 
 
 def _version_item(version: MCPServerVersion) -> Raw:
-    place = keys.mcp_server_version(version.workspace, version.name, version.version)
-    said = {
+    key = keys.mcp_server_version(version.workspace, version.name, version.version)
+    content = {
         "server_json": version.server_json,
         "tools": version.tools,
         "connect_options": version.connect_options,
@@ -266,11 +267,11 @@ def _version_item(version: MCPServerVersion) -> Raw:
         "created_by": version.created_by,
     }
     item = VersionItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         name=version.name,
         number=version.version,
-        data=zlib.compress(_json(said).encode()),
+        data=zlib.compress(_json(content).encode()),
         tags=_json(version.tags) if version.tags else None,
         last_updated_by=version.last_updated_by,
         last_updated_at=version.last_updated_at,
@@ -281,22 +282,23 @@ def _version_item(version: MCPServerVersion) -> Raw:
 
 
 def _live(server: MCPServer, raw: Raw) -> MCPServerVersion | None:
-    """A version as its server knows it; None for one that is deleted, or of a former server."""
+    """Returns a version with the state that its server has for it; None if it is deleted or not
+    listed."""
     item = VersionItem.of(raw)
     state = server.versions.get(item.number)
     if state is None or state.status == DELETED:
         return None
-    said: Json = json.loads(zlib.decompress(item.data))
+    content: Json = json.loads(zlib.decompress(item.data))
     return MCPServerVersion(
         workspace=server.workspace,
         name=server.name,
         version=item.number,
-        server_json=said["server_json"],
-        tools=said["tools"],
-        connect_options=said["connect_options"],
-        source=said["source"],
+        server_json=content["server_json"],
+        tools=content["tools"],
+        connect_options=content["connect_options"],
+        source=content["source"],
         tags=json.loads(item.tags or "{}"),
-        created_by=said["created_by"],
+        created_by=content["created_by"],
         last_updated_by=item.last_updated_by,
         created_at=state.created_at,
         last_updated_at=item.last_updated_at,

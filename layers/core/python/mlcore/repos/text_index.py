@@ -1,8 +1,9 @@
-"""Which texts of an experiment's runs its full-text index holds, and which it is to hold.
+"""Which texts of an experiment's runs its full-text index covers, and which it will cover.
 
-``E#META`` says both. ``fts`` is what searches may rely on; while ``fts_next`` is there, the indexer
-maintains its texts, too, and a rebuild adds those of the runs that were there before. So an index
-is asked only when it is whole, and a change of the setting reaches an experiment with its rebuild.
+``E#META`` has both: searches may rely on ``fts``; ``fts_next`` is set during a rebuild, when the
+indexer also maintains these texts while the rebuild adds those of existing runs. So a search uses
+the index only when it is complete, and a changed setting takes effect for an experiment with its
+next rebuild.
 """
 
 from __future__ import annotations
@@ -14,49 +15,51 @@ from mlcore.db.table import table
 from mlcore.models.experiments import Experiment
 from mlcore.repos.settings.setting import Setting
 from mlcore.search import text_fields
-from mlcore.search.text_fields import Indexed
+from mlcore.search.text_fields import IndexedFields
 
-_setting: Setting[Indexed] = Setting(text_fields.SETTING, text_fields.wanted)
-"""Only new experiments and rebuilds follow it."""
+_setting: Setting[IndexedFields] = Setting(text_fields.SETTING, text_fields.parse_setting)
+"""Only new experiments and rebuilds read it."""
 
 
-def complete(experiment: Raw) -> Indexed | None:
-    """The texts that the index holds completely; None if it must not be asked."""
+def covered_fields(experiment: Raw) -> IndexedFields | None:
+    """Returns the texts that the index covers completely; None if it must not be used."""
     return text_fields.decode(Experiment.of(experiment).fts)
 
 
-def maintained(experiment: Raw) -> Indexed | None:
-    """The texts that the indexer has to follow; None for none, not even names."""
+def maintained_fields(experiment: Raw) -> IndexedFields | None:
+    """Returns the texts that the indexer must keep indexed; None for none, not even names."""
     item = Experiment.of(experiment)
     both = [text_fields.decode(text) for text in (item.fts, item.fts_next)]
     there = [one for one in both if one is not None]
-    return Indexed(frozenset().union(*(one.fields for one in there))) if there else None
+    return IndexedFields(frozenset().union(*(one.fields for one in there))) if there else None
 
 
 def is_outdated(experiment: Raw) -> bool:
-    """Whether all that the index holds was made by other rules: nobody asks it or follows it until
-    it is rebuilt."""
+    """Whether the whole index has a form that is no longer read or maintained, so that it needs a
+    rebuild."""
     item = Experiment.of(experiment)
-    return item.fts is not None and maintained(experiment) is None
+    return item.fts is not None and maintained_fields(experiment) is None
 
 
-def wanted(*, remembered: bool = True) -> Indexed:
-    """What the setting asks for; one GetItem in a while."""
+def configured_fields(*, remembered: bool = True) -> IndexedFields:
+    """Returns the fields that the setting names; one GetItem every few minutes per process."""
     return _setting.current() if remembered else _setting.read()
 
 
-def begin(experiment_id: str) -> Indexed:
-    """Before a rebuild: from now on the indexer maintains what the setting asks for."""
-    asked = wanted(remembered=False)
+def begin_rebuild(experiment_id: str) -> IndexedFields:
+    """Starts a rebuild: from now on the indexer maintains the fields that the setting names.
+    Returns these fields."""
+    fields = configured_fields(remembered=False)
     update = Update()
-    update.set(Experiment.fts_next, asked.encode())
+    update.set(Experiment.fts_next, fields.encode())
     update.require_exists(Experiment.PK)
     table.update(keys.experiment(experiment_id), update)
-    return asked
+    return fields
 
 
-def finish(experiment_id: str, built: Indexed) -> bool:
-    """After a rebuild: what it built may be relied on; False if another rebuild began since."""
+def finish_rebuild(experiment_id: str, built: IndexedFields) -> bool:
+    """Ends a rebuild: searches may rely on the fields that it built. Returns False if another
+    rebuild started since."""
     update = Update()
     update.set(Experiment.fts, built.encode())
     update.remove(Experiment.fts_next)

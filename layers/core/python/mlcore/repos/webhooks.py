@@ -1,4 +1,5 @@
-"""Webhooks: one item each, all of a workspace in one partition, read strongly consistently."""
+"""Webhooks: one item each, all of a workspace in one partition. All reads are strongly
+consistent."""
 
 from __future__ import annotations
 
@@ -18,10 +19,10 @@ from mlcore.repos.workspaces import workspaces
 
 def put(webhook: Webhook) -> None:
     """Creates a webhook whose id is new."""
-    place = keys.webhook(webhook.workspace, webhook.webhook_id)
+    key = keys.webhook(webhook.workspace, webhook.webhook_id)
     model = WebhookItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         webhook_id=webhook.webhook_id,
         name=webhook.name,
         url=webhook.url,
@@ -34,7 +35,7 @@ def put(webhook: Webhook) -> None:
         updated_at=now_ms(),
         version=1,
     )
-    entered = workspaces.entering(webhook.workspace)
+    entered = workspaces.creation_guard(webhook.workspace)
     if not entered:
         table.put(model.serialize())
         return
@@ -45,21 +46,22 @@ def put(webhook: Webhook) -> None:
 
 
 def find(workspace: str, webhook_id: str) -> Webhook | None:
-    """One consistent GetItem."""
+    """Returns a webhook; one consistent GetItem."""
     item = table.get(keys.webhook(workspace, webhook_id))
     return None if item is None else _webhook(workspace, item)
 
 
 def of_workspace(workspace: str) -> list[Webhook]:
-    """All webhooks of a workspace, the newest first. There are as many as people configure."""
+    """Returns all webhooks of a workspace, newest first."""
     items = table.query_all(keys.webhook(workspace, "").pk, prefix=keys.webhook_prefix())
-    found = [_webhook(workspace, item) for item in items]
-    found.sort(key=lambda webhook: (-webhook.creation_time, webhook.webhook_id))
-    return found
+    webhooks = [_webhook(workspace, item) for item in items]
+    webhooks.sort(key=lambda webhook: (-webhook.creation_time, webhook.webhook_id))
+    return webhooks
 
 
 def change(webhook: Webhook, values: dict[str, Any]) -> Webhook | None:
-    """Sets fields, given by their names in :class:`Webhook`; None when it was deleted meanwhile."""
+    """Sets fields, given by their names in :class:`Webhook`; returns None if it was deleted
+    meanwhile."""
     update = Update()
     update.require_exists(WebhookItem.PK)
     now = now_ms()
@@ -83,7 +85,7 @@ def change(webhook: Webhook, values: dict[str, Any]) -> Webhook | None:
 
 
 def delete(webhook: Webhook) -> None:
-    """Deletes the item and with it the secret; may be repeated."""
+    """Deletes the item and with it the secret. Idempotent."""
     table.delete(keys.webhook(webhook.workspace, webhook.webhook_id))
 
 
@@ -95,7 +97,7 @@ _CHANGEABLE: Mapping[str, TextAttribute[Any]] = {
     "description": WebhookItem.description,
     "sealed_secret": WebhookItem.secret,
 }
-"""By the fields of :class:`Webhook`."""
+"""Attributes by the field names of :class:`Webhook`."""
 
 
 def _webhook(workspace: str, raw: Raw) -> Webhook:

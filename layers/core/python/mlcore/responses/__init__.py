@@ -1,1 +1,1 @@
-"""Entities in the shape of MLflow's JSON, for every function that answers them; decides nothing."""
+"""Builds MLflow's JSON of entities, for all functions that return them."""

@@ -1,4 +1,4 @@
-"""Experiments in the shape of MLflow's JSON: empty lists are left out."""
+"""MLflow's JSON of experiments. Empty lists are left out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mlcore.entities.experiments import Experiment
 
 
 def experiment(entity: Experiment) -> dict[str, Any]:
-    """``mlflow.Experiment``."""
+    """Returns the JSON of MLflow's message ``mlflow.Experiment``."""
     fields: dict[str, Any] = {
         "experiment_id": entity.experiment_id,
         "name": entity.name,

@@ -1,5 +1,4 @@
-"""The gateway's configuration in the shape of MLflow's JSON. The values of secrets are in none of
-it."""
+"""MLflow's JSON of the gateway's configuration. It never contains values of secrets."""
 
 from __future__ import annotations
 
@@ -12,8 +11,8 @@ from mlcore.entities.gateway import (
     Endpoint,
     Guardrail,
     GuardrailUse,
-    Mapping,
     ModelDefinition,
+    ModelMapping,
     Secret,
 )
 from mlcore.responses.evaluation.scorers import scorer
@@ -22,8 +21,8 @@ Json = dict[str, Any]
 
 
 def secret(entity: Secret) -> Json:
-    """``mlflow.GatewaySecretInfo``."""
-    return _said(
+    """Returns the JSON of MLflow's message ``mlflow.GatewaySecretInfo``."""
+    return _without_none(
         secret_id=entity.secret_id,
         secret_name=entity.secret_name,
         masked_values=entity.masked or None,
@@ -37,9 +36,9 @@ def secret(entity: Secret) -> Json:
 
 
 def model_definition(entity: ModelDefinition, known: Configuration) -> Json:
-    """``mlflow.GatewayModelDefinition``; a secret that is gone is not named."""
+    """Returns the JSON of ``mlflow.GatewayModelDefinition``. A deleted secret is left out."""
     secret = known.secrets.get(entity.secret_id)
-    return _said(
+    return _without_none(
         model_definition_id=entity.model_definition_id,
         name=entity.name,
         secret_id=None if secret is None else secret.secret_id,
@@ -53,10 +52,10 @@ def model_definition(entity: ModelDefinition, known: Configuration) -> Json:
     )
 
 
-def mapping(endpoint_id: str, entity: Mapping, known: Configuration) -> Json:
-    """``mlflow.GatewayEndpointModelMapping``."""
+def mapping(endpoint_id: str, entity: ModelMapping, known: Configuration) -> Json:
+    """Returns the JSON of MLflow's message ``mlflow.GatewayEndpointModelMapping``."""
     definition = known.model_definitions.get(entity.model_definition_id)
-    return _said(
+    return _without_none(
         mapping_id=entity.mapping_id,
         endpoint_id=endpoint_id,
         model_definition_id=entity.model_definition_id,
@@ -70,11 +69,13 @@ def mapping(endpoint_id: str, entity: Mapping, known: Configuration) -> Json:
 
 
 def endpoint(entity: Endpoint, known: Configuration) -> Json:
-    """``mlflow.GatewayEndpoint``."""
-    mappings = [mapping(entity.endpoint_id, one, known) for one in entity.mappings]
+    """Returns the JSON of MLflow's message ``mlflow.GatewayEndpoint``."""
+    mappings = [
+        mapping(entity.endpoint_id, model_mapping, known) for model_mapping in entity.mappings
+    ]
     tags = [{"key": key, "value": value} for key, value in sorted(entity.tags.items())]
     fallback = entity.fallback
-    return _said(
+    return _without_none(
         endpoint_id=entity.endpoint_id,
         name=entity.name,
         created_at=entity.created_at,
@@ -84,15 +85,15 @@ def endpoint(entity: Endpoint, known: Configuration) -> Json:
         last_updated_by=entity.last_updated_by or "",
         tags=tags or None,
         routing_strategy=entity.routing_strategy,
-        fallback_config=None if fallback is None else _said(**fallback._asdict()),
+        fallback_config=None if fallback is None else _without_none(**fallback._asdict()),
         experiment_id=entity.experiment_id,
         usage_tracking=entity.usage_tracking,
     )
 
 
 def binding(endpoint_id: str, entity: Binding) -> Json:
-    """``mlflow.GatewayEndpointBinding``."""
-    return _said(
+    """Returns the JSON of MLflow's message ``mlflow.GatewayEndpointBinding``."""
+    return _without_none(
         endpoint_id=endpoint_id,
         resource_type=entity.resource_type,
         resource_id=entity.resource_id,
@@ -105,9 +106,9 @@ def binding(endpoint_id: str, entity: Binding) -> Json:
 
 
 def guardrail(entity: Guardrail, known: Configuration) -> Json:
-    """``mlflow.GatewayGuardrail``; the endpoint that sanitizes is called by its name."""
+    """Returns the JSON of ``mlflow.GatewayGuardrail``, with the sanitizing endpoint by its name."""
     action_endpoint = known.endpoints.get(entity.action_endpoint_id or "")
-    return _said(
+    return _without_none(
         guardrail_id=entity.guardrail_id,
         name=entity.name,
         scorer=scorer(entity.scorer),
@@ -122,8 +123,8 @@ def guardrail(entity: Guardrail, known: Configuration) -> Json:
 
 
 def guardrail_config(endpoint_id: str, use: GuardrailUse, known: Configuration) -> Json:
-    """``mlflow.GatewayGuardrailConfig``, of a guardrail that is there."""
-    return _said(
+    """Returns the JSON of ``mlflow.GatewayGuardrailConfig``; the guardrail must exist."""
+    return _without_none(
         endpoint_id=endpoint_id,
         guardrail_id=use.guardrail_id,
         execution_order=use.execution_order,
@@ -134,8 +135,8 @@ def guardrail_config(endpoint_id: str, use: GuardrailUse, known: Configuration) 
 
 
 def budget_policy(entity: BudgetPolicy) -> Json:
-    """``mlflow.GatewayBudgetPolicy``."""
-    return _said(
+    """Returns the JSON of MLflow's message ``mlflow.GatewayBudgetPolicy``."""
+    return _without_none(
         budget_policy_id=entity.budget_policy_id,
         budget_unit=entity.budget_unit,
         budget_amount=entity.budget_amount,
@@ -150,5 +151,5 @@ def budget_policy(entity: BudgetPolicy) -> Json:
     )
 
 
-def _said(**fields: Any) -> Json:
+def _without_none(**fields: Any) -> Json:
     return {name: value for name, value in fields.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Logged models in the shape of MLflow's JSON: empty lists are left out, empty texts are not."""
+"""MLflow's JSON of logged models. Empty lists are left out, empty texts are not."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from mlcore.entities.logged_models import LoggedModel, ModelMetric
 Json = dict[str, Any]
 
 MAX_POINTS = 15_000
-"""Of a model with more points the latest are shown: a Lambda response ends at 6 MB."""
+"""Maximum metric points in an answer; of more, the latest are returned. A Lambda response is
+limited to 6 MB."""
 
 
 def logged_model(entity: LoggedModel) -> Json:
-    """``mlflow.LoggedModel``."""
+    """Returns the JSON of MLflow's message ``mlflow.LoggedModel``."""
     info: Json = {
         "model_id": entity.model_id,
         "experiment_id": entity.experiment_id,
@@ -32,31 +33,33 @@ def logged_model(entity: LoggedModel) -> Json:
     if entity.params:
         data["params"] = _pairs(entity.params)
     if entity.metrics:
-        data["metrics"] = [_metric(point, entity.model_id) for point in shown(entity.metrics)]
+        data["metrics"] = [
+            _metric(point, entity.model_id) for point in latest_points(entity.metrics)
+        ]
     return {"info": info, "data": data}
 
 
-def shown(points: tuple[ModelMetric, ...]) -> tuple[ModelMetric, ...]:
-    """The points that an answer has."""
+def latest_points(points: tuple[ModelMetric, ...]) -> tuple[ModelMetric, ...]:
+    """Returns the points that an answer contains."""
     if len(points) <= MAX_POINTS:
         return points
     return tuple(sorted(points, key=lambda point: (point.timestamp, point.step))[-MAX_POINTS:])
 
 
 def _metric(point: ModelMetric, model_id: str) -> Json:
-    made: Json = {
+    fields: Json = {
         "key": point.key,
         "value": point.value,
         "timestamp": point.timestamp,
         "step": point.step,
     }
     if point.dataset_name is not None:
-        made["dataset_name"] = point.dataset_name
+        fields["dataset_name"] = point.dataset_name
     if point.dataset_digest is not None:
-        made["dataset_digest"] = point.dataset_digest
-    made["model_id"] = model_id
-    made["run_id"] = point.run_id
-    return made
+        fields["dataset_digest"] = point.dataset_digest
+    fields["model_id"] = model_id
+    fields["run_id"] = point.run_id
+    return fields
 
 
 def _pairs(texts: Mapping[str, str]) -> list[Json]:

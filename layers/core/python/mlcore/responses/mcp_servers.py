@@ -1,5 +1,5 @@
-"""MCP servers, their versions and access endpoints in the shape of MLflow's JSON: every field is
-there, null where nothing is known."""
+"""MLflow's JSON of MCP servers, their versions and access endpoints. Every field is present, null
+if unknown."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from typing import Any, Final
 
 from mlcore.entities.mcp_servers import AccessEndpoint, Json, MCPServer, MCPServerVersion
 
-_OF_TOOL: Final = (
+_TOOL_FIELDS: Final = (
     *("name", "title", "description", "inputSchema", "outputSchema", "annotations", "icons"),
     "execution",
 )
+
+
+ACTIONS: Final = ("USE", "UPDATE", "DELETE", "MANAGE")
+"""What a caller may be allowed to do with a server. Everything, unless a policy says less."""
 
 
 def server(
@@ -18,17 +22,20 @@ def server(
     latest: MCPServerVersion | None,
     resolved: dict[str, MCPServerVersion],
 ) -> Json:
-    """Args:
-    latest: the version that the server shows what it does not say itself of.
-    resolved: by the ids of the access endpoints that lead somewhere.
+    """Returns the JSON of a server.
+
+    Args:
+        latest: the latest version, which provides description and icons that the server does not
+            set itself.
+        resolved: by endpoint id, the version that each access endpoint leads to.
     """
-    said = {} if latest is None else latest.server_json
+    version_fields = {} if latest is None else latest.server_json
     description = entity.description
     return {
         "name": entity.name,
         "display_name": entity.display_name,
-        "description": said.get("description") if description is None else description,
-        "icons": _icons(entity.icons, said.get("icons")),
+        "description": version_fields.get("description") if description is None else description,
+        "icons": _icons(entity.icons, version_fields.get("icons")),
         "workspace": entity.workspace,
         "status": None if latest is None else latest.status,
         "access_endpoints": [
@@ -41,13 +48,16 @@ def server(
             {"alias": alias, "version": number} for alias, number in sorted(entity.aliases.items())
         ],
         "tags": entity.tags,
+        "allowed_actions": list(ACTIONS),
         **_times(entity),
     }
 
 
 def version(entity: MCPServerVersion, server: MCPServer) -> Json:
-    """Args:
-    server: whose aliases name the version.
+    """Returns the JSON of a version.
+
+    Args:
+        server: its aliases that name the version are included.
     """
     options = entity.connect_options or {}
     return {
@@ -70,10 +80,11 @@ def version(entity: MCPServerVersion, server: MCPServer) -> Json:
 
 
 def endpoint(entity: AccessEndpoint, resolved: MCPServerVersion, server: MCPServer) -> Json:
-    """An access endpoint by itself, which shows the tools of the version that it leads to."""
-    shown = _endpoint(entity, version(resolved, server))
-    shown["tools"] = _tools(resolved.tools)
-    return shown
+    """Returns the JSON of an access endpoint in an answer of its own, with the tools of its
+    version."""
+    fields = _endpoint(entity, version(resolved, server))
+    fields["tools"] = _tools(resolved.tools)
+    return fields
 
 
 def _endpoint(entity: AccessEndpoint, resolved: Json) -> Json:
@@ -92,23 +103,25 @@ def _endpoint(entity: AccessEndpoint, resolved: Json) -> Json:
 
 def _tools(tools: list[Json] | None) -> list[Json] | None:
     return (
-        None if tools is None else [{name: tool.get(name) for name in _OF_TOOL} for tool in tools]
+        None
+        if tools is None
+        else [{name: tool.get(name) for name in _TOOL_FIELDS} for tool in tools]
     )
 
 
 def _icons(own: list[Json] | None, of_version: Any) -> list[Json] | None:
-    """The server's icons, and of its version's those of other themes; no icon at all where the
-    server says that it has none."""
+    """Returns the server's icons, followed by its version's icons of other themes. An empty list of
+    own icons hides all."""
     if own is not None and not own:
         return []
     themes = {icon.get("theme") for icon in own or ()}
-    shown = [{**icon, "source": "server"} for icon in own or ()]
-    shown += [
+    icons_ = [{**icon, "source": "server"} for icon in own or ()]
+    icons_ += [
         {**icon, "source": "version"}
         for icon in of_version or ()
         if icon.get("theme") not in themes
     ]
-    return shown or None
+    return icons_ or None
 
 
 def _times(entity: MCPServer | MCPServerVersion | AccessEndpoint) -> Json:

@@ -1,4 +1,4 @@
-"""Registered models and their versions in the shape of MLflow's JSON: empty lists are left out."""
+"""MLflow's JSON of registered models and their versions. Empty lists are left out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mlcore.entities.registry import ModelVersion, RegisteredModel
 
 
 def registered_model(entity: RegisteredModel, latest: Sequence[ModelVersion]) -> dict[str, Any]:
-    """``mlflow.RegisteredModel``; ``latest`` are the latest versions, one of each stage."""
+    """Returns the JSON of ``mlflow.RegisteredModel``, with the latest version of each stage."""
     fields: dict[str, Any] = {
         "name": entity.name,
         "creation_timestamp": entity.creation_timestamp,
@@ -30,8 +30,9 @@ def registered_model(entity: RegisteredModel, latest: Sequence[ModelVersion]) ->
 
 
 def model_version(entity: ModelVersion, aliases: Sequence[str] = ()) -> dict[str, Any]:
-    """``mlflow.ModelVersion``. MLflow's server tells the aliases only where one version is asked
-    for, and never the model id, which the source tells."""
+    """Returns the JSON of ``mlflow.ModelVersion``. As on MLflow's server, aliases are given only
+    when a single version is requested, and the model id is never included; clients read it from the
+    source."""
     fields: dict[str, Any] = {
         "name": entity.name,
         "version": str(entity.version),

@@ -1,4 +1,4 @@
-"""Runs and metrics in the shape of MLflow's JSON: unset fields and empty lists are left out."""
+"""MLflow's JSON of runs and metrics. Unset fields and empty lists are left out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any
 
-from mlcore.entities.metrics import Columns, Metric
+from mlcore.entities.metrics import Metric, MetricColumns
 from mlcore.entities.runs import DatasetInput, Run
 from mlcore.wire.encoding import Encoded, number, quoted
 
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 
 def data(entity: Run) -> Json:
-    """``mlflow.RunData``."""
+    """Returns the JSON of MLflow's message ``mlflow.RunData``."""
     return _filled(
         metrics=[metric(point) for _, point in sorted(entity.metrics.items())],
         params=_pairs(entity.params),
@@ -23,7 +23,7 @@ def data(entity: Run) -> Json:
 
 
 def encoded_data(entity: Run) -> Encoded:
-    """The same as text."""
+    """Returns the JSON text of :func:`data`."""
     points = [point for _, point in sorted(entity.metrics.items())]
     lists = (
         ("metrics", [_point(quoted(point.key), point) for point in points]),
@@ -34,11 +34,12 @@ def encoded_data(entity: Run) -> Encoded:
     return Encoded("{" + ",".join(filled) + "}")
 
 
-def run(entity: Run, shown: Json | Encoded | None = None) -> Json:
-    """``mlflow.Run``; ``shown`` is its data where they were made before."""
+def run(entity: Run, run_data: Json | Encoded | None = None) -> Json:
+    """Returns the JSON of ``mlflow.Run``. ``run_data`` is the run's data, if it was built
+    before."""
     return {
         "info": run_info(entity),
-        "data": data(entity) if shown is None else shown,
+        "data": data(entity) if run_data is None else run_data,
         "inputs": _filled(
             dataset_inputs=[_dataset_input(entry) for entry in entity.dataset_inputs],
             model_inputs=[{"model_id": model_id} for model_id in entity.model_inputs],
@@ -53,7 +54,7 @@ def run(entity: Run, shown: Json | Encoded | None = None) -> Json:
 
 
 def run_info(entity: Run) -> Json:
-    """``mlflow.RunInfo``."""
+    """Returns the JSON of MLflow's message ``mlflow.RunInfo``."""
     info = {
         "run_uuid": entity.run_id,
         "experiment_id": entity.experiment_id,
@@ -66,7 +67,7 @@ def run_info(entity: Run) -> Json:
         "lifecycle_stage": entity.lifecycle_stage,
         "run_id": entity.run_id,
     }
-    if not entity.end_time:  # 0 is as good as none to MLflow
+    if not entity.end_time:  # MLflow treats 0 as missing
         del info["end_time"]
     return info
 
@@ -81,37 +82,37 @@ def metric(point: Metric) -> Json:
 
 
 def metric_of_run(point: Metric, run_id: str) -> Json:
-    """``mlflow.MetricWithRunId``."""
+    """Returns the JSON of MLflow's message ``mlflow.MetricWithRunId``."""
     return {**metric(point), "run_id": run_id}
 
 
 def encoded_points(key: str, points: Iterable[Metric]) -> Encoded:
-    """A list of :func:`metric` of points of one key, as text."""
+    """Returns the JSON text of a list of :func:`metric` for the points of one key."""
     name = quoted(key)
     return Encoded("[" + ",".join([_point(name, point) for point in points]) + "]")
 
 
-def encoded_points_of_runs(key: str, series: Iterable[tuple[str, Columns]]) -> Encoded:
-    """A list of :func:`metric_of_run` of points of one key by run, as text."""
+def encoded_points_of_runs(key: str, series: Iterable[tuple[str, MetricColumns]]) -> Encoded:
+    """Returns the JSON text of a list of :func:`metric_of_run` for one key and several runs."""
     name = quoted(key)
-    found = []
+    points = []
     for run_id, columns in series:
-        end = f',"run_id":{quoted(run_id)}}}'
+        suffix = f',"run_id":{quoted(run_id)}}}'
         steps, timestamps, values = columns
-        if all(map(isfinite, values)):  # as they mostly are, by the thousand
-            found += [
-                f'{{"key":{name},"value":{value!r},"timestamp":{timestamp},"step":{step}{end}'
+        if all(map(isfinite, values)):  # the common case, made fast for thousands of points
+            points += [
+                f'{{"key":{name},"value":{value!r},"timestamp":{timestamp},"step":{step}{suffix}'
                 for step, timestamp, value in zip(steps, timestamps, values, strict=True)
             ]
         else:
-            found += [_point(name, point)[:-1] + end for point in columns.points(key)]
-    return Encoded("[" + ",".join(found) + "]")
+            points += [_point(name, point)[:-1] + suffix for point in columns.points(key)]
+    return Encoded("[" + ",".join(points) + "]")
 
 
 def _point(name: str, point: Metric) -> str:
     _, value, timestamp, step = point
-    shown = repr(value) if value - value == 0 else number(value)
-    return f'{{"key":{name},"value":{shown},"timestamp":{timestamp},"step":{step}}}'
+    value_text = repr(value) if value - value == 0 else number(value)
+    return f'{{"key":{name},"value":{value_text},"timestamp":{timestamp},"step":{step}}}'
 
 
 def _encoded_pairs(texts: Mapping[str, str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Traces and assessments in the shapes of MLflow's protobuf messages, versions 2 and 3."""
+"""MLflow's JSON of traces and assessments, in the protobuf forms of versions 2 and 3."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ JSON_FORMAT: Final = "JSON_FORMAT"
 
 
 def trace_info(trace: Trace) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "trace_id": trace.trace_id,
         "client_request_id": trace.client_request_id,
         "trace_location": {
@@ -33,15 +33,15 @@ def trace_info(trace: Trace) -> dict[str, Any]:
         ),
         "state": trace.state,
         "trace_metadata": _metadata(trace) or None,
-        "assessments": [assessment(one) for one in trace.assessments] or None,
+        "assessments": [assessment(assessment_) for assessment_ in trace.assessments] or None,
         "tags": _tags(trace) or None,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def trace_info_v2(trace: Trace) -> dict[str, Any]:
     status = "TRACE_STATUS_UNSPECIFIED" if trace.state == "STATE_UNSPECIFIED" else trace.state
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "request_id": trace.trace_id,
         "experiment_id": trace.experiment_id,
         "timestamp_ms": trace.request_time,
@@ -50,47 +50,47 @@ def trace_info_v2(trace: Trace) -> dict[str, Any]:
         "request_metadata": _pairs(_metadata(trace)),
         "tags": _pairs(_tags(trace)),
     }
-    return {name: value for name, value in found.items() if value != []}
+    return {name: value for name, value in fields.items() if value != []}
 
 
-def assessment(one: Assessment) -> dict[str, Any]:
-    source: dict[str, str] = {"source_type": one.source_type}
-    if one.source_id is not None:
-        source["source_id"] = one.source_id
-    found: dict[str, Any] = {
-        "assessment_id": one.assessment_id,
-        "assessment_name": one.name,
-        "trace_id": one.trace_id,
-        "span_id": one.span_id,
+def assessment(entity: Assessment) -> dict[str, Any]:
+    source: dict[str, str] = {"source_type": entity.source_type}
+    if entity.source_id is not None:
+        source["source_id"] = entity.source_id
+    fields: dict[str, Any] = {
+        "assessment_id": entity.assessment_id,
+        "assessment_name": entity.name,
+        "trace_id": entity.trace_id,
+        "span_id": entity.span_id,
         "source": source,
-        "create_time": point(one.create_time),
-        "last_update_time": point(one.last_update_time),
-        one.kind: _value(one),
-        "rationale": one.rationale,
-        "metadata": one.metadata or None,
-        "overrides": one.overrides or None,
-        "valid": one.valid,
+        "create_time": point(entity.create_time),
+        "last_update_time": point(entity.last_update_time),
+        entity.kind: _value(entity),
+        "rationale": entity.rationale,
+        "metadata": entity.metadata or None,
+        "overrides": entity.overrides or None,
+        "valid": entity.valid,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
-def _value(one: Assessment) -> dict[str, Any]:
-    if one.kind == "issue":
-        return dict(one.value)
-    if one.kind == "expectation":
-        if isinstance(one.value, dict | list):
-            text = json.dumps(one.value)
+def _value(entity: Assessment) -> dict[str, Any]:
+    if entity.kind == "issue":
+        return dict(entity.value)
+    if entity.kind == "expectation":
+        if isinstance(entity.value, dict | list):
+            text = json.dumps(entity.value)
             return {"serialized_value": {"serialization_format": JSON_FORMAT, "value": text}}
-        return {"value": one.value}
-    found: dict[str, Any] = {"value": one.value}
-    if one.error is not None:
-        error = {name: text for name, text in one.error.items() if text or name == "error_code"}
+        return {"value": entity.value}
+    fields: dict[str, Any] = {"value": entity.value}
+    if entity.error is not None:
+        error = {name: text for name, text in entity.error.items() if text or name == "error_code"}
         stack = error.get("stack_trace") or ""
         if len(stack) > MAX_STACK_TRACE:
             kept = MAX_STACK_TRACE - len(_CUT_STACK_TRACE)
             error["stack_trace"] = _CUT_STACK_TRACE + stack[-kept:]
-        found["error"] = error
-    return found
+        fields["error"] = error
+    return fields
 
 
 def _metadata(trace: Trace) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Users, roles and grants as clients get them; no hash of a password is among their fields."""
+"""The JSON of users, roles and grants. It never contains password hashes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def user(entity: User) -> dict[str, Any]:
 
 
 def profile(entity: Profile) -> dict[str, Any]:
-    """A user with the lists of grants that clients before roles ask for: those from 3.5 to 3.7 fail
-    without the one of scorers, older ones do not look at it."""
+    """Returns a user with the lists of grants that clients from before roles expect. Clients 3.5 to
+    3.7 fail without the list of scorer permissions; earlier ones ignore it."""
     return {
         **user(entity.user),
         "experiment_permissions": [
@@ -89,25 +89,27 @@ def assignment(entity: Assignment) -> dict[str, Any]:
 
 
 def own_roles(owner: Profile) -> list[Role]:
-    """A user's own grants as MLflow shows them: as one role in each workspace, the user's alone,
-    which stays when the last grant goes."""
-    held_in = {grant.workspace for grant in owner.grants}
-    workspaces = sorted(held_in | set(owner.user.role_ids), key=_default_first)
+    """Returns a user's own grants in the form in which MLflow shows them: one role per workspace
+    that belongs to the user alone, and remains when its last grant is removed."""
+    grant_workspaces = {grant.workspace for grant in owner.grants}
+    workspaces = sorted(grant_workspaces | set(owner.user.role_ids), key=_default_first)
     return [
         Role(
             role_id := owner.user.role_ids.get(workspace, 0),
             f"__user_{owner.user.user_id}__",
             workspace,
             None,
-            tuple(_numbered(owner.grants, workspace, role_id)),
+            tuple(_role_permissions(owner.grants, workspace, role_id)),
         )
         for workspace in workspaces
     ]
 
 
-def _numbered(grants: Iterable[HeldGrant], workspace: str, role_id: int) -> list[RolePermission]:
-    own = [held.grant for held in grants if held.workspace == workspace]
-    return [RolePermission(role_id, grant) for grant in own]
+def _role_permissions(
+    grants: Iterable[HeldGrant], workspace: str, role_id: int
+) -> list[RolePermission]:
+    own_grants = [held.grant for held in grants if held.workspace == workspace]
+    return [RolePermission(role_id, grant) for grant in own_grants]
 
 
 def _default_first(workspace: str) -> tuple[bool, str]:

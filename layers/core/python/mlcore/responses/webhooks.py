@@ -1,4 +1,4 @@
-"""Webhooks in the shape of MLflow's JSON. The secret is in none of them."""
+"""MLflow's JSON of webhooks. It never contains the secret."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mlcore.entities.webhooks import Webhook
 
 
 def webhook(entity: Webhook) -> dict[str, Any]:
-    """``mlflow.Webhook``."""
+    """Returns the JSON of MLflow's message ``mlflow.Webhook``."""
     fields: dict[str, Any] = {"webhook_id": entity.webhook_id, "name": entity.name}
     if entity.description:
         fields["description"] = entity.description

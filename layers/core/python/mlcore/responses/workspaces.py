@@ -1,4 +1,4 @@
-"""Workspaces in the shape of MLflow's JSON."""
+"""Converts workspaces to MLflow's JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mlcore.entities.workspaces import Workspace
 
 
 def workspace(entity: Workspace) -> dict[str, Any]:
-    """``mlflow.Workspace``."""
+    """Returns the JSON of MLflow's message ``mlflow.Workspace``."""
     fields: dict[str, Any] = {"name": entity.name}
     if entity.description is not None:
         fields["description"] = entity.description
@@ -18,7 +18,7 @@ def workspace(entity: Workspace) -> dict[str, Any]:
         "location": entity.trace_archival_location,
         "retention": entity.trace_archival_retention,
     }
-    told = {name: text for name, text in archival.items() if text}
-    if told:
-        fields["trace_archival_config"] = told
+    archival_config = {name: text for name, text in archival.items() if text}
+    if archival_config:
+        fields["trace_archival_config"] = archival_config
     return fields

@@ -1,1 +1,1 @@
-"""One filter language for every entity; owns its grammar, fields and matching, never storage."""
+"""The filter language of all searches: its grammar, fields and matching. Never reads storage."""

@@ -1,5 +1,5 @@
-"""The clauses of a filter or an order: groups of tokens, as MLflow's SQL parser groups them; owns
-what belongs together and never what it means.
+"""Groups the tokens of a filter or an order into clauses, as MLflow's SQL parser (sqlparse) does.
+It does not interpret the clauses.
 """
 
 from __future__ import annotations
@@ -9,34 +9,37 @@ from typing import NamedTuple
 from mlcore.errors import InvalidParameterValue
 from mlcore.search import tokens as t
 
-# What a clause is made of. IDENTIFIER covers `name`, `a.b."c d"`, and a key in quotes.
+# Kinds of clause items. IDENTIFIER covers `name`, `a.b."c d"`, and a key in quotes.
 IDENTIFIER, PARENTHESIS, _OPERATION, _NULL = "identifier", "parenthesis", "operation", "null"
 COMPARISON, NULL_CHECK, _SPOILED = "condition", "null check", "spoiled"
 _NUMBERS = (t.INTEGER, t.FLOAT, t.HEXADECIMAL)
 _KEY_PARTS = (t.NAME, t.SYMBOL, t.STRING, t.WILDCARD)
-# A stray name right behind one of these sticks to it (SQL's alias).
+# A name directly after one of these belongs to it (SQL's alias).
 _ALIASED = (IDENTIFIER, PARENTHESIS, _OPERATION, COMPARISON, *_NUMBERS)
 
 
-class Item(NamedTuple):
+class ClauseItem(NamedTuple):
     kind: str
     text: str
     start: int
     end: int
-    parts: tuple[Item, ...] = ()
-    """Left side, operator, right side of a comparison."""
+    parts: tuple[ClauseItem, ...] = ()
+    """Of a comparison: left side, operator, right side. Else empty."""
 
 
-def clauses_of(text: str, tokens: list[t.Token]) -> list[Item]:
-    """The items of a filter, in which words and signs are joined to comparisons."""
-    items = Reader(text, tokens).items()
+def parse_clauses(text: str, tokens: list[t.Token]) -> list[ClauseItem]:
+    """Returns the items of a filter without AND; comparisons are single items.
+
+    Raises InvalidParameterValue if the filter has more than one statement (``;``).
+    """
+    items = ClauseReader(text, tokens).items()
     _refuse_second_statement(text, items)
     items = _join_word_operators(text, join_aliases(text, items))
     return [item for item in items if _keyword(item) != "AND"]
 
 
-class Reader:
-    """Groups tokens into items; never fails: what fits nowhere stays a single token."""
+class ClauseReader:
+    """Groups tokens into items. It never fails: a token that fits nowhere becomes its own item."""
 
     def __init__(self, text: str, tokens: list[t.Token]) -> None:
         self._text = text
@@ -44,7 +47,7 @@ class Reader:
         self._at = 0
         self._closing = _closings(self._tokens)
 
-    def items(self) -> list[Item]:
+    def items(self) -> list[ClauseItem]:
         items = []
         while self._at < len(self._tokens):
             left = self._operand()
@@ -56,7 +59,7 @@ class Reader:
             items.append(self._comparison(left) or left)
         return items
 
-    def _comparison(self, left: Item) -> Item | None:
+    def _comparison(self, left: ClauseItem) -> ClauseItem | None:
         if self._kind(self._at) != t.COMPARISON:
             return None
         sign = self._tokens[self._at]
@@ -68,7 +71,7 @@ class Reader:
         operator = self._item(sign.kind, sign.start, sign.end)
         return self._item(COMPARISON, left.start, right.end, (left, operator, right))
 
-    def _operand(self) -> Item | None:
+    def _operand(self) -> ClauseItem | None:
         operand = self._primary()
         while (
             operand and operand.kind != _NULL and self._kind(self._at) in (t.ARITHMETIC, t.WILDCARD)
@@ -81,7 +84,7 @@ class Reader:
             operand = self._item(_OPERATION, operand.start, right.end)
         return operand
 
-    def _primary(self) -> Item | None:
+    def _primary(self) -> ClauseItem | None:
         if self._at >= len(self._tokens):
             return None
         token = self._tokens[self._at]
@@ -97,7 +100,7 @@ class Reader:
             return self._parenthesis()
         return None
 
-    def _identifier(self) -> Item:
+    def _identifier(self) -> ClauseItem:
         start = self._at
         self._at += 1
         while self._word(self._at) == "." and self._kind(self._at - 1) != t.WILDCARD:
@@ -108,7 +111,7 @@ class Reader:
             self._at += 1
         return self._item(IDENTIFIER, self._tokens[start].start, self._tokens[self._at - 1].end)
 
-    def _parenthesis(self) -> Item | None:
+    def _parenthesis(self) -> ClauseItem | None:
         closing = self._closing.get(self._at)
         if closing is None:
             return None
@@ -121,12 +124,14 @@ class Reader:
     def _word(self, at: int) -> str:
         return self._tokens[at].word if at < len(self._tokens) else ""
 
-    def _item(self, kind: str, start: int, end: int, parts: tuple[Item, ...] = ()) -> Item:
-        return Item(kind, self._text[start:end], start, end, parts)
+    def _item(
+        self, kind: str, start: int, end: int, parts: tuple[ClauseItem, ...] = ()
+    ) -> ClauseItem:
+        return ClauseItem(kind, self._text[start:end], start, end, parts)
 
 
 def _closings(tokens: list[t.Token]) -> dict[int, int]:
-    """Where each parenthesis is closed that is."""
+    """Positions of opening parentheses to positions of their closing ones, for those closed."""
     closings: dict[int, int] = {}
     open_: list[int] = []
     for at, token in enumerate(tokens):
@@ -137,27 +142,30 @@ def _closings(tokens: list[t.Token]) -> dict[int, int]:
     return closings
 
 
-def _refuse_second_statement(text: str, items: list[Item]) -> None:
+def _refuse_second_statement(text: str, items: list[ClauseItem]) -> None:
     if any(item.text == ";" for item in items[:-1]):
         raise InvalidParameterValue(
             f"Search filter contained multiple expression {text!r}. Provide AND-ed expression list."
         )
 
 
-def join_aliases(text: str, items: list[Item]) -> list[Item]:
-    joined: list[Item] = []
+def join_aliases(text: str, items: list[ClauseItem]) -> list[ClauseItem]:
+    """Returns the items, with each name that follows another item directly joined to that item."""
+    joined: list[ClauseItem] = []
     for item in items:
         last = joined[-1] if joined else None
         if item.kind == IDENTIFIER and last and last.kind in _ALIASED:
-            # Only a field may carry spaces; behind a whole comparison the name is a mistake.
+            # Only a field may contain spaces; after a whole comparison, the name is a mistake.
             kind = IDENTIFIER if last.kind == IDENTIFIER else _SPOILED
-            joined[-1] = Item(kind, text[last.start : item.end], last.start, item.end, (last, item))
+            joined[-1] = ClauseItem(
+                kind, text[last.start : item.end], last.start, item.end, (last, item)
+            )
         else:
             joined.append(item)
     return joined
 
 
-def _join_word_operators(text: str, items: list[Item]) -> list[Item]:
+def _join_word_operators(text: str, items: list[ClauseItem]) -> list[ClauseItem]:
     """Join ``x IN (…)``, ``x NOT IN (…)``, ``x IS NULL`` and ``x IS NOT NULL``."""
     joined = []
     at = 0
@@ -167,7 +175,7 @@ def _join_word_operators(text: str, items: list[Item]) -> list[Item]:
         taken, kind, operator = 0, COMPARISON, ""
         if item.kind == IDENTIFIER:
             if words[:1] == ["IN"] and _is_list(items, at + 2):
-                # The case of the keyword is kept: experiments mind it.
+                # The case of the keyword is kept: filters of experiments are case-sensitive.
                 taken, operator = 3, items[at + 1].text
             elif words[:2] == ["NOT", "IN"] and _is_list(items, at + 3):
                 taken, operator = 4, "NOT IN"
@@ -175,9 +183,11 @@ def _join_word_operators(text: str, items: list[Item]) -> list[Item]:
                 taken, kind, operator = 3, NULL_CHECK, f"IS {words[1]}"
         if taken:
             last = items[at + taken - 1]
-            sign = Item(t.COMPARISON, operator, last.start, last.start)
+            sign = ClauseItem(t.COMPARISON, operator, last.start, last.start)
             joined.append(
-                Item(kind, text[item.start : last.end], item.start, last.end, (item, sign, last))
+                ClauseItem(
+                    kind, text[item.start : last.end], item.start, last.end, (item, sign, last)
+                )
             )
         else:
             joined.append(item)
@@ -185,9 +195,9 @@ def _join_word_operators(text: str, items: list[Item]) -> list[Item]:
     return joined
 
 
-def _keyword(item: Item) -> str:
+def _keyword(item: ClauseItem) -> str:
     return item.text.upper() if item.kind in (t.KEYWORD, _NULL) else ""
 
 
-def _is_list(items: list[Item], at: int) -> bool:
+def _is_list(items: list[ClauseItem], at: int) -> bool:
     return at < len(items) and items[at].kind == PARENTHESIS

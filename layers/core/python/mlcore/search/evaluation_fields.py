@@ -1,5 +1,4 @@
-"""What can be searched in evaluation datasets and issues, as data; see
-:mod:`mlcore.search.fields`."""
+"""The searchable fields of evaluation datasets and issues; see :mod:`mlcore.search.fields`."""
 
 from __future__ import annotations
 
@@ -8,10 +7,10 @@ from mlcore.search.fields import (
     NUMBER,
     STRING,
     TAG,
-    Attribute,
-    Entity,
-    Kind,
+    FieldKind,
     Operators,
+    SearchableAttribute,
+    SearchableEntity,
 )
 
 _TEXT = frozenset(("=", "!=", "LIKE", "ILIKE"))
@@ -21,11 +20,13 @@ _LIST_EXPECTED = (
     "Got value {found}"
 )
 
-_ATTRIBUTE_KIND = Kind(ATTRIBUTE, "attribute", STRING, Operators(frozenset(), ""), _LIST_EXPECTED)
+_ATTRIBUTE_KIND = FieldKind(
+    ATTRIBUTE, "attribute", STRING, Operators(frozenset(), ""), _LIST_EXPECTED
+)
 _DATASET_KIND = _ATTRIBUTE_KIND._replace(
     expects="Expected a quoted string value for attributes. Got value {found}"
 )
-_TAG_KIND = Kind(
+_TAG_KIND = FieldKind(
     TAG,
     "tag",
     STRING,
@@ -34,22 +35,22 @@ _TAG_KIND = Kind(
     sortable=False,
 )
 
-_NAME = Attribute("name", STRING)
-_CREATED = Attribute("created_time", NUMBER)
-_UPDATED = Attribute("last_update_time", NUMBER)
+_NAME = SearchableAttribute("name", STRING)
+_CREATED = SearchableAttribute("created_time", NUMBER)
+_UPDATED = SearchableAttribute("last_update_time", NUMBER)
 _SORTABLE = {"name": _NAME, "created_time": _CREATED, "last_update_time": _UPDATED}
 
-EVALUATION_DATASET = Entity(
+EVALUATION_DATASET = SearchableEntity(
     name="evaluation dataset",
     kinds={"attribute": _DATASET_KIND, "tags": _TAG_KIND},
     quoted_kinds=False,
     unknown_kind="Invalid identifier token '{found}' specified",
     attributes={
         **_SORTABLE,
-        "created_by": Attribute("created_by", STRING),
-        "last_updated_by": Attribute("last_updated_by", STRING),
+        "created_by": SearchableAttribute("created_by", STRING),
+        "last_updated_by": SearchableAttribute("last_updated_by", STRING),
     },
-    sortable={**_SORTABLE, "dataset_id": Attribute("dataset_id", STRING)},
+    sortable={**_SORTABLE, "dataset_id": SearchableAttribute("dataset_id", STRING)},
     operators={
         STRING: Operators(
             _TEXT | _NUMERIC | {"IN"}, "Invalid comparator for string attribute: {operator}"
@@ -57,7 +58,6 @@ EVALUATION_DATASET = Entity(
         NUMBER: Operators(_NUMERIC, "Invalid comparator for numeric attribute: {operator}"),
     },
     list_attributes=("name",),
-    fold_operators=True,
     integers_only=True,
     clause="{found}",
     unknown_attribute="Invalid attribute key '{key}' specified. Valid keys are: {valid}",
@@ -68,14 +68,14 @@ EVALUATION_DATASET = Entity(
 )
 
 EVALUATION_DATASET_ORDER = EVALUATION_DATASET._replace(sortable=_SORTABLE)
-"""The same, where an order is refused: ids settle ties and nothing else."""
+"""For orders: ids break ties but cannot be ordered by."""
 
 _EQUAL = Operators(
     frozenset(("=", "!=")), "Invalid comparator '{operator}'. Supported comparators: {{'!=', '='}}"
 )
 _ISSUE_ATTRIBUTES = {
-    "status": Attribute("status", STRING),
-    "source_run_id": Attribute("source_run_id", STRING),
+    "status": SearchableAttribute("status", STRING),
+    "source_run_id": SearchableAttribute("source_run_id", STRING),
 }
 
 ISSUE = EVALUATION_DATASET._replace(

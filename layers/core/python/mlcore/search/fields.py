@@ -1,14 +1,15 @@
-"""What can be searched in each entity; owns names, types, operators and refusals as data, never any
-behaviour.
+"""The searchable fields of runs and experiments, as data: names, types, operators, error messages.
 
-Another entity of MLflow (traces, logged models, registered models and versions) is another
-:class:`Entity` here. The texts are MLflow's: clients show them to people. ``{operator}``,
-``{key}``, ``{label}``, ``{found}`` are filled in.
+Each kind of entity is one :class:`SearchableEntity`. The messages are MLflow's, with the
+placeholders ``{operator}``, ``{key}``, ``{label}`` and ``{found}``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import NamedTuple
+
+from mlcore import reserved_tags
 
 METRIC = "metric"
 PARAM = "param"
@@ -21,32 +22,29 @@ STRING = "string"
 IDENTIFIER = "identifier"
 """A text that MLflow stores as a number: only equality and lists make sense for it."""
 
-RUN_NAME_TAG = "mlflow.runName"
-DATASET_CONTEXT_TAG = "mlflow.data.context"
-
 
 def _set(*words: str) -> str:
-    """A Python set as MLflow prints it, in a stable order."""
+    """Returns a Python set as MLflow prints it, in a stable order."""
     return "{" + ", ".join(repr(word) for word in sorted(words)) + "}"
 
 
 class Operators(NamedTuple):
-    """The operators of one type of field and the refusal of any other."""
+    """The operators that a type of field allows, and the error message for all others."""
 
     allowed: frozenset[str]
     refusal: str
 
 
-class Attribute(NamedTuple):
-    """One attribute: the entity's field ``name``; a filter reads the tag ``tag`` instead if set."""
+class SearchableAttribute(NamedTuple):
+    """An attribute: the entity's field ``name``, or, if ``tag`` is set, the tag with that key."""
 
     name: str
     type: str
     tag: str = ""
 
 
-class Kind(NamedTuple):
-    """One family of fields (``metrics.…``); ``label`` is its name in MLflow's refusals."""
+class FieldKind(NamedTuple):
+    """A family of fields such as ``metrics.…``; ``label`` is its name in MLflow's messages."""
 
     name: str
     label: str
@@ -54,45 +52,50 @@ class Kind(NamedTuple):
     operators: Operators
     expects: str
     keys: tuple[str, ...] = ()
-    """The only valid keys; empty: any key."""
+    """The valid keys; empty if any key is valid."""
     unknown_key: str = ""
     lists: bool = False
     nullable: bool = False
     sortable: bool = True
 
 
-class Entity(NamedTuple):
-    """Everything the grammar and the matcher must know of one entity."""
+class SearchableEntity(NamedTuple):
+    """The searchable fields and the error messages of one kind of entity, as the parser, the
+    matcher and the ordering need them."""
 
     name: str
-    kinds: dict[str, Kind]
-    """By every word that may stand before the first dot."""
+    kinds: dict[str, FieldKind]
+    """By each word that may stand before the first dot."""
     quoted_kinds: bool
-    """That word may be in backticks."""
+    """Whether that word may be in backticks."""
     unknown_kind: str
-    attributes: dict[str, Attribute]
-    """By every name and alias that a filter may use."""
-    sortable: dict[str, Attribute]
+    attributes: dict[str, SearchableAttribute]
+    """By each name and alias that a filter may use."""
+    sortable: dict[str, SearchableAttribute]
     operators: dict[str, Operators]
-    """Of the attributes, by type."""
+    """Operators of attributes, by type."""
     list_attributes: tuple[str, ...]
-    fold_operators: bool
-    """``like`` is ``LIKE``."""
     integers_only: bool
     clause: str
-    """How a token that does not belong is shown."""
+    """Format of an invalid clause in an error message."""
     unknown_attribute: str
     not_nullable: str
     unsortable: str
     default_order: tuple[tuple[str, bool], ...]
     tie_break: tuple[tuple[str, bool], ...]
-    """(attribute, ascending) appended to an explicit order, unless it is there."""
+    """(attribute, ascending) pairs to append to a requested order that does not name them."""
     quoted_numbers: bool = False
-    """A number may be in quotes."""
+    """Whether a number may be in quotes."""
     numbers_for: tuple[str, ...] = ()
-    """What MLflow says that numbers are for, when one is compared with a text."""
-    words: tuple[str, ...] = ()
-    """Words of SQL that are names here."""
+    """The numeric attributes that MLflow names if a text attribute is compared with a number."""
+    words: Container[str] = ()
+    """SQL keywords that are names in this entity's filters."""
+    unlisted: str = (
+        "Only {valid} attributes support comparison with a list of quoted string values."
+    )
+    """Refusal of a list for an attribute that is not in ``list_attributes``."""
+    list_refusal: str = "Invalid comparator '{operator}' for value {value!r}"
+    """Refusal of a list for another operator than IN, or of a single value for IN."""
 
 
 _NUMERIC = frozenset(("<", "<=", "=", "!=", ">=", ">"))
@@ -100,7 +103,7 @@ _TEXT = frozenset(("=", "!=", "LIKE", "ILIKE"))
 _LIST = _TEXT | {"IN", "NOT IN"}
 _NULLABLE = _TEXT | {"IS NULL", "IS NOT NULL"}
 
-# Some of MLflow's texts lack the closing quote.
+# Some of MLflow's messages lack the closing quote.
 _NOT_ONE_OF = "Invalid comparator '{{operator}}' not one of '{0}"
 _UNKNOWN_ATTRIBUTE = "Invalid attribute key '{key}' specified. Valid keys are '{valid}'"
 _EXPECTS_NUMBER = "Expected numeric value type for metric. Found {found}"
@@ -116,13 +119,13 @@ def _operators(
     )
 
 
-_RUN_METRIC = Kind(METRIC, "metric", NUMBER, _operators(_NUMERIC), _EXPECTS_NUMBER)
-_RUN_PARAM = Kind(
+_RUN_METRIC = FieldKind(METRIC, "metric", NUMBER, _operators(_NUMERIC), _EXPECTS_NUMBER)
+_RUN_PARAM = FieldKind(
     PARAM, "parameter", STRING, _operators(_NULLABLE, "'"), _EXPECTS_STRING, nullable=True
 )
-_RUN_TAG = Kind(TAG, "tag", STRING, _operators(_NULLABLE), _EXPECTS_STRING, nullable=True)
+_RUN_TAG = FieldKind(TAG, "tag", STRING, _operators(_NULLABLE), _EXPECTS_STRING, nullable=True)
 _DATASET_KEYS = ("context", "digest", "name")
-_RUN_DATASET = Kind(
+_RUN_DATASET = FieldKind(
     DATASET,
     "dataset",
     STRING,
@@ -134,7 +137,7 @@ _RUN_DATASET = Kind(
     sortable=False,
 )
 # The operators of an attribute depend on its type: see Entity.operators.
-_ATTRIBUTE = Kind(
+_ATTRIBUTE = FieldKind(
     ATTRIBUTE,
     "attribute",
     STRING,
@@ -142,21 +145,21 @@ _ATTRIBUTE = Kind(
     "Expected a quoted string value for attributes. Got value {found}",
 )
 
-_START_TIME = Attribute("start_time", NUMBER)
-_RUN_NAME = Attribute("run_name", STRING, tag=RUN_NAME_TAG)
+_START_TIME = SearchableAttribute("start_time", NUMBER)
+_RUN_NAME = SearchableAttribute("run_name", STRING, tag=reserved_tags.RUN_NAME)
 _RUN_ORDERABLE = {
-    "artifact_uri": Attribute("artifact_uri", STRING),
-    "end_time": Attribute("end_time", NUMBER),
-    "run_id": Attribute("run_id", STRING),
+    "artifact_uri": SearchableAttribute("artifact_uri", STRING),
+    "end_time": SearchableAttribute("end_time", NUMBER),
+    "run_id": SearchableAttribute("run_id", STRING),
     "run_name": _RUN_NAME,
     "start_time": _START_TIME,
-    "status": Attribute("status", STRING),
-    "user_id": Attribute("user_id", STRING),
+    "status": SearchableAttribute("status", STRING),
+    "user_id": SearchableAttribute("user_id", STRING),
     "created": _START_TIME,
     "Created": _START_TIME,
 }
 
-RUN = Entity(
+RUN = SearchableEntity(
     name="run",
     kinds={
         **dict.fromkeys(("metric", "metrics"), _RUN_METRIC),
@@ -174,7 +177,6 @@ RUN = Entity(
     sortable=_RUN_ORDERABLE,
     operators={STRING: _operators(_LIST, "'"), NUMBER: _operators(_NUMERIC, names=_LIST)},
     list_attributes=("run_id",),
-    fold_operators=True,
     integers_only=False,
     clause="'{found}'",
     unknown_attribute=_UNKNOWN_ATTRIBUTE,
@@ -187,12 +189,12 @@ RUN = Entity(
 )
 
 _EXPERIMENT_ATTRIBUTES = {
-    "creation_time": Attribute("creation_time", NUMBER),
-    "experiment_id": Attribute("experiment_id", IDENTIFIER),
-    "last_update_time": Attribute("last_update_time", NUMBER),
-    "name": Attribute("name", STRING),
+    "creation_time": SearchableAttribute("creation_time", NUMBER),
+    "experiment_id": SearchableAttribute("experiment_id", IDENTIFIER),
+    "last_update_time": SearchableAttribute("last_update_time", NUMBER),
+    "name": SearchableAttribute("name", STRING),
 }
-_EXPERIMENT_TAG = Kind(
+_EXPERIMENT_TAG = FieldKind(
     TAG,
     "tag",
     STRING,
@@ -202,12 +204,16 @@ _EXPERIMENT_TAG = Kind(
     sortable=False,
 )
 
-EXPERIMENT = Entity(
+EXPERIMENT = SearchableEntity(
     name="experiment",
-    kinds={"attribute": _ATTRIBUTE, "tag": _EXPERIMENT_TAG, "tags": _EXPERIMENT_TAG},
+    kinds={
+        **dict.fromkeys(("attribute", "attributes"), _ATTRIBUTE),
+        **dict.fromkeys(("tag", "tags"), _EXPERIMENT_TAG),
+    },
     quoted_kinds=False,
     unknown_kind=(
-        "Invalid entity type '{found}'. Valid entity types are ('attribute', 'tag', 'tags')"
+        "Invalid entity type '{found}'. "
+        "Valid entity types are ('attribute', 'attributes', 'tag', 'tags')"
     ),
     attributes=_EXPERIMENT_ATTRIBUTES,
     sortable=_EXPERIMENT_ATTRIBUTES,
@@ -220,7 +226,6 @@ EXPERIMENT = Entity(
         ),
     },
     list_attributes=("experiment_id",),
-    fold_operators=False,
     integers_only=True,
     clause="{found}",
     unknown_attribute=_UNKNOWN_ATTRIBUTE,
@@ -231,6 +236,6 @@ EXPERIMENT = Entity(
 )
 
 
-def valid_keys(names: dict[str, Attribute] | tuple[str, ...]) -> str:
-    """The set of names as MLflow's refusals print it."""
+def valid_keys(names: dict[str, SearchableAttribute] | tuple[str, ...]) -> str:
+    """Returns the names as MLflow's messages print them: a sorted set."""
     return _set(*names)

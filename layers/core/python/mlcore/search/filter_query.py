@@ -1,9 +1,8 @@
-"""Kubeflow's filter language: text in, a test of one entity out; owns what is accepted and what it
-means, and knows no entity.
+"""Compiles filters in the language of Kubeflow's model registry into tests of one entity.
 
-Conditions are joined by AND and OR, with parentheses. A name that the entity's kind does not know
-is a custom property; a condition holds only where the property is there. LIKE and the signs are
-those of MLflow's filters.
+Conditions are joined by AND and OR, with parentheses. A name that is not a property of the entity's
+kind is a custom property. A condition is false if the property is missing. LIKE and the comparison
+operators mean the same as in MLflow's filters.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from mlcore.errors import InvalidParameterValue
-from mlcore.search.filter_tokens import Token, refused, tokens
-from mlcore.search.like import ilike, like, matching, unescaped
+from mlcore.search.filter_tokens import KubeflowToken, syntax_error, tokenize
+from mlcore.search.like import ilike, like, unescape, with_escapes
 from mlcore.search.match import COMPARE
 from mlcore.search.tokens import check_length
 
@@ -26,7 +25,8 @@ INT: Final = "int_value"
 DOUBLE: Final = "double_value"
 BOOL: Final = "bool_value"
 TEXTS: Final = "array"
-"""A list of texts, which equals each of its members; not one that is unequal to it."""
+"""Type of a list of texts. It is equal to each of its members, and unequal to a text that is none
+of them."""
 
 SUFFIXES: Final = (TEXT, DOUBLE, INT, BOOL)
 _MAX_DEPTH: Final = 100
@@ -35,70 +35,71 @@ _MISMATCH: Final = "invalid filter query, type mismatch or invalid value in comp
 _SIGNS: Final = {"<>": "!="}
 
 
-class Source(NamedTuple):
-    """How the values of an entity are found."""
+class PropertySource(NamedTuple):
+    """How to read the property values of an entity."""
 
     known: Mapping[str, str]
-    """The kind's own properties, and which of the types each has."""
+    """The properties of the kind, and the type of each."""
     attribute: Callable[[Any, str], Any]
-    """The value of such a property; None where the entity has none."""
+    """(entity, property) to the value; None if the entity has none."""
     custom: Callable[[Any, str], tuple[str, Any] | None]
-    """(type, value) of a custom property."""
-    parts: Parts | None = None
+    """(entity, name) to (type, value) of a custom property; None if there is none."""
+    parts: PartSource | None = None
 
 
-class Parts(NamedTuple):
-    """Entities that belong to one: conditions on them that AND joins hold of the same one."""
+class PartSource(NamedTuple):
+    """Entities that belong to another entity as its parts. Conditions on parts that are joined by
+    AND must all hold for the same part."""
 
     prefix: str
-    """What the names of their properties begin with."""
+    """Prefix of the names of the parts' properties in a filter."""
     of: Callable[[Any], Iterable[Any]]
-    source: Source
+    source: PropertySource
 
 
-Condition = tuple[str, str, Any]
-"""A property, an operator (``NOT IN`` too), and a value or a list of them."""
+PropertyCondition = tuple[str, str, Any]
+"""(property, operator, value or list of values); ``NOT IN`` is an operator here."""
 
 
-class Leaf(NamedTuple):
-    """Met where the entity has a value of one of some types that passes the test of its type."""
+class PropertyTest(NamedTuple):
+    """True if the property has a value of one of these types and the type's test accepts it."""
 
     name: str
     known: bool
-    """Whether it is a property of the kind; its type is then "", whatever it is."""
+    """Whether it is a property of the kind, not a custom one. Then ``tests`` has the one key ""."""
     tests: Mapping[str, Test]
     equal: Value | None = None
-    """What the value of a known property must be, where the condition is that it equals one."""
+    """Of a condition ``known property = value``: the value. Else None."""
 
 
-class Opposite(NamedTuple):
+class Not(NamedTuple):
     node: Node
 
 
-class Every(NamedTuple):
+class AllOf(NamedTuple):
     nodes: tuple[Node, ...]
 
 
-class Either(NamedTuple):
+class AnyOf(NamedTuple):
     nodes: tuple[Node, ...]
 
 
-class SomePart(NamedTuple):
-    """Met where one part meets all."""
+class AnyPart(NamedTuple):
+    """True if one part meets all nodes."""
 
     nodes: tuple[Node, ...]
 
 
-Node = Leaf | Opposite | Every | Either | SomePart
-"""What a filter says."""
+Node = PropertyTest | Not | AllOf | AnyOf | AnyPart
+"""A node of a parsed filter."""
 
-NOTHING: Final = Every(())
-"""What a blank filter says: it is always met."""
+NOTHING: Final = AllOf(())
+"""The node of a blank filter: always true."""
 
 
-def all_of(conditions: Iterable[Condition], source: Source) -> Node:
-    """That all conditions hold. Raises InvalidParameterValue."""
-    found = []
+def all_of(conditions: Iterable[PropertyCondition], source: PropertySource) -> Node:
+    """Returns the node that is true if all conditions hold. Raises InvalidParameterValue."""
+    nodes = []
     for name, operator, value in conditions:
         operand = tuple(value) if isinstance(value, list | tuple) else value
         base, _, suffix = name.rpartition(".")
@@ -108,14 +109,18 @@ def all_of(conditions: Iterable[Condition], source: Source) -> Node:
         if (sign == "IN") != isinstance(operand, tuple):
             raise InvalidParameterValue(_MISMATCH)
         node, of_part = _placed(base if kind else name, kind, sign, operand, source)
-        found.append((Opposite(node) if unlike else node, of_part))
-    return _joined(found)
+        nodes.append((Not(node) if unlike else node, of_part))
+    return _joined(nodes)
 
 
 def _placed(
-    name: str, kind: str | None, operator: str, operand: Value | tuple[Value, ...], source: Source
+    name: str,
+    kind: str | None,
+    operator: str,
+    operand: Value | tuple[Value, ...],
+    source: PropertySource,
 ) -> tuple[Node, bool]:
-    """What a condition says, and whether it is one of a part."""
+    """Returns the node of a condition, and whether it is a condition on a part."""
     parts = source.parts
     if parts is not None and name.startswith(parts.prefix):
         name = name.removeprefix(parts.prefix)
@@ -124,44 +129,44 @@ def _placed(
 
 
 def _joined(nodes: list[tuple[Node, bool]]) -> Node:
-    """That all hold, those of parts of the same one."""
+    """Returns the node that joins all nodes by AND; those on parts must hold for the same part."""
     own = [node for node, of_part in nodes if not of_part]
     of_parts = tuple(node for node, of_part in nodes if of_part)
     if of_parts:
-        own.append(SomePart(of_parts))
-    return own[0] if len(own) == 1 else Every(tuple(own))
+        own.append(AnyPart(of_parts))
+    return own[0] if len(own) == 1 else AllOf(tuple(own))
 
 
-def demanded(node: Node) -> Iterator[Leaf]:
-    """The conditions that all hold of whatever meets a filter."""
-    if isinstance(node, Leaf):
+def required_tests(node: Node) -> Iterator[PropertyTest]:
+    """Yields the conditions that hold for every entity that meets the filter."""
+    if isinstance(node, PropertyTest):
         yield node
-    elif isinstance(node, Every):
+    elif isinstance(node, AllOf):
         for each in node.nodes:
-            yield from demanded(each)
+            yield from required_tests(each)
 
 
-def compiled(node: Node, source: Source) -> Test:
-    """The test of one entity."""
+def compile_test(node: Node, source: PropertySource) -> Test:
+    """Returns a test whether an entity meets the filter."""
     match node:
-        case Leaf():
+        case PropertyTest():
             return _leaf(node, source)
-        case Opposite(inner):
-            test = compiled(inner, source)
+        case Not(inner):
+            test = compile_test(inner, source)
             return lambda item: not test(item)
-        case Either(nodes):
-            tests = [compiled(one, source) for one in nodes]
+        case AnyOf(nodes):
+            tests = [compile_test(child, source) for child in nodes]
             return lambda item: any(test(item) for test in tests)
-        case SomePart(nodes) if source.parts is not None:
+        case AnyPart(nodes) if source.parts is not None:
             parts = source.parts
-            every = compiled(Every(nodes), parts.source)
+            every = compile_test(AllOf(nodes), parts.source)
             return lambda item: any(map(every, parts.of(item)))
         case _:
-            tests = [compiled(one, source) for one in node.nodes]
+            tests = [compile_test(child, source) for child in node.nodes]
             return tests[0] if len(tests) == 1 else lambda item: all(test(item) for test in tests)
 
 
-def _leaf(leaf: Leaf, source: Source) -> Test:
+def _leaf(leaf: PropertyTest, source: PropertySource) -> Test:
     name = leaf.name
     if leaf.known:
         holds = leaf.tests[""]
@@ -170,39 +175,42 @@ def _leaf(leaf: Leaf, source: Source) -> Test:
     tests, custom = leaf.tests, source.custom
 
     def meets(item: Any) -> bool:
-        found = custom(item, name)
-        return found is not None and found[0] in tests and tests[found[0]](found[1])
+        typed_value = custom(item, name)
+        if typed_value is None:
+            return False
+        kind, value = typed_value
+        return kind in tests and tests[kind](value)
 
     return meets
 
 
-def parse(text: str, source: Source) -> Test:
-    """The test that a filter asks for; one that is always met for a blank filter.
+def parse_test(text: str, source: PropertySource) -> Test:
+    """Returns a test whether an entity meets the filter; always true for a blank filter.
 
     Raises:
-        InvalidParameterValue: the text is no filter, or compares what cannot be compared.
+        InvalidParameterValue: invalid syntax, or a value that does not fit the property's type.
     """
-    return compiled(read(text, source), source)
+    return compile_test(parse_node(text, source), source)
 
 
-def read(text: str, source: Source) -> Node:
-    """What a filter says. Raises InvalidParameterValue, as :func:`parse`."""
+def parse_node(text: str, source: PropertySource) -> Node:
+    """Returns the parsed filter. Raises InvalidParameterValue, as :func:`parse_test`."""
     if not text.strip():
         return NOTHING
     check_length(text)
-    reader = _Reader(tokens(text), source)
+    reader = _Reader(tokenize(text), source)
     node = reader.either(0)
     reader.end()
     return node
 
 
 class _Reader:
-    def __init__(self, tokens: list[Token], source: Source) -> None:
+    def __init__(self, tokens: list[KubeflowToken], source: PropertySource) -> None:
         self._tokens = tokens
         self._at = 0
         self._source = source
 
-    def _next(self) -> Token:
+    def _next(self) -> KubeflowToken:
         token = self._tokens[self._at]
         self._at += 1
         return token
@@ -217,15 +225,15 @@ class _Reader:
     def end(self) -> None:
         token = self._tokens[self._at]
         if token.kind != "end":
-            raise refused(f"unexpected {token.text!r} at {token.at}")
+            raise syntax_error(f"unexpected {token.text!r} at {token.at}")
 
     def either(self, depth: int) -> Node:
         if depth > _MAX_DEPTH:
-            raise refused("it is nested too deeply")
+            raise syntax_error("it is nested too deeply")
         nodes = [self._all(depth)]
         while self._takes("OR"):
             nodes.append(self._all(depth))
-        return nodes[0] if len(nodes) == 1 else Either(tuple(nodes))
+        return nodes[0] if len(nodes) == 1 else AnyOf(tuple(nodes))
 
     def _all(self, depth: int) -> Node:
         nodes = [self._term(depth)]
@@ -234,7 +242,8 @@ class _Reader:
         return _joined(nodes)
 
     def _term(self, depth: int) -> tuple[Node, bool]:
-        """A condition, and whether it is one of a part of the entity."""
+        """Returns a condition or a group in parentheses, and whether it is a condition on a
+        part."""
         if self._takes("("):
             node = self.either(depth + 1)
             self._demand(")")
@@ -247,23 +256,23 @@ class _Reader:
             sign = _SIGNS.get(operator.text, operator.text)
             value = self._value() if operator.kind == "sign" else self._pattern()
             return _placed(name, kind, sign, value, self._source)
-        raise refused(f"unexpected {operator.text!r} at {operator.at}")
+        raise syntax_error(f"unexpected {operator.text!r} at {operator.at}")
 
     def _demand(self, text: str) -> None:
         if not self._takes(text):
             token = self._tokens[self._at]
-            raise refused(f"expected {text!r} at {token.at}, found {token.text!r}")
+            raise syntax_error(f"expected {text!r} at {token.at}, found {token.text!r}")
 
     def _property(self) -> tuple[str, str | None]:
-        """A name, and the type that its suffix demands."""
+        """Returns a name, and the type that its suffix requires, such as ``int_value``."""
         token = self._next()
         if token.kind not in ("word", "escaped"):
-            raise refused(f"unexpected {token.text!r} at {token.at}")
+            raise syntax_error(f"unexpected {token.text!r} at {token.at}")
         parts = [token.text.strip("`")]
         while self._takes("."):
             token = self._next()
             if token.kind not in ("word", "escaped", "keyword"):
-                raise refused(f"unexpected {token.text!r} at {token.at}")
+                raise syntax_error(f"unexpected {token.text!r} at {token.at}")
             parts.append(token.text.strip("`"))
         if len(parts) > 1 and parts[-1] in SUFFIXES:
             return ".".join(parts[:-1]), parts[-1]
@@ -281,11 +290,11 @@ class _Reader:
         return values
 
     def _pattern(self) -> Value:
-        """What LIKE compares with: an escaped % or _ stands for itself."""
+        """Returns the pattern of LIKE; an escaped % or _ matches only itself."""
         token = self._next()
         if token.kind != "text":
             raise InvalidParameterValue(_MISMATCH)
-        return unescaped(token.text[1:-1])
+        return unescape(token.text[1:-1])
 
     def _value(self) -> Value:
         token = self._next()
@@ -295,10 +304,10 @@ class _Reader:
             return _number(token)
         if token.kind == "word" and token.text in ("true", "false"):
             return token.text == "true"
-        raise refused(f"unexpected {token.text!r} at {token.at}")
+        raise syntax_error(f"unexpected {token.text!r} at {token.at}")
 
 
-def _number(token: Token) -> int | float:
+def _number(token: KubeflowToken) -> int | float:
     if re.fullmatch(r"[-+]?\d+", token.text):
         if len(token.text) > 25:
             raise InvalidParameterValue(_MISMATCH)
@@ -307,24 +316,28 @@ def _number(token: Token) -> int | float:
 
 
 def _condition(
-    name: str, kind: str | None, operator: str, operand: Value | tuple[Value, ...], source: Source
-) -> Leaf:
+    name: str,
+    kind: str | None,
+    operator: str,
+    operand: Value | tuple[Value, ...],
+    source: PropertySource,
+) -> PropertyTest:
     if name in source.known:
         wanted = source.known[name]
         if wanted == TEXTS:
-            return Leaf(name, True, {"": _membership(operator, operand)})
+            return PropertyTest(name, True, {"": _membership(operator, operand)})
         value = _converted(operand, wanted)
         equal = value if operator == "=" and not isinstance(value, tuple) else None
-        return Leaf(name, True, {"": _test(operator, value)}, equal)
+        return PropertyTest(name, True, {"": _test(operator, value)}, equal)
     tests: dict[str, Test] = {}
     members = operand if isinstance(operand, tuple) else (operand,)
     for wanted in (kind,) if kind else SUFFIXES:
         if operator == "IN" and kind is None:
-            fitting = tuple(each for each in members if wanted in _types(each))
+            fitting = tuple(member for member in members if wanted in _types(member))
             tests[wanted] = _test(operator, fitting)
-        elif kind is not None or all(wanted in _types(each) for each in members):
+        elif kind is not None or all(wanted in _types(member) for member in members):
             tests[wanted] = _test(operator, _converted(operand, wanted))
-    return Leaf(name, False, tests)
+    return PropertyTest(name, False, tests)
 
 
 def _membership(operator: str, operand: Value | tuple[Value, ...]) -> Test:
@@ -334,7 +347,7 @@ def _membership(operator: str, operand: Value | tuple[Value, ...]) -> Test:
 
 
 def _types(value: Value) -> tuple[str, ...]:
-    """The types of custom properties that a literal without a suffix is compared with."""
+    """Returns the types of custom properties that can be equal to a literal without a suffix."""
     if isinstance(value, bool):
         return (BOOL,)
     if isinstance(value, int):
@@ -370,7 +383,7 @@ def _test(operator: str, operand: Value | tuple[Value, ...]) -> Callable[[Any], 
     if operator in ("LIKE", "ILIKE"):
         if not isinstance(operand, str):
             raise InvalidParameterValue(_MISMATCH)
-        return matching(operand, ilike if operator == "ILIKE" else like)
+        return with_escapes(operand, ilike if operator == "ILIKE" else like)
     if isinstance(operand, bool) and operator not in ("=", "!="):
         raise InvalidParameterValue(_MISMATCH)
     compare = COMPARE[operator]

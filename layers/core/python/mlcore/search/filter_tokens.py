@@ -1,4 +1,4 @@
-"""The words of Kubeflow's filter language: text in, tokens out; knows no condition."""
+"""The tokenizer of the filter language of Kubeflow's model registry."""
 
 from __future__ import annotations
 
@@ -23,32 +23,39 @@ _TOKEN: Final = re.compile(
 _WORDS: Final = ("AND", "OR", "LIKE", "ILIKE", "IN")
 
 
-class Token(NamedTuple):
+class KubeflowToken(NamedTuple):
     kind: str
     text: str
     at: int
+    """Position in the filter, from 1."""
 
 
-def refused(why: str) -> InvalidParameterValue:
+def syntax_error(why: str) -> InvalidParameterValue:
+    """Returns the error to raise for a filter with wrong syntax; ``why`` is shown to the caller."""
     return InvalidParameterValue(
         f"invalid filter query syntax: {why}. Hint: conditions such as name = 'x' are joined by "
         "AND and OR in upper case; texts stand in quotes"
     )
 
 
-def tokens(text: str) -> list[Token]:
-    found: list[Token] = []
+def tokenize(text: str) -> list[KubeflowToken]:
+    """Returns the tokens of a filter without spaces and comments; the last one has the kind
+    ``end``.
+
+    Raises InvalidParameterValue for an unknown character and for too many tokens.
+    """
+    tokens: list[KubeflowToken] = []
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise refused(f"unexpected {text[position]!r} at {position + 1}")
+            raise syntax_error(f"unexpected {text[position]!r} at {position + 1}")
         if match.lastgroup != "space":
             word = match.group()
             kind = match.lastgroup or ""
-            found.append(Token("keyword" if word in _WORDS else kind, word, position + 1))
+            tokens.append(KubeflowToken("keyword" if word in _WORDS else kind, word, position + 1))
         position = match.end()
-        if len(found) > MAX_TOKENS:
-            raise refused("it is too long")
-    found.append(Token("end", "the end", len(text) + 1))
-    return found
+        if len(tokens) > MAX_TOKENS:
+            raise syntax_error("it is too long")
+    tokens.append(KubeflowToken("end", "the end", len(text) + 1))
+    return tokens

@@ -1,16 +1,15 @@
-"""The filter language: text in, comparisons and orders out; owns what is accepted and never looks
-at data.
+"""Parses MLflow's filters and orders into comparisons and orderings.
 
 A filter is a list of comparisons joined by AND; there is no OR, no parenthesis around a comparison,
-no arithmetic. An order is one field, then ASC or DESC. Whatever is refused raises
-InvalidParameterValue with MLflow's message.
+no arithmetic. An order is one field, then ASC or DESC. Invalid input raises InvalidParameterValue
+with MLflow's message.
 """
 
 from __future__ import annotations
 
 import ast
 import shlex
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from mlcore.errors import InvalidParameterValue
@@ -20,12 +19,20 @@ from mlcore.search.clauses import (
     IDENTIFIER,
     NULL_CHECK,
     PARENTHESIS,
-    Item,
-    Reader,
-    clauses_of,
+    ClauseItem,
+    ClauseReader,
     join_aliases,
+    parse_clauses,
 )
-from mlcore.search.fields import ATTRIBUTE, NUMBER, Attribute, Entity, Kind, Operators, valid_keys
+from mlcore.search.fields import (
+    ATTRIBUTE,
+    NUMBER,
+    FieldKind,
+    Operators,
+    SearchableAttribute,
+    SearchableEntity,
+    valid_keys,
+)
 
 Value = str | int | float | tuple[str, ...] | None
 
@@ -34,10 +41,11 @@ _QUOTABLE = (t.STRING, IDENTIFIER, PARENTHESIS)
 
 
 class Comparison(NamedTuple):
-    """One condition. ``key`` is an entity's own field name for attributes (aliases are resolved).
+    """A condition of a filter. For attributes, ``key`` is the entity's field name, with aliases
+    resolved.
 
-    ``value``: float for metrics, int or float for numeric attributes, str for texts, a tuple of
-    str for IN and NOT IN, None for IS NULL and IS NOT NULL.
+    ``value``: float for metrics, int or float for numeric attributes, str for texts, a tuple of str
+    for IN and NOT IN, None for IS NULL and IS NOT NULL.
     """
 
     kind: str
@@ -52,16 +60,23 @@ class OrderBy(NamedTuple):
     ascending: bool
 
 
-def parse_filter(text: str | None, entity: Entity) -> tuple[Comparison, ...]:
-    """The comparisons of a filter, all of which must hold; none for an absent or empty filter."""
+def parse_filter(text: str | None, entity: SearchableEntity) -> tuple[Comparison, ...]:
+    """Parses a filter to its comparisons, all of which must hold; none for an absent or empty
+    filter."""
     # MLflow reads all clauses before it checks the first operator: the same refusal must win.
-    clauses = [_clause(item, entity) for item in conditions_of(text, entity.clause, entity.words)]
-    return tuple(_checked(comparison, operators) for comparison, operators in clauses)
+    clauses = [
+        _clause(item, entity) for item in parse_conditions(text, entity.clause, entity.words)
+    ]
+    return tuple(_checked(comparison, operators, entity) for comparison, operators in clauses)
 
 
-def conditions_of(text: str | None, clause: str, words: Sequence[str] = ()) -> list[Item]:
-    """The COMPARISON and NULL_CHECK items of a filter; ``clause`` shows what is neither, ``words``
-    of SQL are names."""
+def parse_conditions(text: str | None, clause: str, words: Container[str] = ()) -> list[ClauseItem]:
+    """Returns the COMPARISON and NULL_CHECK items of a filter.
+
+    Args:
+        clause: format of an invalid item in the error message; ``{found}`` is its text.
+        words: SQL keywords to read as names.
+    """
     if not text:
         return []
     t.check_length(text)
@@ -70,7 +85,7 @@ def conditions_of(text: str | None, clause: str, words: Sequence[str] = ()) -> l
         raise InvalidParameterValue(f"Error on parsing filter '{text}'")
     if all(token.kind == t.SPACE for token in tokens):
         raise InvalidParameterValue(f"Invalid filter '{text}'. Could not be parsed.")
-    items = clauses_of(text, tokens)
+    items = parse_clauses(text, tokens)
     strays = [item.text for item in items if item.kind not in (COMPARISON, NULL_CHECK)]
     if strays:
         shown = ", ".join(clause.format(found=stray) for stray in strays)
@@ -78,7 +93,7 @@ def conditions_of(text: str | None, clause: str, words: Sequence[str] = ()) -> l
     return items
 
 
-def _tokens(text: str, words: Sequence[str]) -> list[t.Token]:
+def _tokens(text: str, words: Container[str]) -> list[t.Token]:
     tokens = t.tokenize(text)
     if not words:
         return tokens
@@ -88,8 +103,9 @@ def _tokens(text: str, words: Sequence[str]) -> list[t.Token]:
     ]
 
 
-def parse_order_by(texts: Sequence[str], entity: Entity) -> tuple[OrderBy, ...]:
-    """The orders, most significant first; a field named twice counts where it stands first."""
+def parse_order_by(texts: Sequence[str], entity: SearchableEntity) -> tuple[OrderBy, ...]:
+    """Returns the orderings, most significant first. Of a repeated field only the first one
+    counts."""
     orders: dict[tuple[str, str], OrderBy] = {}
     for text in texts:
         order = _order(text, entity)
@@ -97,14 +113,14 @@ def parse_order_by(texts: Sequence[str], entity: Entity) -> tuple[OrderBy, ...]:
     return tuple(orders.values())
 
 
-def _clause(item: Item, entity: Entity) -> tuple[Comparison, Operators]:
+def _clause(item: ClauseItem, entity: SearchableEntity) -> tuple[Comparison, Operators]:
     left, sign, right = item.parts
     if left.kind != IDENTIFIER:
         raise InvalidParameterValue(
             f"Invalid comparison clause. Expected 'Identifier' found '{left.text}'"
         )
     kind, key = _field(left.text, entity, entity.attributes)
-    operator = sign.text.upper() if entity.fold_operators else sign.text
+    operator = sign.text.upper()
     if item.kind == NULL_CHECK:
         if not kind.nullable:
             raise InvalidParameterValue(entity.not_nullable.format(label=kind.label, key=key))
@@ -116,26 +132,37 @@ def _clause(item: Item, entity: Entity) -> tuple[Comparison, Operators]:
     return Comparison(kind.name, attribute.name, operator, value), entity.operators[attribute.type]
 
 
-def _checked(comparison: Comparison, operators: Operators) -> Comparison:
-    operator, value = comparison.operator, comparison.value
+def _checked(comparison: Comparison, operators: Operators, entity: SearchableEntity) -> Comparison:
+    kind, key, operator, value = comparison
     if operator not in operators.allowed:
         raise InvalidParameterValue(operators.refusal.format(operator=operator))
-    if isinstance(value, tuple) != (operator in ("IN", "NOT IN")):
-        raise InvalidParameterValue(f"Invalid comparator '{operator}' for value {value!r}")
+    value_is_list = isinstance(value, tuple)
+    if value_is_list != (operator in ("IN", "NOT IN")):
+        raise InvalidParameterValue(
+            entity.list_refusal.format(
+                operator=operator,
+                kind=kind,
+                key=key,
+                value=value,
+                expected="a single value" if value_is_list else "a parenthesized list of values",
+            )
+        )
     return comparison
 
 
-def _field(text: str, entity: Entity, attributes: dict[str, Attribute]) -> tuple[Kind, str]:
+def _field(
+    text: str, entity: SearchableEntity, attributes: dict[str, SearchableAttribute]
+) -> tuple[FieldKind, str]:
     """Resolve ``kind.key`` or a bare attribute; the key without quotes, aliases unresolved."""
     word, dot, key = text.partition(".")
     if not dot:
         word, key = ATTRIBUTE, text
     if entity.quoted_kinds:
-        word = without_quotes(word, "`")
+        word = strip_quotes(word, "`")
     if word not in entity.kinds:
         raise InvalidParameterValue(entity.unknown_kind.format(found=word))
     kind = entity.kinds[word]
-    key = without_quotes(without_quotes(key, "'\""), "`")
+    key = strip_quotes(strip_quotes(key, "'\""), "`")
     if kind.name == ATTRIBUTE and key not in attributes:
         raise InvalidParameterValue(
             entity.unknown_attribute.format(key=key, valid=valid_keys(attributes))
@@ -145,33 +172,36 @@ def _field(text: str, entity: Entity, attributes: dict[str, Attribute]) -> tuple
     return kind, key
 
 
-def _kind_value(kind: Kind, right: Item) -> Value:
+def _kind_value(kind: FieldKind, right: ClauseItem) -> Value:
     if kind.type == NUMBER:
         if right.kind in (t.INTEGER, t.FLOAT):
             return float(right.text)
     elif right.kind in (t.STRING, IDENTIFIER):
-        return quoted(right.text)
+        return unquote_required(right.text)
     elif kind.lists and right.kind == PARENTHESIS:
-        return list_of(right.text)
+        return parse_list(right.text)
     raise InvalidParameterValue(kind.expects.format(label=kind.label, found=right.text))
 
 
 def _attribute_value(
-    kind: Kind, key: str, attribute: Attribute, right: Item, entity: Entity
+    kind: FieldKind,
+    key: str,
+    attribute: SearchableAttribute,
+    right: ClauseItem,
+    entity: SearchableEntity,
 ) -> Value:
     if attribute.type == NUMBER and not (entity.quoted_numbers and right.kind in _QUOTABLE):
         return _number(key, right, entity.integers_only)
     if attribute.type == NUMBER and right.kind != PARENTHESIS:
         return _quoted_number(key, right)
     if right.kind in (t.STRING, IDENTIFIER):
-        return quoted(right.text)
+        return unquote_required(right.text)
     if right.kind == PARENTHESIS:
         if key not in entity.list_attributes:
             raise InvalidParameterValue(
-                f"Only {sorted(entity.list_attributes)} attributes support comparison with a list"
-                " of quoted string values."
+                entity.unlisted.format(valid=sorted(entity.list_attributes), key=key)
             )
-        return list_of(right.text)
+        return parse_list(right.text)
     if entity.numbers_for and right.kind in (t.INTEGER, t.FLOAT):
         raise InvalidParameterValue(
             f"Only the '{valid_keys(entity.numbers_for)}' attributes support comparison with "
@@ -180,8 +210,8 @@ def _attribute_value(
     raise InvalidParameterValue(kind.expects.format(found=right.text))
 
 
-def _quoted_number(key: str, right: Item) -> int:
-    text = quoted(right.text)
+def _quoted_number(key: str, right: ClauseItem) -> int:
+    text = unquote_required(right.text)
     try:
         value = int(text)
     except ValueError:
@@ -191,7 +221,7 @@ def _quoted_number(key: str, right: Item) -> int:
     return value
 
 
-def _number(key: str, right: Item, integers_only: bool) -> int | float:
+def _number(key: str, right: ClauseItem, integers_only: bool) -> int | float:
     if right.kind == t.INTEGER:
         # An int64 has at most 19 digits; int() itself refuses absurd lengths with another
         # exception.
@@ -211,8 +241,9 @@ def _number(key: str, right: Item, integers_only: bool) -> int | float:
     return number
 
 
-def quoted(text: str) -> str:
-    inner = without_quotes(text, "'\"")
+def unquote_required(text: str) -> str:
+    """Returns the text without its quotes. Raises InvalidParameterValue if it has none."""
+    inner = strip_quotes(text, "'\"")
     if inner is text:
         raise InvalidParameterValue(
             "Parameter value is either not quoted or unidentified quote types used for string value"
@@ -221,23 +252,26 @@ def quoted(text: str) -> str:
     return inner
 
 
-def without_quotes(text: str, quotes: str) -> str:
-    """The same object if there are no quotes; those inside, doubled or escaped, stay."""
+def strip_quotes(text: str, quotes: str) -> str:
+    """Returns the text without its surrounding quotes; the same object if it has none.
+
+    Quotes inside the text, doubled or escaped, are kept.
+    """
     if len(text) >= 2 and text[0] in quotes and text[0] == text[-1]:
         return text[1:-1]
     return text
 
 
-def list_of(text: str) -> tuple[str, ...]:
-    """The texts of a parenthesised list, which MLflow reads as a Python literal."""
+def parse_list(text: str) -> tuple[str, ...]:
+    """Returns the strings of a list in parentheses, which MLflow reads as a Python literal."""
     about = "While parsing a list in the query, expected "
     try:
-        found = ast.literal_eval(text)
+        literal = ast.literal_eval(text)
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         raise InvalidParameterValue(
             f"{about}a non-empty list of string values, but got ill-formed list."
         ) from None
-    values = found if isinstance(found, tuple) else (found,)
+    values = literal if isinstance(literal, tuple) else (literal,)
     if not values:
         raise InvalidParameterValue(f"{about}a non-empty list of string values, but got empty list")
     if not all(isinstance(value, str) for value in values):
@@ -248,29 +282,30 @@ def list_of(text: str) -> tuple[str, ...]:
     return values
 
 
-def direction_of(text: str, words: Sequence[str] = ()) -> tuple[str, bool]:
-    """The field of an order, and whether it ascends; ``words`` of SQL are names."""
+def parse_direction(text: str, words: Container[str] = ()) -> tuple[str, bool]:
+    """Returns the field of an ordering, and whether it is ascending; ``words`` as in
+    :func:`parse_conditions`."""
     unreadable = f"Invalid order_by clause '{text}'. Could not be parsed."
-    items = join_aliases(text, Reader(text, _tokens(text, words)).items())
+    items = join_aliases(text, ClauseReader(text, _tokens(text, words)).items())
     if len(items) != 1 or items[0].kind != IDENTIFIER or items[0].text != text:
         raise InvalidParameterValue(unreadable)
     try:
-        words = shlex.split(text.replace("`", '"'))
+        parts = shlex.split(text.replace("`", '"'))
     except ValueError:
         raise InvalidParameterValue(unreadable) from None
-    if len(words) > 2:
+    if len(parts) > 2:
         raise InvalidParameterValue(unreadable)
     field, ascending = text, True
-    if len(words) == 2:
-        field, direction = words[0], words[1].lower()
+    if len(parts) == 2:
+        field, direction = parts[0], parts[1].lower()
         if direction not in ("asc", "desc"):
             raise InvalidParameterValue(f"Invalid ordering key in order_by clause '{text}'.")
         ascending = direction == "asc"
     return field.strip(), ascending
 
 
-def _order(text: str, entity: Entity) -> OrderBy:
-    field, ascending = direction_of(text)
+def _order(text: str, entity: SearchableEntity) -> OrderBy:
+    field, ascending = parse_direction(text)
     kind, key = _field(field, entity, entity.sortable)
     if not kind.sortable:
         raise InvalidParameterValue(entity.unsortable.format(label=kind.label, key=key))

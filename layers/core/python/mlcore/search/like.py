@@ -1,7 +1,7 @@
-"""SQL's LIKE over plain strings: ``%`` is any text, ``_`` one character; owns only that. Nothing is
-escaped, but in Kubeflow's filters (:func:`unescaped`).
+"""SQL's LIKE and ILIKE on strings: ``%`` matches any text, ``_`` one character.
 
-MLflow on SQLite compares case-sensitively for LIKE and folds ASCII letters, no others, for ILIKE.
+Patterns have no escapes, except in Kubeflow's filters (:func:`unescape`). As in MLflow on SQLite,
+LIKE is case-sensitive and ILIKE ignores the case of ASCII letters only.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ import re
 from collections.abc import Callable
 
 _LITERALS = {ord("%"): "\ufdd0", ord("_"): "\ufdd1"}
-"""What stands for an escaped % or _ of a pattern, and for each in the texts that are compared with
-such a pattern; these code points are no characters."""
+"""Replacements of an escaped % or _ in a pattern, and of each % and _ in the texts compared with
+such a pattern. These code points are noncharacters of Unicode, so no text contains them."""
 
 
 _FOLD = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
 def like(pattern: str) -> Callable[[str], bool]:
-    """The test of one pattern; its time is text times pattern at worst, never exponential."""
+    """Returns a test whether a text matches the pattern. Time is at worst length of text times
+    pattern."""
     if "_" not in pattern:
         pieces = pattern.split("%")
         if len(pieces) == 1:
@@ -34,19 +35,19 @@ def like(pattern: str) -> Callable[[str], bool]:
 
 
 def ilike(pattern: str) -> Callable[[str], bool]:
-    """Like :func:`like`, with A to Z equal to a to z."""
-    test = like(folded(pattern))
-    return lambda text: test(folded(text))
+    """Compiles a pattern like :func:`like`, ignoring the case of ASCII letters."""
+    test = like(fold_ascii_case(pattern))
+    return lambda text: test(fold_ascii_case(text))
 
 
-def folded(text: str) -> str:
-    """What ILIKE compares: A to Z as a to z, each character in its place."""
+def fold_ascii_case(text: str) -> str:
+    """Returns the text with A to Z in lower case and all other characters unchanged."""
     return text.lower() if text.isascii() else text.translate(_FOLD)
 
 
 def _general(pattern: str) -> Callable[[str], bool]:
-    # The first and the last piece are anchored; each other piece may be taken where it is found
-    # first.
+    # The first and the last piece are anchored. For each piece between, the first occurrence is
+    # enough.
     pieces = [
         re.compile("".join("." if char == "_" else re.escape(char) for char in piece), re.DOTALL)
         for piece in pattern.split("%")
@@ -66,17 +67,18 @@ def _general(pattern: str) -> Callable[[str], bool]:
             return False
         position = lengths[0]
         for search in middle:
-            found = search(text, position, end)
-            if found is None:
+            occurrence = search(text, position, end)
+            if occurrence is None:
                 return False
-            position = found.end()
+            position = occurrence.end()
         return True
 
     return matches
 
 
-def unescaped(pattern: str) -> str:
-    """A pattern without the backslashes that escape its characters, for :func:`matching`."""
+def unescape(pattern: str) -> str:
+    """Returns the pattern without backslashes; an escaped % or _ is replaced as
+    :func:`with_escapes` expects it."""
     return re.sub(r"\\(.)", _literal, pattern, flags=re.DOTALL)
 
 
@@ -84,10 +86,10 @@ def _literal(escaped: re.Match[str]) -> str:
     return _LITERALS.get(ord(escaped[1]), escaped[1])
 
 
-def matching(
+def with_escapes(
     pattern: str, test_of: Callable[[str], Callable[[str], bool]]
 ) -> Callable[[str], bool]:
-    """The test of a pattern in which an escaped % or _ stands for itself.
+    """Returns a test of a pattern from :func:`unescape`: an escaped % or _ matches only itself.
 
     Args:
         test_of: :func:`like` or :func:`ilike`.

@@ -1,26 +1,34 @@
-"""Filters and orders of logged models: their own dialect of the filter language, what it means, and
-which index leads to a filter's matches; never reads storage.
+"""Filters and orders of logged models: parsing, matching, and which index to search.
 
-MLflow has a parser for logged models alone: values need no quotes, the kinds are ``attributes``,
-``metrics``, ``params`` and ``tags``, a metric matches by any of its points, and fields are the
-columns of its table. The texts of refusals are MLflow's.
+MLflow has a separate parser for logged models: values need no quotes, the kinds are ``attributes``,
+``metrics``, ``params`` and ``tags``, and attributes are the columns of MLflow's table. Of a metric
+the latest point counts, in filters and orders: the one with the highest step, then time, then
+value. The error messages are MLflow's.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from mlcore import paging
 from mlcore.entities.logged_models import LoggedModel, ModelMetric
 from mlcore.errors import AttributeNotFound, BadRequest, InvalidParameterValue
 from mlcore.search import tokens as t
-from mlcore.search.clauses import COMPARISON, NULL_CHECK, PARENTHESIS, Item, Reader, clauses_of
+from mlcore.search.clauses import (
+    COMPARISON,
+    NULL_CHECK,
+    PARENTHESIS,
+    ClauseItem,
+    ClauseReader,
+    parse_clauses,
+)
 from mlcore.search.like import ilike, like
-from mlcore.search.order import MISSING, PRESENT, Key, identifier, value_field
+from mlcore.search.order import MISSING, PRESENT, Key, sortable_experiment_id, value_field
 
 ATTRIBUTES, METRICS, PARAMS, TAGS = "attributes", "metrics", "params", "tags"
 _KINDS = [ATTRIBUTES, METRICS, PARAMS, TAGS]
@@ -35,6 +43,8 @@ _STATUS_CODES = {
     "LOGGED_MODEL_READY": 2,
     "LOGGED_MODEL_UPLOAD_FAILED": 3,
 }
+_STATUS_NAMES = {"UNSPECIFIED": 0, "PENDING": 1, "READY": 2, "FAILED": 3}
+"""Codes of the statuses as filters name them."""
 _COLUMNS: dict[str, Callable[[LoggedModel], Any]] = {
     "model_id": operator.attrgetter("model_id"),
     "experiment_id": operator.attrgetter("experiment_id"),
@@ -64,22 +74,22 @@ Value = str | float | tuple[str, ...]
 Test = Callable[[Any], bool]
 
 
-class Comparison(NamedTuple):
+class ModelComparison(NamedTuple):
     kind: str
     key: str
     operator: str
     value: Value
 
 
-class Dataset(NamedTuple):
-    """What a point's dataset must be; no digest is none, as on MLflow's server."""
+class MetricDataset(NamedTuple):
+    """The dataset that metric points must have. Without a digest no point matches, as in MLflow."""
 
     name: str
     digest: str | None
 
 
-class OrderBy(NamedTuple):
-    """``key`` is a column, or (``metric``) a metric, whose latest point counts."""
+class ModelOrderBy(NamedTuple):
+    """An ordering by a column, or, if ``metric``, by the latest point of the metric ``key``."""
 
     key: str
     ascending: bool
@@ -88,74 +98,89 @@ class OrderBy(NamedTuple):
     dataset_digest: str | None = None
 
 
-class Named(NamedTuple):
-    """The models with a name."""
+class ModelsByName(NamedTuple):
+    """The models with this name."""
 
     name: str
 
 
-class MadeBy(NamedTuple):
-    """The models that a run made."""
+class ModelsByRun(NamedTuple):
+    """The models that this run made."""
 
     run_id: str
 
 
-class Ids(NamedTuple):
-    """Some of these models."""
+class ModelIds(NamedTuple):
+    """The models with these ids."""
 
     model_ids: tuple[str, ...]
 
 
-Access = Named | MadeBy | Ids
+Access = ModelsByName | ModelsByRun | ModelIds
 
 
-def parse_filter(text: str) -> tuple[Comparison, ...]:
-    """The comparisons of a filter, all of which must hold. Raises InvalidParameterValue."""
+def parse_filter(text: str) -> tuple[ModelComparison, ...]:
+    """Parses a filter to its comparisons, all of which must hold. Raises InvalidParameterValue."""
     if not text:
         return ()
     t.check_length(text)
     tokens = t.tokenize(text)
-    items = Reader(text, tokens).items() if len(tokens) <= t.MAX_TOKENS else []
+    items = ClauseReader(text, tokens).items() if len(tokens) <= t.MAX_TOKENS else []
     if not items or any(item.text == ";" for item in items[:-1]):
         raise InvalidParameterValue(
             f"Invalid filter string: {text!r}. Expected a single SQL expression."
         )
-    return tuple(_comparison(text, item) for item in clauses_of(text, tokens))
+    comparisons = [_comparison(text, item) for item in parse_clauses(text, tokens)]
+    return tuple(map(_with_status_codes, comparisons))
 
 
-def parse_order(field_name: str, ascending: bool, dataset: Dataset) -> OrderBy:
-    """Raises InvalidParameterValue."""
+def parse_order(field_name: str, ascending: bool, dataset: MetricDataset) -> ModelOrderBy:
+    """Parses one entry of ``order_by``: a field of logged models, or ``metrics.<key>`` with the
+    dataset that restricts the points. Raises InvalidParameterValue for a malformed entry,
+    AttributeNotFound for an unknown field."""
     kind, dot, key = field_name.partition(".")
     if not dot:
         column = _ALIASES.get(field_name, field_name)
         if column not in _COLUMNS:
             raise AttributeNotFound(f"Invalid order by field name: {field_name}")
-        return OrderBy(column, ascending)
+        return ModelOrderBy(column, ascending)
     if kind != METRICS:
         raise InvalidParameterValue(
             f"Invalid order by field name: {field_name}. Only metrics are supported."
         )
-    return OrderBy(key, ascending, True, dataset.name or None, dataset.digest)
+    return ModelOrderBy(key, ascending, True, dataset.name or None, dataset.digest)
 
 
-def access(comparisons: Sequence[Comparison]) -> Access | None:
-    """The narrowest index that holds every match; None for all models."""
-    found: dict[type, Access] = {}
+def access(comparisons: Sequence[ModelComparison]) -> Access | None:
+    """Returns the narrowest access that contains every match; None if all models must be read."""
+    accesses: dict[type, Access] = {}
     for kind, key, sign, value in comparisons:
         if kind != ATTRIBUTES or sign not in ("=", "IN"):
             continue
         if key == "model_id":
-            found[Ids] = Ids(value if isinstance(value, tuple) else (str(value),))
+            accesses[ModelIds] = ModelIds(value if isinstance(value, tuple) else (str(value),))
         elif sign == "=" and key == "source_run_id" and value:
-            found[MadeBy] = MadeBy(str(value))
+            accesses[ModelsByRun] = ModelsByRun(str(value))
         elif sign == "=" and key == "name":
-            found[Named] = Named(str(value))
-    return found.get(Ids) or found.get(MadeBy) or found.get(Named)
+            accesses[ModelsByName] = ModelsByName(str(value))
+    return accesses.get(ModelIds) or accesses.get(ModelsByRun) or accesses.get(ModelsByName)
 
 
-def predicate(comparisons: Sequence[Comparison], datasets: Sequence[Dataset]) -> Test:
-    """A test of a model: all comparisons hold. With datasets, those of metrics look at points of
-    one of them only, and if there are none the model must have such a point."""
+def predicate(comparisons: Sequence[ModelComparison], datasets: Sequence[MetricDataset]) -> Test:
+    """Returns a test whether a model meets all comparisons.
+
+    With datasets, comparisons of metrics consider only points of one of these datasets; without a
+    comparison of a metric, the model must have such a point.
+    """
+    counts = _restriction(datasets)
+    tests = [_test(comparison, counts) for comparison in comparisons]
+    if datasets and not any(comparison.kind == METRICS for comparison in comparisons):
+        tests.append(lambda model: any(map(counts, model.metrics)))
+    return lambda model: all(test(model) for test in tests)
+
+
+def _restriction(datasets: Sequence[MetricDataset]) -> Test:
+    """Returns a test whether a point is of one of the datasets; without datasets any is."""
 
     def counts(point: ModelMetric) -> bool:
         return not datasets or any(
@@ -163,21 +188,20 @@ def predicate(comparisons: Sequence[Comparison], datasets: Sequence[Dataset]) ->
             for name, digest in datasets
         )
 
-    tests = [_test(comparison, counts) for comparison in comparisons]
-    if datasets and not any(comparison.kind == METRICS for comparison in comparisons):
-        tests.append(lambda model: any(map(counts, model.metrics)))
-    return lambda model: all(test(model) for test in tests)
+    return counts
 
 
-def newest_first(ordering: Sequence[OrderBy]) -> bool:
-    """Whether the order is that of creation, latest first, then the id: the default order."""
-    return not ordering or list(ordering) == [OrderBy("creation_timestamp_ms", False)]
+def newest_first(ordering: Sequence[ModelOrderBy]) -> bool:
+    """Whether the order is the default: latest creation first, then by id."""
+    return not ordering or list(ordering) == [ModelOrderBy("creation_timestamp_ms", False)]
 
 
 def reads_points(
-    comparisons: Sequence[Comparison], datasets: Sequence[Dataset], ordering: Sequence[OrderBy]
+    comparisons: Sequence[ModelComparison],
+    datasets: Sequence[MetricDataset],
+    ordering: Sequence[ModelOrderBy],
 ) -> bool:
-    """Whether matching or ordering looks at metrics."""
+    """Whether matching or ordering needs the models' metric points."""
     return (
         bool(datasets)
         or any(comparison.kind == METRICS for comparison in comparisons)
@@ -185,28 +209,33 @@ def reads_points(
     )
 
 
-def sort_key(ordering: Sequence[OrderBy]) -> Callable[[LoggedModel], Key]:
-    """A total order, as in :mod:`mlcore.search.order`: what is missing comes last."""
+def sort_key(
+    ordering: Sequence[ModelOrderBy], datasets: Sequence[MetricDataset] = ()
+) -> Callable[[LoggedModel], Key]:
+    """Returns the function from a model to its sort key, as in :mod:`mlcore.search.order`: total,
+    with missing values last. With datasets only their points count."""
     total = _total(ordering)
+    counts = _restriction(datasets)
 
     def key(model: LoggedModel) -> Key:
         elements: list[str | int | float] = []
         for order in total:
-            elements += value_field(_value(model, order), ascending=order.ascending)
+            elements += value_field(_value(model, order, counts), ascending=order.ascending)
         return tuple(elements)
 
     return key
 
 
-def _value(model: LoggedModel, order: OrderBy) -> Any:
+def _value(model: LoggedModel, order: ModelOrderBy, counts: Test) -> Any:
     if order.metric:
-        return _latest(model, order)
-    found = _COLUMNS[order.key](model)
-    return identifier(found) if order.key == "experiment_id" else found
+        return _ordered_value(model, order, counts)
+    column = _COLUMNS[order.key](model)
+    return sortable_experiment_id(column) if order.key == "experiment_id" else column
 
 
-def restore_key(values: object, ordering: Sequence[OrderBy]) -> Key:
-    """A key that came back in a page token; one of another order, or a forged one, is refused."""
+def restore_key(values: object, ordering: Sequence[ModelOrderBy]) -> Key:
+    """Returns the sort key in a page token. Raises InvalidParameterValue if it does not fit this
+    order."""
     total = _total(ordering)
     if not isinstance(values, list) or len(values) != 2 * len(total):
         raise InvalidParameterValue("Invalid page token")
@@ -222,26 +251,34 @@ def restore_key(values: object, ordering: Sequence[OrderBy]) -> Key:
     return tuple(values)
 
 
-def _total(ordering: Sequence[OrderBy]) -> list[OrderBy]:
+def _total(ordering: Sequence[ModelOrderBy]) -> list[ModelOrderBy]:
     named = {order.key for order in ordering if not order.metric}
-    tie_break = (OrderBy("creation_timestamp_ms", False), OrderBy("model_id", True))
+    tie_break = (ModelOrderBy("creation_timestamp_ms", False), ModelOrderBy("model_id", True))
     return [*ordering, *(order for order in tie_break if order.key not in named)]
 
 
-def _latest(model: LoggedModel, order: OrderBy) -> float | None:
-    points = [
+def _ordered_value(model: LoggedModel, order: ModelOrderBy, counts: Test) -> float | None:
+    point = _latest(
         point
         for point in model.metrics
         if point.key == order.key
         and order.dataset_name in (None, point.dataset_name)
         and order.dataset_digest in (None, point.dataset_digest)
-    ]
-    if not points:
-        return None
-    return min(points, key=lambda p: (-p.timestamp, -p.step, p.run_id)).value
+        and counts(point)
+    )
+    return None if point is None else point.value
 
 
-def _comparison(text: str, item: Item) -> Comparison:
+def _latest(points: Iterable[ModelMetric]) -> ModelMetric | None:
+    return max(points, key=_recency, default=None)
+
+
+def _recency(point: ModelMetric) -> tuple[int, int, bool, float]:
+    is_number = not math.isnan(point.value)
+    return point.step, point.timestamp, is_number, point.value if is_number else 0
+
+
+def _comparison(text: str, item: ClauseItem) -> ModelComparison:
     if item.kind == NULL_CHECK:
         shown = item.parts[0].text + item.parts[1].text
         raise InvalidParameterValue(
@@ -266,7 +303,22 @@ def _comparison(text: str, item: Item) -> Comparison:
         key = _ALIASES.get(key, key)
         if key not in _COLUMNS:
             raise InvalidParameterValue(f"Invalid attribute key {key!r} specified.")
-    return Comparison(kind, key, name, value)
+    return ModelComparison(kind, key, name, value)
+
+
+def _with_status_codes(comparison: ModelComparison) -> ModelComparison:
+    """Returns the comparison with the code of the status that it names, as text; any other
+    unchanged."""
+    kind, key, sign, value = comparison
+    if (kind, key) != (ATTRIBUTES, "status"):
+        return comparison
+    if sign not in ("=", "!=", "IN", "NOT IN"):
+        raise InvalidParameterValue(f"Invalid comparison operator for status: {sign}")
+    names = value if isinstance(value, tuple) else (value,)
+    if not _STATUS_NAMES.keys() >= set(names):
+        raise InvalidParameterValue(f"Unknown model status in filter: {value!r}")
+    codes = tuple(str(_STATUS_NAMES[str(name)]) for name in names)
+    return comparison._replace(value=codes if isinstance(value, tuple) else codes[0])
 
 
 def _field(text: str) -> tuple[str, str]:
@@ -285,44 +337,46 @@ def _number(text: str) -> float:
         raise InvalidParameterValue(f"Expected a number, got {text}.") from None
 
 
-def _text(sign: str, right: Item) -> Value:
+def _text(sign: str, right: ClauseItem) -> Value:
     if right.kind != PARENTHESIS:
         if sign in ("IN", "NOT IN"):
             raise InvalidParameterValue(f"Expected a list of values, got {right.text}.")
         return right.text.strip("'")
     try:
-        found = ast.literal_eval(right.text)
+        literal = ast.literal_eval(right.text)
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         raise InvalidParameterValue(f"Expected a list of values, got {right.text}.") from None
-    values = found if isinstance(found, tuple) else (found,)
+    values = literal if isinstance(literal, tuple) else (literal,)
     if sign not in ("IN", "NOT IN") or not all(isinstance(value, str | int) for value in values):
         raise BadRequest(f"Invalid value of the operator {sign}: {right.text}.")
-    if not isinstance(found, tuple | str):
+    if not isinstance(literal, tuple | str):
         raise BadRequest(f"Expected a list of values, got {right.text}.")
     return tuple(str(value) for value in values)
 
 
-def _test(comparison: Comparison, counts: Test) -> Test:
+def _test(comparison: ModelComparison, counts: Test) -> Test:
     kind, key, _sign, value = comparison
     if kind == METRICS:
         compare = _NUMERIC[comparison.operator]
-        if value != value:  # noqa: PLR0124 - NaN, which SQL has no comparison for
+        if value != value:  # noqa: PLR0124 - NaN: no comparison of SQL holds
             return lambda _model: False
-        return lambda model: any(
-            point.key == key and compare(point.value, value) and counts(point)
-            for point in model.metrics
-        )
+
+        def latest_holds(model: LoggedModel) -> bool:
+            point = _latest(point for point in model.metrics if point.key == key and counts(point))
+            return point is not None and compare(point.value, value)
+
+        return latest_holds
     holds = _value_test(comparison)
     if kind == ATTRIBUTES:
         column = _COLUMNS[key]
         if key in _TIMES:
             return lambda model: value == value and holds(column(model))  # noqa: PLR0124 - NaN
-        return lambda model: (found := column(model)) is not None and holds(str(found))
+        return lambda model: (field := column(model)) is not None and holds(str(field))
     entries = operator.attrgetter(kind)
-    return lambda model: (found := entries(model).get(key)) is not None and holds(found)
+    return lambda model: (text := entries(model).get(key)) is not None and holds(text)
 
 
-def _value_test(comparison: Comparison) -> Test:
+def _value_test(comparison: ModelComparison) -> Test:
     value, sign = comparison.value, comparison.operator
     if sign == "LIKE":
         return like(str(value))
@@ -330,6 +384,6 @@ def _value_test(comparison: Comparison) -> Test:
         return ilike(str(value))
     if isinstance(value, tuple):
         members = frozenset(value)
-        return members.__contains__ if sign == "IN" else lambda found: found not in members
+        return members.__contains__ if sign == "IN" else lambda text: text not in members
     compare = _NUMERIC[sign]
-    return lambda found: compare(found, value)
+    return lambda field: compare(field, value)

@@ -1,8 +1,8 @@
-"""How a condition on a text is looked up in full text; knows no key and no table.
+"""Turns a condition on a text into lookups in the full-text index.
 
-Names of entities and what spans hold are looked for by their words, all other texts as whole
-values. A lookup names *at least* every text that meets the condition, but those of
-:data:`mlcore.search.text.LONG`.
+Names of entities and contents of spans are indexed by word, all other texts as whole values. A
+lookup finds *at least* every indexed text that meets the condition. Texts that are too long to be
+indexed (:data:`mlcore.search.text.LONG_TEXT_TOKEN`) have to be checked besides.
 """
 
 from __future__ import annotations
@@ -16,41 +16,44 @@ from mlcore.search.grammar import Comparison
 from mlcore.search.match import value_test
 from mlcore.search.text import VALUE, WORD, Fragment
 
-MOST = 3
-"""Lookups of one condition, which are begun side by side."""
+MAX_LOOKUPS = 3
+"""Lookups of one condition; they run in parallel."""
 
 
 class Lookup(NamedTuple):
+    """A lookup of words or whole values (``level``) in the full-text index."""
+
     level: str
     condition: Fragment | Comparison
-    """What a word or a value has to meet."""
+    """The condition that a word or value must meet."""
     exact: str | None = None
-    """It is this one."""
+    """The word or value equals this text."""
     begin: str | None = None
-    """It begins so."""
+    """The word or value begins with this text."""
     stretches: tuple[str, ...] = ()
-    """It has all of these, or is a number."""
+    """Trigrams: the word or value contains all of them, or is a number."""
     numbers: bool = False
-    """It may be a number, which has no stretches."""
+    """Whether the word or value may be a number; numbers have no trigrams in the index."""
 
     def test(self) -> Callable[[str], bool]:
-        """Whether a word or a value meets the condition."""
+        """Returns a test whether a word or value meets the condition."""
         condition = self.condition
         return condition.is_in if isinstance(condition, Fragment) else value_test(condition)
 
 
-def of(field: str, operator: str, pattern: str) -> tuple[Lookup, ...]:
-    """Each of them is enough; none if nothing is sure to be found."""
+def lookups_for(field: str, operator: str, pattern: str) -> tuple[Lookup, ...]:
+    """Returns the lookups for a condition; each of them finds all matches, so one is enough. No
+    lookups: the condition cannot use the index."""
     made = _by_words if text_fields.has_words(field) else _by_value
-    return tuple(made(field, operator, pattern))[:MOST]
+    return tuple(made(field, operator, pattern))[:MAX_LOOKUPS]
 
 
 def _by_words(field: str, operator: str, pattern: str) -> Iterator[Lookup]:
-    found = text.fragments(operator, pattern)
-    for fragment in found:
+    fragments = text.fragments(operator, pattern)
+    for fragment in fragments:
         if fragment.begins and fragment.ends:
             yield Lookup(WORD, fragment, exact=fragment.text)
-    for fragment in found:
+    for fragment in fragments:
         if fragment.begins and not fragment.ends:
             yield Lookup(WORD, fragment, begin=fragment.text)
         elif not fragment.begins:
@@ -58,12 +61,12 @@ def _by_words(field: str, operator: str, pattern: str) -> Iterator[Lookup]:
 
 
 def _within(field: str, fragment: Fragment) -> Iterator[Lookup]:
-    asked = text.pattern_stretches("=", fragment.text)
+    trigrams = text.pattern_trigrams("=", fragment.text)
     if field == text_fields.CONTENT:
-        asked = tuple(filter(text.in_contents, asked))
-    if asked:
+        trigrams = tuple(filter(text.is_indexed_in_contents, trigrams))
+    if trigrams:
         numbers = text.is_number(fragment.text)
-        yield Lookup(WORD, fragment, stretches=asked, numbers=numbers)
+        yield Lookup(WORD, fragment, stretches=trigrams, numbers=numbers)
 
 
 def _by_value(field: str, operator: str, pattern: str) -> Iterator[Lookup]:
@@ -76,7 +79,7 @@ def _by_value(field: str, operator: str, pattern: str) -> Iterator[Lookup]:
         return
     if operator == "LIKE" and pieces[0]:
         yield Lookup(VALUE, condition, begin=pieces[0])
-    asked = text.pattern_stretches(operator, pattern)
-    if asked:
+    trigrams = text.pattern_trigrams(operator, pattern)
+    if trigrams:
         numbers = all(text.is_number(piece) for piece in pieces if piece)
-        yield Lookup(VALUE, condition, stretches=asked, numbers=numbers)
+        yield Lookup(VALUE, condition, stretches=trigrams, numbers=numbers)

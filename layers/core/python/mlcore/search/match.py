@@ -1,9 +1,8 @@
-"""Comparisons compiled into a test of one entity; owns what a condition means and never parses or
-sorts.
+"""Compiles the comparisons of a filter into a test of one entity.
 
-The meaning is that of MLflow's SQL store on SQLite: a field that an entity lacks matches nothing,
-not even ``!=`` (only IS NULL); a metric that is NaN matches nothing but ``!=``; each condition on
-datasets may be met by another input.
+The meaning is that of MLflow's SQL store on SQLite: a missing field matches no operator but IS NULL
+(not even ``!=``); a metric that is NaN matches only ``!=``; two conditions on datasets may be met
+by two different inputs of a run.
 """
 
 from __future__ import annotations
@@ -12,7 +11,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mlcore.search.fields import ATTRIBUTE, DATASET, DATASET_CONTEXT_TAG, METRIC, PARAM, Entity
+from mlcore import reserved_tags
+from mlcore.search.fields import ATTRIBUTE, DATASET, METRIC, PARAM, SearchableEntity
 from mlcore.search.grammar import Comparison
 from mlcore.search.like import ilike, like
 from mlcore.search.order import sort_key
@@ -31,8 +31,9 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def predicate(comparisons: Sequence[Comparison], entity: Entity) -> Predicate:
-    """A test that holds if all comparisons hold, which the grammar of the same entity made."""
+def predicate(comparisons: Sequence[Comparison], entity: SearchableEntity) -> Predicate:
+    """Returns a test whether an entity meets all comparisons, which must come from this entity's
+    filter."""
     tests = [_test(comparison, entity) for comparison in comparisons]
     if not tests:
         return lambda _: True
@@ -51,7 +52,7 @@ def predicate(comparisons: Sequence[Comparison], entity: Entity) -> Predicate:
     return all_hold
 
 
-def _test(comparison: Comparison, entity: Entity) -> Predicate:
+def _test(comparison: Comparison, entity: SearchableEntity) -> Predicate:
     if comparison.kind == METRIC:
         return _metric(comparison)
     if comparison.kind == DATASET:
@@ -91,7 +92,7 @@ def _dataset(comparison: Comparison) -> Predicate:
     holds = value_test(comparison)
     if comparison.key == "context":
         return lambda run: any(
-            tag.key == DATASET_CONTEXT_TAG and holds(tag.value)
+            tag.key == reserved_tags.DATASET_CONTEXT and holds(tag.value)
             for dataset_input in run.dataset_inputs
             for tag in dataset_input.tags
         )
@@ -102,7 +103,7 @@ def _dataset(comparison: Comparison) -> Predicate:
 
 
 def value_test(comparison: Comparison) -> Callable[[Any], bool]:
-    """The test of one value that is there."""
+    """Returns a test of a value that exists: whether it meets the comparison."""
     operand = comparison.value
     match comparison.operator:
         case "LIKE":

@@ -1,38 +1,49 @@
-"""What can be searched in MCP servers, their versions and their access endpoints, as data; see
-:mod:`mlcore.search.fields`. MLflow reads all of a filter before it minds operators and kinds, so
-those are refused by whoever searches."""
+"""The searchable fields of MCP servers, their versions and access endpoints; see
+:mod:`mlcore.search.fields`.
+
+MLflow parses the whole filter before it checks operators and kinds. So these fields accept all
+operators, and the search itself refuses the wrong ones.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-from mlcore.search.fields import NUMBER, RUN, STRING, Attribute, Entity, Kind, Operators
+from mlcore.search.fields import (
+    NUMBER,
+    RUN,
+    STRING,
+    FieldKind,
+    Operators,
+    SearchableAttribute,
+    SearchableEntity,
+)
 
 OPERATORS: Final = frozenset(("=", "!=", "<", "<=", ">", ">=", "LIKE", "ILIKE", "IN", "NOT IN"))
-"""Of attributes and tags."""
+"""The operators that attributes and tags allow."""
 
 _ANY: Final = Operators(OPERATORS | {"IS NULL", "IS NOT NULL", "RLIKE", "<>", "=="}, "")
 _TIMES: Final = {
-    "created_at": Attribute("created_at", NUMBER),
-    "last_updated_at": Attribute("last_updated_at", NUMBER),
+    "created_at": SearchableAttribute("created_at", NUMBER),
+    "last_updated_at": SearchableAttribute("last_updated_at", NUMBER),
 }
 
 
-def _texts(*names: str) -> dict[str, Attribute]:
-    return {name: Attribute(name, STRING) for name in names}
+def _texts(*names: str) -> dict[str, SearchableAttribute]:
+    return {name: SearchableAttribute(name, STRING) for name in names}
 
 
-def _kind(kind: Kind) -> Kind:
+def _kind(kind: FieldKind) -> FieldKind:
     return kind._replace(operators=_ANY, sortable=False)
 
 
 def _entity(
     name: str,
-    attributes: dict[str, Attribute],
+    attributes: dict[str, SearchableAttribute],
     lists: tuple[str, ...],
-    sortable: dict[str, Attribute],
+    sortable: dict[str, SearchableAttribute],
     tie_break: tuple[tuple[str, bool], ...],
-) -> Entity:
+) -> SearchableEntity:
     return RUN._replace(
         name=name,
         kinds={word: _kind(kind) for word, kind in RUN.kinds.items()},

@@ -1,10 +1,9 @@
-"""Orders compiled into sort keys that can travel in page tokens; owns the total order and never
-sorts by itself.
+"""Compiles orderings into functions that make sort keys, which page tokens can hold.
 
-A key is a flat tuple of strings, ints and floats: ``key < other`` is "comes before", equal keys are
-the same entity, and ``tuple(json.loads(json.dumps(key))) == key``. Each field gives two elements,
-(rank, value): present values come first, then metrics that are NaN, then what is missing, in both
-directions. What descends is inverted in the value.
+A key is a flat tuple of strings, ints and floats: ``key < other`` means "comes before", equal keys
+mean the same entity, and ``tuple(json.loads(json.dumps(key))) == key``. Each field contributes two
+elements, (rank, value). Ranks put present values first, then metrics that are NaN, then missing
+values, in both directions. In a descending field the value is inverted.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlcore.errors import InvalidParameterValue
-from mlcore.search.fields import ATTRIBUTE, IDENTIFIER, METRIC, NUMBER, PARAM, Entity
+from mlcore.search.fields import ATTRIBUTE, IDENTIFIER, METRIC, NUMBER, PARAM, SearchableEntity
 from mlcore.search.grammar import OrderBy
 
 Key = tuple[str | int | float, ...]
@@ -28,29 +27,31 @@ _END = "\u0100"
 
 
 def metric_field(value: float, *, ascending: bool) -> Key:
-    """What a metric's value contributes to a key."""
+    """Returns the elements that the value of a metric contributes to a key."""
     return (PRESENT, value if ascending else -value) if value == value else _NOT_A_NUMBER  # noqa: PLR0124 - NaN
 
 
 def value_field(value: str | float | None, *, ascending: bool) -> Key:
-    """What any other field's value contributes to a key; None stands for a missing one."""
+    """Returns the elements that any other field contributes to a key; None means that it is
+    missing."""
     if value is None:
         return _LAST
     if ascending:
         return (PRESENT, value)
-    return (PRESENT, descending(value) if isinstance(value, str) else -value)
+    return (PRESENT, inverted_text(value) if isinstance(value, str) else -value)
 
 
-def descending(text: str) -> str:
-    """A text that sorts as the opposite of ``text``."""
+def inverted_text(text: str) -> str:
+    """Returns an encoding of the text that sorts in the opposite order."""
     return text.encode("utf-8", "surrogatepass").translate(_INVERTED).decode("latin-1") + _END
 
 
-def identifier(experiment_id: str) -> str:
-    """A text that sorts as MLflow's column of experiment ids does: numbers by their size.
+def sortable_experiment_id(experiment_id: str) -> str:
+    """Returns an encoding that sorts as MLflow's column of experiment ids does: numbers by their
+    size.
 
-    Ids that are no numbers were given out before the numbers were, each greater than the last, but
-    after 0, which is the oldest experiment's.
+    Ids that are not numbers are older than all numbers except 0, the id of the first experiment;
+    among themselves they ascend with their age.
     """
     if not (experiment_id.isascii() and experiment_id.isdecimal()):
         return f"1{experiment_id}"
@@ -58,8 +59,11 @@ def identifier(experiment_id: str) -> str:
     return f"2{len(digits):04d}{digits}" if digits else "0"
 
 
-def restored(value: object, *, ascending: bool) -> str:
-    """The text that a present field of a key came from. Raises InvalidParameterValue."""
+def restore_text(value: object, *, ascending: bool) -> str:
+    """Returns the text that :func:`value_field` was given, from the value in a key.
+
+    Raises InvalidParameterValue: the value is not one that value_field makes.
+    """
     if not isinstance(value, str):
         raise InvalidParameterValue("Invalid page token")
     if ascending:
@@ -70,8 +74,12 @@ def restored(value: object, *, ascending: bool) -> str:
         raise InvalidParameterValue("Invalid page token") from None
 
 
-def sort_key(order_by: Sequence[OrderBy], entity: Entity) -> SortKey:
-    """The key function of an order (none: the default), made total by the entity's tie-break."""
+def sort_key(order_by: Sequence[OrderBy], entity: SearchableEntity) -> SortKey:
+    """Returns the function from an entity to its sort key; without an ordering, that of the default
+    order.
+
+    The entity's tie-break is appended, so no two entities have the same key.
+    """
     fields = [_field(order, entity) for order in _total(order_by, entity)]
     if len(fields) == 1:
         return fields[0]
@@ -79,8 +87,8 @@ def sort_key(order_by: Sequence[OrderBy], entity: Entity) -> SortKey:
         first, second = fields
         return lambda item: first(item) + second(item)
     if len(fields) == 3:
-        one, two, three = fields
-        return lambda item: one(item) + two(item) + three(item)
+        field_of_order, two, three = fields
+        return lambda item: field_of_order(item) + two(item) + three(item)
 
     def key(item: Any) -> Key:
         elements: list[str | int | float] = []
@@ -91,8 +99,9 @@ def sort_key(order_by: Sequence[OrderBy], entity: Entity) -> SortKey:
     return key
 
 
-def restore_key(values: object, order_by: Sequence[OrderBy], entity: Entity) -> Key:
-    """A key that came back in a page token; one of another order, or a forged one, is refused."""
+def restore_key(values: object, order_by: Sequence[OrderBy], entity: SearchableEntity) -> Key:
+    """Returns the sort key in a page token. Raises InvalidParameterValue if it does not fit this
+    order."""
     total = _total(order_by, entity)
     if not isinstance(values, list | tuple) or len(values) != 2 * len(total):
         raise InvalidParameterValue("Invalid page token")
@@ -103,7 +112,7 @@ def restore_key(values: object, order_by: Sequence[OrderBy], entity: Entity) -> 
     return tuple(values)
 
 
-def _total(order_by: Sequence[OrderBy], entity: Entity) -> list[OrderBy]:
+def _total(order_by: Sequence[OrderBy], entity: SearchableEntity) -> list[OrderBy]:
     total = list(order_by)
     named = {order.key for order in total if order.kind == ATTRIBUTE}
     added = entity.tie_break if total else entity.default_order
@@ -111,13 +120,13 @@ def _total(order_by: Sequence[OrderBy], entity: Entity) -> list[OrderBy]:
     return total
 
 
-def _is_number(order: OrderBy, entity: Entity) -> bool:
+def _is_number(order: OrderBy, entity: SearchableEntity) -> bool:
     if order.kind == ATTRIBUTE:
         return entity.sortable[order.key].type == NUMBER
     return order.kind == METRIC
 
 
-def _field(order: OrderBy, entity: Entity) -> SortKey:
+def _field(order: OrderBy, entity: SearchableEntity) -> SortKey:
     if order.kind == METRIC:
         return _metric(order.key, order.ascending)
     if order.kind == ATTRIBUTE and entity.sortable[order.key].type == IDENTIFIER:
@@ -150,12 +159,14 @@ def _attribute(name: str, ascending: bool, number: bool) -> SortKey:
         return lambda item: (PRESENT, value) if (value := get(item)) is not None else _LAST
     if number:
         return lambda item: (PRESENT, -value) if (value := get(item)) is not None else _LAST
-    return lambda item: (PRESENT, descending(value)) if (value := get(item)) is not None else _LAST
+    return lambda item: (
+        (PRESENT, inverted_text(value)) if (value := get(item)) is not None else _LAST
+    )
 
 
 def _identifier(name: str, ascending: bool) -> SortKey:
     get = operator.attrgetter(name)
-    return lambda item: value_field(identifier(get(item)), ascending=ascending)
+    return lambda item: value_field(sortable_experiment_id(get(item)), ascending=ascending)
 
 
 def _entry(container: str, key: str, ascending: bool) -> SortKey:
@@ -165,5 +176,5 @@ def _entry(container: str, key: str, ascending: bool) -> SortKey:
             (PRESENT, value) if (value := entries(item).get(key)) is not None else _LAST
         )
     return lambda item: (
-        (PRESENT, descending(value)) if (value := entries(item).get(key)) is not None else _LAST
+        (PRESENT, inverted_text(value)) if (value := entries(item).get(key)) is not None else _LAST
     )

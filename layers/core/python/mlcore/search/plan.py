@@ -1,9 +1,8 @@
-"""Which index entries can lead to the answer of a search; knows no key, no table and no size.
+"""Plans a search of runs: which accesses to indexes can find its matches.
 
-An *access* names a set of entities that is sure to hold every match. Which of several is the
-cheapest is not known here: whoever executes them reads them side by side and takes the first that
-ends. What an access lets through is tested against the whole filter again, so it may be wider than
-its condition and never narrower.
+An *access* describes a set of entities that contains every match of the filter; it may contain
+more, because each candidate is tested against the whole filter afterwards. The planner does not
+know which access is the cheapest: the search runs them in parallel and uses the first that ends.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from mlcore.search.lookups import Lookup
 
 
 class MetricRange(NamedTuple):
-    """Entities whose latest value of a metric is in a closed range; NaN is in none."""
+    """Entities whose latest value of a metric is in a closed range. NaN is in no range."""
 
     key: str
     lowest: float
@@ -27,46 +26,50 @@ class MetricRange(NamedTuple):
 
 
 class ParamValue(NamedTuple):
+    """Entities with exactly this value of a param."""
+
     key: str
     value: str
 
 
 class NamePrefix(NamedTuple):
-    """Entities whose name begins with a text; ``whole`` when it is that text."""
+    """Entities whose name begins with ``text``, or, if ``whole``, equals it."""
 
     text: str
     whole: bool
 
 
 class Status(NamedTuple):
+    """A condition that selects entities with this status."""
+
     status: str
 
 
 class ParamTexts(NamedTuple):
-    """Entities with a value of a param that meets a condition; it begins with a text."""
+    """Entities with a value of a param that meets the condition and begins with ``begin``."""
 
     condition: Comparison
     begin: str
 
 
-class Text(NamedTuple):
-    """Entities one of whose texts is what *all* of some lookups find: any one is enough."""
+class TextLookups(NamedTuple):
+    """Entities found in full text. Each lookup by itself finds all matches, so one is enough."""
 
     field: str
     lookups: tuple[Lookup, ...]
 
 
 class DatasetLinks(NamedTuple):
-    """Entities with a dataset that meets a condition; its context is not looked at."""
+    """A condition that selects entities with a matching dataset, in any context."""
 
     condition: Comparison
 
 
-Access = MetricRange | ParamValue | ParamTexts | NamePrefix | Status | Text | DatasetLinks
+Access = MetricRange | ParamValue | ParamTexts | NamePrefix | Status | TextLookups | DatasetLinks
 
 
 class MetricOrder(NamedTuple):
-    """An order whose first field is a metric, which an index has sorted already."""
+    """An ordering whose first field is a metric; an index holds runs in this order."""
 
     key: str
     ascending: bool
@@ -76,25 +79,26 @@ _WILDCARDS = ("%", "_")
 
 
 def accesses(comparisons: Sequence[Comparison]) -> list[Access]:
-    """All that an index of runs can answer of the conditions, each of which must hold."""
+    """Returns the accesses for a filter of runs; each of them by itself finds all matches."""
     return [access for comparison in comparisons for access in _accesses(comparison)]
 
 
 def metric_order(ordering: Sequence[OrderBy]) -> MetricOrder | None:
+    """Returns the metric that runs are ordered by first, or None."""
     if ordering and ordering[0].kind == METRIC:
         return MetricOrder(ordering[0].key, ordering[0].ascending)
     return None
 
 
-def metrics(comparisons: Sequence[Comparison], ordering: Sequence[OrderBy]) -> list[str]:
-    """The metrics whose ranks the conditions, or the order, may ask for."""
-    ranges = [one.key for one in accesses(comparisons) if isinstance(one, MetricRange)]
+def ranked_metrics(comparisons: Sequence[Comparison], ordering: Sequence[OrderBy]) -> list[str]:
+    """Keys of the metrics whose sorted index the filter or the ordering can use."""
+    ranges = [access.key for access in accesses(comparisons) if isinstance(access, MetricRange)]
     ordered = metric_order(ordering)
     return list(dict.fromkeys([*ranges, *([ordered.key] if ordered else [])]))
 
 
 def newest_first(ordering: Sequence[OrderBy]) -> bool:
-    """Whether the order is that of the start time, latest first, then the id: the default order."""
+    """Whether the order is the default: latest start time first, then by id."""
     return not ordering or (
         len(ordering) == 1
         and (ordering[0].kind, ordering[0].key, ordering[0].ascending)
@@ -114,14 +118,14 @@ def _accesses(comparison: Comparison) -> Iterator[Access]:
         yield Status(value)
     elif kind == ATTRIBUTE and key == "run_name" and isinstance(value, str):
         yield from _name(operator, value)
-        if operator == "=" or value.rstrip("%") == literal_begin(value):
-            # The index of names holds just these, and its tokens would only be read beside it.
+        if operator == "=" or value.rstrip("%") == literal_prefix(value):
+            # The index of names finds exactly the matches; a full-text lookup would add nothing.
             return
     field = text_fields.field_of(comparison)
     if field is not None and isinstance(value, str):
-        found = lookups.of(field, operator, value)
-        if found:
-            yield Text(field, found)
+        text_lookups = lookups.lookups_for(field, operator, value)
+        if text_lookups:
+            yield TextLookups(field, text_lookups)
 
 
 def _param(comparison: Comparison) -> Iterator[Access]:
@@ -130,7 +134,7 @@ def _param(comparison: Comparison) -> Iterator[Access]:
         yield ParamValue(comparison.key, value)
     else:
         like = comparison.operator == "LIKE" and isinstance(value, str)
-        yield ParamTexts(comparison, literal_begin(str(value)) if like else "")
+        yield ParamTexts(comparison, literal_prefix(str(value)) if like else "")
 
 
 def _range(key: str, operator: str, value: float) -> Iterator[Access]:
@@ -148,13 +152,13 @@ def _name(operator: str, value: str) -> Iterator[Access]:
     if operator == "=":
         yield NamePrefix(value, whole=True)
     if operator == "LIKE":
-        literal = literal_begin(value)
+        literal = literal_prefix(value)
         if literal:
             yield NamePrefix(literal, whole=literal == value)
 
 
-def literal_begin(pattern: str) -> str:
-    """What every text begins with that LIKE finds."""
+def literal_prefix(pattern: str) -> str:
+    """Returns the text before the first wildcard of a LIKE pattern; every match begins with it."""
     for wildcard in _WILDCARDS:
         pattern = pattern.partition(wildcard)[0]
     return pattern

@@ -1,4 +1,4 @@
-"""What can be searched in registered models and their versions, as data; see
+"""The searchable fields of registered models and their versions; see
 :mod:`mlcore.search.fields`."""
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from mlcore.search.fields import (
     NUMBER,
     STRING,
     TAG,
-    Attribute,
-    Entity,
-    Kind,
+    FieldKind,
     Operators,
+    SearchableAttribute,
+    SearchableEntity,
     valid_keys,
 )
 
@@ -19,7 +19,7 @@ _TEXT = frozenset(("=", "!=", "LIKE", "ILIKE"))
 _LIST = _TEXT | {"IN", "NOT IN"}
 _NUMERIC = frozenset(("<", "<=", "=", "!=", ">=", ">"))
 
-_TAG_KIND = Kind(
+_TAG_KIND = FieldKind(
     TAG,
     "tag",
     STRING,
@@ -27,7 +27,7 @@ _TAG_KIND = Kind(
     "Expected a quoted string value for {label} (e.g. 'my-value'). Got value {found}",
     sortable=False,
 )
-_ATTRIBUTE_KIND = Kind(
+_ATTRIBUTE_KIND = FieldKind(
     ATTRIBUTE,
     "attribute",
     STRING,
@@ -37,11 +37,11 @@ _ATTRIBUTE_KIND = Kind(
 )
 _TEXT_OPERATORS = Operators(_LIST, "Invalid comparator for attribute: {operator}")
 
-_NAME = Attribute("name", STRING)
-_CREATED = Attribute("creation_timestamp", NUMBER)
-_UPDATED = Attribute("last_updated_timestamp", NUMBER)
+_NAME = SearchableAttribute("name", STRING)
+_CREATED = SearchableAttribute("creation_timestamp", NUMBER)
+_UPDATED = SearchableAttribute("last_updated_timestamp", NUMBER)
 
-REGISTERED_MODEL = Entity(
+REGISTERED_MODEL = SearchableEntity(
     name="registered model",
     kinds={"attribute": _ATTRIBUTE_KIND, "tag": _TAG_KIND, "tags": _TAG_KIND},
     quoted_kinds=False,
@@ -52,7 +52,6 @@ REGISTERED_MODEL = Entity(
     sortable={"name": _NAME, "last_updated_timestamp": _UPDATED, "timestamp": _UPDATED},
     operators={STRING: _TEXT_OPERATORS},
     list_attributes=("name",),
-    fold_operators=True,
     integers_only=True,
     clause="{found}",
     unknown_attribute="Invalid attribute key '{key}' specified. Valid keys are '{valid}'",
@@ -67,9 +66,9 @@ REGISTERED_MODEL_ORDER = REGISTERED_MODEL._replace(
     unknown_attribute=f"Invalid order by key '{{key}}' specified. Valid keys are '{_ORDERS}'",
     unsortable=f"Invalid order by key 'tags.{{key}}' specified. Valid keys are '{_ORDERS}'",
 )
-"""The same, where an order is refused in other words than a filter."""
+"""For orders: MLflow's error messages differ from those of filters."""
 
-_VERSION_NUMBER = Attribute("version_number", NUMBER)
+_VERSION_NUMBER = SearchableAttribute("version_number", NUMBER)
 _VERSION_SORTABLE = {
     "name": _NAME,
     "version_number": _VERSION_NUMBER,
@@ -82,8 +81,8 @@ MODEL_VERSION = REGISTERED_MODEL._replace(
     name="model version",
     attributes={
         "name": _NAME,
-        "run_id": Attribute("run_id", STRING),
-        "source_path": Attribute("source_path", STRING),
+        "run_id": SearchableAttribute("run_id", STRING),
+        "source_path": SearchableAttribute("source_path", STRING),
         "version_number": _VERSION_NUMBER,
     },
     sortable=_VERSION_SORTABLE,

@@ -1,7 +1,7 @@
-"""Words that SQL keeps for itself, in upper case: alone, without a dot beside them, no names.
+"""SQL's reserved words, in upper case. Such a word is not a name unless a dot is next to it.
 
-They are those of the lexer that MLflow reads filters with, apart from TIMESTAMP, which MLflow takes
-for a field here and there. A test compares the two lists.
+The list is that of sqlparse, with which MLflow reads filters, without TIMESTAMP, which MLflow
+accepts as a field in some searches. A test compares the two lists.
 """
 
 _TEXT = """

@@ -1,11 +1,10 @@
-"""What full text is made of: tokens of texts, stretches of tokens, and what of them a pattern is
-sure to find; knows no item, field or entity.
+"""The tokens of the full-text index, and which of them the matches of a pattern must have.
 
-A text is held by its words, or as it is, as one value; a text longer than a limit
-(:data:`LONGEST_TEXT`) by :data:`LONG` alone: whoever looks for any token must look at the texts of
-``LONG`` as well. Words and values are found by all their stretches of three characters. Letters A
-to Z count as a to z there, no others, which is how ILIKE compares; so what LIKE finds is found,
-too.
+A text is indexed by its words or as one whole value; a text longer than
+:data:`MAX_TEXT_CHARACTERS` has :data:`LONG_TEXT_TOKEN` instead, so every search has to check the
+texts with that token as well. Words and values are found by their trigrams (all parts of three
+characters). Words and trigrams are in lower case for ASCII letters only, as ILIKE compares; so
+they also find everything that LIKE matches.
 """
 
 from __future__ import annotations
@@ -13,18 +12,19 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from mlcore.search.like import folded
+from mlcore.search.like import fold_ascii_case
 
 WORD = "word"
 VALUE = "value"
 TRIGRAM = "trigram"
 
-LONGEST_CONTENT = 100_000
-"""Characters of a trace's spans that came together."""
-LONGEST_TEXT = 100
-"""Characters."""
-RULES = 2
-"""The number of these rules. An index made by others must not be trusted; change it with them."""
+MAX_CONTENT_CHARACTERS = 100_000
+"""Maximum of the JSON of a trace's spans from one request."""
+MAX_TEXT_CHARACTERS = 100
+"""Maximum length of any other text that is indexed by its words or as a value."""
+RULES_VERSION = 2
+"""Version of the rules in this module; increase it with each change of them. A search does not use
+an index that was made by another version."""
 
 _WILDCARDS = re.compile("[%_]")
 _WORDS = re.compile(r"[^\W_]+")
@@ -32,60 +32,65 @@ _SIZE = 3
 _HEXADECIMAL = frozenset("0123456789abcdef")
 
 
-class Token(NamedTuple):
+class IndexToken(NamedTuple):
     level: str
     text: str
 
 
-LONG = Token(TRIGRAM, "*")
-"""Of a text that is too long to have its own."""
+LONG_TEXT_TOKEN = IndexToken(TRIGRAM, "*")
+"""The token of each text that is too long to have tokens of its own."""
 
 
-def tokens(text: str, longest: int = LONGEST_TEXT) -> frozenset[Token]:
-    """The words of a text and all its stretches."""
+def index_tokens(text: str, longest: int = MAX_TEXT_CHARACTERS) -> frozenset[IndexToken]:
+    """Returns the words and the trigrams of a text."""
     if len(text) > longest:
-        return frozenset((LONG,))
-    plain = folded(text)
-    return words(text, longest) | {Token(TRIGRAM, stretch) for stretch in _trigrams(plain)}
+        return frozenset((LONG_TEXT_TOKEN,))
+    plain = fold_ascii_case(text)
+    return word_tokens(text, longest) | {
+        IndexToken(TRIGRAM, stretch) for stretch in _trigrams(plain)
+    }
 
 
-def words(text: str, longest: int = LONGEST_TEXT) -> frozenset[Token]:
+def word_tokens(text: str, longest: int = MAX_TEXT_CHARACTERS) -> frozenset[IndexToken]:
     if len(text) > longest:
-        return frozenset((LONG,))
-    return frozenset(Token(WORD, word) for word in _WORDS.findall(folded(text)))
+        return frozenset((LONG_TEXT_TOKEN,))
+    return frozenset(IndexToken(WORD, word) for word in _WORDS.findall(fold_ascii_case(text)))
 
 
-def value(text: str) -> Token:
-    """The text as it is."""
-    return LONG if len(text) > LONGEST_TEXT else Token(VALUE, text)
+def value_token(text: str) -> IndexToken:
+    """Returns the token of the whole text."""
+    return LONG_TEXT_TOKEN if len(text) > MAX_TEXT_CHARACTERS else IndexToken(VALUE, text)
 
 
-def stretches(token: Token) -> frozenset[str]:
-    """By which a word or a value is found. A number has none: ids and counters have nearly all of
-    them, and are looked for as they are or by what they begin with."""
-    if token == LONG or is_number(token.text):
+def trigrams_of_token(token: IndexToken) -> frozenset[str]:
+    """Returns the trigrams by which a word or value is found; none for a number.
+
+    Numbers (ids, counters) would have nearly all trigrams of digits; they are searched as a whole
+    or by their beginning.
+    """
+    if token == LONG_TEXT_TOKEN or is_number(token.text):
         return frozenset()
-    return frozenset(_trigrams(folded(token.text)))
+    return frozenset(_trigrams(fold_ascii_case(token.text)))
 
 
 def is_number(word: str) -> bool:
     return word.isascii() and word.isdigit()
 
 
-def in_contents(stretch: str) -> bool:
-    """Whether words in contents of spans are found by a stretch. Those of digits are not: ids and
-    times have nearly all of them."""
-    return not _HEXADECIMAL.issuperset(stretch)
+def is_indexed_in_contents(trigram: str) -> bool:
+    """Whether words in contents of spans are indexed by this trigram. Trigrams of hexadecimal
+    digits are not: ids and times have nearly all of them."""
+    return not _HEXADECIMAL.issuperset(trigram)
 
 
 class Fragment(NamedTuple):
-    """A word that a pattern finds, or a part of one."""
+    """A word, or part of a word, that every match of a pattern contains."""
 
     text: str
     begins: bool
-    """The word begins with it."""
+    """Whether the word begins with ``text``."""
     ends: bool
-    """The word ends with it."""
+    """Whether the word ends with ``text``."""
 
     def is_in(self, word: str) -> bool:
         if self.begins:
@@ -94,31 +99,34 @@ class Fragment(NamedTuple):
 
 
 def fragments(operator: str, pattern: str) -> list[Fragment]:
-    """Every text, but those of :data:`LONG`, that ``operator`` (``=``, ``LIKE``, ``ILIKE``) accepts
-    has a word for each; none for any other operator. Longest first."""
-    found: set[Fragment] = set()
+    """Returns the fragments that every matching text contains, longest first.
+
+    Operators other than ``=``, ``LIKE`` and ``ILIKE`` have none. Texts that are too long to be
+    indexed are not considered.
+    """
+    result: set[Fragment] = set()
     pieces = literals(operator, pattern)
     for position, piece in enumerate(pieces):
-        plain = folded(piece)
+        plain = fold_ascii_case(piece)
         for match in _WORDS.finditer(plain):
-            # A wildcard beside a word may stand for more of it.
+            # A wildcard next to a word may stand for more characters of that word.
             begins = match.start() > 0 or position == 0
             ends = match.end() < len(plain) or position == len(pieces) - 1
-            found.add(Fragment(match.group(), begins, ends))
-    return sorted(found, key=lambda one: (-len(one.text), one))
+            result.add(Fragment(match.group(), begins, ends))
+    return sorted(result, key=lambda fragment: (-len(fragment.text), fragment))
 
 
 def literals(operator: str, pattern: str) -> list[str]:
-    """The pieces of a pattern between its wildcards."""
+    """Returns the pieces of a pattern between its wildcards."""
     if operator == "=":
         return [pattern]
     return _WILDCARDS.split(pattern) if operator in ("LIKE", "ILIKE") else []
 
 
-def pattern_stretches(operator: str, pattern: str) -> tuple[str, ...]:
-    """Stretches of every text that ``operator`` accepts."""
-    found = (_trigrams(folded(piece)) for piece in literals(operator, pattern))
-    return tuple(sorted(set().union(*found)))
+def pattern_trigrams(operator: str, pattern: str) -> tuple[str, ...]:
+    """Returns the trigrams that every matching text contains, sorted."""
+    trigrams = (_trigrams(fold_ascii_case(piece)) for piece in literals(operator, pattern))
+    return tuple(sorted(set().union(*trigrams)))
 
 
 def _trigrams(plain: str) -> set[str]:

@@ -1,12 +1,11 @@
-"""Which texts of an entity a full-text index holds: names of fields and sets of them; owns no token
-and no item.
+"""The fields that the full-text index covers, according to the setting ``fts_fields``.
 
 A field is ``name``, ``tags.<key>``, ``params.<key>`` or ``attributes.<name>``. Names are always
-indexed. What else is follows from the setting ``fts_fields``: a list of fields, in which ``tags.*``
-and ``params.*`` stand for all keys that do not begin with ``mlflow.``.
+indexed. The setting is a list of further fields; ``tags.*`` and ``params.*`` mean all keys that do
+not begin with ``mlflow.``.
 
-Fields of traces are ``traces.name`` and some whole values, always, and, if the setting has them,
-``traces.tags.<key>``, ``traces.metadata.<key>`` and ``traces.content``, the JSON of spans.
+Of traces, ``traces.name`` and some whole values are always indexed; ``traces.tags.<key>``,
+``traces.metadata.<key>`` and ``traces.content`` (the JSON of spans) if the setting lists them.
 """
 
 from __future__ import annotations
@@ -15,28 +14,29 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from mlcore.search.fields import ATTRIBUTE, PARAM, RUN_NAME_TAG, TAG
+from mlcore import reserved_tags
+from mlcore.search.fields import ATTRIBUTE, PARAM, TAG
 from mlcore.search.grammar import Comparison
-from mlcore.search.text import RULES
+from mlcore.search.text import RULES_VERSION
 
 SETTING = "fts_fields"
 NAME = "name"
 DEFAULT = ("tags.*",)
 ATTRIBUTES = ("user_id",)
-"""Attributes of runs, besides the name, that may be asked for."""
+"""Attributes of runs, besides the name, that the setting may list."""
 CONTENT = "content"
-"""What the spans of a trace hold."""
+"""Field of a trace: the JSON of its spans."""
 CLIENT_REQUEST, PROMPT, SOURCE_RUN = "client_request_id", "prompt", "run_id"
 MODEL, USER = "model_id", "user"
-"""Fields of a trace whose values are indexed as they are, as words."""
+"""Fields of a trace whose values are indexed as a whole, each as one word."""
 
 _RESERVED = "mlflow."
 _TRACES = "traces."
 _WHOLE = (CLIENT_REQUEST, PROMPT, SOURCE_RUN, MODEL, USER)
 
 
-class Indexed:
-    """The fields that an index holds completely, or is to hold."""
+class IndexedFields:
+    """The set of fields that an index covers, or is to cover."""
 
     __slots__ = ("fields",)
 
@@ -44,48 +44,53 @@ class Indexed:
         self.fields = frozenset(fields)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Indexed) and self.fields == other.fields
+        return isinstance(other, IndexedFields) and self.fields == other.fields
 
     def __hash__(self) -> int:
         return hash(self.fields)
 
     def covers(self, field: str) -> bool:
+        """Whether the field is in this set, by its name or by a wildcard."""
         if field == NAME or field in self.fields:
             return True
         kind, _, key = field.partition(".")
         return f"{kind}.*" in self.fields and not key.startswith(_RESERVED)
 
     @property
-    def of_traces(self) -> Indexed | None:
-        """The fields of traces, by their names in items; None if traces are not indexed."""
+    def of_traces(self) -> IndexedFields | None:
+        """The fields of traces, without the prefix ``traces.``; None if traces are not indexed."""
         if _TRACES + NAME not in self.fields:
             return None
         own = [field for field in self.fields if field.startswith(_TRACES)]
-        return Indexed([*_WHOLE, *(field.removeprefix(_TRACES) for field in own)])
+        return IndexedFields([*_WHOLE, *(field.removeprefix(_TRACES) for field in own)])
 
     def encode(self) -> str:
-        """With the number of the rules that tokens are made by."""
-        return json.dumps({"rules": RULES, "fields": sorted(self.fields)})
+        """JSON of the fields and the version of the token rules; see :func:`decode`."""
+        return json.dumps({"rules": RULES_VERSION, "fields": sorted(self.fields)})
 
 
-def decode(text: str | None) -> Indexed | None:
-    """The fields of an index; None if there is none, or one that was made by other rules."""
+def decode(text: str | None) -> IndexedFields | None:
+    """Returns the fields of an index from :meth:`IndexedFields.encode`.
+
+    None if the index does not exist, or was made by another version of the token rules.
+    """
     if text is None:
         return None
-    found = json.loads(text)
-    return Indexed(found["fields"]) if found["rules"] == RULES else None
+    stored = json.loads(text)
+    return IndexedFields(stored["fields"]) if stored["rules"] == RULES_VERSION else None
 
 
-def wanted(setting: Any) -> Indexed:
-    """What a value of the setting asks for; the default for anything but a list of texts."""
-    asked: Iterable[str] = DEFAULT
+def parse_setting(setting: Any) -> IndexedFields:
+    """Returns the fields that a value of the setting lists, or the default if it is not a list of
+    texts."""
+    listed: Iterable[str] = DEFAULT
     if isinstance(setting, list) and all(isinstance(field, str) for field in setting):
-        asked = setting
-    return Indexed([*asked, _TRACES + NAME])
+        listed = setting
+    return IndexedFields([*listed, _TRACES + NAME])
 
 
 def tag_field(key: str) -> str:
-    return NAME if key == RUN_NAME_TAG else f"tags.{key}"
+    return NAME if key == reserved_tags.RUN_NAME else f"tags.{key}"
 
 
 def param_field(key: str) -> str:
@@ -97,7 +102,7 @@ def attribute_field(name: str) -> str:
 
 
 def field_of(comparison: Comparison) -> str | None:
-    """The text of a run that a condition is about."""
+    """Returns the field of a run that a condition is about; None if it cannot be indexed."""
     if comparison.kind == TAG:
         return tag_field(comparison.key)
     if comparison.kind == PARAM:
@@ -108,16 +113,17 @@ def field_of(comparison: Comparison) -> str | None:
 
 
 def has_words(field: str) -> bool:
-    """Whether a text is held by its words; others are held as they are."""
+    """Whether a field is indexed by word; others are indexed as whole values."""
     return field in (NAME, CONTENT)
 
 
-def texts_of(entity_type: str) -> str:
-    """The type that the words and values of entities of a type have in the index."""
+def text_entity_type(entity_type: str) -> str:
+    """Returns the entity type under which the index keeps words and values of entities of this
+    type."""
     return f"{entity_type}_text"
 
 
-def level_of(level: str, field: str) -> str:
-    """The level of a token in the keys of an index: that of a name is the token's own, that of
-    another text names its field as well, so that no field lengthens the lists of another."""
+def key_level(level: str, field: str) -> str:
+    """Returns the level of a token in index keys: for names the token's own level, for other fields
+    ``<level>.<field>``, so that each field has lists of its own."""
     return level if field == NAME else f"{level}.{field}"

@@ -1,5 +1,4 @@
-"""The words of the filter language; owns how text is cut into tokens and never what the tokens
-mean.
+"""The tokenizer of MLflow's filter language. It does not interpret the tokens.
 
 MLflow reads filters with a SQL lexer, so the lexical rules here are SQL's: what is a number, a
 quoted text or a word decides whether a filter is accepted, down to ``metrics.3d`` being a key and
@@ -34,7 +33,7 @@ OTHER = "other"
 MAX_TOKENS = 10_000
 
 MAX_CHARACTERS = 500_000
-"""Of a filter: no list of so many values as the tokens allow is longer."""
+"""Maximum length of a filter; a list with as many values as MAX_TOKENS allows still fits."""
 
 _LETTER = "A-ZÀ-Ü"
 
@@ -90,7 +89,8 @@ class Token(NamedTuple):
 
 
 def check_length(text: str) -> None:
-    """Raises InvalidParameterValue for a filter that is not worth being cut."""
+    """Checks that a filter has at most MAX_CHARACTERS characters. Raises InvalidParameterValue
+    otherwise."""
     if len(text) > MAX_CHARACTERS:
         raise InvalidParameterValue(
             f"The filter string has {len(text)} characters; at most {MAX_CHARACTERS} are allowed."
@@ -98,20 +98,24 @@ def check_length(text: str) -> None:
 
 
 def tokenize(text: str) -> list[Token]:
-    """Cut the text; what no rule knows becomes one OTHER token per character. The rest behind one
-    token more than :data:`MAX_TOKENS` is left out."""
+    """Splits a filter into tokens, spaces included. A character that no rule matches becomes one
+    OTHER token.
+
+    At most ``MAX_TOKENS + 1`` tokens are returned, so that the caller can recognize a filter with
+    too many.
+    """
     tokens: list[Token] = []
     position, length = 0, len(text)
     match = _TOKEN.match
     while position < length and len(tokens) <= MAX_TOKENS:
-        found = match(text, position)
-        if found is None or found.end() == position:
+        matched = match(text, position)
+        if matched is None or matched.end() == position:
             end, kind = position + 1, OTHER
             word = text[position]
         else:
-            end = found.end()
-            name = found.lastgroup or OTHER
-            word = found.group()
+            end = matched.end()
+            name = matched.lastgroup or OTHER
+            word = matched.group()
             kind = _KINDS.get(name, name)
             if name == "bare":
                 kind = KEYWORD if word.upper() in SQL_WORDS else NAME

@@ -1,8 +1,7 @@
-"""Filters and orders of traces: text in, conditions out; owns what is accepted and never looks at
-a trace.
+"""Parses filters and orders of traces.
 
-MLflow refuses in two steps: first it reads all clauses, then it looks at the operator of each. The
-texts of refusals are MLflow's; the sets in them are in a stable order.
+MLflow first parses all clauses and then checks the operator of each; the same error must win here.
+The messages are MLflow's; sets in them are sorted.
 """
 
 from __future__ import annotations
@@ -11,16 +10,17 @@ import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from mlcore import reserved_tags
 from mlcore.errors import InvalidParameterValue
 from mlcore.search import tokens as t
-from mlcore.search.clauses import IDENTIFIER, NULL_CHECK, PARENTHESIS, Item
+from mlcore.search.clauses import IDENTIFIER, NULL_CHECK, PARENTHESIS, ClauseItem
 from mlcore.search.grammar import (
     OrderBy,
-    conditions_of,
-    direction_of,
-    list_of,
-    quoted,
-    without_quotes,
+    parse_conditions,
+    parse_direction,
+    parse_list,
+    strip_quotes,
+    unquote_required,
 )
 
 ATTRIBUTE: Final = "attribute"
@@ -39,11 +39,7 @@ _KINDS: Final = {
 }
 ASSESSED: Final = (FEEDBACK, EXPECTATION)
 
-NAME_TAG: Final = "mlflow.traceName"
-PROMPTS_TAG: Final = "mlflow.linkedPrompts"
-SOURCE_RUN: Final = "mlflow.sourceRun"
-SESSION: Final = "mlflow.trace.session"
-AMOUNTS: Final = ("mlflow.trace.tokenUsage", "mlflow.trace.cost")
+AMOUNTS: Final = (reserved_tags.TRACE_TOKEN_USAGE, reserved_tags.TRACE_COST)
 """Metadata that MLflow keeps as numbers."""
 CONTENT: Final = "content"
 SPAN_ATTRIBUTE: Final = "attributes."
@@ -75,8 +71,9 @@ SPAN_TOLERANCE: Final = 10_000
 Value = str | int | float | tuple[str, ...] | None
 
 
-class Condition(NamedTuple):
-    """One condition. ``key`` has no alias any more: a trace's name is a tag, its run metadata."""
+class TraceCondition(NamedTuple):
+    """A condition of a search for traces. Aliases in ``key`` are resolved: a trace's name is a tag,
+    its run metadata."""
 
     kind: str
     key: str
@@ -84,42 +81,44 @@ class Condition(NamedTuple):
     value: Value
 
 
-class Filter(NamedTuple):
-    """The conditions of a filter by what must be read to decide them; all must hold."""
+class TraceFilter(NamedTuple):
+    """The conditions of a filter, grouped by the data needed to test them; all must hold."""
 
-    own: tuple[Condition, ...] = ()
-    """About the trace itself."""
+    own: tuple[TraceCondition, ...] = ()
+    """Conditions on the trace itself."""
     runs: tuple[str, ...] = ()
-    """Runs that the trace must be of, or linked to."""
-    assessed: tuple[Condition, ...] = ()
-    """About its assessments, or those of its session."""
-    spans: tuple[Condition, ...] = ()
-    """About one and the same span."""
+    """Runs in which the trace must have been made, or to which it must be linked."""
+    assessed: tuple[TraceCondition, ...] = ()
+    """Conditions on the assessments of the trace or of its session."""
+    spans: tuple[TraceCondition, ...] = ()
+    """Conditions that one span must meet together."""
     earliest: int = -(2**63)
     latest: int = _LATEST
-    """Bounds of the request time that follow from the rest."""
+    """Bounds of the request time (milliseconds) that follow from the conditions."""
     spans_from: int | None = None
-    """Nanoseconds before which no span counts."""
+    """Earliest start of spans that count, in nanoseconds; None for any."""
 
     @property
     def everything(self) -> bool:
-        return self == Filter()
+        return self == TraceFilter()
 
 
-def parse_filter(text: str) -> Filter:
-    """Raises InvalidParameterValue."""
-    conditions = [_renamed(_condition(item)) for item in conditions_of(text, "'{found}'")]
+def parse_filter(text: str) -> TraceFilter:
+    """Parses the filter of a search for traces. Raises InvalidParameterValue if it is malformed, or
+    a field does not support its comparison."""
+    conditions = [_renamed(_condition(item)) for item in parse_conditions(text, "'{found}'")]
     for condition in conditions:
         _check(condition)
     return _sorted_out(conditions)
 
 
 def parse_order_by(texts: Sequence[str]) -> tuple[OrderBy, ...]:
-    """The orders, most significant first; a field named twice counts where it stands first."""
+    """Returns the orderings, most significant first. Of a repeated field only the first one
+    counts."""
     orders: dict[tuple[str, str], OrderBy] = {}
     for text in texts:
-        field, ascending = direction_of(text)
-        kind, key, _, _ = _renamed(Condition(*_field(field, _SORTABLE), "", None))
+        field, ascending = parse_direction(text)
+        kind, key, _, _ = _renamed(TraceCondition(*_field(field, _SORTABLE), "", None))
         if kind == METADATA and key in AMOUNTS:
             raise InvalidParameterValue(
                 f"Ordering by reserved metadata '{key}' is not supported because it is represented "
@@ -131,7 +130,7 @@ def parse_order_by(texts: Sequence[str]) -> tuple[OrderBy, ...]:
     return tuple(orders.values())
 
 
-def _sorted_out(conditions: Sequence[Condition]) -> Filter:
+def _sorted_out(conditions: Sequence[TraceCondition]) -> TraceFilter:
     earliest, latest, spans_from = -(2**63), _LATEST, None
     for kind, key, sign, value in conditions:
         if (kind, key) != (ATTRIBUTE, "timestamp_ms") or not isinstance(value, int | float):
@@ -140,16 +139,16 @@ def _sorted_out(conditions: Sequence[Condition]) -> Filter:
             spans_from = value if spans_from is None else max(spans_from, value)
         low, high = _bounds(sign, value)
         earliest, latest = max(earliest, low), min(latest, high)
-    runs = [one for one in conditions if _of_run(one)]
-    return Filter(
+    runs = [condition for condition in conditions if _of_run(condition)]
+    return TraceFilter(
         tuple(
-            one
-            for one in conditions
-            if one.kind in (ATTRIBUTE, TAG, METADATA, ISSUE) and not _of_run(one)
+            condition
+            for condition in conditions
+            if condition.kind in (ATTRIBUTE, TAG, METADATA, ISSUE) and not _of_run(condition)
         ),
-        tuple(str(one.value) for one in runs),
-        tuple(one for one in conditions if one.kind in ASSESSED),
-        tuple(one for one in conditions if one.kind == SPAN),
+        tuple(str(run.value) for run in runs),
+        tuple(condition for condition in conditions if condition.kind in ASSESSED),
+        tuple(condition for condition in conditions if condition.kind == SPAN),
         earliest,
         latest,
         None
@@ -159,7 +158,7 @@ def _sorted_out(conditions: Sequence[Condition]) -> Filter:
 
 
 def _bounds(sign: str, value: float) -> tuple[int, int]:
-    """The whole numbers that a comparison accepts."""
+    """Returns the least and the greatest integer that meet a comparison."""
     value = max(-(2**64), min(2**64, value))
     low = math.floor(value) + 1 if sign == ">" else math.ceil(value)
     high = math.ceil(value) - 1 if sign == "<" else math.floor(value)
@@ -169,11 +168,11 @@ def _bounds(sign: str, value: float) -> tuple[int, int]:
     )
 
 
-def _of_run(condition: Condition) -> bool:
-    return condition[:3] == (METADATA, SOURCE_RUN, "=")
+def _of_run(condition: TraceCondition) -> bool:
+    return condition[:3] == (METADATA, reserved_tags.SOURCE_RUN, "=")
 
 
-def _condition(item: Item) -> Condition:
+def _condition(item: ClauseItem) -> TraceCondition:
     left, sign, right = item.parts
     if left.kind != IDENTIFIER:
         raise InvalidParameterValue(
@@ -182,18 +181,19 @@ def _condition(item: Item) -> Condition:
     _refuse_type_names(left, sign, right)
     kind, key = _field(left.text, _SEARCHABLE)
     if item.kind == NULL_CHECK:
-        return Condition(kind, key, sign.text, None)
+        return TraceCondition(kind, key, sign.text, None)
     if kind in ASSESSED:
         _check_assessed(kind, sign.text, right)
     value = _value(kind, key, right)
     if kind == SPAN:
-        # Here alone the case of an operator counts.
+        # Only here are operators case-sensitive.
         _check_span(key, sign.text)
-    return Condition(kind, key, sign.text.upper(), value)
+    return TraceCondition(kind, key, sign.text.upper(), value)
 
 
-def _refuse_type_names(left: Item, sign: Item, right: Item) -> None:
-    """To MLflow's parser the bare words ``text`` and ``timestamp`` are SQL types."""
+def _refuse_type_names(left: ClauseItem, sign: ClauseItem, right: ClauseItem) -> None:
+    """Refuses the bare words ``text`` and ``timestamp``, which MLflow's parser takes for SQL
+    types."""
     refused = left.text.lower() == "text" or (
         left.text == "timestamp" and (right.kind != t.INTEGER or sign.text not in _NUMERIC)
     )
@@ -207,13 +207,13 @@ def _field(text: str, attributes: Sequence[str]) -> tuple[str, str]:
     word, dot, key = text.partition(".")
     if not dot:
         word, key = ATTRIBUTE, text
-    word = without_quotes(word, "`")
+    word = strip_quotes(word, "`")
     if word not in _KINDS:
         raise InvalidParameterValue(
             f"Invalid entity type '{word}'. Valid values are {_shown(_KINDS)}"
         )
     kind = _KINDS[word]
-    key = without_quotes(without_quotes(key, "'\""), "`")
+    key = strip_quotes(strip_quotes(key, "'\""), "`")
     if kind == ATTRIBUTE and key not in attributes:
         raise InvalidParameterValue(
             f"Invalid attribute key '{key}' specified. Valid keys are '{_shown(attributes)}'"
@@ -221,22 +221,22 @@ def _field(text: str, attributes: Sequence[str]) -> tuple[str, str]:
     return kind, key
 
 
-def _value(kind: str, key: str, right: Item) -> Value:
+def _value(kind: str, key: str, right: ClauseItem) -> Value:
     if right.kind in (t.STRING, IDENTIFIER):
-        return quoted(right.text)
+        return unquote_required(right.text)
     if right.kind == PARENTHESIS and kind in (ATTRIBUTE, TAG, SPAN):
         if kind == ATTRIBUTE and key not in _LISTS:
             raise InvalidParameterValue(
                 f"Only attributes in {_shown(_LISTS)} supports comparison with a list of quoted "
                 "string values."
             )
-        return list_of(right.text)
+        return parse_list(right.text)
     if right.kind in (t.INTEGER, t.FLOAT) and kind in (ATTRIBUTE, *ASSESSED):
         if kind == ATTRIBUTE and key not in _NUMBERS:
             raise InvalidParameterValue(
                 f"Only the '{_shown(_NUMBERS)}' attributes support comparison with numeric values."
             )
-        # What no int64 can hold is as good as infinite.
+        # A bound outside int64 counts as infinite.
         whole = right.kind == t.INTEGER and len(right.text) < 100
         return int(right.text) if whole else float(right.text)
     if kind == ATTRIBUTE:
@@ -254,7 +254,7 @@ def _value(kind: str, key: str, right: Item) -> Value:
     )
 
 
-def _check_assessed(kind: str, sign: str, right: Item) -> None:
+def _check_assessed(kind: str, sign: str, right: ClauseItem) -> None:
     numeric = sign in _ORDERED
     if right.kind in ((t.INTEGER, t.FLOAT) if numeric else (t.STRING, IDENTIFIER)):
         return
@@ -268,22 +268,25 @@ def _check_assessed(kind: str, sign: str, right: Item) -> None:
     )
 
 
-def _renamed(condition: Condition) -> Condition:
-    """MLflow resolves the names of attributes for all kinds but spans: ``tags.name`` is the trace's
-    name, and so on."""
+def _renamed(condition: TraceCondition) -> TraceCondition:
+    """Returns the condition with its aliases resolved. As in MLflow this applies to all kinds but
+    spans: ``tags.name`` is the trace's name."""
     if condition.kind == SPAN:
         return condition
     word = condition.key.lower()
     if word in ("name", "prompt"):
-        return condition._replace(kind=TAG, key=NAME_TAG if word == "name" else PROMPTS_TAG)
+        return condition._replace(
+            kind=TAG,
+            key=reserved_tags.TRACE_NAME if word == "name" else reserved_tags.LINKED_PROMPTS,
+        )
     if word == "run_id":
-        return condition._replace(kind=METADATA, key=SOURCE_RUN)
+        return condition._replace(kind=METADATA, key=reserved_tags.SOURCE_RUN)
     if word == "text":
         return condition._replace(kind=SPAN, key=CONTENT)
     return condition._replace(key=_NUMBERS.get(word, condition.key))
 
 
-def _check(condition: Condition) -> None:
+def _check(condition: TraceCondition) -> None:
     kind, key, sign, value = condition
     if kind == ISSUE:
         if key != "id":
@@ -293,7 +296,7 @@ def _check(condition: Condition) -> None:
         _require(sign, ("=",), f"issue.{key} comparator '{sign}' ")
     elif kind == ATTRIBUTE and key in _NUMBERS:
         if sign not in _NUMERIC:
-            # The set that MLflow shows is another one.
+            # MLflow lists the operators of texts in this message.
             raise InvalidParameterValue(f"Invalid comparator '{sign}' not one of '{_shown(_LIST)}")
     elif kind == ATTRIBUTE:
         _require(sign, _LIST, f"Invalid comparator '{sign}' ")
@@ -309,14 +312,14 @@ def _check(condition: Condition) -> None:
         raise InvalidParameterValue(f"Invalid comparator '{sign}' for value {value!r}")
 
 
-def _check_text(condition: Condition) -> None:
+def _check_text(condition: TraceCondition) -> None:
     kind, key, sign, value = condition
     if kind == TAG:
         if sign not in _NULLABLE:
             raise InvalidParameterValue(
                 f"Invalid comparator '{sign}' not one of '{_shown(_NULLABLE)}"
             )
-        if key == PROMPTS_TAG:
+        if key == reserved_tags.LINKED_PROMPTS:
             _check_prompt(sign, value)
         return
     _require(sign, _NULLABLE, f"Invalid comparator '{sign}' ")
@@ -359,5 +362,5 @@ def _require(sign: str, allowed: Sequence[str], about: str) -> None:
 
 
 def _shown(words: Sequence[str] | dict[str, str]) -> str:
-    """A set as MLflow prints it."""
+    """Returns a set as MLflow prints it."""
     return "{" + ", ".join(repr(word) for word in sorted(words)) + "}"

@@ -1,8 +1,7 @@
-"""What the conditions of a filter of traces mean, and orders as sort keys; never parses or reads.
+"""Compiles the conditions of a filter of traces into tests, and orderings into sort keys.
 
-The meaning is that of MLflow's SQL store on SQLite: what a trace lacks matches nothing but IS NULL;
-the text of an assessment's value is its JSON; an expression that cannot be compiled matches
-nothing.
+The meaning is that of MLflow's SQL store on SQLite: a missing field matches only IS NULL; the value
+of an assessment is compared as JSON text; an invalid regular expression matches nothing.
 """
 
 from __future__ import annotations
@@ -13,25 +12,23 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from mlcore import paging
+from mlcore import paging, reserved_tags
 from mlcore.entities.traces import Assessment, Trace
 from mlcore.errors import InvalidParameterValue
 from mlcore.search import rlike
 from mlcore.search.grammar import OrderBy
 from mlcore.search.like import ilike, like
 from mlcore.search.match import COMPARE
-from mlcore.search.order import MISSING, PRESENT, Key, identifier, value_field
-from mlcore.search.rlike import Budget
+from mlcore.search.order import MISSING, PRESENT, Key, sortable_experiment_id, value_field
+from mlcore.search.rlike import TimeBudget
 from mlcore.search.trace_filter import (
     ATTRIBUTE,
     CONTENT,
     ISSUE,
     METADATA,
-    PROMPTS_TAG,
-    SESSION,
     SPAN_ATTRIBUTE,
     TAG,
-    Condition,
+    TraceCondition,
 )
 
 Test = Callable[[Any], bool]
@@ -53,53 +50,58 @@ _MAPS: Final[dict[str, Callable[[Trace], dict[str, str]]]] = {
     METADATA: operator.attrgetter("trace_metadata"),
 }
 _START, _NAME, _TYPE, _STATUS = 3, 6, 7, 8
-_PLACES: Final = {"name": _NAME, "type": _TYPE, "status": _STATUS}
+_NODE_POSITIONS: Final = {"name": _NAME, "type": _TYPE, "status": _STATUS}
 TIE_BREAK: Final = (
     OrderBy(ATTRIBUTE, "timestamp_ms", False),
     OrderBy(ATTRIBUTE, "request_id", True),
 )
 
 
-def own_test(conditions: Sequence[Condition], budget: Budget) -> Callable[[Trace], bool]:
-    """A test of conditions about the trace itself; the budget is the search's."""
+def trace_test(conditions: Sequence[TraceCondition], budget: TimeBudget) -> Callable[[Trace], bool]:
+    """Returns a test whether a trace meets the conditions on itself; ``budget`` is that of the
+    search."""
     tests = [_own(condition, budget) for condition in conditions]
     return lambda trace: all(test(trace) for test in tests)
 
 
-def assessment_test(condition: Condition, budget: Budget) -> Callable[[Assessment], bool]:
-    """Whether an assessment is one that the condition asks for; of IS NULL, one that it forbids."""
+def assessment_test(condition: TraceCondition, budget: TimeBudget) -> Callable[[Assessment], bool]:
+    """Returns a test whether an assessment meets the condition; for IS NULL, whether it violates
+    it."""
     kind, key, sign, value = condition
     if sign in ("IS NULL", "IS NOT NULL"):
-        return lambda one: one.valid and one.kind == kind and one.name == key
+        return lambda item: item.valid and item.kind == kind and item.name == key
     if sign in ("<", "<=", ">", ">="):
         compare = COMPARE[sign]
 
-        def holds(one: Assessment) -> bool:
-            number, numeric = aggregate(one.value)
+        def holds(item: Assessment) -> bool:
+            number, numeric = assessment_number(item.value)
             return numeric and compare(number, value)
 
     elif sign in ("=", "!="):
         texts = (value, json.dumps(value))
 
-        def holds(one: Assessment) -> bool:
-            return (json.dumps(one.value) in texts) is (sign == "=")
+        def holds(item: Assessment) -> bool:
+            return (json.dumps(item.value) in texts) is (sign == "=")
 
     else:
         test = _text_test(sign, value, budget)
 
-        def holds(one: Assessment) -> bool:
-            return test(json.dumps(one.value))
+        def holds(item: Assessment) -> bool:
+            return test(json.dumps(item.value))
 
-    return lambda one: one.valid and one.kind == kind and one.name == key and holds(one)
+    return lambda item: item.valid and item.kind == kind and item.name == key and holds(item)
 
 
-def of_session(one: Assessment) -> bool:
+def is_session_assessment(assessment: Assessment) -> bool:
     """Whether an assessment is of all traces of its trace's session."""
-    return one.metadata is not None and SESSION in one.metadata
+    return assessment.metadata is not None and reserved_tags.TRACE_SESSION in assessment.metadata
 
 
-def aggregate(value: Any) -> tuple[float | None, bool]:
-    """The number that an assessment's value counts as, and whether it is a number itself."""
+def assessment_number(value: Any) -> tuple[float | None, bool]:
+    """Returns the number to aggregate for an assessment's value, and whether the value is a number.
+
+    True and "yes" are 1, false and "no" are 0. Other values give None.
+    """
     if isinstance(value, bool):
         return float(value), False
     if isinstance(value, int | float):
@@ -113,15 +115,18 @@ def aggregate(value: Any) -> tuple[float | None, bool]:
     return None, False
 
 
-def reads_content(conditions: Sequence[Condition]) -> bool:
-    """Whether conditions on spans look at more than their nodes."""
-    return any(condition.key not in _PLACES for condition in conditions)
+def reads_content(conditions: Sequence[TraceCondition]) -> bool:
+    """Whether conditions on spans need the spans' JSON, not only their nodes."""
+    return any(condition.key not in _NODE_POSITIONS for condition in conditions)
 
 
 def span_test(
-    conditions: Sequence[Condition], spans_from: int | None, budget: Budget
+    conditions: Sequence[TraceCondition], spans_from: int | None, budget: TimeBudget
 ) -> Callable[[Node, str], bool]:
-    """A test of a span's node and JSON: all conditions hold for it."""
+    """Returns a test whether a span, given as its node and its JSON, meets all conditions.
+
+    ``spans_from``: earliest start in nanoseconds; None for any.
+    """
     tests = [_span(condition, budget) for condition in conditions]
     return lambda node, content: (
         (spans_from is None or node[_START] >= spans_from)
@@ -130,14 +135,15 @@ def span_test(
 
 
 def newest_first(ordering: Sequence[OrderBy]) -> bool:
-    """Whether the order is that of the request time, latest first, then the id: the default."""
+    """Whether the order is the default: latest request time first, then by id."""
     return not ordering or (
         ordering[0] == TIE_BREAK[0] and tuple(ordering[1:]) in ((), TIE_BREAK[1:])
     )
 
 
 def sort_key(ordering: Sequence[OrderBy]) -> Callable[[Trace], Key]:
-    """A total order, as in :mod:`mlcore.search.order`: what is missing comes last."""
+    """Returns the function from a trace to its sort key, as in :mod:`mlcore.search.order`: total,
+    with missing values last."""
     fields = [(_value_of(order), order) for order in _total(ordering)]
 
     def key(trace: Trace) -> Key:
@@ -150,7 +156,8 @@ def sort_key(ordering: Sequence[OrderBy]) -> Callable[[Trace], Key]:
 
 
 def restore_key(values: object, ordering: Sequence[OrderBy]) -> Key:
-    """A key that came back in a page token; one of another order, or a forged one, is refused."""
+    """Returns the sort key in a page token. Raises InvalidParameterValue if it does not fit this
+    order."""
     total = _total(ordering)
     if not isinstance(values, list) or len(values) != 2 * len(total):
         raise InvalidParameterValue("Invalid page token")
@@ -169,37 +176,37 @@ def _total(ordering: Sequence[OrderBy]) -> list[OrderBy]:
 
 def _value_of(order: OrderBy) -> Callable[[Trace], Any]:
     if order.kind == ATTRIBUTE and order.key == "experiment_id":
-        return lambda trace: identifier(trace.experiment_id)
+        return lambda trace: sortable_experiment_id(trace.experiment_id)
     if order.kind == ATTRIBUTE:
         return _COLUMNS[order.key]
     entries, key = _MAPS[order.kind], order.key
     return lambda trace: entries(trace).get(key)
 
 
-def _own(condition: Condition, budget: Budget) -> Callable[[Trace], bool]:
+def _own(condition: TraceCondition, budget: TimeBudget) -> Callable[[Trace], bool]:
     kind, key, sign, value = condition
     if kind == ISSUE:
         return lambda trace: any(
-            one.kind == ISSUE and one.name == value for one in trace.assessments
+            item.kind == ISSUE and item.name == value for item in trace.assessments
         )
     if kind == ATTRIBUTE:
         get = _COLUMNS[key]
         test = _number_test(sign, value) if key in _TIMES else _text_test(sign, value, budget)
         return lambda trace: (found := get(trace)) is not None and test(found)
-    if key == PROMPTS_TAG and kind == TAG:
+    if key == reserved_tags.LINKED_PROMPTS and kind == TAG:
         return lambda trace: value in trace.prompts
     entries = _MAPS[kind]
     if sign in ("IS NULL", "IS NOT NULL"):
         return lambda trace: (key in entries(trace)) is (sign == "IS NOT NULL")
     test = _text_test(sign, value, budget)
-    return lambda trace: (found := entries(trace).get(key)) is not None and test(found)
+    return lambda trace: (text := entries(trace).get(key)) is not None and test(text)
 
 
-def _span(condition: Condition, budget: Budget) -> Callable[[Node, str], bool]:
+def _span(condition: TraceCondition, budget: TimeBudget) -> Callable[[Node, str], bool]:
     _, key, sign, value = condition
-    if key in _PLACES:
-        place, test = _PLACES[key], _text_test(sign, value, budget)
-        return lambda node, _: isinstance(node[place], str) and test(node[place])
+    if key in _NODE_POSITIONS:
+        at, test = _NODE_POSITIONS[key], _text_test(sign, value, budget)
+        return lambda node, _: isinstance(node[at], str) and test(node[at])
     if key != CONTENT:
         name = key.removeprefix(SPAN_ATTRIBUTE)
         name = name[1:-1] if len(name) > 1 and name[0] == name[-1] == "`" else name
@@ -207,7 +214,7 @@ def _span(condition: Condition, budget: Budget) -> Callable[[Node, str], bool]:
             raise InvalidParameterValue(f"Invalid comparator '{sign}' for span.{key}")
         pattern = str(value)
         if sign == "RLIKE":
-            # Values of attributes are JSON texts inside JSON.
+            # The values of attributes are JSON texts inside the span's JSON.
             begin = r'"\\"' if pattern.startswith("^") else r'"\\".*'
             end = r'\\"' if pattern.endswith("$") else ""
             pattern = pattern.removeprefix("^").removesuffix("$")
@@ -224,19 +231,19 @@ def _number_test(sign: str, value: Any) -> Test:
         try:
             value = float(value) if any(mark in value for mark in ".eE") else int(value)
         except ValueError:
-            # Any text is more than any number.
+            # SQLite sorts every text after every number.
             holds = sign in ("<", "<=", "!=")
             return lambda _: holds
-    return lambda found: compare(found, value)
+    return lambda number: compare(number, value)
 
 
-def _text_test(sign: str, value: Any, budget: Budget) -> Test:
+def _text_test(sign: str, value: Any, budget: TimeBudget) -> Test:
     if sign == "LIKE":
         return like(value)
     if sign == "ILIKE":
         return ilike(value)
     if sign == "RLIKE":
-        return rlike.test(value, budget)
+        return rlike.matcher(value, budget)
     if sign in ("IN", "NOT IN"):
         members = frozenset(value)
         return members.__contains__ if sign == "IN" else lambda text: text not in members

@@ -1,7 +1,6 @@
-"""Metrics of traces: which there are, what may be asked of them, and how points are made of rows;
-never reads anything.
+"""Aggregated metrics of traces: checks a query and computes the data points from rows.
 
-The rules and the texts of refusals are MLflow's, and so is the interpolation of percentiles.
+The rules, the error messages and the interpolation of percentiles are MLflow's.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from mlcore.errors import InvalidParameterValue
 from mlcore.search import tokens as t
 from mlcore.search.clauses import COMPARISON, IDENTIFIER
-from mlcore.search.grammar import conditions_of, quoted, without_quotes
+from mlcore.search.grammar import parse_conditions, strip_quotes, unquote_required
 
 TRACES: Final = "TRACES"
 SPANS: Final = "SPANS"
@@ -40,7 +39,7 @@ _AMOUNT: Final = ("SUM", *_SPREAD)
 _MODELS: Final = ("span_model_name", "span_model_provider")
 
 Rules = tuple[Sequence[str], Sequence[str]]
-"""The aggregations and the dimensions of a metric."""
+"""The allowed aggregations and dimensions of a metric."""
 METRICS: Final[dict[str, dict[str, Rules]]] = {
     TRACES: {
         TRACE_COUNT: ((COUNT,), ("trace_name", "trace_status")),
@@ -63,7 +62,7 @@ _FILTERS: Final[dict[str, dict[str, bool]]] = {
     "span": {"name": False, "status": False, "type": False},
     "assessment": {"name": False, "type": False},
 }
-"""By view: what can be filtered by, and whether it takes a key."""
+"""By view type: the fields to filter by, and whether a field needs a key."""
 
 
 class Aggregation(NamedTuple):
@@ -75,8 +74,8 @@ class Aggregation(NamedTuple):
         return self.type if self.percentile is None else f"P{self.percentile}"
 
 
-class Filter(NamedTuple):
-    """A value that must be equal: of a trace's, a span's or an assessment's field."""
+class MetricFilter(NamedTuple):
+    """A field of a trace, span or assessment (``view``) and the value that it must equal."""
 
     view: str
     entity: str
@@ -84,25 +83,25 @@ class Filter(NamedTuple):
     value: str
 
 
-class Row(NamedTuple):
-    """One thing to count or to aggregate."""
+class MetricRow(NamedTuple):
+    """A trace, span or assessment to count or aggregate."""
 
     time: float
-    """Milliseconds, for the bucket."""
+    """Milliseconds; decides the time bucket."""
     dimensions: Mapping[str, Any]
     value: Any
-    """None counts for nothing."""
+    """A row with the value None is ignored."""
 
 
-class Query(NamedTuple):
+class MetricQuery(NamedTuple):
     view: str
     metric: str
     aggregations: Sequence[Aggregation]
     dimensions: Sequence[str]
     interval: int
-    """Seconds of a bucket; 0 for none."""
+    """Length of a time bucket in seconds; 0 for no buckets."""
     limit: int
-    """Of points; negative for none."""
+    """Maximum number of points; negative for no limit."""
 
 
 def aggregation(kind: str, percentile: float | None) -> Aggregation:
@@ -120,15 +119,16 @@ def aggregation(kind: str, percentile: float | None) -> Aggregation:
     return Aggregation(kind, percentile)
 
 
-def check(query: Query) -> None:
-    """Raises InvalidParameterValue: the metric has no such aggregation or dimension."""
+def check(query: MetricQuery) -> None:
+    """Checks that the metric exists and offers the requested aggregations and dimensions. Raises
+    InvalidParameterValue otherwise."""
     metrics = METRICS[query.view]
     if query.metric not in metrics:
         raise InvalidParameterValue(
             f"metric_name must be one of {list(metrics)}, got '{query.metric}'"
         )
     aggregations, dimensions = metrics[query.metric]
-    wrong = {one.type for one in query.aggregations} - {*aggregations}
+    wrong = {requested.type for requested in query.aggregations} - {*aggregations}
     if wrong:
         raise InvalidParameterValue(
             f"Found invalid aggregation_type(s): {sorted(wrong)}. "
@@ -142,9 +142,12 @@ def check(query: Query) -> None:
         )
 
 
-def parse_filter(text: str, view: str) -> Filter:
-    """Raises InvalidParameterValue; a view knows its own fields and those of traces."""
-    items = conditions_of(text, "{found}")
+def parse_filter(text: str, view: str) -> MetricFilter:
+    """Returns the condition of a filter with one clause, on a field of the view or of traces.
+
+    Raises InvalidParameterValue.
+    """
+    items = parse_conditions(text, "{found}")
     strays = [item.text for item in items if item.kind != COMPARISON]
     if strays:
         raise InvalidParameterValue(f"Invalid clause(s) in filter string: {', '.join(strays)}")
@@ -165,12 +168,12 @@ def parse_filter(text: str, view: str) -> Filter:
             f"Expected a quoted string value for {entity} value (e.g. 'my-value'). "
             f"Got value {right.text}"
         )
-    value = quoted(right.text)
+    value = unquote_required(right.text)
     if of != "trace" and of.upper() + "S" != view:
         raise InvalidParameterValue(
             f"Filtering by {of} is only supported for {of.upper()}S view type, got {view}"
         )
-    return Filter(of, entity, key, value)
+    return MetricFilter(of, entity, key, value)
 
 
 def _field(text: str) -> tuple[str, str, str]:
@@ -180,7 +183,7 @@ def _field(text: str) -> tuple[str, str, str]:
             f"Invalid identifier {text!r}. Columns should be specified as 'trace.<key>', "
             "'span.<key>', 'assessment.<key>'."
         )
-    of = without_quotes(of, "`")
+    of = strip_quotes(of, "`")
     if of not in _FILTERS:
         raise InvalidParameterValue(
             f"Invalid view type '{of}'. Valid values are dict_keys({list(_FILTERS)})"
@@ -199,53 +202,56 @@ def _field(text: str) -> tuple[str, str, str]:
         raise InvalidParameterValue(
             f"Filtering by {entity} does not require a key, use '{of}.{entity}' instead"
         )
-    return of, entity, without_quotes(without_quotes(key, "'\""), "`")
+    return of, entity, strip_quotes(strip_quotes(key, "'\""), "`")
 
 
-def points(rows: Iterable[Row], query: Query) -> list[dict[str, Any]]:
-    """The points of rows, in the order of time and dimensions."""
+def points(rows: Iterable[MetricRow], query: MetricQuery) -> list[dict[str, Any]]:
+    """Returns the data points, ordered by time bucket and dimensions, at most ``query.limit``."""
     groups: dict[tuple[Any, ...], list[Any]] = {}
     if not query.interval and not query.dimensions:
         groups[()] = []
     for row in rows:
-        place = tuple(row.dimensions[name] for name in query.dimensions)
-        if row.value is None or None in place:
+        group = tuple(row.dimensions[name] for name in query.dimensions)
+        if row.value is None or None in group:
             continue
         if query.interval:
             size = query.interval * 1000
-            place = (math.floor(row.time / size) * size, *place)
-        groups.setdefault(place, []).append(row.value)
-    found = []
-    for place in sorted(groups)[: query.limit if query.limit >= 0 else None]:
-        values = {one.label: _aggregated(one, groups[place], query) for one in query.aggregations}
+            group = (math.floor(row.time / size) * size, *group)
+        groups.setdefault(group, []).append(row.value)
+    result = []
+    for group in sorted(groups)[: query.limit if query.limit >= 0 else None]:
+        values = {
+            requested.label: _aggregated(requested, groups[group], query)
+            for requested in query.aggregations
+        }
         values = {label: value for label, value in values.items() if value is not None}
         if values:
             point: dict[str, Any] = {"metric_name": query.metric}
-            dimensions = _dimensions(place, query)
+            dimensions = _dimensions(group, query)
             if dimensions:
                 point["dimensions"] = dimensions
-            found.append({**point, "values": values})
-    return found
+            result.append({**point, "values": values})
+    return result
 
 
-def _dimensions(place: tuple[Any, ...], query: Query) -> dict[str, str]:
+def _dimensions(group: tuple[Any, ...], query: MetricQuery) -> dict[str, str]:
     if not query.interval:
-        return dict(zip(query.dimensions, place, strict=True))
+        return dict(zip(query.dimensions, group, strict=True))
     try:
-        bucket = datetime.fromtimestamp(place[0] / 1000, tz=UTC).isoformat()
+        bucket = datetime.fromtimestamp(group[0] / 1000, tz=UTC).isoformat()
     except (ValueError, OverflowError, OSError):
         raise InvalidParameterValue("A time is out of range for buckets.") from None
-    return {TIME_BUCKET: bucket, **dict(zip(query.dimensions, place[1:], strict=True))}
+    return {TIME_BUCKET: bucket, **dict(zip(query.dimensions, group[1:], strict=True))}
 
 
-def _aggregated(one: Aggregation, values: Sequence[Any], query: Query) -> float | None:
-    if one.type == COUNT:
+def _aggregated(requested: Aggregation, values: Sequence[Any], query: MetricQuery) -> float | None:
+    if requested.type == COUNT:
         return float(len({*values}) if query.metric == SESSION_COUNT else len(values))
     if not values:
         return None
-    if one.percentile is not None:
-        return percentile(values, one.percentile)
-    return float(_SIMPLE[one.type](values))
+    if requested.percentile is not None:
+        return percentile(values, requested.percentile)
+    return float(_SIMPLE[requested.type](values))
 
 
 _SIMPLE: Final[dict[str, Callable[[Sequence[Any]], float]]] = {
@@ -257,9 +263,9 @@ _SIMPLE: Final[dict[str, Callable[[Sequence[Any]], float]]] = {
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """Between the two values next to the place, in proportion."""
+    """Returns the percentile (0 to 100), interpolated linearly between the two nearest values."""
     ordered = sorted(map(float, values))
-    place = percent / 100.0 * (len(ordered) - 1)
-    below = int(place)
+    position = percent / 100.0 * (len(ordered) - 1)
+    below = int(position)
     above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+    return ordered[below] + (position - below) * (ordered[above] - ordered[below])

@@ -1,5 +1,6 @@
-"""Which index entries can lead to the answer of a search of traces; knows no key, no table and no
-size. As in :mod:`mlcore.search.plan`, an access holds every match, and perhaps more.
+"""Plans a search of traces: which accesses to indexes can find its matches.
+
+As in :mod:`mlcore.search.plan`, an access contains every match of the filter and perhaps more.
 """
 
 from __future__ import annotations
@@ -8,69 +9,68 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from mlcore import reserved_tags
 from mlcore.search import lookups, text_fields
-from mlcore.search.plan import NamePrefix, Text, literal_begin
+from mlcore.search.plan import NamePrefix, TextLookups, literal_prefix
 from mlcore.search.trace_filter import (
     ATTRIBUTE,
     CONTENT,
     METADATA,
-    NAME_TAG,
-    PROMPTS_TAG,
-    SOURCE_RUN,
     SPAN,
     SPAN_ATTRIBUTE,
     TAG,
-    Condition,
-    Filter,
+    TraceCondition,
+    TraceFilter,
 )
 
 WHOLE_METADATA: Final = {
-    SOURCE_RUN: text_fields.SOURCE_RUN,
-    "mlflow.modelId": text_fields.MODEL,
-    "mlflow.trace.user": text_fields.USER,
+    reserved_tags.SOURCE_RUN: text_fields.SOURCE_RUN,
+    reserved_tags.MODEL_ID: text_fields.MODEL,
+    reserved_tags.TRACE_USER: text_fields.USER,
 }
-"""Entries of the metadata that are indexed as they are, and their fields."""
+"""Metadata keys whose values are indexed as a whole, and the names of their fields."""
 
 
-class Ids(NamedTuple):
-    """Traces by their ids."""
+class TraceIds(NamedTuple):
+    """The traces with these ids."""
 
     trace_ids: tuple[str, ...]
 
 
-class Whole(NamedTuple):
-    """Traces one of whose texts of a field is one of some values."""
+class WholeValues(NamedTuple):
+    """Traces that have one of the values in a field that is indexed as a whole."""
 
     field: str
     values: tuple[str, ...]
 
 
-class OfRun(NamedTuple):
-    """Traces that a run made, or that were linked to it."""
+class TracesOfRun(NamedTuple):
+    """Traces that were made in a run or linked to it."""
 
     run_id: str
 
 
-Access = Ids | NamePrefix | Text | Whole | OfRun
+Access = TraceIds | NamePrefix | TextLookups | WholeValues | TracesOfRun
 
 _NOT_AS_IS: Final = re.compile(r'["\\\x00-\x1f]')
-"""What JSON writes otherwise."""
+"""Characters that JSON escapes."""
 
 
-def accesses(query: Filter) -> list[Access]:
-    found: list[Access] = [OfRun(run_id) for run_id in query.runs]
+def accesses(query: TraceFilter) -> list[Access]:
+    """Returns the accesses for a filter of traces; each of them by itself finds all matches."""
+    result: list[Access] = [TracesOfRun(run_id) for run_id in query.runs]
     for condition in (*query.own, *query.spans):
-        found += _accesses(condition)
-    return found
+        result += _accesses(condition)
+    return result
 
 
 def is_asynchronous(access: Access) -> bool:
-    """Whether the indexer writes the entries, or some of them."""
-    return not isinstance(access, Ids | NamePrefix)
+    """Whether the indexer writes some of the entries, so that they may lag behind the traces."""
+    return not isinstance(access, TraceIds | NamePrefix)
 
 
 def field_of(kind: str, key: str) -> str:
-    """The text of a trace that a condition of this kind is about."""
+    """Returns the full-text field that a condition of this kind and key is about."""
     if kind == SPAN:
         return text_fields.CONTENT
     if kind == TAG:
@@ -79,57 +79,59 @@ def field_of(kind: str, key: str) -> str:
 
 
 def tag_field(key: str) -> str:
-    return text_fields.NAME if key == NAME_TAG else f"tags.{key}"
+    return text_fields.NAME if key == reserved_tags.TRACE_NAME else f"tags.{key}"
 
 
 def metadata_field(key: str) -> str:
     return f"metadata.{key}"
 
 
-def _accesses(condition: Condition) -> Iterator[Access]:
+def _accesses(condition: TraceCondition) -> Iterator[Access]:
     kind, key, sign, value = condition
     values: tuple[str, ...] = (value,) if sign == "=" and isinstance(value, str) else ()
     if sign == "IN" and isinstance(value, tuple):
         values = value
     whole = _whole_field(kind, key)
     if values and (kind, key) == (ATTRIBUTE, "request_id"):
-        yield Ids(values)
+        yield TraceIds(values)
     elif values and whole is not None:
-        yield Whole(whole, values)
+        yield WholeValues(whole, values)
     elif kind != ATTRIBUTE and isinstance(value, str):
         yield from _texts(condition)
 
 
 def _whole_field(kind: str, key: str) -> str | None:
-    """The field of whole values that a condition is about."""
+    """Returns the full-text field of an attribute, tag or metadata key whose values are indexed as
+    whole texts; None if its values are indexed by word or not at all."""
     if (kind, key) == (ATTRIBUTE, "client_request_id"):
         return text_fields.CLIENT_REQUEST
-    if (kind, key) == (TAG, PROMPTS_TAG):
+    if (kind, key) == (TAG, reserved_tags.LINKED_PROMPTS):
         return text_fields.PROMPT
     return WHOLE_METADATA.get(key) if kind == METADATA else None
 
 
-def _texts(condition: Condition) -> Iterator[Access]:
+def _texts(condition: TraceCondition) -> Iterator[Access]:
     kind, key, sign, value = condition
     if not isinstance(value, str):
         return
-    if (kind, key) == (TAG, NAME_TAG):
-        begin = value if sign == "=" else literal_begin(value) if sign == "LIKE" else ""
+    if (kind, key) == (TAG, reserved_tags.TRACE_NAME):
+        begin = value if sign == "=" else literal_prefix(value) if sign == "LIKE" else ""
         if begin or sign == "=":
             yield NamePrefix(begin, whole=begin == value)
             if sign == "=" or value.rstrip("%") == begin:
-                # The index of names holds just these.
+                # The index of names finds exactly the matches.
                 return
     pattern = _pattern(condition)
     if pattern is not None:
         field = field_of(kind, key)
-        found = lookups.of(field, *pattern)
-        if found:
-            yield Text(field, found)
+        text_lookups = lookups.lookups_for(field, *pattern)
+        if text_lookups:
+            yield TextLookups(field, text_lookups)
 
 
-def _pattern(condition: Condition) -> tuple[str, str] | None:
-    """What a condition asks of a text that may be indexed: operator and pattern."""
+def _pattern(condition: TraceCondition) -> tuple[str, str] | None:
+    """Returns the operator and the pattern to look up in full text for a condition; None if the
+    condition cannot be looked up."""
     kind, key, sign, value = condition
     if not isinstance(value, str):
         return None

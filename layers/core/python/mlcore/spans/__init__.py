@@ -1,1 +1,2 @@
-"""Spans as they are stored, and what a trace shows of them; how they come is not known here."""
+"""Spans in MLflow's stored form, and the data about a trace that is derived from them, independent
+of how they arrive."""

@@ -1,4 +1,4 @@
-"""The values of attributes of spans: MLflow keeps each as JSON text."""
+"""Values of span attributes, which MLflow stores as JSON text."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ Attributes = dict[str, Any]
 
 
 def json_text(value: Any) -> str:
-    """The JSON text of an attribute's value."""
+    """Returns the JSON text of an attribute's value."""
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def json_value(text: Any) -> Any:
-    """The value of an attribute: what its JSON text says, or the text itself."""
+    """Returns the value of an attribute: the parsed JSON text, or the text itself if it is not
+    JSON."""
     if not text:
         return None
     try:

@@ -1,32 +1,46 @@
-"""Completes spans by what the calls of models that they tell of cost."""
+"""Adds the cost of model calls to spans."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
+from mlcore import reserved_tags
 from mlcore.prices.cost import cost
 from mlcore.prices.price_list import Own
 from mlcore.spans.attributes import Attributes, json_text
-from mlcore.spans.names import SPAN_COST, SPAN_MODEL, SPAN_PROVIDER, SPAN_USAGE
+from mlcore.spans.names import SPAN_COST
+
+_AGENT: Final = "AGENT"
 
 
-def is_due(attributes: Attributes) -> bool:
-    """Whether a span has tokens and a model, but says nothing of a cost, not even that there is
-    none."""
-    return SPAN_COST not in attributes and SPAN_USAGE in attributes and SPAN_MODEL in attributes
+def lacks_cost(attributes: Attributes) -> bool:
+    """Whether a span has tokens and a model but no cost attribute. An attribute that states that
+    there is no cost counts as one. Spans of agents get no cost: their tokens sum up those of other
+    spans, perhaps of several models."""
+    return (
+        SPAN_COST not in attributes
+        and reserved_tags.SPAN_TOKEN_USAGE in attributes
+        and reserved_tags.SPAN_MODEL in attributes
+        and _value(attributes.get(reserved_tags.SPAN_TYPE)) != _AGENT
+    )
 
 
-def complete(attributes: Attributes, own: Own) -> None:
-    """Adds the cost, in place, where it is due and the model's price is known."""
-    if not is_due(attributes):
+def add_cost(attributes: Attributes, own_prices: Own) -> None:
+    """Adds the cost in place, if it is missing and the model's price is known."""
+    if not lacks_cost(attributes):
         return
     model, usage, provider = [
-        _value(attributes.get(key)) for key in (SPAN_MODEL, SPAN_USAGE, SPAN_PROVIDER)
+        _value(attributes.get(key))
+        for key in (
+            reserved_tags.SPAN_MODEL,
+            reserved_tags.SPAN_TOKEN_USAGE,
+            reserved_tags.SPAN_PROVIDER,
+        )
     ]
-    found = cost(model, usage, provider, own)
-    if found:
-        attributes[SPAN_COST] = json_text(found)
+    span_cost = cost(model, usage, provider, own_prices)
+    if span_cost:
+        attributes[SPAN_COST] = json_text(span_cost)
 
 
 def _value(text: Any) -> Any:

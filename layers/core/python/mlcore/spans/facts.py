@@ -1,8 +1,8 @@
-"""What the spans of a trace tell about it.
+"""Derives from the spans of a trace facts about the trace, such as its times.
 
-Facts of two sets of spans join to those of both, whatever the order and however often: each keeps
-the least of its kind, a time or what the earliest span says. Sums over spans are no such facts;
-they are made anew from all spans (:mod:`mlcore.spans.usage`).
+Facts of two sets of spans can be joined in any order and any number of times with the same result:
+each fact is a minimum, of a time or of the earliest span's value. Sums over spans do not have this
+property; they are computed again from all spans (:mod:`mlcore.spans.usage`).
 """
 
 from __future__ import annotations
@@ -12,132 +12,122 @@ from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import Any, Final, NamedTuple
 
+from mlcore import reserved_tags
 from mlcore.errors import MlflowError
 from mlcore.limits.traces import check_session, check_tag, check_trace_name
 from mlcore.spans import previews
-from mlcore.spans.names import (
-    COST,
-    SESSION,
-    SESSION_ATTRIBUTES,
-    SPAN_INPUTS,
-    SPAN_OUTPUTS,
-    SPAN_TRACE_TAG,
-    TOKEN_USAGE,
-    TRACE_NAME_TAG,
-    USER,
-    USER_ATTRIBUTE,
-)
+from mlcore.spans.names import SESSION_ATTRIBUTES, SPAN_TRACE_TAG, SYSTEM_TAGS, USER_ATTRIBUTE
 from mlcore.spans.stored import StoredSpan, hexadecimal, text_of
 
 _SKIPPED_RESOURCE: Final = ("telemetry.sdk.", "mlflow.")
 
-Told = list[Any]
-"""What a span says, behind what orders it: the span's start, its id, then the text."""
+OrderedText = list[Any]
+"""A text of a span, preceded by its sort key: the span's start time and id."""
 
 
 class Root(NamedTuple):
-    """The trace's first span."""
+    """Facts of the trace's earliest root span."""
 
     start: int
     span_id: str
-    unended: int
-    """The negative end, so that of two versions of a span the one that ends last is least."""
+    negative_end: int
+    """The negated end, so that of two versions of a span the one that ends last is the least."""
     state: str
     request: str | None
     response: str | None
 
 
 class Facts(NamedTuple):
-    """Times are in milliseconds."""
+    """The joined facts of spans. Times are in milliseconds."""
 
     start: int
     end: int | None = None
     root: Root | None = None
-    session: Told | None = None
-    user: Told | None = None
-    tags: Mapping[str, Told] = {}
-    """Behind a rank: tags of the trace count before attributes of the resource."""
+    session: OrderedText | None = None
+    user: OrderedText | None = None
+    tags: Mapping[str, OrderedText] = {}
+    """Each preceded by a rank, so that tags of the trace win over attributes of the resource."""
     usage: Mapping[str, int] = {}
     cost: Mapping[str, float] = {}
     masked: tuple[str, ...] = ()
-    """Tags and metadata that were set or deleted otherwise, which counts."""
+    """Keys of tags and metadata that a client has set or deleted, which wins over the spans."""
 
     @property
     def text(self) -> str:
-        told = {name: value for name, value in self._asdict().items() if value}
-        told["start"] = self.start
-        return json.dumps(told, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+        fields = {name: value for name, value in self._asdict().items() if value}
+        fields["start"] = self.start
+        return json.dumps(fields, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
     def tag_texts(self) -> dict[str, str]:
-        return {key: told[-1] for key, told in self.tags.items()}
+        return {key: ordered_text[-1] for key, ordered_text in self.tags.items()}
 
     def metadata_texts(self) -> dict[str, str]:
-        found: dict[str, str] = {}
+        texts: dict[str, str] = {}
         if self.session:
-            found[SESSION] = self.session[-1]
+            texts[reserved_tags.TRACE_SESSION] = self.session[-1]
         if self.user:
-            found[USER] = self.user[-1]
+            texts[reserved_tags.TRACE_USER] = self.user[-1]
         if self.usage:
-            found[TOKEN_USAGE] = json.dumps(self.usage)
+            texts[reserved_tags.TRACE_TOKEN_USAGE] = json.dumps(self.usage)
         if self.cost:
-            found[COST] = json.dumps(self.cost)
-        return found
+            texts[reserved_tags.TRACE_COST] = json.dumps(self.cost)
+        return texts
 
 
 def parse(text: str | None) -> Facts | None:
     if text is None:
         return None
-    told = json.loads(text)
-    root = told.pop("root", None)
-    masked = tuple(told.pop("masked", ()))
-    return Facts(**told, root=Root(*root) if root else None, masked=masked)
+    fields = json.loads(text)
+    root = fields.pop("root", None)
+    masked = tuple(fields.pop("masked", ()))
+    return Facts(**fields, root=Root(*root) if root else None, masked=masked)
 
 
-def of_spans(spans: Iterable[tuple[StoredSpan, Mapping[str, Any]]]) -> Facts:
-    """The facts of at least one span, each with the attributes of its resource.
-
-    Raises:
-        InvalidParameterValue: a session or a trace has too long a name.
-    """
+def facts_of_spans(spans: Iterable[tuple[StoredSpan, Mapping[str, Any]]]) -> Facts:
+    """Returns the facts of at least one span; each is given with the attributes of its resource.
+    Raises InvalidParameterValue if a session id or trace name is too long."""
     return reduce(join, [_of_span(span, resource) for span, resource in spans])
 
 
-def join(one: Facts, other: Facts) -> Facts:
-    """Of sums and masks those of ``one`` stay."""
-    tags = dict(one.tags)
-    for key, told in other.tags.items():
-        tags[key] = min(tags.get(key, told), told)
-    return one._replace(
-        start=min(one.start, other.start),
-        end=max(one.end, other.end) if one.end and other.end else one.end or other.end,
-        root=_least(one.root, other.root),
-        session=_least(one.session, other.session),
-        user=_least(one.user, other.user),
+def join(facts: Facts, other: Facts) -> Facts:
+    """Returns the joined facts; sums and masked keys are taken from ``facts``."""
+    tags = dict(facts.tags)
+    for key, ordered_text in other.tags.items():
+        tags[key] = min(tags.get(key, ordered_text), ordered_text)
+    return facts._replace(
+        start=min(facts.start, other.start),
+        end=max(facts.end, other.end) if facts.end and other.end else facts.end or other.end,
+        root=_least(facts.root, other.root),
+        session=_least(facts.session, other.session),
+        user=_least(facts.user, other.user),
         tags=tags,
     )
 
 
-def _least(one: Any, other: Any) -> Any:
-    if one is None or other is None:
-        return one or other
-    return min(one, other, key=lambda told: [(value is not None, value) for value in told])
+def _least(fact: Any, other: Any) -> Any:
+    if fact is None or other is None:
+        return fact or other
+    return min(fact, other, key=lambda values: [(value is not None, value) for value in values])
 
 
 def _of_span(span: StoredSpan, resource: Mapping[str, Any]) -> Facts:
     attributes = span["attributes"]
     start = span["start_time_unix_nano"]
     span_id = hexadecimal(span["span_id"])
-    place = [start, span_id]
+    sort_key = [start, span_id]
     end = span["end_time_unix_nano"]
     session = next(filter(None, map(attributes.get, SESSION_ATTRIBUTES)), None)
     session = text_of(session) if session else None
     user = text_of(attributes[USER_ATTRIBUTE]) if attributes.get(USER_ATTRIBUTE) else None
-    tags = {key: [1, *place, text] for key, text in _resource_tags(resource)}
+    tags = {key: [1, *sort_key, text] for key, text in _resource_tags(resource)}
     root = None
     if span["parent_span_id"] is None:
-        tags.update({key: [0, *place, text] for key, text in _trace_tags(attributes)})
+        tags.update({key: [0, *sort_key, text] for key, text in _trace_tags(attributes)})
         failed = span["status"]["code"] == "STATUS_CODE_ERROR"
-        inputs, outputs = attributes.get(SPAN_INPUTS), attributes.get(SPAN_OUTPUTS)
+        inputs, outputs = (
+            attributes.get(reserved_tags.SPAN_INPUTS),
+            attributes.get(reserved_tags.SPAN_OUTPUTS),
+        )
         root = Root(
             start,
             span_id,
@@ -150,8 +140,8 @@ def _of_span(span: StoredSpan, resource: Mapping[str, Any]) -> Facts:
         start=start // 1_000_000,
         end=end // 1_000_000 if end else None,
         root=root,
-        session=[*place, check_session(session)] if session else None,
-        user=[*place, user] if user else None,
+        session=[*sort_key, check_session(session)] if session else None,
+        user=[*sort_key, user] if user else None,
         tags=tags,
     )
 
@@ -172,6 +162,7 @@ def _trace_tags(attributes: Mapping[str, str]) -> Iterable[tuple[str, str]]:
                 key, text = check_tag(name.removeprefix(SPAN_TRACE_TAG), str(text_of(value)))
             except MlflowError:
                 continue
-            if key == TRACE_NAME_TAG:
+            if key == reserved_tags.TRACE_NAME:
                 check_trace_name(text)
-            yield key, text
+            if key not in SYSTEM_TAGS:
+                yield key, text

@@ -1,4 +1,4 @@
-"""A trace that is made of its spans."""
+"""Creates traces from their spans."""
 
 from __future__ import annotations
 
@@ -17,41 +17,47 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def owner(experiment: Experiment, trace_id: str) -> Owner:
+    """Returns the owner of a trace's span packs, with whether their content is indexed for
+    full-text search."""
     followed = experiment.followed.of_traces if experiment.followed else None
     indexed = followed is not None and followed.covers(CONTENT)
     return Owner(experiment.workspace, experiment.experiment_id, trace_id, indexed)
 
 
-def summed(span_facts: Facts, nodes: Mapping[str, Node]) -> Facts:
-    """With usage and cost, of all spans by id."""
+def with_sums(span_facts: Facts, nodes: Mapping[str, Node]) -> Facts:
+    """Adds token usage and cost, computed from the nodes of all spans by id."""
     parts = nodes.values()
     return span_facts._replace(
-        usage=usage.tokens([usage.Part(node[0], node[2], node[1], node[4]) for node in parts]),
-        cost=usage.cost([usage.Part(node[0], node[2], node[1], node[5]) for node in parts]),
+        usage=usage.total_tokens(
+            [usage.SpanAmounts(node[0], node[2], node[1], node[4]) for node in parts]
+        ),
+        cost=usage.total_cost(
+            [usage.SpanAmounts(node[0], node[2], node[1], node[5]) for node in parts]
+        ),
     )
 
 
 def create(
     trace_id: str,
     experiment: Experiment,
-    told: Facts,
+    span_facts: Facts,
     packs: Sequence[span_packs.Pack],
     *,
     tags: Mapping[str, str] = _NOTHING,
     metadata: Mapping[str, str] = _NOTHING,
 ) -> bool:
-    """The trace and its first pack in one transaction, other packs before.
+    """Writes a trace and its first pack in one transaction, after its other packs.
 
     Args:
-        tags, metadata: what is known beside what the spans tell.
+        tags, metadata: in addition to those from the spans; these win.
 
     Returns:
-        False if the trace is there already: read it and decide again.
+        False if the trace exists already: the caller must read it and decide again.
     """
-    place = owner(experiment, trace_id)
-    first, *further = packs
-    span_packs.put(place, further)
-    maps = state.first_maps(told, experiment, trace_id)
+    pack_owner = owner(experiment, trace_id)
+    first, *other_packs = packs
+    span_packs.put(pack_owner, other_packs)
+    maps = state.tags_and_metadata(span_facts, experiment, trace_id)
     maps = {
         "tags": {**maps["tags"], **tags},
         "trace_metadata": {**maps["trace_metadata"], **metadata},
@@ -59,7 +65,7 @@ def create(
     return traces.create(
         trace_id,
         experiment,
-        state.info(None, told, first.suffix),
+        state.info(None, span_facts, first.suffix),
         maps,
-        [span_packs.first_item(place, first)],
+        [span_packs.first_item(pack_owner, first)],
     )

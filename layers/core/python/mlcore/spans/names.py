@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from typing import Final
 
+from mlcore.reserved_tags import ARTIFACT_LOCATION
+
 TRACE_NAME_TAG: Final = "mlflow.traceName"
 SPANS_LOCATION_TAG: Final = "mlflow.trace.spansLocation"
-ARTIFACT_LOCATION_TAG: Final = "mlflow.artifactLocation"
 ARCHIVE_LOCATION_TAG: Final = "mlflow.trace.archiveLocation"
 ARCHIVAL_FAILURE_TAG: Final = "mlflow.trace.archivalFailure"
+SYSTEM_TAGS: Final = (
+    ARTIFACT_LOCATION,
+    SPANS_LOCATION_TAG,
+    ARCHIVE_LOCATION_TAG,
+    ARCHIVAL_FAILURE_TAG,
+)
+"""Tags that only the server sets: they say where a trace's files and spans are."""
 IN_STORE: Final = "TRACKING_STORE"
-"""Value of the spans' location: here."""
+"""Value of the tag with the spans' location: in this server's store."""
 
 FINALIZED: Final = "mlflow.trace.infoFinalized"
 SESSION: Final = "mlflow.trace.session"
 USER: Final = "mlflow.trace.user"
-TOKEN_USAGE: Final = "mlflow.trace.tokenUsage"  # noqa: S105 -- no secret
-COST: Final = "mlflow.trace.cost"
 SIZE_STATS: Final = "mlflow.trace.sizeStats"
 SOURCE_RUN: Final = "mlflow.sourceRun"
 
@@ -24,7 +30,6 @@ SPAN_TRACE_ID: Final = "mlflow.traceRequestId"
 SPAN_TYPE: Final = "mlflow.spanType"
 SPAN_INPUTS: Final = "mlflow.spanInputs"
 SPAN_OUTPUTS: Final = "mlflow.spanOutputs"
-SPAN_USAGE: Final = "mlflow.chat.tokenUsage"
 SPAN_COST: Final = "mlflow.llm.cost"
 SPAN_TOOLS: Final = "mlflow.chat.tools"
 SPAN_MODEL: Final = "mlflow.llm.model"

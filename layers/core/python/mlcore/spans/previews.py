@@ -1,4 +1,4 @@
-"""Previews of what went into a trace and what came out, from the attributes of its root span."""
+"""Previews of a trace's request and response, from the attributes of its root span."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ MAX_LENGTH: Final = 1000
 
 
 def preview(text: str, role: str) -> str | None:
-    """The beginning of JSON text; of messages, that of the last one with the role.
-
-    Returns:
-        None where the text has the form of messages but is none.
-    """
+    """Returns the beginning of a JSON text; if it contains chat messages, of the last message with
+    the role. None if the text looks like messages but cannot be read as such."""
     try:
         content = _content(text, role) or text
     except (AttributeError, IndexError, KeyError, TypeError):
@@ -44,7 +41,8 @@ def _content(text: str, role: str) -> Any:
 
 
 def _messages(value: Any) -> list[dict[str, Any]]:
-    """Of requests and responses in the forms of OpenAI's two APIs, and of what wraps them."""
+    """Returns the messages of a request or response in the forms of OpenAI's two APIs, possibly
+    wrapped."""
     while isinstance(value, dict):
         messages = value.get("messages")
         if messages and isinstance(messages, list):

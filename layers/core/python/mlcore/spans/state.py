@@ -1,7 +1,7 @@
-"""What a trace shows: made of what was told about it and of what its spans tell.
+"""Computes the state of a trace from client reports about the trace and from its spans.
 
-Either may come first, in any order and any number of times; the trace shows the same in the end.
-What was told about the trace counts before what its spans tell.
+Both may arrive in any order and any number of times with the same final result. Values that a
+client reports take precedence over values from spans.
 """
 
 from __future__ import annotations
@@ -10,18 +10,19 @@ import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from mlcore import reserved_tags
 from mlcore.entities.experiments import Experiment
 from mlcore.repos.traces.traces import Change, Info, StoredTrace
 from mlcore.spans import facts
 from mlcore.spans.facts import Facts
-from mlcore.spans.names import ARTIFACT_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
+from mlcore.spans.names import IN_STORE, SPANS_LOCATION_TAG
 
 UNDECIDED = ("IN_PROGRESS", "STATE_UNSPECIFIED")
 Texts = Mapping[str, str]
 
 
 class Report(NamedTuple):
-    """What was told about a trace itself. A time is in milliseconds."""
+    """The data that a client has reported about the trace itself. Times are in milliseconds."""
 
     request_time: int
     execution_duration: int | None = None
@@ -41,7 +42,7 @@ def report_of(info: Info) -> Report | None:
 
 
 def info(report: Report | None, span_facts: Facts | None, first_pack: str | None) -> Info:
-    """What is shown of a trace about which something is known."""
+    """Returns the shown info of a trace, from a client's report and the facts of its spans."""
     root = span_facts.root if span_facts else None
     text = report.text if report else None
     if report is None:
@@ -54,8 +55,8 @@ def info(report: Report | None, span_facts: Facts | None, first_pack: str | None
         execution_duration=duration,
         state=root.state if root and report.state in UNDECIDED else report.state,
         client_request_id=report.client_request_id,
-        request_preview=_first(report.request_preview, root.request if root else None),
-        response_preview=_first(report.response_preview, root.response if root else None),
+        request_preview=_first_known(report.request_preview, root.request if root else None),
+        response_preview=_first_known(report.response_preview, root.response if root else None),
         given=text,
         facts=span_facts.text if span_facts else None,
         first_pack=first_pack,
@@ -63,54 +64,57 @@ def info(report: Report | None, span_facts: Facts | None, first_pack: str | None
 
 
 def with_report(trace: StoredTrace, report: Report, tags: Texts, metadata: Texts) -> Change:
-    """The trace after something was told about it."""
+    """Returns the change to a trace after a client's report."""
     span_facts = facts.parse(trace.info.facts)
     if span_facts:
         span_facts = masked(span_facts, tags, metadata)
     sets = {
-        "tags": _changed(trace.document.texts("tags"), tags),
-        "trace_metadata": _changed(trace.document.texts("trace_metadata"), metadata),
+        "tags": _changed_texts(trace.document.texts("tags"), tags),
+        "trace_metadata": _changed_texts(trace.document.texts("trace_metadata"), metadata),
     }
     return Change(info(report, span_facts, trace.info.first_pack), sets)
 
 
 def with_facts(trace: StoredTrace, span_facts: Facts, first_pack: str | None) -> Change | None:
-    """The trace after spans came; None if it is so already.
+    """Returns the change to a trace after spans have arrived; None if nothing changes.
 
     Args:
-        told: the facts of all spans so far.
+        span_facts: the facts of all spans so far.
     """
     before = facts.parse(trace.info.facts)
     tags = trace.document.texts("tags")
     metadata = trace.document.texts("trace_metadata")
     hidden = {*span_facts.masked}
-    for present, was, now in (
+    for present, texts_before, texts_now in (
         (tags, before.tag_texts() if before else {}, span_facts.tag_texts()),
         (metadata, before.metadata_texts() if before else {}, span_facts.metadata_texts()),
     ):
-        hidden |= {key for key in now if key in present and key not in was}
+        hidden |= {key for key in texts_now if key in present and key not in texts_before}
     span_facts = span_facts._replace(masked=tuple(sorted(hidden)))
-    shown = info(report_of(trace.info), span_facts, first_pack)
+    new_info = info(report_of(trace.info), span_facts, first_pack)
     sets = {
-        "tags": _changed(
-            tags, {**_shown(span_facts.tag_texts(), hidden), SPANS_LOCATION_TAG: IN_STORE}
+        "tags": _changed_texts(
+            tags, {**_without_masked(span_facts.tag_texts(), hidden), SPANS_LOCATION_TAG: IN_STORE}
         ),
-        "trace_metadata": _changed(metadata, _shown(span_facts.metadata_texts(), hidden)),
+        "trace_metadata": _changed_texts(
+            metadata, _without_masked(span_facts.metadata_texts(), hidden)
+        ),
     }
-    if shown == trace.info and not any(sets.values()):
+    if new_info == trace.info and not any(sets.values()):
         return None
-    return Change(shown, sets)
+    return Change(new_info, sets)
 
 
 def masked(span_facts: Facts, tags: Texts, metadata: Texts) -> Facts:
-    """The facts after these tags and metadata were set or deleted otherwise."""
+    """Returns the facts with these tags and metadata masked, since a client has set or deleted
+    them."""
     hidden = {*span_facts.masked, *(span_facts.tag_texts().keys() & tags.keys())}
     hidden |= span_facts.metadata_texts().keys() & metadata.keys()
     return span_facts._replace(masked=tuple(sorted(hidden)))
 
 
-def first_maps(span_facts: Facts, experiment: Experiment, trace_id: str) -> dict[str, Texts]:
-    """Tags and metadata of a trace of which only spans have come."""
+def tags_and_metadata(span_facts: Facts, experiment: Experiment, trace_id: str) -> dict[str, Texts]:
+    """Returns the tags and metadata of a trace for which only spans have arrived."""
     tags = {
         **artifact_location(experiment, trace_id),
         **span_facts.tag_texts(),
@@ -120,21 +124,21 @@ def first_maps(span_facts: Facts, experiment: Experiment, trace_id: str) -> dict
 
 
 def artifact_location(experiment: Experiment, trace_id: str) -> dict[str, str]:
-    """The tag that says where clients keep the files of a trace."""
+    """Returns the tag with the location at which clients store the files of a trace."""
     root = experiment.artifact_location
-    end = min((at for at in map(root.find, "?#") if at >= 0), default=len(root))
+    end = min((position for position in map(root.find, "?#") if position >= 0), default=len(root))
     head, tail = root[:end], root[end:]
     head = head if head.endswith(":/") else head.rstrip("/") + "/"
-    return {ARTIFACT_LOCATION_TAG: f"{head}traces/{trace_id}/artifacts{tail}"}
+    return {reserved_tags.ARTIFACT_LOCATION: f"{head}traces/{trace_id}/artifacts{tail}"}
 
 
-def _first(one: str | None, other: str | None) -> str | None:
-    return other if one is None else one
+def _first_known(text: str | None, other: str | None) -> str | None:
+    return other if text is None else text
 
 
-def _shown(texts: Texts, hidden: set[str]) -> dict[str, str]:
+def _without_masked(texts: Texts, hidden: set[str]) -> dict[str, str]:
     return {key: text for key, text in texts.items() if key not in hidden}
 
 
-def _changed(present: Texts, wanted: Texts) -> dict[str, str]:
+def _changed_texts(present: Texts, wanted: Texts) -> dict[str, str]:
     return {key: text for key, text in wanted.items() if present.get(key) != text}

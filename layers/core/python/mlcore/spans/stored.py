@@ -1,4 +1,4 @@
-"""A span as MLflow stores it: a JSON object in which each attribute's value is JSON text."""
+"""A span as MLflow stores it: a JSON object whose attribute values are JSON texts."""
 
 from __future__ import annotations
 
@@ -6,25 +6,29 @@ import base64
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from mlcore import reserved_tags
 from mlcore.spans.attributes import json_value
-from mlcore.spans.names import SPAN_COST, SPAN_MODEL, SPAN_PROVIDER, SPAN_TYPE, SPAN_USAGE
+from mlcore.spans.names import SPAN_COST
 
 if TYPE_CHECKING:
     from mlcore.repos.traces.span_packs import Node
 
 _SHORT_STATUS: Final = {"STATUS_CODE_OK": "OK", "STATUS_CODE_ERROR": "ERROR"}
 MODEL_LENGTH: Final = 500
+INTERNAL: Final = "SPAN_KIND_INTERNAL"
+"""The kind of a span that does not name another. Spans stored by earlier versions have none."""
 
 StoredSpan = dict[str, Any]
 
 
 def content(span: StoredSpan) -> str:
-    """As MLflow's server writes it: filters of searches look into this text."""
+    """Returns the JSON text of a span, exactly as MLflow's server writes it, since search filters
+    match against this text."""
     return json.dumps(span, ensure_ascii=False, default=str)
 
 
 def node(span: StoredSpan) -> Node:
-    """[id, end, parent id, start, usage, cost, name, type, status, model, provider]."""
+    """Returns [id, end, parent id, start, usage, cost, name, type, status, model, provider]."""
     attributes = span["attributes"]
     parent = span["parent_span_id"]
     return [
@@ -32,13 +36,13 @@ def node(span: StoredSpan) -> Node:
         span["end_time_unix_nano"],
         hexadecimal(parent) if parent else None,
         span["start_time_unix_nano"],
-        _object(attributes.get(SPAN_USAGE)),
+        _object(attributes.get(reserved_tags.SPAN_TOKEN_USAGE)),
         _object(attributes.get(SPAN_COST)),
         span["name"],
-        json_value(attributes.get(SPAN_TYPE)),
+        json_value(attributes.get(reserved_tags.SPAN_TYPE)),
         _SHORT_STATUS.get(span["status"]["code"], "UNSET"),
-        _dimension(attributes.get(SPAN_MODEL)),
-        _dimension(attributes.get(SPAN_PROVIDER)),
+        _dimension(attributes.get(reserved_tags.SPAN_MODEL)),
+        _dimension(attributes.get(reserved_tags.SPAN_PROVIDER)),
     ]
 
 
@@ -47,19 +51,20 @@ def hexadecimal(text: str) -> str:
 
 
 def text_of(value: Any) -> Any:
-    """What JSON text says if that is a text; else the value as it is."""
-    found = json_value(value)
-    return found if isinstance(found, str) else value
+    """Returns the parsed JSON text if it is a text; otherwise the value unchanged."""
+    parsed = json_value(value)
+    return parsed if isinstance(parsed, str) else value
 
 
 def base64_id(number: int, length: int) -> str:
-    """An id of so many bytes as spans keep it. Raises OverflowError: it has more."""
+    """Returns a span or trace id of ``length`` bytes in Base64. Raises OverflowError if the number
+    needs more bytes."""
     return base64.b64encode(number.to_bytes(length, "big")).decode()
 
 
 def _object(value: Any) -> dict[str, Any] | None:
-    found = json_value(value) if isinstance(value, str) else value
-    return found if isinstance(found, dict) else None
+    parsed = json_value(value) if isinstance(value, str) else value
+    return parsed if isinstance(parsed, dict) else None
 
 
 def _dimension(value: Any) -> str | None:

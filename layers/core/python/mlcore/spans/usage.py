@@ -1,4 +1,4 @@
-"""Token usage and cost of a trace: sums over its spans in which nothing counts twice."""
+"""Token usage and cost of a trace: sums over its spans that count nothing twice."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from mlcore.spans.names import COST_KEYS, TOKEN_KEYS
 Amounts = dict[str, Any]
 
 
-class Part(NamedTuple):
-    """What a span adds to a sum."""
+class SpanAmounts(NamedTuple):
+    """A span's contribution to a sum."""
 
     span_id: str
     parent_id: str | None
@@ -22,19 +22,22 @@ class Part(NamedTuple):
     amounts: Amounts | None
 
 
-def tokens(parts: Collection[Part]) -> dict[str, int]:
-    found = _sum(parts, TOKEN_KEYS[:3], TOKEN_KEYS[3:], 0)
-    return amounts_of(found, TOKEN_KEYS, token_count)
+def total_tokens(parts: Collection[SpanAmounts]) -> dict[str, int]:
+    """Returns the token usage of a trace."""
+    totals = _sum(parts, TOKEN_KEYS[:3], TOKEN_KEYS[3:], 0)
+    return amounts_of(totals, TOKEN_KEYS, token_count)
 
 
-def cost(parts: Collection[Part]) -> dict[str, float]:
-    return amounts_of(_sum(parts, COST_KEYS, (), 0.0), COST_KEYS, finite)
+def total_cost(parts: Collection[SpanAmounts]) -> dict[str, float]:
+    """Returns the cost of a trace in US dollars."""
+    return amounts_of(_sum(parts, COST_KEYS, (), 0.0), COST_KEYS, finite_number)
 
 
 def amounts_of(
     amounts: Any, keys: Collection[str], convert: Callable[[Any], Any]
 ) -> dict[str, Any]:
-    """Of JSON (or its text) what MLflow keeps: these keys, in this order, with numbers."""
+    """Returns the amounts that MLflow stores: those with these keys, in this order, whose values
+    are numbers. ``amounts`` is an object or its JSON text."""
     if isinstance(amounts, str):
         try:
             amounts = json.loads(amounts)
@@ -42,8 +45,8 @@ def amounts_of(
             return {}
     if not isinstance(amounts, dict):
         return {}
-    found = {key: convert(amounts[key]) for key in keys if key in amounts}
-    return {key: value for key, value in found.items() if value is not None}
+    converted = {key: convert(amounts[key]) for key in keys if key in amounts}
+    return {key: value for key, value in converted.items() if value is not None}
 
 
 def token_count(value: Any) -> int | None:
@@ -58,7 +61,7 @@ def token_count(value: Any) -> int | None:
     return int(number) if -(2**63) <= number < 2**63 else None
 
 
-def finite(value: Any) -> float | None:
+def finite_number(value: Any) -> float | None:
     if value is None or isinstance(value, bool):
         return None
     try:
@@ -69,16 +72,17 @@ def finite(value: Any) -> float | None:
 
 
 def _sum(
-    parts: Collection[Part], always: Collection[str], optional: Collection[str], zero: float
+    parts: Collection[SpanAmounts], always: Collection[str], optional: Collection[str], zero: float
 ) -> Amounts:
-    """A span whose ancestor has amounts of its own adds nothing: those include its own.
+    """Sums amounts over spans. A span below one with amounts of its own is skipped, since those
+    include its amounts.
 
-    Floats add up in one order, whatever the order in which spans came: that of MLflow's server for
-    spans that come as they end.
+    Spans are added in the order of their ends, as on MLflow's server, so that sums of floats do not
+    depend on the order of arrival.
     """
     ids = {part.span_id for part in parts}
-    children: dict[str, list[Part]] = {}
-    pending: list[Part] = []
+    children: dict[str, list[SpanAmounts]] = {}
+    pending: list[SpanAmounts] = []
     for part in sorted(parts, key=lambda part: (part.end, part.span_id)):
         if part.parent_id and part.parent_id in ids:
             children.setdefault(part.parent_id, []).append(part)

@@ -1,3 +1,2 @@
-"""The system tables: what their rows are, and where they come from. Imports no engine for tables;
-who publishes and queries them has those (``layers/tables``).
-"""
+"""The system tables: their rows, and how rows are made from the table's items. Imports no table
+engine; ``layers/tables`` has the engines that publish and query the tables."""

@@ -1,7 +1,7 @@
-"""Alerts over the system tables: a query in a file, and a condition on its answer.
+"""Alerts over the system tables: an SQL query in a file, and a condition on its result.
 
-A file is SQL with a line ``-- when: MIN(success_ratio) < 0.9`` in it; its name without ``.sql`` is
-the alert's. Files lie in ``alerts/``, beside the tables.
+The file holds SQL with a line such as ``-- when: MIN(success_ratio) < 0.9``. Its name without
+``.sql`` is the alert's name. Alert files are stored in ``alerts/``, next to the tables.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _END: Final = re.compile(r"(;\s*(--[^\n]*\s*)*)+$")
 
 
 class Malformed(ValueError):
-    """An alert that cannot be decided, with a sentence that says why."""
+    """An alert file without a valid condition; the message explains the fault."""
 
 
 class Condition(NamedTuple):
@@ -45,8 +45,8 @@ class Condition(NamedTuple):
     bound: float
 
     def query(self, sql: str) -> str:
-        """A query for the aggregate of all rows of a query, however many they are. NULL is left
-        out; NaN is the greatest number."""
+        """Returns SQL that aggregates all rows of the alert's query into one number. NULL is
+        ignored; NaN counts as the greatest number."""
         number = f"CAST(`{self.column}` AS DOUBLE)"
         rows = f"FROM (\n{_END.sub('', sql.rstrip())}\n) AS alert_rows"
         if self.aggregate == "COUNT":
@@ -56,13 +56,14 @@ class Condition(NamedTuple):
         return f"SELECT {self.aggregate}({number}) AS value {rows}"
 
     def value(self, answer: Mapping[str, Any]) -> float | None:
-        """The number in the answer to :meth:`query`; None where no row has one, which meets no
-        condition."""
-        found = answer["rows"][0][0] if answer["rows"] else None
-        return None if found is None else float(found)
+        """Returns the number in the answer to :meth:`query`; None without rows or for NULL. None
+        never meets a condition."""
+        number = answer["rows"][0][0] if answer["rows"] else None
+        return None if number is None else float(number)
 
     def is_met(self, value: float | None) -> bool:
-        """Compares as the engine does: NaN equals NaN, and is greater than any other number."""
+        """Whether the value meets the condition. Compares as the query engine does: NaN equals NaN,
+        and is greater than any other number."""
         if value is None:
             return False
         return _COMPARISONS[self.comparison](_ordered(value), _ordered(self.bound))
@@ -80,39 +81,35 @@ class Alert(NamedTuple):
 
 
 def condition(text: str) -> Condition:
-    """
-    Raises:
-        Malformed: it is not ``AGGREGATE(column) comparison number``, where the number may also be
-            ``NaN``, ``Infinity`` or ``-Infinity``.
-    """
-    found = _CONDITION.fullmatch(text)
+    """Parses a condition such as ``MIN(success_ratio) < 0.9``. Raises Malformed if it is not
+    ``AGGREGATE(column) comparison number``, where the number may also be ``NaN``, ``Infinity`` or
+    ``-Infinity``."""
+    match = _CONDITION.fullmatch(text)
     try:
-        if found:
-            return Condition(found[1].upper(), found[2], found[3], float(found[4]))
+        if match:
+            return Condition(match[1].upper(), match[2], match[3], float(match[4]))
     except ValueError:
         pass
     raise Malformed(f"{text.strip()!r} is no condition: write it as MIN(success_ratio) < 0.9")
 
 
 def when(sql: str) -> str | None:
-    """The condition that a query's text names, as it is written."""
-    found = _WHEN.search(sql)
-    return found[1].strip() if found else None
+    """Returns the text after ``-- when:`` in an alert's SQL; None if there is no such line."""
+    match = _WHEN.search(sql)
+    return match[1].strip() if match else None
 
 
 def of_text(name: str, sql: str) -> Alert:
-    """
-    Raises:
-        Malformed: there is no line ``-- when:``, or what it says is none.
-    """
-    told = when(sql)
-    if told is None:
+    """Parses the SQL of an alert file. Raises Malformed if the line ``-- when:`` is missing or
+    holds no valid condition."""
+    condition_text = when(sql)
+    if condition_text is None:
         raise Malformed("it has no line such as -- when: MIN(success_ratio) < 0.9")
-    return Alert(name, sql, condition(told))
+    return Alert(name, sql, condition(condition_text))
 
 
 def stored() -> Iterator[tuple[str, str]]:
-    """Names and texts of the files, by name."""
+    """Yields the names and the SQL of all alert files, ordered by name."""
     for entry in store().list(FOLDER):
         if entry.size is not None and entry.name.endswith(SUFFIX):
             content = store().get(f"{FOLDER}/{entry.name}")

@@ -1,8 +1,8 @@
-"""Lands what a table holds already: every experiment, run and point as if the stream had told of
-it; publishes nothing.
+"""Writes landing objects for everything that the table already holds: all experiments, runs and
+metric points, as if the stream had delivered them. Publishes nothing.
 
-May be killed and started again: an object has the name and the content that it had, and what is
-published already is not doubled.
+A backfill can be interrupted and started again: it writes the same objects with the same names, and
+rows that were already published are not doubled.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from mlcore.system_tables.location import store
 from mlcore.system_tables.rows import PointRow
 
 JOURNAL: Final = f"{landing.FOLDER}/backfill.json"
-"""The experiments that are through, while a backfill is not. Beside the shards' folders, so that
-who lands needs no other right to write."""
+"""Lists the finished experiments while a backfill runs. It is next to the shards' folders, so that
+the backfill needs no further right to write."""
 
 OBJECT_POINTS: Final = 50_000
 
 
 def land() -> Iterator[str]:
-    """The id of each experiment whose objects lie there; it is through when the next one is asked
-    for. The list of experiments may lag behind by seconds."""
+    """Writes the landing objects of each experiment, then yields the experiment's id. The
+    experiment is noted as done when the caller takes the next id. The list of experiments may lag
+    by seconds."""
     known = store().get(JOURNAL)
     through: set[str] = set(json.loads(known)) if known else set()
     for experiment_id in source.experiment_ids():
@@ -41,7 +42,8 @@ def land() -> Iterator[str]:
 
 
 def _parts(experiment_id: str) -> Iterator[tuple[list[PointRow], Changed]]:
-    """What one landing object each holds."""
+    """Yields the contents of an experiment's landing objects, each with at most OBJECT_POINTS
+    points."""
     stored = source.find_experiments([experiment_id]).get(experiment_id)
     points: list[PointRow] = []
     runs: set[tuple[str, str]] = set()

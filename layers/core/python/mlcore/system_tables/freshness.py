@@ -1,4 +1,5 @@
-"""Who can bring the tables up to date at once: the local runner says so here; in AWS nobody."""
+"""Holds the function that updates the system tables at once. The local runner registers one; in AWS
+none exists, and the tables follow on a schedule."""
 
 from __future__ import annotations
 
@@ -10,18 +11,17 @@ _refresh: list[Callable[[], None]] = []
 
 
 def provide(refresh: Callable[[], None] | None) -> None:
-    """
+    """Registers the function that :func:`refresh` calls.
+
     Args:
-        refresh: lands what the stream has, and publishes it; None when it is over.
+        refresh: lands the pending records of the stream and publishes them; None to unregister.
     """
     _refresh[:] = [] if refresh is None else [refresh]
 
 
 def refresh() -> None:
-    """
-    Raises:
-        InvalidParameterValue: the tables follow on their schedule alone.
-    """
+    """Updates the system tables now. Raises InvalidParameterValue if no function is registered,
+    because the tables are published only on a schedule."""
     if not _refresh:
         raise errors.InvalidParameterValue(
             "The tables are published on a schedule here: leave out 'fresh'."

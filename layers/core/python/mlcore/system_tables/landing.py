@@ -1,9 +1,10 @@
-"""Landing objects: what one batch of the stream brought, as compressed lines of JSON; decides
-nothing.
+"""Reads and writes landing objects. Each holds one batch of the stream as compressed lines of JSON,
+until the publisher adds it to the system tables.
 
-A line is a point (``PointRow`` under short names), or names what changed: ``{"x": experiment}`` or
-``{"x": experiment, "r": run}``. How that is now is read from the table when it is published, so a
-line that comes twice, late or out of order changes nothing.
+A line is a metric point (``PointRow`` with short field names), or names what changed: ``{"x":
+experiment}`` or ``{"x": experiment, "r": run}``. The publisher reads the current state of a changed
+experiment or run from the table, so a line that is delivered twice, late or out of order has no
+further effect.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from mlcore.system_tables.rows import PointRow
 
 FOLDER: Final = "landing"
 BACKFILL: Final = "backfill-"
-"""How shards begin that no stream has: they hold what is in the table already."""
+"""Prefix of the shard names of a backfill, which no stream has."""
 _SUFFIX: Final = ".ndjson.gz"
 _LEVEL: Final = 6
 
@@ -28,21 +29,22 @@ NAMES: Final = ("x", "r", "k", "s", "t", "v", "i", "d")
 
 
 class Changed(NamedTuple):
-    """What is to be read again: experiments, and runs as (experiment id, run id)."""
+    """The experiments and runs that must be read again from the table; runs as (experiment id, run
+    id)."""
 
     experiments: Collection[str]
     runs: Collection[tuple[str, str]]
 
 
 def name_of(shard: str, first: str, last: str) -> str:
-    """The name of a batch's object. Numbers of one shard sort as they came; a batch that is
-    delivered again has the same name and replaces its object."""
+    """Returns the name of a batch's landing object. Names of one shard sort in the order of the
+    stream. A batch that is delivered again has the same name and replaces its object."""
     return f"{shard}/{first.zfill(40)}-{last.zfill(40)}"
 
 
 def encode(points: Iterable[PointRow], changed: Changed) -> bytes:
-    """Equal contents give equal bytes."""
-    lines = [json.dumps({"x": one}) for one in sorted(changed.experiments)]
+    """Returns the content of a landing object. Equal inputs give equal bytes."""
+    lines = [json.dumps({"x": experiment}) for experiment in sorted(changed.experiments)]
     lines += [json.dumps({"x": one, "r": run}) for one, run in sorted(changed.runs)]
     lines += [json.dumps(dict(zip(NAMES, point, strict=True))) for point in points]
     return gzip.compress("\n".join([*lines, ""]).encode(), _LEVEL, mtime=0)
@@ -53,8 +55,9 @@ def put(name: str, content: bytes) -> None:
 
 
 def waiting(most_bytes: float = math.inf) -> Iterator[tuple[str, int]]:
-    """Keys and sizes of objects that nobody has taken away, oldest of each shard first, those of a
-    backfill last, until they have so many bytes together (but always one)."""
+    """Yields the keys and sizes of the objects that are not yet published: by shard, oldest first,
+    shards of a backfill last. Stops once the objects have ``most_bytes`` together, but yields at
+    least one."""
     total = 0
     for shard in _shards():
         for key, size in _landed(shard):
@@ -65,10 +68,11 @@ def waiting(most_bytes: float = math.inf) -> Iterator[tuple[str, int]]:
 
 
 def age(now: float) -> float | None:
-    """For how many seconds the oldest that a stream brought has waited; None when none does.
+    """Returns for how many seconds the oldest unpublished object of a stream has waited; None if
+    none waits. Objects of a backfill do not count.
 
-    One list, and for each shard that has any one more and one HEAD: what was landed first has the
-    first name of its shard.
+    Costs one list request, and one more and a HEAD for each shard with objects: the oldest object
+    of a shard has the first name.
 
     Args:
         now: seconds since 1970.
@@ -78,27 +82,29 @@ def age(now: float) -> float | None:
         if shard.startswith(BACKFILL):
             break
         oldest = next(_landed(shard), None)
-        # What another publisher takes away meanwhile waits no more.
-        if oldest is not None and (found := store().open(oldest[0], 0)) is not None:
-            landed.append(found.modified)
+        # Objects that another publisher has removed meanwhile no longer wait.
+        if oldest is not None and (file := store().open(oldest[0], 0)) is not None:
+            landed.append(file.modified)
     return max(0.0, now - min(landed)) if landed else None
 
 
 def _shards() -> list[str]:
-    """Those of streams first: what is written now does not wait for a backfill."""
+    """Returns the names of all shards. Those of streams come first, so that new data does not wait
+    for a backfill."""
     names = [entry.name for entry in store().list(FOLDER) if entry.size is None]
     return sorted(names, key=lambda name: (name.startswith(BACKFILL), name))
 
 
 def _landed(shard: str) -> Iterator[tuple[str, int]]:
-    """Keys and sizes of a shard's objects, oldest first."""
+    """Yields the keys and sizes of a shard's landing objects, oldest first."""
     for entry in store().list(f"{FOLDER}/{shard}"):
         if entry.size is not None and entry.name.endswith(_SUFFIX):
             yield f"{FOLDER}/{shard}/{entry.name}", entry.size
 
 
 def read(keys: Sequence[str]) -> Iterator[bytes]:
-    """The contents of objects, unpacked; one that somebody else has taken away is left out."""
+    """Yields the decompressed contents of landing objects. Objects that another publisher has
+    removed meanwhile are skipped."""
     for key in keys:
         content = store().get(key)
         if content is not None:

@@ -1,6 +1,6 @@
-"""Where the system tables are: a bucket of their own in AWS, a folder on a laptop.
+"""Locates the storage of the system tables: a bucket of their own in AWS, a folder on a laptop.
 
-Below it lie ``landing/`` (what the stream brought and nobody has published yet) and
+It contains ``landing/`` (batches of the stream that are not yet published) and
 ``system/mlflow/<table>`` (the tables, each in the Delta format).
 """
 
@@ -17,7 +17,7 @@ FOLDER: Final = "SYSTEM_TABLES_FOLDER"
 BUCKET: Final = "SYSTEM_TABLES_BUCKET"
 """Environment: else, an S3 bucket."""
 ACCOUNT: Final = "ACCOUNT_ID"
-"""Environment: what the column ``account_id`` says."""
+"""Environment: the value of the column ``account_id``."""
 LOCAL_ACCOUNT: Final = "000000000000"
 
 _TABLES: Final = "system/mlflow"
@@ -25,10 +25,8 @@ _TABLES: Final = "system/mlflow"
 
 @functools.cache
 def store() -> Store:
-    """
-    Raises:
-        KeyError: neither a folder nor a bucket is named.
-    """
+    """Returns the file store of the system tables: the configured folder, or else the configured
+    bucket. Raises KeyError if the environment names neither a folder nor a bucket."""
     folder = os.environ.get(FOLDER)
     if not folder:
         from mlcore.artifacts.s3 import Bucket  # noqa: PLC0415 -- queries of a folder start without
@@ -40,7 +38,8 @@ def store() -> Store:
 
 
 def table_uri(table: str) -> str:
-    """What readers of Delta tables take: ``s3://…`` or a path."""
+    """Returns the address of a system table for readers of the Delta format: ``s3://…`` or a
+    path."""
     folder = os.environ.get(FOLDER)
     if folder:
         return f"{os.path.realpath(folder)}/files/{_TABLES}/{table}"
@@ -48,7 +47,7 @@ def table_uri(table: str) -> str:
 
 
 def table_key(table: str) -> str:
-    """The key below which :func:`store` has a table's files."""
+    """Returns the key below which :func:`store` has a table's files."""
     return f"{_TABLES}/{table}"
 
 

@@ -1,5 +1,6 @@
-"""Rows of ``experiments_latest``, ``runs_latest`` and ``run_metrics_history``: pure functions from
-stored experiments, runs and points. The columns are those of Databricks' system tables.
+"""Converts stored experiments, runs and points to rows of ``experiments_latest``, ``runs_latest``
+and ``run_metrics_history``, without reading anything. The columns are those of Databricks' system
+tables.
 
 Times are milliseconds since 1970 here, and microseconds in the tables.
 """
@@ -15,17 +16,17 @@ from typing import Final, NamedTuple
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.metrics import Metric
 from mlcore.entities.stages import DELETED
-from mlcore.repos.runs import runs
-from mlcore.repos.runs.runs import StoredRun
+from mlcore.repos.runs.core import runs
+from mlcore.repos.runs.core.runs import StoredRun
 
 EARLIEST_MS: Final = -62_135_596_800_000
 LATEST_MS: Final = 253_402_300_799_999
-"""The years 1 to 9999, which every reader of the tables can show; MLflow takes any 64-bit number
-for a time, and what lies outside is the nearest of these."""
+"""The years 1 to 9999, which every reader of the tables can show. MLflow accepts any 64-bit number
+as a time; a time outside is replaced by the nearest of these."""
 
 
 class ExperimentRow(NamedTuple):
-    """A row of ``experiments_latest``, less the account."""
+    """A row of ``experiments_latest``, without the account."""
 
     experiment_id: str
     workspace_id: str
@@ -36,10 +37,11 @@ class ExperimentRow(NamedTuple):
 
 
 class RunRow(NamedTuple):
-    """A row of ``runs_latest``, less the account and what only the history tells of a metric.
+    """A row of ``runs_latest``, without the account and without those metric columns that are
+    computed from the history.
 
-    ``created_by`` is who was logged in when the run was made; where nobody logs in, what the client
-    says of its user. ``latest`` holds the latest value of each metric, as text
+    ``created_by`` is the user who was logged in when the run was created; without login, the user
+    that the client named. ``latest`` holds the latest value of each metric, as text
     (:func:`double_text`).
     """
 
@@ -59,7 +61,8 @@ class RunRow(NamedTuple):
 
 
 class PointRow(NamedTuple):
-    """A row of ``run_metrics_history``, less what its experiment tells: account and workspace."""
+    """A row of ``run_metrics_history``, without the account and the workspace, which follow from
+    its experiment."""
 
     experiment_id: str
     run_id: str
@@ -72,7 +75,8 @@ class PointRow(NamedTuple):
 
 
 def experiment_row(experiment: Experiment, updated_ms: int) -> ExperimentRow:
-    """
+    """Converts an experiment to its row.
+
     Args:
         updated_ms: when the experiment's item was last written.
     """
@@ -87,15 +91,16 @@ def experiment_row(experiment: Experiment, updated_ms: int) -> ExperimentRow:
 
 
 def deleted_ms(experiment: Experiment) -> int | None:
-    """When an experiment was deleted; None while it is not. Nothing but its restoration writes the
-    time of its last update afterwards."""
+    """Returns when an experiment was deleted; None if it is not deleted. The time of its last
+    update is that of the deletion, because only a restoration updates it afterwards."""
     if experiment.lifecycle_stage != DELETED:
         return None
     return within(experiment.last_update_time)
 
 
 def run_row(stored: StoredRun) -> RunRow:
-    """A run as it is. One that was deleted with its experiment was deleted when that was."""
+    """Converts a run's current state to its row. A run that was deleted together with its
+    experiment has the experiment's deletion time."""
     item, experiment = stored.item, stored.experiment
     updated = within(item.updated_at or 0)
     deleted = None
@@ -126,9 +131,10 @@ def run_row(stored: StoredRun) -> RunRow:
 
 
 def point_row(experiment_id: str, run_id: str, point: Metric, inserted_ms: int) -> PointRow:
-    """
+    """Converts a metric point to its row.
+
     Args:
-        inserted_ms: when the item was written that first had the point.
+        inserted_ms: when the first item with the point was written.
     """
     return PointRow(
         experiment_id=experiment_id,
@@ -143,8 +149,8 @@ def point_row(experiment_id: str, run_id: str, point: Metric, inserted_ms: int) 
 
 
 def record_id(run_id: str, point: Metric) -> str:
-    """What tells a point from others: MLflow's own identity of a point, which is run, metric, step,
-    timestamp and value. 24 characters of Base64."""
+    """Returns the id of a point, 24 characters of Base64. It is a digest of MLflow's identity of a
+    point: run, metric, step, timestamp and value."""
     identity = json.dumps(
         [run_id, point.key, point.step, point.timestamp, double_text(point.value)]
     )
@@ -152,7 +158,8 @@ def record_id(run_id: str, point: Metric) -> str:
 
 
 def double_text(value: float) -> str:
-    """The shortest text that is exactly this double; one for all NaN, one for both zeros."""
+    """Returns the shortest text that is exactly this double. All NaN give the same text, and so do
+    both zeros."""
     return "nan" if math.isnan(value) else repr(value + 0.0)
 
 

@@ -1,5 +1,5 @@
-"""Reads experiments, runs and points from the table, strongly consistently, as rows; writes
-nothing."""
+"""Reads experiments, runs and metric points from the table, strongly consistently, and converts
+them to rows. Writes nothing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from mlcore.entities.experiments import Experiment
 from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.models.base import Item
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs import history, runs
-from mlcore.repos.runs.pages import newest_first
+from mlcore.repos.runs.core import runs
+from mlcore.repos.runs.history import metric_history
+from mlcore.repos.runs.search.runs_by_start import newest_first
 from mlcore.repos.workspaces import workspaces
 from mlcore.system_tables.rows import (
     ExperimentRow,
@@ -33,24 +34,25 @@ class Stored(NamedTuple):
 
 
 def find_experiments(experiment_ids: Sequence[str]) -> dict[str, Stored]:
-    """Those that exist; one BatchGetItem for each hundred."""
-    found: dict[str, Stored] = {}
+    """Returns the existing experiments by id. Sends one BatchGetItem per hundred ids."""
+    experiments_by_id: dict[str, Stored] = {}
     for at in range(0, len(experiment_ids), TOGETHER):
         wanted = experiment_ids[at : at + TOGETHER]
         for item in table.batch_get([keys.experiment(one) for one in wanted]):
             if item is not None:
                 experiment = experiments.of_item(item).experiment
                 row = experiment_row(experiment, Item.of(item).updated_at or 0)
-                found[experiment.experiment_id] = Stored(experiment, row)
-    return found
+                experiments_by_id[experiment.experiment_id] = Stored(experiment, row)
+    return experiments_by_id
 
 
 def find_runs(places: Sequence[tuple[str, str]], known: dict[str, Stored]) -> Iterator[RunRow]:
-    """The runs that exist, of experiments that do; one BatchGetItem for each hundred.
+    """Yields the rows of the existing runs among those given. Sends one BatchGetItem per hundred
+    runs.
 
     Args:
         places: (experiment id, run id).
-        known: the experiments.
+        known: the experiments by id; runs of others are skipped.
     """
     wanted = [(one, run) for one, run in places if one in known]
     for at in range(0, len(wanted), TOGETHER):
@@ -63,29 +65,29 @@ def find_runs(places: Sequence[tuple[str, str]], known: dict[str, Stored]) -> It
 
 
 def run_ids(experiment: Experiment) -> Iterator[str]:
-    """Every run of an experiment, page by page."""
+    """Yields the ids of all runs of an experiment, deleted ones included, page by page."""
     for stored in newest_first([experiment.experiment_id], experiment.workspace, (ACTIVE, DELETED)):
         yield stored.run_id
 
 
 def points_of(experiment_id: str, run_id: str) -> Iterator[PointRow]:
-    """Every point of a run's history, some of them twice, page by page. They count as inserted when
-    the items that have them now were written."""
-    for point, inserted_ms in history.with_times(experiment_id, run_id):
+    """Yields all points of a run's history, page by page; some of them may appear twice. The insert
+    time of a point is when its present item was written."""
+    for point, inserted_ms in metric_history.with_times(experiment_id, run_id):
         yield point_row(experiment_id, run_id, point, inserted_ms)
 
 
 def experiment_ids() -> Iterator[str]:
-    """Every experiment; the list may lag behind by seconds."""
+    """Yields the ids of all experiments; the list may lag by seconds."""
     for name in workspaces.names():
         yield from experiments.ids_of_workspace(name)
 
 
 def distinct(points: Iterable[PointRow]) -> list[PointRow]:
-    """Each point once, as it was inserted first."""
-    found: dict[str, PointRow] = {}
+    """Removes duplicates of points; keeps the one that was inserted first."""
+    points_by_id: dict[str, PointRow] = {}
     for point in points:
-        known = found.get(point.record_id)
+        known = points_by_id.get(point.record_id)
         if known is None or point.insert_time < known.insert_time:
-            found[point.record_id] = point
-    return list(found.values())
+            points_by_id[point.record_id] = point
+    return list(points_by_id.values())

@@ -1,4 +1,2 @@
-"""Webhooks: what can be subscribed to, which addresses may be reached, and how a delivery is made.
-
-Nothing here reads or writes the table.
-"""
+"""Webhooks: events to subscribe to, addresses that may be reached, and deliveries. Does not use the
+table."""

@@ -1,7 +1,8 @@
-"""Which URLs a webhook may have, and the one address that a request to it may connect to.
+"""Checks the URLs of webhooks and of model providers, and chooses the one address to connect to.
 
-A name is resolved once, every address it has must be public, and the connection goes to the address
-that was looked at: a name that answers differently the next time gains nothing.
+A name is resolved once, all of its addresses must be public, and the connection uses an address
+that was checked. A name that resolves differently the next time (DNS rebinding) therefore has no
+effect.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Destination(NamedTuple):
-    """Where a request goes."""
+    """The checked destination of a request."""
 
     scheme: str
     host: str
@@ -44,23 +45,21 @@ class Destination(NamedTuple):
 
 
 def check_url(url: str) -> None:
-    """MLflow's rules, in its order and with its messages.
-
-    Raises:
-        InvalidParameterValue: the URL has another scheme, no host, or leads to a private network.
-    """
-    _resolved(url)
+    """Checks a webhook's URL by MLflow's rules, in its order and with its messages. Raises
+    InvalidParameterValue if the URL has a scheme that is not allowed, no host, or leads to a
+    private network."""
+    _checked_url(url)
 
 
 def destination(url: str) -> Destination:
-    """Checks the URL again, at the time of the request.
+    """Resolves the URL of a request and checks it again.
 
     Raises:
         InvalidParameterValue: as :func:`check_url`.
     """
-    parts, host, addresses = _resolved(url)
+    parts, host, addresses = _checked_url(url)
     if not addresses:
-        addresses = resolved_addresses(host)
+        addresses = resolve_host(host)
     try:
         port = parts.port or {"http": 80}.get(parts.scheme, 443)
         name = host if ":" in host else host.encode("idna").decode()
@@ -76,8 +75,8 @@ def destination(url: str) -> Destination:
 
 
 def is_public(address: Address) -> bool:
-    """Whether the address is one of the open internet's, also when it is written in an IPv6 form
-    that carries an IPv4 address."""
+    """Whether an address belongs to the public internet. An IPv6 address that embeds an IPv4
+    address is decided by the embedded one."""
     if isinstance(address, ipaddress.IPv6Address):
         if address.is_site_local or address.scope_id:
             return False
@@ -89,8 +88,9 @@ def is_public(address: Address) -> bool:
     return address.is_global and not address.is_multicast
 
 
-def _resolved(url: str) -> tuple[SplitResult, str, list[Address]]:
-    """The parts of a URL, its host and, unless any will do, the addresses that were checked."""
+def _checked_url(url: str) -> tuple[SplitResult, str, list[Address]]:
+    """Returns the parts of a URL, its host, and its checked addresses; no addresses if private ones
+    are allowed."""
     if not url.strip():
         raise InvalidParameterValue(f"Webhook URL cannot be empty or just whitespace: {url!r}")
     try:
@@ -112,7 +112,7 @@ def _resolved(url: str) -> tuple[SplitResult, str, list[Address]]:
         raise InvalidParameterValue(f"Webhook URL must include a hostname: {url!r}")
     if settings.allow_private_addresses:
         return parts, host, []
-    addresses = resolved_addresses(host)
+    addresses = resolve_host(host)
     for address in addresses:
         if not is_public(address):
             raise InvalidParameterValue(
@@ -123,103 +123,104 @@ def _resolved(url: str) -> tuple[SplitResult, str, list[Address]]:
 
 
 def _loopback_only(host: str) -> list[Address]:
-    """The addresses of a host whose every address is this machine's own, else none."""
+    """Returns the addresses of a host if all of them are loopback addresses; otherwise none."""
     try:
-        addresses = resolved_addresses(host)
+        addresses = resolve_host(host)
     except InvalidParameterValue:
         return []
     return addresses if all(address.is_loopback for address in addresses) else []
 
 
-def resolved_addresses(host: str, what: str = "Webhook URL") -> list[Address]:
-    """The addresses of a host, IPv4 first: most functions have no route for IPv6.
+def resolve_host(host: str, noun: str = "Webhook URL") -> list[Address]:
+    """Returns the addresses of a host, IPv4 first, since most functions have no route for IPv6.
 
     Args:
-        what: whose host it is, for who is told that it has none.
+        noun: the noun in error messages, e.g. ``Webhook URL``.
 
     Raises:
-        InvalidParameterValue: it has none, or none in time.
+        InvalidParameterValue: the host has no address, or resolving takes more than 5 s.
     """
-    found: list[Address] = []
+    addresses: list[Address] = []
     failed: list[Exception] = []
 
-    def look() -> None:
+    def resolve() -> None:
         try:
             for answer in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM):
                 address = ipaddress.ip_address(answer[4][0])
-                if address not in found:
-                    found.append(address)
+                if address not in addresses:
+                    addresses.append(address)
         except (OSError, ValueError) as error:  # UnicodeError is a ValueError
             failed.append(error)
 
-    looking = threading.Thread(target=look, daemon=True, name="webhook-name")
-    looking.start()
-    looking.join(RESOLVE_SECONDS)
-    if looking.is_alive():
+    thread = threading.Thread(target=resolve, daemon=True, name="webhook-name")
+    thread.start()
+    thread.join(RESOLVE_SECONDS)
+    if thread.is_alive():
         raise InvalidParameterValue(
-            f"Timed out resolving {what} hostname {host!r} after {RESOLVE_SECONDS:g} seconds"
+            f"Timed out resolving {noun} hostname {host!r} after {RESOLVE_SECONDS:g} seconds"
         )
     if failed:
-        raise InvalidParameterValue(f"Cannot resolve {what} hostname {host!r}: {failed[0]}")
-    return sorted(found, key=lambda address: address.version)
+        raise InvalidParameterValue(f"Cannot resolve {noun} hostname {host!r}: {failed[0]}")
+    return sorted(addresses, key=lambda address: address.version)
 
 
-def check_public_url(url: str, what: str, schemes: list[str], *, private: bool = False) -> str:
-    """MLflow's rules for what is neither a webhook nor of this server, in its order and with its
-    messages.
+def check_public_url(url: str, noun: str, schemes: list[str], *, private: bool = False) -> str:
+    """Checks a URL that is neither a webhook's nor this server's, by MLflow's rules, in its order
+    and with its messages.
 
     Args:
-        what: whose URL it is, for who is told that it will not do.
-        schemes: sorted, in lower case.
-        private: whether its addresses may be of a private network.
+        noun: the noun in error messages.
+        schemes: allowed schemes, sorted, in lower case.
+        private: whether addresses of private networks are allowed.
 
     Returns:
         The host.
 
     Raises:
-        InvalidParameterValue: the URL has another scheme, names a user, has no host, or leads to a
-            private network.
+        InvalidParameterValue: the URL has a scheme that is not allowed, embeds credentials, has no
+            host, or leads to a private network.
     """
     if not url.strip():
-        raise InvalidParameterValue(f"{what} cannot be empty or just whitespace: {url!r}")
+        raise InvalidParameterValue(f"{noun} cannot be empty or just whitespace: {url!r}")
     try:
         parts = urlsplit(url)
         host = parts.hostname
     except ValueError as error:
-        raise InvalidParameterValue(f"Invalid {what} {url!r}: {error!r}") from None
+        raise InvalidParameterValue(f"Invalid {noun} {url!r}: {error!r}") from None
     if parts.scheme not in schemes:
         raise InvalidParameterValue(
-            f"Invalid {what} scheme: {parts.scheme!r}. Allowed schemes are: "
+            f"Invalid {noun} scheme: {parts.scheme!r}. Allowed schemes are: "
             f"{', '.join(map(repr, schemes))}."
         )
     if parts.username or parts.password:
-        raise InvalidParameterValue(f"{what} must not include embedded credentials: {url!r}")
+        raise InvalidParameterValue(f"{noun} must not include embedded credentials: {url!r}")
     if not host:
-        raise InvalidParameterValue(f"{what} must include a hostname: {url!r}")
-    _check_literal(host, what)
+        raise InvalidParameterValue(f"{noun} must include a hostname: {url!r}")
+    _check_address_literal(host, noun)
     if not private:
-        for address in resolved_addresses(host, what):
+        for address in resolve_host(host, noun):
             if not is_public(address):
                 raise InvalidParameterValue(
-                    f"{what} must not resolve to a non-public IP address. "
+                    f"{noun} must not resolve to a non-public IP address. "
                     f"{host!r} resolves to {address}."
                 )
     return host
 
 
-def _check_literal(host: str, what: str) -> None:
-    """Numbers that are not written as addresses mean different ones to different readers."""
+def _check_address_literal(host: str, noun: str) -> None:
+    """Refuses numeric hosts that are not canonical addresses, since programs interpret them
+    differently."""
     if ":" not in host and not host.replace(".", "").isdigit():
         return
     try:
         ipaddress.ip_address(host)
     except ValueError:
         raise InvalidParameterValue(
-            f"{what} host {host!r} is not a canonical IP address literal."
+            f"{noun} host {host!r} is not a canonical IP address literal."
         ) from None
 
 
-def schemes_in(text: str) -> list[str]:
-    """Of a setting with commas; ``https`` alone where it is empty."""
-    found = sorted({scheme.strip().lower() for scheme in text.split(",") if scheme.strip()})
-    return found or ["https"]
+def parse_schemes(text: str) -> list[str]:
+    """Returns the schemes in a comma-separated setting; ``https`` alone if it is empty."""
+    schemes = sorted({scheme.strip().lower() for scheme in text.split(",") if scheme.strip()})
+    return schemes or ["https"]

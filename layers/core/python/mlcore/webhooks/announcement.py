@@ -1,45 +1,48 @@
-"""Announcements: what a write says of itself, for the webhooks that want to hear of it.
+"""Announcements: the events of a write, from which webhooks are notified.
 
-A write that MLflow tells webhooks about sets the attribute ``event`` of the item that it writes, in
-that same write. The stream then shows the event with the image that it made: nothing is announced
-that was not written, and nothing written is forgotten. The text holds names only; values come from
-the image, so that an item never holds them twice.
+A write that MLflow notifies webhooks about sets the attribute ``event`` of the written item in the
+same request. The stream record then holds the event together with the new image of the item: an
+event is announced if and only if its write succeeded. For the registry the attribute holds names
+only; values are taken from the image, so that no item stores them twice.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from mlcore import reserved_tags
+from mlcore.entities.gateway import BudgetPolicy
 from mlcore.entities.registry import ModelVersion, RegisteredModel
 from mlcore.entities.webhooks import EventName
 from mlcore.ids import new_ulid, now_ms
-from mlcore.prompts import IS_PROMPT, is_prompt
+from mlcore.prompts import is_prompt
 
 ATTRIBUTE: Final = "event"
 
 PROMPT_TYPE: Final = "_mlflow_prompt_type"
-PROMPT_TEXT: Final = "mlflow.prompt.text"
 
 
 class Announcement(NamedTuple):
-    """What happened to a registered model or one of its versions."""
+    """An event of a registered model, of one of its versions, or of a budget."""
 
     event_id: str
-    """The same however often the write, its record or its message is repeated."""
+    """Stays the same when the write, its stream record or its message is repeated."""
     time_ms: int
     event: EventName
     workspace: str
     name: str
-    """Of the registered model, at that time."""
+    """The registered model's name at that time; the budget's id."""
     version: int | None = None
     key: str | None = None
-    """Of the tag."""
+    """The tag's key."""
     alias: str | None = None
+    data: Mapping[str, Any] | None = None
+    """The data of an event that the item does not hold: a budget's."""
 
     def text(self) -> str:
-        """The value of the attribute."""
+        """Returns the value of the item's attribute."""
         fields = {**self._asdict(), "event": str(self.event)}
         return json.dumps({name: value for name, value in fields.items() if value is not None})
 
@@ -51,13 +54,13 @@ def parse(text: str) -> Announcement:
 
 
 def parse_all(text: str) -> list[Announcement]:
-    """All that one write announces."""
+    """Returns the announcements of one write, one per line."""
     return [parse(line) for line in text.splitlines()]
 
 
-def together(said: Sequence[str]) -> str | None:
-    """The attribute of a write that announces several things, or nothing."""
-    return "\n".join(said) or None
+def join_texts(texts: Sequence[str]) -> str | None:
+    """Returns the attribute of a write with several announcements; None without any."""
+    return "\n".join(texts) or None
 
 
 def model_created(model: RegisteredModel) -> str:
@@ -65,14 +68,15 @@ def model_created(model: RegisteredModel) -> str:
 
 
 def model_tag_set(model: RegisteredModel, key: str, value: str) -> str | None:
-    """MLflow announces tags of prompts, and none of other registered models."""
+    """Returns the announcement that a tag of a prompt was set; None for a model that is not a
+    prompt, because MLflow announces only tags of prompts."""
     if not is_prompt({**model.tags, key: value}):
         return None
     return _text(model, "prompt_tag", "set", key=key)
 
 
 def model_tag_deleted(model: RegisteredModel, key: str) -> str | None:
-    if key == IS_PROMPT or not is_prompt(model.tags):
+    if key == reserved_tags.IS_PROMPT or not is_prompt(model.tags):
         return None
     return _text(model, "prompt_tag", "deleted", key=key)
 
@@ -83,11 +87,11 @@ def version_created(model: RegisteredModel, version: ModelVersion) -> str:
 
 
 def version_tag_set(model: RegisteredModel, version: int, key: str) -> str:
-    return _text(model, _entity(model, "version_tag"), "set", version=version, key=key)
+    return _text(model, _prompt_or_model(model, "version_tag"), "set", version=version, key=key)
 
 
 def version_tag_deleted(model: RegisteredModel, version: int, key: str) -> str:
-    return _text(model, _entity(model, "version_tag"), "deleted", version=version, key=key)
+    return _text(model, _prompt_or_model(model, "version_tag"), "deleted", version=version, key=key)
 
 
 def alias_set(model: RegisteredModel, alias: str, version: int) -> str:
@@ -100,11 +104,37 @@ def alias_deleted(model: RegisteredModel, alias: str) -> str:
     return _text(model, entity, "deleted", alias=alias)
 
 
-def _entity(model: RegisteredModel, noun: str) -> str:
+def budget_exceeded(
+    policy: BudgetPolicy, spent_dollars: float, window_start_ms: int, workspace: str
+) -> str:
+    """Returns the announcement that a budget was exceeded.
+
+    Args:
+        workspace: of the call that exceeded it; its webhooks are told.
+    """
+    event_data = {
+        "budget_policy_id": policy.budget_policy_id,
+        "budget_unit": policy.budget_unit,
+        "budget_amount": policy.budget_amount,
+        "current_spend": spent_dollars,
+        "duration_unit": policy.duration_unit,
+        "duration_value": policy.duration_value,
+        "target_scope": policy.target_scope,
+        "workspace": workspace,
+        "target_value": policy.target_value,
+        "window_start": window_start_ms,
+    }
+    event = EventName("budget_policy", "exceeded")
+    return Announcement(
+        new_ulid(), now_ms(), event, workspace, policy.budget_policy_id, data=event_data
+    ).text()
+
+
+def _prompt_or_model(model: RegisteredModel, noun: str) -> str:
     return f"{'prompt' if is_prompt(model.tags) else 'model'}_{noun}"
 
 
-def _text(model: RegisteredModel, entity: str, action: str, **more: Any) -> str:
+def _text(model: RegisteredModel, entity: str, action: str, **details: Any) -> str:
     event = EventName(entity, action)
-    said = Announcement(new_ulid(), now_ms(), event, model.workspace, model.name, **more)
-    return said.text()
+    announcement = Announcement(new_ulid(), now_ms(), event, model.workspace, model.name, **details)
+    return announcement.text()

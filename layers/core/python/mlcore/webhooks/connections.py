@@ -1,5 +1,5 @@
-"""A connection to an address that was looked at before: TLS asks for the name, and nobody resolves
-it a second time."""
+"""Connections to an address that was checked before. TLS verifies the host name, and the name is
+not resolved again."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, Timeout
 def pool(
     scheme: str, address: str, port: int, host: str, *, connect: float, read: float
 ) -> HTTPConnectionPool:
-    """For one request; whoever asks closes it.
+    """Returns a connection pool for one request; the caller closes it.
 
     Args:
-        address: where the connection goes.
+        address: the address to connect to.
         host: the name that the certificate must have.
-        connect: seconds.
-        read: seconds, for each part of the answer.
+        connect: timeout in seconds.
+        read: timeout in seconds, for each read of the answer.
     """
     timeout = Timeout(connect=connect, read=read)
     if scheme != "https":
@@ -36,7 +36,7 @@ def pool(
 
 @cache
 def _context() -> ssl.SSLContext:
-    made = ssl.create_default_context()
-    if not made.get_ca_certs():  # the system keeps none where OpenSSL looks for them
-        made.load_verify_locations(get_cert_path(True))
-    return made
+    context = ssl.create_default_context()
+    if not context.get_ca_certs():  # OpenSSL found no certificates of the system
+        context.load_verify_locations(get_cert_path(True))
+    return context

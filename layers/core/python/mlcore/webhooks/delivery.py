@@ -1,6 +1,8 @@
-"""One delivery: its body, its headers with the signature, and one HTTP request; never a second.
+"""Makes one delivery to a webhook: its body, its signed headers, and one HTTP request without
+retries.
 
-Body, headers and signature are those of MLflow's own server, so that its receivers verify them.
+Body, headers and signature are those of MLflow's server, so that receivers verify them in the same
+way.
 """
 
 from __future__ import annotations
@@ -23,20 +25,20 @@ from mlcore.webhooks.environment import webhook_settings
 USER_AGENT: Final = "mlflow-serverless"
 MAX_ANSWER_BYTES: Final = 256 * 1024
 
-REPEATED: Final = frozenset((429, 500, 502, 503, 504))
-"""Statuses after which MLflow's server tries again; any other is the receiver's last word."""
+RETRIED_STATUSES: Final = frozenset((429, 500, 502, 503, 504))
+"""Statuses after which MLflow's server retries; after any other it does not."""
 
 
-class Answer(NamedTuple):
+class DeliveryAnswer(NamedTuple):
     status: int
     text: str
-    """At most 256 KB of the body."""
+    """The body, at most 256 KB of it."""
     retry_after: float
-    """Seconds that the receiver asks to wait; 0 when it does not."""
+    """Seconds in the receiver's Retry-After header; 0 without one."""
 
 
 def body(event: EventName, time_ms: int, data: Mapping[str, Any], workspace: str) -> str:
-    """The JSON text of a delivery."""
+    """Returns the JSON text of a delivery."""
     moment = datetime.fromtimestamp(time_ms / 1000, tz=UTC)
     payload: dict[str, Any] = {
         "entity": event.entity,
@@ -50,77 +52,87 @@ def body(event: EventName, time_ms: int, data: Mapping[str, Any], workspace: str
 
 
 def signature(secret: str, delivery_id: str, timestamp: str, text: str) -> str:
-    """``v1,`` and the Base64 of the HMAC-SHA256 of id, time and body, with dots between them."""
+    """``v1,`` and the Base64 of the HMAC-SHA256 of ``id.time.body``."""
     signed = f"{delivery_id}.{timestamp}.{text}".encode()
     digest = hmac.new(secret.encode(), signed, hashlib.sha256).digest()
     return f"v1,{base64.b64encode(digest).decode()}"
 
 
 def headers(secret: str, delivery_id: str, text: str) -> dict[str, str]:
-    """The time is that of the attempt, so that a receiver may refuse what is old; the id stays."""
+    """Returns the headers of one attempt. The timestamp is that of the attempt, so that a receiver
+    may refuse old ones; the id is the same in all attempts."""
     timestamp = str(int(time.time()))
-    made = {
+    fields = {
         "Content-Type": "application/json",
         "X-MLflow-Delivery-Id": delivery_id,
         "X-MLflow-Timestamp": timestamp,
     }
     if secret:
-        made["X-MLflow-Signature"] = signature(secret, delivery_id, timestamp, text)
-    return made
+        fields["X-MLflow-Signature"] = signature(secret, delivery_id, timestamp, text)
+    return fields
 
 
-def send(url: str, own_headers: Mapping[str, str], text: str, timeout_seconds: float) -> Answer:
-    """Posts a delivery. Redirects are not followed, proxies not asked.
+def send(
+    url: str, own_headers: Mapping[str, str], text: str, timeout_seconds: float
+) -> DeliveryAnswer:
+    """Posts a delivery. Does not follow redirects and does not use proxies.
 
     Raises:
-        InvalidParameterValue: the URL leads where no webhook may.
-        urllib3.exceptions.HTTPError: there was no answer.
+        InvalidParameterValue: the URL is not allowed for webhooks.
+        urllib3.exceptions.HTTPError: no answer arrived.
     """
-    where = addresses.destination(url)
-    sent = {**own_headers, "Host": where.host_header, "User-Agent": USER_AGENT, "Accept": "*/*"}
-    if where.credentials:
-        pair = ":".join(where.credentials).encode()
-        sent["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
+    target = addresses.destination(url)
+    request_headers = {
+        **own_headers,
+        "Host": target.host_header,
+        "User-Agent": USER_AGENT,
+        "Accept": "*/*",
+    }
+    if target.credentials:
+        pair = ":".join(target.credentials).encode()
+        request_headers["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
     pool = connections.pool(
-        where.scheme,
-        where.address,
-        where.port,
-        where.host,
+        target.scheme,
+        target.address,
+        target.port,
+        target.host,
         connect=min(10.0, timeout_seconds),
         read=timeout_seconds,
     )
     try:
         response = pool.urlopen(
             "POST",
-            where.target,
+            target.target,
             body=text.encode(),
-            headers=sent,
+            headers=request_headers,
             retries=False,
             redirect=False,
             assert_same_host=False,
             preload_content=False,
         )
-        content = _beginning(response, time.monotonic() + timeout_seconds)
-        return Answer(
+        content = _read_limited(response, time.monotonic() + timeout_seconds)
+        return DeliveryAnswer(
             response.status,
             content.decode("utf-8", "replace"),
-            _seconds(response.headers.get("Retry-After", "")),
+            _retry_after_seconds(response.headers.get("Retry-After", "")),
         )
     finally:
         pool.close()
 
 
-def _beginning(response: BaseHTTPResponse, deadline: float) -> bytes:
-    """What came of the body in time: a receiver that drips holds nobody up."""
+def _read_limited(response: BaseHTTPResponse, deadline: float) -> bytes:
+    """Reads the body until the size limit or the deadline, so that a slow receiver cannot block the
+    function."""
     content = b""
     while len(content) < MAX_ANSWER_BYTES and time.monotonic() < deadline:
-        part = response.read1(MAX_ANSWER_BYTES - len(content), decode_content=True)
-        if not part:
+        chunk = response.read1(MAX_ANSWER_BYTES - len(content), decode_content=True)
+        if not chunk:
             break
-        content += part
+        content += chunk
     return content
 
 
-def _seconds(text: str) -> float:
-    """Of a Retry-After that counts seconds; the form with a date is not worth a clock's error."""
+def _retry_after_seconds(text: str) -> float:
+    """Returns the seconds in a Retry-After header. A date in it is ignored, since clocks may
+    differ."""
     return float(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0.0

@@ -1,7 +1,5 @@
-"""What a deployment decides about webhooks, read once from the environment.
-
-The first two names are those of MLflow's own server.
-"""
+"""Settings of a deployment for webhooks, read once from the environment. The first two variables
+are those of MLflow's server."""
 
 from __future__ import annotations
 
@@ -16,13 +14,13 @@ class WebhookSettings(NamedTuple):
     allowed_schemes: tuple[str, ...]
     allow_private_addresses: bool
     allow_loopback: bool
-    """Plain http to this machine itself, for a server on a laptop."""
+    """Whether plain http to loopback addresses is allowed, for a server on a laptop."""
     timeout_seconds: float
-    """Of one attempt."""
+    """Timeout of one attempt."""
     backoff_seconds: float
-    """Before the second attempt; it doubles from there."""
+    """Wait before the second attempt; doubles with each further one."""
     workspaces: bool
-    """Whether deliveries name the workspace."""
+    """Whether deliveries contain the workspace."""
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""The message that asks for one delivery to one webhook. It holds no secret and no URL."""
+"""The queue message for one delivery to one webhook. It holds neither the secret nor the URL."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uuid import NAMESPACE_URL, uuid5
 from mlcore.entities.webhooks import EventName
 
 PLAIN_BYTES: Final = 64 * 1024
-"""A longer text is compressed: a prompt with its tags may be larger than a queue takes."""
+"""Longer texts are compressed: a prompt with its tags may exceed the size limit of the queue."""
 
 
 class DeliveryMessage(NamedTuple):
@@ -25,12 +25,13 @@ class DeliveryMessage(NamedTuple):
 
 
 def delivery_id(event_id: str, webhook_id: str) -> str:
-    """A UUID that is the same whenever the same event is told to the same webhook."""
+    """Returns a UUID made from the event and the webhook, so that a repeated message has the same
+    id."""
     return str(uuid5(NAMESPACE_URL, f"mlflow-webhook:{event_id}:{webhook_id}"))
 
 
 def text(message: DeliveryMessage) -> str:
-    """ASCII text."""
+    """Returns the message as ASCII text."""
     text = json.dumps({**message._asdict(), "event": str(message.event)})
     if len(text) <= PLAIN_BYTES:
         return text

@@ -1,4 +1,4 @@
-"""Protobuf-JSON, the format of MLflow's REST API: request messages in, response text out."""
+"""Protobuf-JSON, the format of MLflow's REST API: decodes requests and encodes responses."""
 
 from mlcore.wire.checks import (
     Check,

@@ -1,5 +1,4 @@
-"""Checks that MLflow's server makes on the raw values of a request, with its messages; never parses
-a value."""
+"""Checks of raw request values, with the messages of MLflow's server."""
 
 from __future__ import annotations
 
@@ -12,11 +11,11 @@ from mlcore.errors import InvalidParameterValue
 SEE_DOCS: Final = " See the API docs for more information about request parameters."
 
 Check = Callable[[Any], None]
-"""Looks at the raw JSON value of a parameter; raises CheckFailed."""
+"""Checks the raw JSON value of a parameter; raises CheckFailed."""
 
 
 class CheckFailed(Exception):
-    """A check does not hold. ``text`` replaces the general message about an invalid value."""
+    """A check failed. ``text`` replaces the general message about an invalid value."""
 
     def __init__(self, text: str | None = None) -> None:
         super().__init__(text)
@@ -53,7 +52,7 @@ def item_type_string(value: Any) -> None:
 
 
 def at_most(limit: int) -> Check:
-    """For an integer, whether or not parsing stopped."""
+    """Returns a check that an integer is at most ``limit``."""
     return lambda value: _expect(int(value) <= limit)
 
 
@@ -62,13 +61,13 @@ def within(low: int, high: int, text: str) -> Check:
 
 
 def length_at_most(limit: int, text: Callable[[int], str]) -> Check:
-    """For a list; ``text`` makes the message from its length."""
+    """Returns a check of a list's length; ``text`` makes the message from the length."""
     return lambda value: _expect(len(value) <= limit, text(len(value)))
 
 
 def fields_present(parameter: str, *names: str) -> Check:
-    """For a list of objects: the first missing or empty one of these fields is named by its
-    path."""
+    """Returns a check that all objects of a list have the required fields; the message has the path
+    of the first missing or empty one."""
 
     def check(items: Any) -> None:
         for position, item in enumerate(items):
@@ -125,7 +124,7 @@ def _check(step: Check, parameter: str, value: Any) -> None:
 
 
 def invalid_value(parameter: str, value: Any, hint: str | None = None) -> str:
-    """MLflow's sentence about a value that a parameter cannot take."""
+    """Returns MLflow's message for an invalid value of a parameter."""
     shown = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return f"Invalid value {shown} for parameter '{parameter}' supplied" + (
         f": {hint}" if hint else "."

@@ -10,16 +10,17 @@ from json.encoder import encode_basestring_ascii
 from typing import Any, Final
 
 _SEPARATORS: Final = (",", ":")
-_PLACE: Final = secrets.token_hex(16)
-"""Stands for an :class:`Encoded` until the text around it is there; no caller knows it."""
+_PLACEHOLDER: Final = secrets.token_hex(16)
+"""Marks the position of an :class:`Encoded` while the JSON around it is encoded. Random, so no
+request can contain it."""
 
 quoted: Final = encode_basestring_ascii
-"""A text as JSON writes it, ASCII alone."""
+"""Encodes a text as a JSON string in ASCII."""
 
 
 class Encoded:
-    """Part of a body that is JSON text already: what an answer holds by the thousand is written
-    once, instead of being built of dicts first."""
+    """Part of a body that is already JSON text. Long lists are encoded directly, without building
+    dicts first."""
 
     __slots__ = ("text",)
 
@@ -27,20 +28,20 @@ class Encoded:
         self.text = text
 
     def __bool__(self) -> bool:
-        """Whether it is more than an empty list or object."""
+        """False for an empty list or object."""
         return self.text not in ("[]", "{}")
 
 
 def encode(body: Mapping[str, Any]) -> str:
-    """Compact JSON text; NaN and infinities become "NaN", "Infinity" and "-Infinity", as in
-    protobuf's JSON."""
+    """Returns the body as compact JSON; NaN and infinities become "NaN", "Infinity" and
+    "-Infinity", as in protobuf's JSON."""
     parts: list[str] = []
 
     def put_aside(value: Any) -> str:
         if value.__class__ is not Encoded:
             raise TypeError(f"{type(value).__name__} is no JSON")
         parts.append(value.text)
-        return _PLACE
+        return _PLACEHOLDER
 
     encoder = json.JSONEncoder(
         separators=_SEPARATORS, allow_nan=False, check_circular=False, default=put_aside
@@ -52,12 +53,12 @@ def encode(body: Mapping[str, Any]) -> str:
         text = encoder.encode(_quote_non_finite(body))
     if not parts:
         return text
-    around = text.split(f'"{_PLACE}"')
+    around = text.split(f'"{_PLACEHOLDER}"')
     return "".join([piece for pair in zip(around, [*parts, ""], strict=True) for piece in pair])
 
 
 def number(value: float) -> str:
-    """A double as :func:`encode` writes it."""
+    """Returns a double as :func:`encode` writes it."""
     return repr(value) if math.isfinite(value) else f'"{_quote_non_finite(value)}"'
 
 

@@ -1,8 +1,8 @@
-"""Requests of those routes of MLflow's that are no protobuf RPCs but FastAPI's: what pydantic makes
-of a JSON body and of a query string, with its messages.
+"""Parses requests of MLflow's FastAPI routes, which are not protobuf RPCs: validates JSON bodies
+and query strings as pydantic does, with its messages.
 
-A reader takes a value and answers what is kept of it. What does not fit is noted with its place;
-all that does not fit is told at once, in a sentence or as FastAPI's list.
+A reader takes a value and returns the value to keep. It notes invalid values with their position.
+All errors of a request are returned together, in one message or as FastAPI's list.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ Read = Callable[[Any, Place, "Misfits"], Any]
 
 _OBJECT: Final = "Input should be a valid dictionary or object to extract fields from"
 _MOST_LISTED: Final = 1000
+_NOT_AN_INTEGER: Final = "Input should be a valid integer, unable to parse string as an integer"
 _TRUE: Final = frozenset(("true", "t", "yes", "y", "on", "1"))
 _FALSE: Final = frozenset(("false", "f", "no", "n", "off", "0"))
 
 
 class Misfits:
-    """What of a request does not fit, in pydantic's order and words.
+    """Collects the validation errors of a request, in pydantic's order and words.
 
     Args:
-        listed: it is a body, and is told as FastAPI does it by itself, with kinds and values.
+        listed: return the errors as FastAPI's list, with their types and the invalid values,
+            instead of as one message.
     """
 
     def __init__(self, *, listed: bool = False) -> None:
@@ -36,23 +38,32 @@ class Misfits:
         self._details: list[dict[str, Any]] = []
 
     def note(
-        self, place: Place, text: str, kind: str, value: Any, told: Mapping[str, Any] | None = None
+        self,
+        place: Place,
+        text: str,
+        kind: str,
+        value: Any,
+        context: Mapping[str, Any] | None = None,
     ) -> None:
-        """
+        """Adds a validation error. After the first 1,000 errors, further ones are dropped.
+
         Args:
-            kind: pydantic's name of what is wrong.
-            value: what does not fit.
-            told: the parts of the text that pydantic gives by themselves.
+            place: the position of the value, such as ``("tags", 0, "key")``.
+            text: pydantic's message.
+            kind: pydantic's name of the type of error.
+            value: the invalid value.
+            context: the values in the message that pydantic also returns separately (``ctx``).
         """
         if len(self._details) == _MOST_LISTED:
             return
         self.texts.append(": ".join((*((".".join(map(str, place)),) if place else ()), text)))
         if self._listed:
             detail = {"type": kind, "loc": ["body", *place], "msg": text, "input": value}
-            self._details.append({**detail, "ctx": told} if told else detail)
+            self._details.append({**detail, "ctx": context} if context else detail)
 
     def check(self) -> None:
-        """Raises InvalidParameterValue: something did not fit."""
+        """Raises the collected errors, if there are any: InvalidParameterValue, or Detailed (422)
+        for FastAPI's list."""
         if not self.texts:
             return
         if self._listed:
@@ -61,7 +72,7 @@ class Misfits:
 
 
 def _of_bounded_size(details: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """As many as an answer has room for, and at least one."""
+    """Returns the first errors that fit in a response, at least one."""
     kept: list[dict[str, Any]] = []
     room = errors.MAX_MESSAGE_LENGTH
     for detail in details:
@@ -77,7 +88,7 @@ def _of_bounded_size(details: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 class Field(NamedTuple):
-    """A field of a JSON object. ``key`` is its name in the answer, where that is another."""
+    """A field of a JSON object; ``key`` is its name in the result, if different."""
 
     read: Read
     required: bool = False
@@ -95,20 +106,20 @@ def text(value: Any, place: Place, misfits: Misfits) -> Any:
     if not isinstance(value, str):
         misfits.note(place, "Input should be a valid string", "string_type", value)
     elif not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        said = "Input should be a valid string, unable to parse raw data as a unicode string"
-        misfits.note(place, said, "string_unicode", value)
+        message = "Input should be a valid string, unable to parse raw data as a unicode string"
+        misfits.note(place, message, "string_unicode", value)
     return value
 
 
 def json_object(value: Any, place: Place, misfits: Misfits) -> Any:
-    """An object with any fields."""
+    """Reads an object with any fields."""
     if not isinstance(value, dict):
         misfits.note(place, "Input should be a valid dictionary", "dict_type", value)
     return value
 
 
 def boolean(value: Any, place: Place, misfits: Misfits) -> Any:
-    """True or false, also as the words and numbers that pydantic takes for them."""
+    """Reads a boolean, or one of the words and numbers that pydantic accepts as one."""
     word = value.lower() if isinstance(value, str) else value
     if isinstance(word, bool):
         return word
@@ -117,15 +128,31 @@ def boolean(value: Any, place: Place, misfits: Misfits) -> Any:
             return True
         if word in _FALSE or word == 0:
             return False
-        said = "Input should be a valid boolean, unable to interpret input"
-        misfits.note(place, said, "bool_parsing", value)
+        message = "Input should be a valid boolean, unable to interpret input"
+        misfits.note(place, message, "bool_parsing", value)
     else:
         misfits.note(place, "Input should be a valid boolean", "bool_type", value)
     return value
 
 
+def integer(value: Any, place: Place, misfits: Misfits) -> Any:
+    """Reads an integer, or a text or a number that pydantic accepts as one, such as ``"1"``."""
+    if isinstance(value, str):
+        number = _integer_in(value)
+        if number is None:
+            misfits.note(place, _NOT_AN_INTEGER, "int_parsing", value)
+        return number
+    if isinstance(value, float) and not value.is_integer():
+        said = "Input should be a valid integer, got a number with a fractional part"
+        misfits.note(place, said, "int_from_float", value)
+    elif not isinstance(value, int | float):
+        misfits.note(place, "Input should be a valid integer", "int_type", value)
+        return value
+    return int(value)
+
+
 def optional(read: Read) -> Read:
-    """Null, or what is read."""
+    """Returns a reader of null and of values that ``read`` accepts."""
 
     def reader(value: Any, place: Place, misfits: Misfits) -> Any:
         return None if value is None else read(value, place, misfits)
@@ -133,10 +160,17 @@ def optional(read: Read) -> Read:
     return reader
 
 
-def list_of(read: Read, most: int | None = None) -> Read:
+def list_of(read: Read, most: int | None = None, least: int = 0) -> Read:
     def reader(value: Any, place: Place, misfits: Misfits) -> Any:
         if not isinstance(value, list):
             misfits.note(place, "Input should be a valid list", "list_type", value)
+            return value
+        if len(value) < least:
+            plural = "" if least == 1 else "s"
+            said = (
+                f"List should have at least {least} item{plural} after validation, not {len(value)}"
+            )
+            misfits.note(place, said, "too_short", value)
             return value
         if most is not None and len(value) > most:
             said = f"List should have at most {most} items after validation, not {len(value)}"
@@ -148,7 +182,7 @@ def list_of(read: Read, most: int | None = None) -> Read:
 
 
 def map_of(read: Read) -> Read:
-    """An object whose values are all read alike."""
+    """Returns a reader of objects with arbitrary keys, whose values ``read`` accepts."""
 
     def reader(value: Any, place: Place, misfits: Misfits) -> Any:
         if not isinstance(value, dict):
@@ -159,12 +193,17 @@ def map_of(read: Read) -> Read:
     return reader
 
 
-def object_of(fields: Fields, *, extra: bool = False, misfit: str = _OBJECT) -> Read:
-    """An object with known fields, of which those that were sent are kept.
+def object_of(
+    fields: Fields, *, extra: bool = False, forbid: bool = False, misfit: str = _OBJECT
+) -> Read:
+    """Makes a reader of objects with known fields. Fields that were not sent are omitted from the
+    result.
 
     Args:
-        extra: other fields are kept as they are, behind the known ones; else they are dropped.
-        misfit: what is said of what is no object.
+        extra: whether other fields are kept unchanged, behind the known ones; else they are
+            dropped.
+        forbid: whether other fields are refused.
+        misfit: the error message for a value that is not an object.
     """
 
     def reader(value: Any, place: Place, misfits: Misfits) -> Any:
@@ -181,6 +220,11 @@ def object_of(fields: Fields, *, extra: bool = False, misfit: str = _OBJECT) -> 
                 kept[alias] = field.read(value[key], (*place, key), misfits)
             elif field.required:
                 misfits.note((*place, alias), "Field required", "missing", value)
+        if forbid:
+            for key in value:
+                if key not in read_keys:
+                    said = "Extra inputs are not permitted"
+                    misfits.note((*place, key), said, "extra_forbidden", value[key])
         if extra:
             kept.update({key: item for key, item in value.items() if key not in read_keys})
         return kept
@@ -194,80 +238,109 @@ class JsonBody(Message):
 
     pydantic = True
     body: ClassVar[Fields | None] = None
-    """Of a request that has a body."""
+    """Fields of the JSON body."""
     query: ClassVar[Fields] = {}
+    path: ClassVar[Fields] = {}
+    """Readers of those variables of the path that can be invalid."""
+    forbid: ClassVar[bool] = False
+    """Whether unknown fields of the body are refused."""
     before: ClassVar[Callable[[dict[str, Any]], Any] | None] = None
-    """What is made of the body before its fields are read; raises ValueError."""
+    """Transforms the body before its fields are read; raises ValueError."""
     listed: ClassVar[bool] = False
-    """Whether what does not fit is told as FastAPI's list, with 422, and not in a sentence."""
+    """Whether errors are returned as FastAPI's list with status 422, not as a message."""
 
     @classmethod
     def of_body(cls, content: str, is_json: bool, parameters: Mapping[str, str]) -> Self:
-        """The request in a body.
+        """Returns the request in a JSON body and the path's variables.
 
         Args:
             content: the body, "" for none.
-            is_json: whether its Content-Type says so.
+            is_json: whether its Content-Type is JSON.
 
         Raises:
-            InvalidParameterValue: it does not fit.
+            InvalidParameterValue: the body is invalid.
         """
-        if cls.body is None:
-            return cls(**parameters)
         misfits = Misfits(listed=cls.listed)
+        variables = cls._variables(parameters, misfits)
+        if cls.body is None:
+            misfits.check()
+            return cls(**variables)
         if not content:
             misfits.note((), "Field required", "missing", None)
-        misfits.check()
-        data: Any = _parsed(content, misfits) if is_json else None
+            misfits.check()
+        data: Any = _parsed(content, listed=cls.listed) if is_json else None
         if isinstance(data, dict) and cls.before is not None:
             try:
                 data = cls.before(data)
             except ValueError as error:
                 misfits.note((), f"Value error, {error}", "value_error", data)
+                misfits.check()
+        made = object_of(cls.body, forbid=cls.forbid)(data, (), misfits)
         misfits.check()
-        made = object_of(cls.body)(data, (), misfits)
-        misfits.check()
-        return cls(**{**made, **parameters})
+        return cls(**{**made, **variables})
 
     @classmethod
     def of_query(cls, arguments: Mapping[str, list[str]], parameters: Mapping[str, str]) -> Self:
-        """The request in the arguments of a query string, each with all its values, of which the
-        last counts unless the field is a list. Raises InvalidParameterValue: they do not fit."""
+        """Returns the request in query parameters and the path's variables. If a parameter is
+        repeated, its last value counts, unless the field is a list. Raises
+        InvalidParameterValue."""
         misfits = Misfits()
+        variables = cls._variables(parameters, misfits)
         made = {
             name: field.read(arguments[name], ("query", name), misfits)
             for name, field in cls.query.items()
             if name in arguments
         }
         misfits.check()
-        return cls(**{**made, **parameters})
+        return cls(**{**made, **variables})
+
+    @classmethod
+    def _variables(cls, parameters: Mapping[str, str], misfits: Misfits) -> dict[str, Any]:
+        """Returns the variables of the path, read."""
+        if not cls.path:
+            return dict(parameters)
+        return {
+            name: cls.path[name].read(text, ("path", name), misfits) if name in cls.path else text
+            for name, text in parameters.items()
+        }
 
 
 def word(value: Any, _place: Place, _misfits: Misfits) -> str:
-    """An argument of a query string: its last value."""
+    """Reads a query parameter: its last value."""
     return str(value[-1])
 
 
 def words(value: Any, _place: Place, _misfits: Misfits) -> list[str]:
-    """All values of an argument of a query string."""
+    """Reads a query parameter: all its values."""
     return list(value)
 
 
 def whole_number(value: Any, place: Place, misfits: Misfits) -> int:
-    """An argument of a query string that is a whole number, such as ``5`` or ``5.0``."""
-    shown = str(value[-1]).strip()
-    digits, dot, zeros = shown.partition(".")
+    """Reads a query parameter that is an integer, such as ``5`` or ``5.0``."""
+    return number_in_path(str(value[-1]), place, misfits)
+
+
+def number_in_path(value: Any, place: Place, misfits: Misfits) -> int:
+    """Reads a variable of the path that is an integer, such as ``5`` or ``5.0``."""
+    number = _integer_in(value)
+    if number is None:
+        misfits.note(place, _NOT_AN_INTEGER, "int_parsing", value.strip())
+        return 0
+    return number
+
+
+def _integer_in(text: str) -> int | None:
+    digits, dot, zeros = text.strip().partition(".")
     try:
         if not dot or (zeros and not zeros.strip("0")):
             return int(digits)
     except ValueError:
         pass
-    said = "Input should be a valid integer, unable to parse string as an integer"
-    misfits.note(place, said, "int_parsing", shown)
-    return 0
+    return None
 
 
-def _parsed(content: str, misfits: Misfits) -> Any:
+def _parsed(content: str, *, listed: bool) -> Any:
+    misfits = Misfits(listed=listed)
     data: Any = None
     try:
         data = json.loads(content)

@@ -15,9 +15,9 @@ compiled for a class at its first use.
 Decoding follows protobuf's JSON parser as MLflow's server uses it. Keys are read in the order of
 the JSON object, in snake_case or camelCase; unknown keys are skipped, null means unset. Parsing
 stops at the first value that does not fit. Then ``checks`` look at the raw values under their
-snake_case names: :func:`required` always, the checks of types only if parsing stopped. Where no
-check minds, MLflow's server goes on with what it read so far or fails with 500; here such a value
-is INVALID_PARAMETER_VALUE, since the caller would never learn that it was lost.
+snake_case names: :func:`required` always, the checks of types only if parsing stopped. If no
+check fails, MLflow's server continues with the fields read so far or fails with 500. Here such a
+value raises INVALID_PARAMETER_VALUE, because the caller would not notice the lost fields.
 """
 
 from __future__ import annotations
@@ -35,15 +35,14 @@ from mlcore.wire.scalars import Convert, Stop, scalar, string
 
 
 class Message:
-    """Base of request messages. A field that is unset reads as protobuf's default ("", 0, 0.0,
-    False, a new list or dict), as None for an enum or a message, or as the default given in the
-    class."""
+    """Base of request messages. An unset field reads as protobuf's default ("", 0, 0.0, False, a
+    new list or dict), as None for an enum or a message, or as the default given in the class."""
 
     checks: ClassVar[Mapping[str, tuple[Check, ...]]] = {}
     from_arguments: ClassVar[tuple[str, ...]] = ()
     """Fields that come from the query string whatever the method is, and never from the body."""
     conceals: ClassVar[tuple[str, ...]] = ()
-    """Fields whose value no error repeats."""
+    """Names of secret fields, whose values must not appear in error messages."""
     pydantic: ClassVar[bool] = False
     """Whether it is a :class:`mlcore.wire.json_body.JsonBody`, which few processes import."""
 
@@ -57,15 +56,15 @@ class Message:
 
     @classmethod
     def decode(cls, data: Any, checks: Mapping[str, tuple[Check, ...]] | None = None) -> Self:
-        """A message from parsed JSON.
+        """Returns a message from parsed JSON.
 
         Args:
-            data: what the body holds; not necessarily an object.
+            data: the parsed body; not necessarily an object.
             checks: instead of the class's own.
 
         Raises:
             InvalidParameterValue: a check failed, a value does not fit its field, one field has two
-            spellings, or ``data`` is no object.
+                spellings, or ``data`` is no object.
         """
         if not isinstance(data, dict):
             raise InvalidParameterValue(
@@ -88,8 +87,8 @@ class Message:
 
     @classmethod
     def readable(cls, data: Any) -> Self:
-        """What of parsed JSON fits its field, unchecked: enough to say whether the sender may do
-        such a thing at all."""
+        """Returns a message with only the fields whose values are valid, without checks. Used for
+        the authorisation of an invalid request."""
         message, plan = cls.__new__(cls), _plan(cls)
         for key, value in data.items() if isinstance(data, dict) else ():
             with contextlib.suppress(Stop):
@@ -98,8 +97,8 @@ class Message:
 
     @classmethod
     def from_query(cls, arguments: Mapping[str, list[str]]) -> Self:
-        """A message from the arguments of a query string, each with all its values; only snake_case
-        names count.
+        """Returns a message from the arguments of a query string, each with all its values; only
+        snake_case names count.
 
         Raises:
             InvalidParameterValue: as :meth:`decode`, or a boolean is neither "true" nor "false".
@@ -143,7 +142,7 @@ class Field(NamedTuple):
     name: str
     json_name: str
     hint: Any
-    """The annotation; of a list, that of its items."""
+    """The annotation; for a list, that of its items."""
     message: type[Message] | None
     repeated: bool
     convert: Convert | None
@@ -151,7 +150,7 @@ class Field(NamedTuple):
 
 
 def fields_of(cls: type[Message]) -> list[Field]:
-    """The fields of a message class in their declared order."""
+    """Returns the fields of a message class in their declared order."""
     return _plan(cls).fields
 
 
@@ -183,7 +182,7 @@ def _plan(cls: type[Message]) -> _Plan:
 
 
 class _New:
-    """Default of a list or dict field: a new one at each reading, so that nobody shares it."""
+    """Default of a list or dict field: a new object at each access, so that none is shared."""
 
     __slots__ = ("make",)
 
@@ -262,7 +261,7 @@ def _fill(fields: dict[str, Any], data: Any, plan: _Plan, seen_alias: list[bool]
 
 
 def _misfit(stop: Stop, concealed: tuple[str, ...]) -> InvalidParameterValue:
-    """What to say of a request in which no check minds the value that parsing stopped at."""
+    """Returns the error for a value at which parsing stopped although no check failed."""
     hidden = isinstance(stop.value, list | dict) or stop.path.split(".")[0] in concealed
     shown = "" if hidden else f" {json.dumps(stop.value)}"
     return InvalidParameterValue(
@@ -323,7 +322,7 @@ def _store_map_of_messages(cls: type[Message]) -> Store:
 
 
 def _reject_two_spellings(data: Any, plan: _Plan) -> None:
-    """A field under both of its names is ambiguous, wherever it is."""
+    """Refuses an object that has a field under both of its names (snake_case and camelCase)."""
     if not isinstance(data, dict):
         return
     for field in plan.fields:

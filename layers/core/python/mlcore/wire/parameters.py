@@ -1,5 +1,5 @@
-"""Requests of MLflow's accounts, which are no protobuf messages: parameters that are kept as they
-come and checked one by one, with MLflow's messages."""
+"""Requests of MLflow's user API, which are not protobuf: untyped parameters that are checked one by
+one, with MLflow's messages."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from mlcore.wire.message import Message, fields_of
 
 
 class Parameters(Message):
-    """A message whose values are anything, null among it; what is no JSON object has none."""
+    """A message with untyped values, null included."""
 
     @classmethod
     def of(cls, data: Any) -> Self:
-        """The parameters in what a body holds. Raises InvalidParameterValue for texts that no
-        store can keep."""
+        """Returns the parameters in a parsed body; none if it is not an object. Raises
+        InvalidParameterValue for texts that are not valid Unicode."""
         sent = data if isinstance(data, dict) else {}
         fields = (field.name for field in fields_of(cls))
         made = {name: sent[name] for name in fields if name in sent}
@@ -28,7 +28,7 @@ class Parameters(Message):
 
 
 def required(message: Message, name: str) -> Any:
-    """A parameter that must be there. Raises InvalidParameterValue."""
+    """Returns the value of a required parameter. Raises InvalidParameterValue."""
     if not message.has(name):
         raise errors.InvalidParameterValue(
             f"Missing value for required parameter '{name}'. "
@@ -38,7 +38,7 @@ def required(message: Message, name: str) -> Any:
 
 
 def text(message: Message, name: str) -> str:
-    """A parameter that must be there and be a text. Raises InvalidParameterValue."""
+    """Returns the value of a required text parameter. Raises InvalidParameterValue."""
     value = required(message, name)
     if not isinstance(value, str):
         raise errors.InvalidParameterValue(f"Parameter '{name}' must be a string. Got: {value!r}")
@@ -46,7 +46,7 @@ def text(message: Message, name: str) -> str:
 
 
 def integer(message: Message, name: str) -> int:
-    """A parameter that must be there and be a whole number. Raises InvalidParameterValue."""
+    """Returns the value of a required integer parameter. Raises InvalidParameterValue."""
     value = required(message, name)
     try:
         return int(value)

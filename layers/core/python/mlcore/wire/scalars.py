@@ -1,4 +1,4 @@
-"""Single JSON values to protobuf's scalar types, by the rules of protobuf's JSON parser."""
+"""Converts JSON values to protobuf's scalar types by the rules of protobuf's JSON parser."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Annotated, Any, NamedTuple, get_args
 Int32 = Annotated[int, "int32"]
 
 Convert = Callable[[Any], Any]
-"""JSON value → field value; raises Stop."""
+"""Converts a JSON value to a field's value; raises Stop."""
 
 
 class Stop(Exception):
-    """A value does not fit its field: parsing ends here."""
+    """A value does not fit its field, so parsing ends."""
 
     path: str = ""
-    """The field, below the fields of the messages it is in."""
+    """The path of the field, the outermost message first."""
     value: Any = None
     """Its JSON value."""
 
     def within(self, key: str, value: Any) -> None:
-        """Called by each message that the value is in, the innermost first."""
+        """Adds the name of an enclosing field; called from the innermost message outwards."""
         if not self.path:
             self.path, self.value = key, value
         else:
@@ -38,8 +38,8 @@ class Enum:
 
 
 def enum(**numbers: int) -> Enum:
-    """For ``Annotated[str | None, enum(NAME=1, …)]``: a field that holds a name, None when
-    unset."""
+    """Makes the type of a field that holds the name of an enum value; None if unset. For example
+    ``Annotated[str | None, enum(NAME=1, …)]``."""
     return Enum(numbers)
 
 
@@ -49,7 +49,7 @@ class Scalar(NamedTuple):
 
 
 def scalar(hint: Any) -> Scalar:
-    """How to read the field type that an annotation names."""
+    """Returns the conversion for the scalar type that an annotation names."""
     for extra in get_args(hint):
         if isinstance(extra, Enum):
             return Scalar(_enum_converter(extra), None)
@@ -97,7 +97,8 @@ def _int32(value: Any) -> int:
 
 
 def _integer(value: Any) -> int:
-    """An integer from an integral float or a numeric string ("7", "7.0", "1e3"; no spaces)."""
+    """Returns an integer from an integral float or a numeric string ("7", "7.0", "1e3"; no
+    spaces)."""
     if isinstance(value, str) and " " not in value:
         try:
             return int(value)
@@ -112,7 +113,8 @@ def _integer(value: Any) -> int:
 
 
 def _double(value: Any) -> float:
-    """A double from a number, a bool or a numeric string; a bare NaN or infinity must be quoted."""
+    """Returns a double from a number, a bool or a numeric string; a bare NaN or infinity must be
+    quoted."""
     if value.__class__ is float:
         if math.isfinite(value):
             return value
@@ -136,7 +138,7 @@ def _enum_converter(names: Enum) -> Convert:
     known = frozenset(by_number.values())
 
     def convert(value: Any) -> str:
-        """Its name, from its name or its number."""
+        """Returns the name of an enum value, from its name or its number."""
         if isinstance(value, list | dict):
             raise Stop
         if value in known:

@@ -1,7 +1,7 @@
-"""The one error of a statement that is not run."""
+"""The error for a statement that is refused before it runs."""
 
 from __future__ import annotations
 
 
 class Refused(Exception):
-    """The message says what is wrong with the statement."""
+    """A statement is not supported. The message, for the caller, says why."""

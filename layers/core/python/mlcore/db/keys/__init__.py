@@ -1,4 +1,4 @@
-"""Every key of the table, spelled in this folder and nowhere else, as one namespace.
+"""All keys of the table. Keys are built and parsed in this package only.
 
 Items: under each partition key its sort keys, and the items' ``type``::
 
@@ -45,7 +45,6 @@ Items: under each partition key its sort keys, and the items' ``type``::
         FTS#<level>#<token>#<entity_type>#<entity_id>       fts
         FTS_REV#<entity_type>#<entity_id>#<level>#<token>   fts_rev
         FTS_TEXTS                                           fts_texts
-        PENDING#<entity_type>#<entity_id>#<write_id>        pending
     EXPNAME#<workspace>#<experiment_name>
         EXPNAME#LOCK                                        experiment_name_lock
     RUN#<run_id>
@@ -101,6 +100,10 @@ Items: under each partition key its sort keys, and the items' ``type``::
         MCPSERVER#<mcp_server_name>                         mcp_server
     MCPSERVER#<workspace>#<mcp_server_name>
         MCPVERSION#<mcp_server_version>                     mcp_server_version
+    SKILLS#<workspace>
+        SKILL#<organization>#<skill_name>                   skill
+    SKILL#<workspace>#<organization>#<skill_name>
+        SKILLVERSION#<version>                              skill_version
     GATEWAY#<workspace>
         GATEWAY#META                                        gateway_configuration
         GWSECRET#<secret_id>                                gateway_secret
@@ -198,9 +201,9 @@ Secondary indexes: under each partition key its sort keys, and the pattern's nam
     GSI5 RM_LIST#<workspace>
         <model_name>                                        gsi5_workspace_model
 
-How a field is written (numbers, escapes, what is cut) is said in :mod:`mlcore.db.keys.pattern`, the
-order of encoded values in :mod:`mlcore.db.sortable`. Functions named after a pattern build its key;
-``…_prefix`` gives what all sort keys begin with that share the leading fields.
+:mod:`mlcore.db.keys.pattern` describes how fields are encoded, escaped and shortened,
+:mod:`mlcore.db.sortable` the order of encoded values. A function with the name of a pattern builds
+its key; ``…_prefix`` returns the common prefix of the sort keys with the given leading fields.
 """
 
 from __future__ import annotations
@@ -226,11 +229,13 @@ from mlcore.db.keys.logged_models import LOGGED_MODEL_PATTERNS
 from mlcore.db.keys.mcp_servers import *  # noqa: F403
 from mlcore.db.keys.mcp_servers import MCP_SERVER_PATTERNS
 from mlcore.db.keys.pattern import *  # noqa: F403
-from mlcore.db.keys.pattern import Key, Parsed, Pattern
+from mlcore.db.keys.pattern import Key, ParsedKey, Pattern
 from mlcore.db.keys.platform import *  # noqa: F403
 from mlcore.db.keys.platform import PLATFORM_PATTERNS
 from mlcore.db.keys.registry import *  # noqa: F403
 from mlcore.db.keys.registry import REGISTRY_PATTERNS
+from mlcore.db.keys.skills import *  # noqa: F403
+from mlcore.db.keys.skills import SKILL_PATTERNS
 from mlcore.db.keys.traces import *  # noqa: F403
 from mlcore.db.keys.traces import TRACE_PATTERNS
 from mlcore.db.keys.webhooks import *  # noqa: F403
@@ -249,6 +254,7 @@ PATTERNS: dict[str, Pattern] = {
         *WEBHOOK_PATTERNS,
         *EVALUATION_PATTERNS,
         *MCP_SERVER_PATTERNS,
+        *SKILL_PATTERNS,
         *GATEWAY_PATTERNS,
         *KUBEFLOW_PATTERNS,
         *CATALOG_PATTERNS,
@@ -267,22 +273,24 @@ INDEXES: dict[str, Pattern] = {
 }
 """The patterns of secondary indexes by name."""
 
-_BY_BEGINNING: dict[tuple[str, str], list[Pattern]] = {}
+_BY_FIRST_SEGMENTS: dict[tuple[str, str], list[Pattern]] = {}
 for _pattern in PATTERNS.values():
-    _beginning = (_pattern.pk.text.split("#", 1)[0], _pattern.sk.text.split("#", 1)[0])
-    _BY_BEGINNING.setdefault(_beginning, []).append(_pattern)
+    _first_segments = (_pattern.pk.text.split("#", 1)[0], _pattern.sk.text.split("#", 1)[0])
+    _BY_FIRST_SEGMENTS.setdefault(_first_segments, []).append(_pattern)
 
 
-def parse(pk: str, sk: str) -> Parsed:
-    """The pattern of an item's key, and its fields. Raises ValueError if no pattern has it."""
-    for pattern in _BY_BEGINNING.get((pk.split("#", 1)[0], sk.split("#", 1)[0]), ()):
+def parse(pk: str, sk: str) -> ParsedKey:
+    """Returns the pattern of an item's key, and its fields. Raises ValueError if no pattern
+    matches."""
+    for pattern in _BY_FIRST_SEGMENTS.get((pk.split("#", 1)[0], sk.split("#", 1)[0]), ()):
         fields = pattern.parse(pk, sk)
         if fields is not None:
-            return Parsed(pattern, fields)
+            return ParsedKey(pattern, fields)
     raise ValueError(f"no pattern has the key {pk!r} / {sk!r}")
 
 
-def run_of(place: Key) -> tuple[str, str]:
-    """The ids of the experiment and the run that an item belongs to. Raises as :func:`parse`."""
-    fields = parse(*place).fields
+def run_of(key: Key) -> tuple[str, str]:
+    """Returns the ids of the experiment and the run that an item belongs to. Raises as
+    :func:`parse`."""
+    fields = parse(*key).fields
     return fields["experiment_id"], fields["run_id"]

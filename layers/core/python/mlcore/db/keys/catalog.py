@@ -1,5 +1,5 @@
-"""Keys of the model catalog: which generation of it is read, the generations that have items, and
-the items of each in a partition of its own."""
+"""Keys of the model catalog: the current generation, the list of generations, and a partition with
+the items of each generation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def catalog_generation_prefix() -> str:
 
 
 def catalog_shards(generation: str) -> str:
-    """The partition of a generation."""
+    """Returns the partition key of a generation's items."""
     return CATALOG_SHARD.pk.build(generation)
 
 

@@ -1,18 +1,18 @@
-"""Keys of the items that the indexer derives (ranks, full text, links), of what it still owes, and
-of the markers that earlier versions put for that."""
+"""Keys of the items that the indexer derives (ranks, full text, links), and of the items that
+record its pending work."""
 
 from __future__ import annotations
 
-from mlcore.db.keys.pattern import LAST, Key, Pattern
+from mlcore.db.keys.pattern import UPPER_BOUND, Key, Pattern
 from mlcore.db.sortable import escape, escape_ordered
 
 _EXP = "EXP#<experiment_id>"
 
-_LONGEST_BEGIN = 150
-"""Characters; values are cut much later."""
+_MAX_PREFIX = 150
+"""Characters of a prefix that is searched; stored values are cut at a greater length."""
 
-_LONGEST_TOKEN = 30
-"""The same of tokens, of which fewer have room."""
+_MAX_TOKEN_PREFIX = 30
+"""The same limit for tokens, for which keys have less room."""
 
 DATASET_LINK = Pattern(
     "dataset_link",
@@ -80,13 +80,6 @@ FTS_TEXTS = Pattern(
     "the first words and values of an experiment's texts",
     "indexer",
 )
-PENDING = Pattern(
-    "pending",
-    _EXP,
-    "PENDING#<entity_type>#<entity_id>#<write_id>",
-    "a write that the indexer had not followed, as earlier versions marked it",
-    "indexer",
-)
 
 MARKED_EXPERIMENT = Pattern(
     "marked_experiment",
@@ -107,7 +100,6 @@ DERIVED_PATTERNS = (
     FTS,
     FTS_REV,
     FTS_TEXTS,
-    PENDING,
     MARKED_EXPERIMENT,
 )
 
@@ -118,12 +110,8 @@ def dataset_link(experiment_id: str, run_id: str, name: str, digest: str) -> Key
     return Key(_partition(experiment_id), DATASET_LINK.sk.build(run_id, name, digest))
 
 
-def dataset_link_prefix(run_id: str) -> str:
-    return DATASET_LINK.sk.prefix(run_id)
-
-
 def dataset_links_prefix() -> str:
-    """Of the links of all runs."""
+    """Prefix of the links of all runs."""
     return DATASET_LINK.sk.prefix()
 
 
@@ -131,32 +119,24 @@ def rank_metric(experiment_id: str, key: str, value: float, run_id: str) -> Key:
     return Key(_partition(experiment_id), RANK_METRIC.sk.build(key, value, run_id))
 
 
-def rank_metric_prefix(key: str) -> str:
-    return RANK_METRIC.sk.prefix(key)
-
-
 def rank_metric_range(key: str, highest: float, lowest: float) -> tuple[str, str]:
-    """Inclusive bounds, in the order of the keys; NaN counts as below -inf."""
-    return RANK_METRIC.sk.prefix(key, highest), RANK_METRIC.sk.prefix(key, lowest) + LAST
+    """Inclusive bounds, in key order (greatest value first); NaN sorts after -inf."""
+    return RANK_METRIC.sk.prefix(key, highest), RANK_METRIC.sk.prefix(key, lowest) + UPPER_BOUND
 
 
 def rank_param(experiment_id: str, key: str, value: str, run_id: str) -> Key:
     return Key(_partition(experiment_id), RANK_PARAM.sk.build(key, value, run_id))
 
 
-def rank_param_prefix(key: str) -> str:
-    return RANK_PARAM.sk.prefix(key)
-
-
 def rank_param_value_prefix(key: str, value: str) -> str:
-    """Of the runs that logged exactly this value."""
+    """Prefix of the runs that logged exactly this value."""
     return RANK_PARAM.sk.prefix(key, value)
 
 
 def rank_param_begin(key: str, text: str) -> str:
-    """How the keys begin of all values that begin with a text; of a long text its beginning
-    counts."""
-    return RANK_PARAM.sk.prefix(key) + escape_ordered(text)[:_LONGEST_BEGIN]
+    """Prefix of the keys of all values that begin with the text. A long text is shortened, so more
+    values may match."""
+    return RANK_PARAM.sk.prefix(key) + escape_ordered(text)[:_MAX_PREFIX]
 
 
 def rank_rows(experiment_id: str, rows_id: str) -> Key:
@@ -164,7 +144,7 @@ def rank_rows(experiment_id: str, rows_id: str) -> Key:
 
 
 def rank_rows_prefix() -> str:
-    """Of all rows of an experiment."""
+    """Prefix of all rows of an experiment."""
     return RANK_ROWS.sk.prefix()
 
 
@@ -173,7 +153,7 @@ def rank_rows_sorted(experiment_id: str) -> Key:
 
 
 def rank_rows_range() -> tuple[str, str]:
-    """Inclusive bounds of all rows, and of what tells how often they were sorted, which is last."""
+    """Inclusive bounds of all rows and of the sort counter, which comes last."""
     return RANK_ROWS.sk.prefix(), RANK_ROWS_SORTED.sk.build()
 
 
@@ -182,7 +162,7 @@ def rank_segment(experiment_id: str, key: str, level: int, segment_id: str) -> K
 
 
 def rank_segment_prefix(key: str | None = None) -> str:
-    """Of the segments of one metric, or of all."""
+    """Prefix of the segments of one metric, or of all metrics."""
     return RANK_SEGMENT.sk.prefix() if key is None else RANK_SEGMENT.sk.prefix(key)
 
 
@@ -190,33 +170,23 @@ def rank_page(experiment_id: str, key: str, segment_id: str, number: int) -> Key
     return Key(_partition(experiment_id), RANK_PAGE.sk.build(key, segment_id, number))
 
 
-def rank_page_prefix() -> str:
-    """Of the pages of all segments."""
-    return RANK_PAGE.sk.prefix()
-
-
 def fts(experiment_id: str, level: str, token: str, entity_type: str, entity_id: str) -> Key:
     return Key(_partition(experiment_id), FTS.sk.build(level, token, entity_type, entity_id))
 
 
-def fts_prefix(level: str, token: str) -> str:
-    """Of all entities that hold exactly this token."""
-    return FTS.sk.prefix(level, token)
-
-
 def fts_begin(level: str, text: str) -> str:
-    """How the keys begin of all tokens of a level that begin with a text; of a long text its
-    beginning counts."""
-    return FTS.sk.prefix(level) + escape(text[:_LONGEST_TOKEN])
+    """Prefix of the keys of all tokens of a level that begin with the text. A long text is
+    shortened, so more tokens may match."""
+    return FTS.sk.prefix(level) + escape(text[:_MAX_TOKEN_PREFIX])
 
 
 def fts_numbers(level: str) -> tuple[str, str]:
-    """Inclusive bounds that all tokens of a level are within which are numbers, and some others."""
-    return FTS.sk.prefix(level) + "0", FTS.sk.prefix(level) + "9" + LAST
+    """Inclusive bounds that contain all tokens of a level that are numbers, and some others."""
+    return FTS.sk.prefix(level) + "0", FTS.sk.prefix(level) + "9" + UPPER_BOUND
 
 
 def fts_of_type_prefix(level: str, token: str, entity_type: str) -> str:
-    """Of the entities of one type that hold exactly this token."""
+    """Prefix of the entities of one type that have exactly this token."""
     return FTS.sk.prefix(level, token, entity_type)
 
 
@@ -230,17 +200,6 @@ def fts_rev_prefix(entity_type: str, entity_id: str) -> str:
 
 def fts_texts(experiment_id: str) -> Key:
     return Key(_partition(experiment_id), FTS_TEXTS.sk.build())
-
-
-def pending(experiment_id: str, entity_type: str, entity_id: str, write_id: str) -> Key:
-    return Key(_partition(experiment_id), PENDING.sk.build(entity_type, entity_id, write_id))
-
-
-def pending_prefix(entity_type: str, entity_id: str | None = None) -> str:
-    """Of the markers of all entities of a type, or of one entity."""
-    if entity_id is None:
-        return PENDING.sk.prefix(entity_type)
-    return PENDING.sk.prefix(entity_type, entity_id)
 
 
 def marked_experiment(experiment_id: str) -> Key:

@@ -1,9 +1,8 @@
-"""Keys of what quality is judged with: evaluation datasets, scorers, label schemas, review queues,
-issues, jobs."""
+"""Keys of evaluation datasets, scorers, jobs, label schemas, review queues and issues."""
 
 from __future__ import annotations
 
-from mlcore.db.keys.pattern import LAST, Key, Pattern
+from mlcore.db.keys.pattern import UPPER_BOUND, Key, Pattern
 
 _EXP = "EXP#<experiment_id>"
 
@@ -117,9 +116,9 @@ def lsi2_evaluation_record_prefix() -> str:
 def lsi2_evaluation_records_after(
     created_time: int, number: int, record_id: str
 ) -> tuple[str, str]:
-    """Bounds of the records behind one."""
+    """Inclusive bounds of the records after the given one."""
     prefix = lsi2_evaluation_record_prefix()
-    return lsi2_evaluation_record(created_time, number, record_id) + "\0", prefix + LAST
+    return lsi2_evaluation_record(created_time, number, record_id) + "\0", prefix + UPPER_BOUND
 
 
 def scorer_version(experiment_id: str, name: str, version: int) -> Key:
@@ -134,9 +133,9 @@ def online_scorer(workspace: str, experiment_id: str, name: str) -> Key:
     return Key(ONLINE_SCORER.pk.build(), ONLINE_SCORER.sk.build(workspace, experiment_id, name))
 
 
-def online_scorer_prefix(*place: str) -> str:
-    """Of all, of a workspace's, of an experiment's (workspace, experiment id)."""
-    return ONLINE_SCORER.sk.prefix(*place)
+def online_scorer_prefix(*scope: str) -> str:
+    """Prefix of all online scorers, of a workspace's, or of an experiment's (workspace, id)."""
+    return ONLINE_SCORER.sk.prefix(*scope)
 
 
 def online_progress(workspace: str, experiment_id: str) -> Key:
@@ -172,7 +171,7 @@ def review_queue_prefix() -> str:
 
 
 def review_queue_name(experiment_id: str, name: str) -> Key:
-    """Names that differ in case alone are the same."""
+    """Returns the key that reserves a review queue's name, which is case-insensitive."""
     folded = name.lower()
     return Key(REVIEW_QUEUE_NAME.pk.build(experiment_id), REVIEW_QUEUE_NAME.sk.build(folded))
 

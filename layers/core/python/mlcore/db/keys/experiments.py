@@ -1,8 +1,9 @@
-"""Keys of an experiment's partition: experiment, runs, datasets; and what finds them elsewhere."""
+"""Keys of experiments, runs and datasets in an experiment's partition, and of references to
+them."""
 
 from __future__ import annotations
 
-from mlcore.db.keys.pattern import LAST, Key, Pattern
+from mlcore.db.keys.pattern import UPPER_BOUND, Key, Pattern
 from mlcore.db.sortable import parse_double
 
 _EXP = "EXP#<experiment_id>"
@@ -94,7 +95,8 @@ _partition = EXPERIMENT.pk.build
 
 
 def experiment_id_of(pk: str) -> str:
-    """The experiment whose partition has this key. Raises ValueError if it is no experiment's."""
+    """Returns the id of the experiment with this partition key. Raises ValueError for other
+    keys."""
     fields = EXPERIMENT.pk.parse(pk)
     if fields is None:
         raise ValueError(f"{pk!r} is not the partition of an experiment")
@@ -127,7 +129,8 @@ def run(experiment_id: str, run_id: str) -> Key:
 
 
 def run_prefix(run_id: str = "") -> str:
-    """Of all that belongs to a run, but not the run; without an id, of all runs and all theirs."""
+    """Prefix of a run's children, without the run itself; without an id, of all runs and their
+    children."""
     return RUN.sk.build(run_id) + "#" if run_id else RUN.sk.prefix()
 
 
@@ -142,7 +145,7 @@ def run_metric(experiment_id: str, run_id: str, key: str) -> Key:
 def run_metric_history(
     experiment_id: str, run_id: str, key: str, step: int, timestamp: int, suffix: str
 ) -> Key:
-    """``suffix`` tells packs apart that begin with the same step and timestamp."""
+    """``suffix`` distinguishes packs that begin with the same step and timestamp."""
     sk = RUN_METRIC_HISTORY.sk.build(run_id, key, step, timestamp, suffix)
     return Key(_partition(experiment_id), sk)
 
@@ -154,23 +157,20 @@ def run_metric_history_prefix(run_id: str, key: str) -> str:
 def lsi2_metric_history(
     run_id: str, key: str, span: int, first: str, last: str, number: int, value: float
 ) -> str:
-    """Places of the first and the last point, as :mod:`mlcore.repos.runs.point_places` writes
-    them, how many points there are, and the value of the first."""
+    """``first`` and ``last`` are positions of points, encoded by
+    :mod:`mlcore.repos.runs.history.point_positions`; ``number`` counts the points; ``value`` is
+    that of the first."""
     return LSI2_METRIC_HISTORY.sk.build(run_id, key, f"{span:02d}", first, last, number, value)
 
 
-def lsi2_metric_history_prefix(run_id: str, key: str) -> str:
-    return LSI2_METRIC_HISTORY.sk.prefix(run_id, key)
-
-
 def lsi2_metric_history_from(run_id: str, key: str, span: int, first: str) -> tuple[str, str]:
-    """What begins at a place or behind it."""
+    """Inclusive bounds of the entries whose first point is at ``first`` or later."""
     prefix = LSI2_METRIC_HISTORY.sk.prefix(run_id, key, f"{span:02d}")
-    return prefix + first, prefix + LAST
+    return prefix + first, prefix + UPPER_BOUND
 
 
 def parse_lsi2_metric_history(sk: str) -> tuple[str, str, int, float]:
-    """First and last place, the number of points, the value of the first one."""
+    """Returns (first position, last position, number of points, value of the first point)."""
     first, last, number, value = sk.rsplit("#", 4)[1:]
     return first, last, int(number), parse_double(value)
 
@@ -192,26 +192,27 @@ def run_metric_file_prefix(run_id: str) -> str:
 
 
 def run_metric_batches(run_id: str) -> tuple[str, str]:
-    """The batches, and behind them the files that batches went to. A query that does not meet a
-    batch any more meets its file."""
-    return RUN_METRIC_BATCH.sk.prefix(run_id), RUN_METRIC_FILE.sk.prefix(run_id) + LAST
+    """Inclusive bounds of a run's batches and, after them, of the files that batches are moved to.
+    So a query that misses a batch because it is being moved returns the batch's file."""
+    return RUN_METRIC_BATCH.sk.prefix(run_id), RUN_METRIC_FILE.sk.prefix(run_id) + UPPER_BOUND
 
 
 def batch_id(span: int, first: str, digest: str) -> str:
-    """Batches are in the order of their first points within each class of spans."""
+    """Ids order batches by class of spans, then by their first points."""
     return f"{span:02d}{first}{digest}"
 
 
 def parse_batch_id(sk: str) -> tuple[int, str]:
-    """The class of spans of a batch and the place of its first point, without the value."""
+    """Returns the class of spans of a batch and the position of its first point, without the
+    value."""
     batch = sk.rpartition("#")[2]
     return int(batch[:2]), batch[2:34]
 
 
 def run_metric_batch_from(run_id: str, span: int, first: str) -> tuple[str, str]:
-    """What begins at a place or behind it."""
+    """Inclusive bounds of the entries whose first point is at ``first`` or later."""
     prefix = RUN_METRIC_BATCH.sk.prefix(run_id) + f"{span:02d}"
-    return prefix + first[:32], prefix + LAST
+    return prefix + first[:32], prefix + UPPER_BOUND
 
 
 def run_param(experiment_id: str, run_id: str, key: str) -> Key:
@@ -243,7 +244,8 @@ _CHILDREN = {
 
 
 def run_child_prefix(run_id: str, kind: str) -> str:
-    """Of one kind of a run's children: METRIC, MHIST, MBATCH, MBFILE, PARAM, TAG, INPUT or LM."""
+    """Prefix of one kind of a run's children: METRIC, MHIST, MBATCH, MBFILE, PARAM, TAG, INPUT or
+    LM."""
     return _CHILDREN[kind].sk.prefix(run_id)
 
 

@@ -1,6 +1,6 @@
-"""Keys of the AI gateway: the configuration of a workspace in one partition, which holds nothing
-else, so that one consistent query reads it; budget policies of all workspaces in another, since a
-global one counts in each."""
+"""Keys of the AI gateway. The configuration of a workspace has a partition of its own, so that one
+consistent query reads it. Budget policies of all workspaces share a partition, because a global
+policy applies to each workspace."""
 
 from __future__ import annotations
 

@@ -1,15 +1,17 @@
-"""Keys in the secondary indexes; META items alone have LSI keys, and packs of history, which begin
-differently in LSI2: a Query for META items never meets a child.
+"""Keys in the secondary indexes.
 
-LSI1 to LSI3 end in the inverted id: read backwards they give newest first and, at one time, ids
-ascending. LSI4 is read forwards and ends in the id itself. LSI5 ends in the inverted id; NaN is
-above every number there. An empty name is an empty segment: no index key is ever empty, because
-each begins with a literal or a name that MLflow requires not to be empty.
+Only META items and packs of metric history have LSI keys. Packs have a prefix of their own in LSI2,
+so a Query for META items never returns a child.
+
+LSI1 to LSI3 end in the inverted id: read backwards, they return the newest items first and items of
+the same time by ascending id. LSI4 is read forwards and ends in the plain id. LSI5 ends in the
+inverted id; NaN sorts above every number there. No index key is empty: each begins with a literal
+or with a name that MLflow requires.
 """
 
 from __future__ import annotations
 
-from mlcore.db.keys.pattern import LAST, IndexKey, Pattern
+from mlcore.db.keys.pattern import UPPER_BOUND, IndexKey, Pattern
 from mlcore.db.keys.registry import place_of_model
 from mlcore.db.sortable import escape_ordered, parse_integer
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
@@ -17,10 +19,10 @@ from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 _EXP = "EXP#<experiment_id>"
 
 _FIRST = "\0"
-"""No text is less, but the empty one, which no index key is."""
+"""The least text except the empty one, which is not allowed as an index key."""
 
-_LONGEST_BEGIN = 150
-"""Characters; names are cut much later."""
+_MAX_PREFIX = 150
+"""Characters of a prefix that is searched; stored names are cut at a greater length."""
 
 
 def _local(number: int, entity: str, sk: str, meaning: str) -> Pattern:
@@ -176,36 +178,23 @@ def lsi4_run(run_name: str, run_id: str) -> str:
     return LSI4_RUN.sk.build(run_name, run_id)
 
 
-def lsi4_run_prefix() -> str:
-    return LSI4_RUN.sk.prefix()
-
-
 def lsi4_run_name_prefix(run_name: str) -> str:
-    """Of the runs with exactly this name."""
+    """Prefix of the runs with exactly this name."""
     return LSI4_RUN.sk.prefix(run_name)
 
 
 def lsi4_run_begin(text: str) -> str:
-    """How the keys begin of all runs whose name begins with a text; of a long text its beginning
-    counts."""
-    return LSI4_RUN.sk.prefix() + escape_ordered(text)[:_LONGEST_BEGIN]
+    """Prefix of the keys of all runs whose name begins with the text. A long text is shortened, so
+    more runs may match."""
+    return LSI4_RUN.sk.prefix() + escape_ordered(text)[:_MAX_PREFIX]
 
 
 def lsi5_run(key: str, value: float, run_id: str) -> str:
     return LSI5_RUN.sk.build(key, value, run_id)
 
 
-def lsi5_run_prefix(key: str) -> str:
-    return LSI5_RUN.sk.prefix(key)
-
-
-def lsi5_run_range(key: str, lowest: float, highest: float) -> tuple[str, str]:
-    """Inclusive bounds for the runs whose primary metric ``key`` is between two values."""
-    return LSI5_RUN.sk.prefix(key, lowest), LSI5_RUN.sk.prefix(key, highest) + LAST
-
-
 def lsi5_run_mark(run_id: str, since: int) -> str:
-    """``since`` is the first version of the run that is to be followed."""
+    """``since`` is the first version of the run that the indexer has not processed."""
     return LSI5_RUN_MARK.sk.build(run_id, since)
 
 
@@ -214,14 +203,16 @@ def lsi5_run_mark_prefix() -> str:
 
 
 def marked_since(lsi5sk: str) -> int | None:
-    """The first version that is to be followed; None for a key of LSI5 that is no mark of a run."""
+    """Returns the first version that the indexer has not processed; None if the key is not a run's
+    mark."""
     if not lsi5sk.startswith(LSI5_RUN_MARK.sk.prefix()):
         return None
     return parse_integer(lsi5sk.rpartition("#")[2])
 
 
 def lsi1_trace(trace_id: str, suffix: str) -> str:
-    """Of a trace the version that is the first to be followed; of spans their pack's suffix."""
+    """Builds the mark of a trace or of a pack of spans. ``suffix``: for a trace, its first version
+    that the indexer has not processed; for spans, the suffix of their pack."""
     return LSI1_TRACE.sk.build(trace_id, suffix)
 
 
@@ -238,16 +229,12 @@ def lsi2_trace_prefix() -> str:
 
 
 def lsi2_trace_from(request_time: int) -> str:
-    """The least key that a trace of this time or later can have."""
+    """Lower bound of the keys of traces of this time or later."""
     return LSI2_TRACE.sk.prefix(request_time)
 
 
 def lsi3_trace(status: str, request_time: int, trace_id: str) -> str:
     return LSI3_TRACE.sk.build(status, request_time, trace_id)
-
-
-def lsi3_trace_prefix(status: str) -> str:
-    return LSI3_TRACE.sk.prefix(status)
 
 
 def lsi3_trace_from(status: str, request_time: int) -> str:
@@ -263,14 +250,14 @@ def lsi4_trace_prefix() -> str:
 
 
 def lsi4_trace_name_prefix(trace_name: str) -> str:
-    """Of the traces with exactly this name."""
+    """Prefix of the traces with exactly this name."""
     return LSI4_TRACE.sk.prefix(trace_name)
 
 
 def lsi4_trace_begin(text: str) -> str:
-    """How the keys begin of all traces whose name begins with a text; of a long text its beginning
-    counts."""
-    return LSI4_TRACE.sk.prefix() + escape_ordered(text)[:_LONGEST_BEGIN]
+    """Prefix of the keys of all traces whose name begins with the text. A long text is shortened,
+    so more traces may match."""
+    return LSI4_TRACE.sk.prefix() + escape_ordered(text)[:_MAX_PREFIX]
 
 
 def lsi5_trace(session: str, request_time: int, trace_id: str) -> str:
@@ -306,7 +293,7 @@ def lsi4_logged_model(name: str, creation_time: int, model_id: str) -> str:
 
 
 def lsi4_logged_model_prefix(name: str) -> str:
-    """Of the logged models with exactly this name."""
+    """Prefix of the logged models with exactly this name."""
     return LSI4_LOGGED_MODEL.sk.prefix(name)
 
 
@@ -334,17 +321,13 @@ def gsi2_fts(token: str, level: str, entity_type: str, entity_id: str) -> IndexK
     return IndexKey(GSI2_FTS.pk.build(token), GSI2_FTS.sk.build(level, entity_type, entity_id))
 
 
-def gsi2_fts_prefix(level: str, entity_type: str) -> str:
-    return GSI2_FTS.sk.prefix(level, entity_type)
-
-
 def gsi3_experiment(name: str, experiment_id: str) -> IndexKey:
     return IndexKey(GSI3_EXPERIMENT.pk.build(name), GSI3_EXPERIMENT.sk.build(experiment_id))
 
 
 def gsi3_model(workspace: str, name: str) -> IndexKey:
-    place = place_of_model(workspace, name)
-    return IndexKey(GSI3_MODEL.pk.build(place), GSI3_MODEL.sk.build(place))
+    key_name = place_of_model(workspace, name)
+    return IndexKey(GSI3_MODEL.pk.build(key_name), GSI3_MODEL.sk.build(key_name))
 
 
 def gsi4_experiment_permission(experiment_id: str, username: str) -> IndexKey:
@@ -358,9 +341,9 @@ def gsi4_model_permission(model_name: str, username: str) -> IndexKey:
 
 
 def gsi5_experiment_begin(workspace: str, text: str) -> IndexKey:
-    """Of all experiments of a workspace, how the keys begin whose name begins with a text; of a
-    long text its beginning counts."""
-    return IndexKey(GSI5_EXPERIMENT.pk.build(workspace), text[:_LONGEST_BEGIN])
+    """Partition key and sort key prefix of a workspace's experiments whose name begins with the
+    text. A long text is shortened, so more experiments may match."""
+    return IndexKey(GSI5_EXPERIMENT.pk.build(workspace), text[:_MAX_PREFIX])
 
 
 def gsi5_experiment(workspace: str, name: str) -> IndexKey:
@@ -368,7 +351,7 @@ def gsi5_experiment(workspace: str, name: str) -> IndexKey:
 
 
 def gsi5_model(workspace: str, name: str) -> IndexKey:
-    """For any workspace, the default one or not."""
+    """Returns the key for any workspace, including the default one."""
     return IndexKey(gsi5_model_pk(workspace), GSI5_MODEL.sk.build(name))
 
 
@@ -384,9 +367,9 @@ def gsi5_model_pk(workspace: str) -> str:
 
 def gsi5_model_range(prefix: str, start: str, *, descending: bool) -> tuple[str, str]:
     """Inclusive bounds for the models whose name begins with ``prefix``, from ``start`` on."""
-    first = prefix[:_LONGEST_BEGIN]
-    low, high = first or _FIRST, first + LAST
+    first = prefix[:_MAX_PREFIX]
+    low, high = first or _FIRST, first + UPPER_BOUND
     if start:
-        place = GSI5_MODEL.sk.build(start)
-        low, high = (low, min(high, place)) if descending else (max(low, place), high)
+        start_key = GSI5_MODEL.sk.build(start)
+        low, high = (low, min(high, start_key)) if descending else (max(low, start_key), high)
     return low, max(low, high)

@@ -1,9 +1,8 @@
-"""Keys of the list of locations: where files are kept for those who do not keep them in a place of
-their own name.
+"""Keys of the list of locations: artifact paths that differ from the default path of their owner.
 
-The list is in the order of the paths, so what lies below a path is one range of it and what a path
-lies below is one item collection for each segment. A path is listed by its first segments, as many
-as fit :data:`STEM_BYTES`; the item tells the whole one.
+The list is sorted by path, so all locations below a path are one range, and the locations above a
+path are one prefix for each of its segments. A key holds only the first segments of a path, at most
+:data:`STEM_BYTES`; the item holds the whole path.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Final
 from mlcore.db.keys.pattern import Key, Pattern
 
 STEM_BYTES: Final = 150
-"""Three times as much fits the key, for each character may be an escape of three."""
+"""A third of the room in the key, because an escaped character takes three."""
 
 LOCATION = Pattern(
     "location",
@@ -22,7 +21,7 @@ LOCATION = Pattern(
     "files below a path are an experiment's or a model version's to name",
 )
 LOCATION_LIST = Pattern(
-    "location_list", "LOCATIONS", "LISTED", "locations of earlier versions are in the list"
+    "location_list", "LOCATIONS", "LISTED", "the ARTIFACT_ROOT for which the list is complete"
 )
 
 LOCATION_PATTERNS = (LOCATION, LOCATION_LIST)
@@ -37,20 +36,21 @@ def location_list() -> Key:
 
 
 def locations_above(path: str) -> list[str]:
-    """What the sort keys begin with of a path and of all that it lies below, the root first."""
+    """Prefixes of the sort keys of a path and of all paths above it, the root first."""
     segments = [segment for segment in stem(path).split("/") if segment]
     return [LOCATION.sk.prefix("/".join(segments[:count])) for count in range(len(segments) + 1)]
 
 
 def locations_below(path: str) -> str | None:
-    """What the sort keys begin with of all below a path; None if its own stem has them all."""
+    """Prefix of the sort keys of all paths below a path; None if they share the path's own key
+    prefix, because the path is longer than STEM_BYTES."""
     if stem(path) != path:
         return None
     return LOCATION.sk.prefix(path).removesuffix("#") + "/" if path else LOCATION.sk.prefix()
 
 
 def stem(path: str) -> str:
-    """The first segments of a path."""
+    """Returns the first segments of a path that have at most STEM_BYTES."""
     if len(path.encode()) <= STEM_BYTES:
         return path
     return path.encode()[: STEM_BYTES + 1].decode(errors="ignore").rpartition("/")[0]

@@ -1,5 +1,4 @@
-"""Keys of logged models, which live in their experiment's partition, and what finds them
-elsewhere."""
+"""Keys of logged models, in their experiment's partition, and of references to them."""
 
 from __future__ import annotations
 
@@ -61,7 +60,7 @@ def logged_model_tag_prefix(model_id: str) -> str:
 
 
 def logged_model_points(experiment_id: str, model_id: str, suffix: str) -> Key:
-    """``suffix`` tells the packs of a model apart."""
+    """``suffix`` distinguishes the packs of a model."""
     return Key(_partition(experiment_id), LOGGED_MODEL_POINTS.sk.build(model_id, suffix))
 
 

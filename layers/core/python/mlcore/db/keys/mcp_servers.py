@@ -1,6 +1,5 @@
-"""Keys of the MCP registry: the servers of a workspace in one partition, which holds nothing else,
-so that a search is one consistent query; what the versions of a server say in a partition of its
-own."""
+"""Keys of the MCP registry. The servers of a workspace have a partition of their own, so that a
+search is one consistent query. Each server has a partition for the contents of its versions."""
 
 from __future__ import annotations
 

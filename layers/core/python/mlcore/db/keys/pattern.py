@@ -1,16 +1,17 @@
-"""How key patterns such as ``R#<run_id>#TAG#<key>`` are built and parsed; owns rules, no pattern.
+"""Builds and parses keys by patterns such as ``R#<run_id>#TAG#<key>``.
 
-A pattern is its segments, joined by ``#``. How a field is written follows from its name and place:
+A pattern consists of segments, joined by ``#``. The name and position of a field decide how it is
+encoded:
 
-* numbers, doubles and inverted ids as :mod:`mlcore.db.sortable` does, all of one length;
-* an id, and a text that anything follows, escaped: it holds no ``#``, so what begins with
-  ``…<key>#`` is about that key alone;
-* a text that ends its key as it is: whoever knows the pattern finds it without knowing our escapes.
+* numbers, doubles and inverted ids as in :mod:`mlcore.db.sortable`, with a fixed length;
+* ids, and texts that are not the last segment, escaped: they contain no ``#``, so the prefix
+  ``…<key>#`` matches this key only;
+* a text at the end of a key unchanged, so that it can be queried without knowledge of the escapes.
 
-DynamoDB takes partition keys of 2,048 bytes and sort keys of 1,024. The room that a pattern leaves
-is shared evenly by its texts; a longer text is cut and completed with ``~`` and a hash of the
-whole. The result is longer than any text that is kept whole, so the two are never taken for one
-another. A key is therefore for finding items: what they are called is read from their attributes.
+DynamoDB allows partition keys of 2,048 bytes and sort keys of 1,024. The texts of a pattern share
+the remaining room evenly. A longer text is cut and extended with ``~`` and a hash of the whole
+text. The result is longer than any uncut text, so the two cannot be confused. Keys only locate
+items: the full names are in the items' attributes.
 """
 
 from __future__ import annotations
@@ -29,18 +30,19 @@ _HASH_BYTES = 16
 _TAIL = 1 + 2 * _HASH_BYTES
 _ID_BYTES = 64
 
-LAST = "\U0010ffff"
-"""Behind a prefix it makes an upper bound of what begins with the prefix."""
+UPPER_BOUND = "\U0010ffff"
+"""Appended to a prefix, it gives an upper bound of the texts with this prefix."""
 
 
-def sort_keys_with(prefix: str) -> tuple[str, str]:
+def prefix_range(prefix: str) -> tuple[str, str]:
     """Inclusive bounds of all sort keys that begin with ``prefix``.
 
-    A Query by these bounds is one by begins_with(), which DynamoDB looks up as fast; the laptop's
-    engine compares every key of the partition for it: 80 ms in an experiment of 3,000 runs.
+    A Query with these bounds is equivalent to one with begins_with(). DynamoDB is equally fast for
+    both, but the local engine compares every key of the partition for begins_with(): 80 ms in an
+    experiment with 3,000 runs.
     """
     room = SORT_KEY_BYTES - len(prefix.encode())
-    return prefix, prefix + room // len(LAST.encode()) * LAST
+    return prefix, prefix + room // len(UPPER_BOUND.encode()) * UPPER_BOUND
 
 
 class Key(NamedTuple):
@@ -58,14 +60,14 @@ class IndexKey(NamedTuple):
 
 
 def _fitted(room: int, text: str) -> str:
-    """The text if it has at most ``room`` bytes; else more: what fits of it, ``~`` and a hash."""
+    """Returns the text if it has at most ``room`` bytes; else its beginning, ``~`` and a hash."""
     if len(text) <= room and text.isascii():
         return text
     whole = text.encode()
     if len(whole) <= room:
         return text
     cut = whole[:room].decode(errors="ignore")
-    escape = cut.rfind("$", len(cut) - 2)  # an escape is three characters: never leave half of one
+    escape = cut.rfind("$", len(cut) - 2)  # escapes have three characters; do not cut inside one
     if escape >= 0:
         cut = cut[:escape]
     return f"{cut}~{blake2b(whole, digest_size=_HASH_BYTES).hexdigest()}"
@@ -130,17 +132,18 @@ _FIXED = {
     "write_id": _ID,
     "incarnation": _ID,
 }
-"""Fields of bounded size; every other field is a text."""
+"""Fields of bounded size; all other fields are texts."""
 
 _ORDERED = {"run_name", "trace_name", "value"}
-"""Texts whose exact order is the purpose of their pattern."""
+"""Texts that must sort exactly, because their pattern is an index by them."""
 
 _NEVER_OPEN = _ORDERED.union(_FIXED) - {"inv_run_id", "inv_trace_id", "inv_model_id"}
-"""Fields that hold no ``#`` even at the end of a key."""
+"""Fields that contain no ``#`` even at the end of a key."""
 
 
-class Template:
-    """One half of a key: ``EXP#<experiment_id>``, ``E#META``, ``<experiment_name>``."""
+class KeyTemplate:
+    """Builds and parses one half of a key, such as ``EXP#<experiment_id>``, ``E#META`` or
+    ``<experiment_name>``."""
 
     __slots__ = ("_decoders", "_encoders", "_formats", "_open", "_segments", "fields", "text")
 
@@ -156,7 +159,7 @@ class Template:
         self._encoders: list[Callable[[Any], str]] = []
         self._decoders: list[Callable[[str], Any] | None] = []
         self._formats: list[str] = []
-        """How the text begins when the first 0, 1, … fields are known; at last the whole text."""
+        """Format strings with the first 0, 1, … fields; the last one is the whole text."""
         beginning = ""
         for position, segment in enumerate(self._segments):
             separator = "#" if position else ""
@@ -180,18 +183,21 @@ class Template:
         self._formats.append(beginning)
 
     def build(self, *values: Any) -> str:
+        if len(values) == 1 == len(self._encoders):  # most keys of a search, made by the hundred
+            return self._formats[1] % self._encoders[0](values[0])
         return self._formats[-1] % tuple(
             [encode(value) for encode, value in zip(self._encoders, values, strict=True)]
         )
 
     def prefix(self, *values: Any) -> str:
-        """How all keys begin whose first fields have these values."""
+        """Returns the common prefix of all keys whose first fields have these values."""
         return self._formats[len(values)] % tuple(
             [encode(value) for encode, value in zip(self._encoders, values, strict=False)]
         )
 
     def parse(self, text: str) -> dict[str, Any] | None:
-        """The fields by name, None if the text is of another pattern. What was cut stays cut."""
+        """Returns the fields by name; None if the text does not match. Shortened texts stay
+        shortened."""
         parts = text.split("#", len(self._segments) - 1) if self._open else text.split("#")
         if len(parts) != len(self._segments):
             return None
@@ -204,14 +210,14 @@ class Template:
         return dict(zip(self.fields, values, strict=True))
 
 
-_template = cache(Template)
+_template = cache(KeyTemplate)
 
 
 class Pattern:
     """The key of one kind of item, or (``index`` is not empty) its key in a secondary index.
 
     ``name`` is also the value of the items' ``type`` attribute. ``writer`` is ``api``, ``indexer``,
-    ``both``, or ``overflow``: the indexer, and the API for what its parent has no room for.
+    ``both``, or ``overflow``: the indexer, and the API if the parent item is full.
     """
 
     __slots__ = ("index", "meaning", "name", "pk", "sk", "writer")
@@ -230,12 +236,12 @@ class Pattern:
         return f"Pattern({self.name}: {self.pk.text} / {self.sk.text})"
 
     def parse(self, pk: str, sk: str) -> dict[str, Any] | None:
-        """The fields of both halves by name, None if the key is of another pattern."""
-        left, right = self.pk.parse(pk), self.sk.parse(sk)
-        return None if left is None or right is None else {**left, **right}
+        """Returns the fields of both halves by name; None if the key does not match."""
+        halves, right = self.pk.parse(pk), self.sk.parse(sk)
+        return None if halves is None or right is None else {**halves, **right}
 
 
-class Parsed(NamedTuple):
+class ParsedKey(NamedTuple):
     pattern: Pattern
     fields: dict[str, Any]
     """By the names in the pattern: int for numbers, float for doubles, else str."""

@@ -78,21 +78,13 @@ def experiment_permission(username: str, experiment_id: str) -> Key:
     return Key(USER.pk.build(username), EXPERIMENT_PERMISSION.sk.build(experiment_id))
 
 
-def experiment_permission_prefix() -> str:
-    return EXPERIMENT_PERMISSION.sk.prefix()
-
-
 def model_permission(username: str, model_name: str) -> Key:
     return Key(USER.pk.build(username), MODEL_PERMISSION.sk.build(model_name))
 
 
-def model_permission_prefix() -> str:
-    return MODEL_PERMISSION.sk.prefix()
-
-
 def user_grant(username: str, workspace: str, resource_type: str, resource_pattern: str) -> Key:
-    """Where a grant is kept: the seeds' patterns serve experiments and models of the default
-    workspace."""
+    """Returns the key of a grant. Experiments and registered models of the default workspace have
+    patterns of their own."""
     if workspace == DEFAULT_WORKSPACE and resource_type == "experiment":
         return experiment_permission(username, resource_pattern)
     if workspace == DEFAULT_WORKSPACE and resource_type == "registered_model":

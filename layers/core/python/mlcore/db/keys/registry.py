@@ -1,9 +1,9 @@
-"""Keys of a registered model: where it is, and the partition that holds its versions.
+"""Keys of registered models and of the partitions that hold their versions.
 
-A name is unique without a lock, being the partition key. Models of other workspaces than the
-default one, and the versions of a model whose name holds the versions of another (see
-:mod:`mlcore.repos.registry.registered_models`), are under names that MLflow refuses: they begin
-with ``:``.
+The partition key contains the name, so names are unique without a lock. Two kinds of partitions
+have names that begin with ``:``, which MLflow does not allow: those of models outside the default
+workspace, and those for versions of a model whose own partition holds another model's versions
+(see :mod:`mlcore.repos.registry.registered_models`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ _partition = REGISTERED_MODEL.pk.build
 
 
 def place_of_model(workspace: str, name: str) -> str:
-    """What stands for a model's name in its keys: the name, in the default workspace."""
+    """Returns the model's name as its keys contain it: in other workspaces than the default one
+    with the workspace as prefix."""
     return name if workspace == DEFAULT_WORKSPACE else f":{workspace}:{name}"
 
 
@@ -62,12 +63,13 @@ def registered_model(workspace: str, name: str) -> Key:
 
 
 def model_at(pk: str) -> Key:
-    """The model whose own partition has this key."""
+    """Returns the key of the model item in this partition."""
     return Key(pk, REGISTERED_MODEL.sk.text)
 
 
 def separate_home(incarnation: str) -> str:
-    """The partition for the versions of a model whose own partition holds those of another."""
+    """Returns the partition key for versions of a model whose own partition holds another model's
+    versions."""
     return _partition(f"::{incarnation}")
 
 

@@ -1,4 +1,4 @@
-"""Keys of traces, which live in their experiment's partition, and what finds them elsewhere."""
+"""Keys of traces, in their experiment's partition, and of references to them."""
 
 from __future__ import annotations
 
@@ -48,13 +48,14 @@ def trace(experiment_id: str, trace_id: str) -> Key:
 
 
 def trace_prefix(trace_id: str = "") -> str:
-    """Of all that belongs to a trace, but not it; without an id, of all traces and all theirs."""
+    """Prefix of a trace's children, without the trace itself; without an id, of all traces and
+    their children."""
     return TRACE.sk.build(trace_id) + "#" if trace_id else TRACE.sk.prefix()
 
 
-def trace_of(place: Key) -> Key:
-    """The trace that something belongs to which lies behind it, or that it is itself."""
-    return Key(place.pk, "#".join(place.sk.split("#")[:2]))
+def trace_of(key: Key) -> Key:
+    """Returns the key of the trace that an item belongs to; the same key for the trace itself."""
+    return Key(key.pk, "#".join(key.sk.split("#")[:2]))
 
 
 def trace_tag(experiment_id: str, trace_id: str, key: str) -> Key:
@@ -98,7 +99,7 @@ def trace_spans_pack(experiment_id: str, trace_id: str, suffix: str) -> Key:
 
 
 def trace_spans_prefix(trace_id: str) -> str:
-    """Of all packs of the trace."""
+    """Prefix of all packs of spans of the trace."""
     return TRACE_SPANS.sk.build(trace_id)
 
 

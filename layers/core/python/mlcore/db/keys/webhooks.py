@@ -1,4 +1,4 @@
-"""Keys of webhooks, all of a workspace in one partition: a list is one consistent query."""
+"""Keys of webhooks. Those of a workspace share a partition, so a list is one consistent query."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""What quality is judged with."""
+"""Entities of evaluation: datasets, scorers, judges, label schemas, review queues, issues and
+jobs."""

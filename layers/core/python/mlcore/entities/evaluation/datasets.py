@@ -8,7 +8,7 @@ Json = dict[str, Any]
 
 
 class EvaluationDataset(NamedTuple):
-    """``schema`` and ``profile`` are JSON texts, None before the first record."""
+    """``schema`` and ``profile`` are JSON texts; None before the first record."""
 
     dataset_id: str
     workspace: str
@@ -23,16 +23,17 @@ class EvaluationDataset(NamedTuple):
     last_updated_by: str | None
     experiment_ids: tuple[str, ...]
     version: int = 0
-    """Of the item that it was read from."""
+    """Version of the stored item."""
 
 
 class EvaluationRecord(NamedTuple):
-    """``number`` is the place in the request that brought it: what came together stays in order."""
+    """``number`` is the position within the request that created the record, so that records of one
+    request stay in order."""
 
     record_id: str
     dataset_id: str
     created_time: int
     number: int
     content: Json
-    """The other fields of the record as clients see them; what is None is missing."""
+    """The other fields, as clients see them; fields that are None are left out."""
     version: int = 0

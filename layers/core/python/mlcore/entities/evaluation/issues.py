@@ -1,7 +1,9 @@
-"""An issue that was found in traces."""
+"""An issue that was found in traces, with its status and severity."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 PENDING: Final = "pending"
@@ -23,9 +25,22 @@ class Issue(NamedTuple):
     created_time: int
     last_update_time: int
     version: int = 0
-    """Of the item that it was read from."""
+    """Version of the stored item."""
+    later_seen_time: int | None = None
+    """The latest observation, if it is not the creation."""
+    updated_by: str | None = None
+    """Who updated it last, if it is not who created it."""
+    metadata: Mapping[str, str] = MappingProxyType({})
+
+    @property
+    def last_seen_time(self) -> int:
+        return self.created_time if self.later_seen_time is None else self.later_seen_time
+
+    @property
+    def last_updated_by(self) -> str | None:
+        return self.updated_by or self.created_by
 
     @property
     def rank(self) -> int:
-        """The higher, the worse; without a severity the lowest."""
+        """Sort key by severity: higher is worse; without a severity -1."""
         return SEVERITIES.index(self.severity) if self.severity else -1

@@ -1,4 +1,4 @@
-"""A job: work that a request has asked for and that goes on after its answer."""
+"""Jobs: work that a request starts and that continues after its response."""
 
 from __future__ import annotations
 
@@ -12,67 +12,68 @@ FAILED: Final = "FAILED"
 TIMEOUT: Final = "TIMEOUT"
 CANCELED: Final = "CANCELED"
 STATUSES: Final = (PENDING, RUNNING, "NEEDS_RECOVERY", SUCCEEDED, FAILED, TIMEOUT, CANCELED)
-"""All that MLflow knows, in its order; no job of ours needs recovery, for its message comes
-again."""
+"""All of MLflow's statuses, in its order. Jobs of this server are never NEEDS_RECOVERY, since their
+queue message is delivered again."""
 FINAL: Final = frozenset((SUCCEEDED, FAILED, TIMEOUT, CANCELED))
 
 INVOKE_SCORER: Final = "invoke_scorer"
 INVOKE_EVALUATION: Final = "invoke_genai_evaluate"
 
-MOST_SECONDS: Final = 3600
-"""A job that has not ended so long after it was asked for has failed for its lack of time."""
+MAX_SECONDS: Final = 3600
+"""A job that has not ended this long after its creation has timed out."""
 
 
-TRACES_AT_ONCE: Final = 100
-"""That one job judges."""
+TRACES_PER_JOB: Final = 100
+"""Traces that one job judges."""
 
 
 class Job(NamedTuple):
-    """Times in milliseconds since the epoch."""
+    """Times are in milliseconds since the epoch."""
 
     job_id: str
     workspace: str
     name: str
-    """What kind of work, in MLflow's words: ``invoke_scorer``."""
+    """MLflow's name of the kind of work, e.g. ``invoke_scorer``."""
     params: dict[str, Any]
     status: str
     creation_time: int
     last_update_time: int
     creator: str | None = None
-    """Who asked for it; None where nobody logs in."""
+    """The user who started it; None without login."""
     timeout: float | None = None
-    """Seconds after its creation."""
+    """Seconds after its creation at which it times out."""
     result: Any = None
-    """What came of it: JSON."""
+    """The result as a JSON value."""
     error_message: str | None = None
     retry_count: int = 0
-    """How often it was taken up again."""
+    """Number of retries."""
     completed: int | None = None
-    """How many of ``total`` traces or sessions are done."""
+    """Traces or sessions done, out of ``total``."""
     total: int | None = None
     lease_until: int | None = None
-    """Until when whoever took it up works on it; who has not said so again by then is gone."""
+    """End of the worker's lease. A worker that has not renewed it by then counts as dead."""
     summary: dict[str, Any] | None = None
-    """What an evaluation logs to its run: ``{"metrics": {name: value}, "time": ms}``. It is stored
-    before it is logged, so that a repetition of the job logs the same points."""
+    """The points that an evaluation logs to its run: ``{"metrics": {name: value}, "time": ms}``.
+    They are stored before they are logged, so that a retried job logs the same points."""
     version: int = 0
-    """Of the item that it was read from; 0: it is new."""
+    """Version of the stored item; 0 before it is stored."""
 
 
 def batches(trace_ids: Sequence[str]) -> list[list[str]]:
-    """The traces of each job."""
-    starts = range(0, len(trace_ids), TRACES_AT_ONCE)
-    return [list(trace_ids[at : at + TRACES_AT_ONCE]) for at in starts]
+    """Returns the trace ids of each job, when traces are distributed over several jobs."""
+    starts = range(0, len(trace_ids), TRACES_PER_JOB)
+    return [list(trace_ids[start : start + TRACES_PER_JOB]) for start in starts]
 
 
 def deadline(job: Job) -> int:
-    """When it is too late for the job to end, in milliseconds since the epoch."""
-    seconds = MOST_SECONDS if job.timeout is None else min(job.timeout, MOST_SECONDS)
+    """Returns the time at which a job times out, in milliseconds since the epoch."""
+    seconds = MAX_SECONDS if job.timeout is None else min(job.timeout, MAX_SECONDS)
     return job.creation_time + int(seconds * 1000)
 
 
 def as_of(job: Job, now: int) -> Job:
-    """The job as it is at a time: one whose time is over has timed out, whoever died over it."""
+    """Returns the job as it is at ``now``: timed out if its deadline has passed, even if its worker
+    has died."""
     if job.status in FINAL or now <= deadline(job):
         return job
     return job._replace(status=TIMEOUT, last_update_time=deadline(job))

@@ -1,4 +1,4 @@
-"""A judge: what of a scorer a server can run, for a model does the judging."""
+"""A judge: a scorer that this server can run by asking a model."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ EXPECTATIONS: Final = "expectations"
 TRACE: Final = "trace"
 CONVERSATION: Final = "conversation"
 VARIABLES: Final = (INPUTS, OUTPUTS, TRACE, EXPECTATIONS, CONVERSATION)
-"""What instructions may name as ``{{ inputs }}``."""
+"""Names that instructions may contain, as in ``{{ inputs }}``."""
 
 
 class Judge(NamedTuple):
     name: str
     model: str
-    """Such as ``gateway:/endpoint``; "" for a built-in one to which none was given."""
+    """E.g. ``gateway:/endpoint``; "" for a built-in judge without a given model."""
     instructions: str
-    """With variables; "" of a built-in one, which has its own."""
+    """The template with variables; "" for a built-in judge, which has its own."""
     variables: tuple[str, ...]
-    """Those of the instructions, in their order."""
+    """The variables in the instructions, in order of appearance."""
     value: Mapping[str, Any]
-    """JSON Schema of what it answers."""
+    """JSON Schema of its answer."""
     rationale_first: bool
     inference_params: Mapping[str, Any]
     aggregations: tuple[str, ...]
-    """What a run of evaluation says of many answers."""
+    """Names of the statistics of its answers that an evaluation run logs."""
     of_sessions: bool
     """Whether it judges whole conversations, not single traces."""
     builtin: str
-    """The class of a built-in one, else "". """
+    """The class of a built-in judge; otherwise empty."""
     settings: Mapping[str, Any]
-    """What else a built-in one was given, such as guidelines."""
+    """Further parameters of a built-in judge, such as guidelines."""
     digest: str
-    """Of its definition, the same whether or not it is registered."""
+    """Digest of its definition, the same for registered and unregistered scorers."""

@@ -1,4 +1,4 @@
-"""A label schema: a question to reviewers."""
+"""A label schema: a question that reviewers answer."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ INPUTS: Final = {
     "numeric": "InputNumeric",
     "text": "InputText",
 }
-"""Kinds of input, and the names that MLflow's texts have for them."""
+"""Kinds of input, and their names in MLflow's messages."""
 Input = dict[str, dict[str, Any]]
-"""The kind of an input, and its fields."""
+"""One kind of input and its fields."""
 
 
 class LabelSchema(NamedTuple):
@@ -30,4 +30,4 @@ class LabelSchema(NamedTuple):
     created_time: int
     last_update_time: int
     version: int = 0
-    """Of the item that it was read from."""
+    """Version of the stored item."""

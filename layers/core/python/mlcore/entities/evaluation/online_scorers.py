@@ -1,4 +1,5 @@
-"""How a scorer judges by itself, and how far those of an experiment have come."""
+"""The settings of scorers that judge new traces automatically, and their progress in an
+experiment."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import NamedTuple
 
 class OnlineScorer(NamedTuple):
     config_id: str
-    """MLflow's id of the configuration; another one after each change."""
+    """MLflow's id of the configuration; it changes with every update."""
     workspace: str
     experiment_id: str
     name: str
@@ -15,15 +16,15 @@ class OnlineScorer(NamedTuple):
     sample_rate: float
     """From 0 to 1."""
     filter_string: str | None
-    """Of a search of traces; None: all."""
+    """A trace search filter that selects the traces; None: all."""
     since: int
-    """Traces of this time and later, in milliseconds since the epoch."""
+    """Only traces from this time on are judged; in milliseconds since the epoch."""
 
 
 class Progress(NamedTuple):
-    """The last trace that the scorers of an experiment were given."""
+    """The last trace that an experiment's online scorers were given."""
 
     trace_time: int
     trace_id: str
     version: int
-    """Of the item that it was read from; 0: it is new."""
+    """Version of the stored item; 0 before it is stored."""

@@ -1,4 +1,4 @@
-"""A review queue and what is in it."""
+"""A review queue and its items."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ReviewQueue(NamedTuple):
     created_time: int
     last_update_time: int
     version: int = 0
-    """Of the item that it was read from."""
+    """Version of the stored item."""
 
 
 class QueueItem(NamedTuple):
@@ -34,4 +34,4 @@ class QueueItem(NamedTuple):
     created_time: int
     last_update_time: int
     version: int = 0
-    """Of the item that it was read from."""
+    """Version of the stored item."""

@@ -1,1 +1,1 @@
-"""What may be in the things that quality is judged with."""
+"""Rules about evaluation datasets, scorers, judges, label schemas, review queues and issues."""

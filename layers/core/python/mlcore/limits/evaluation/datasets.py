@@ -1,6 +1,5 @@
-"""What a record of an evaluation dataset may be, what identifies it, and how new data joins what is
-there.
-"""
+"""Rules about the records of evaluation datasets: their checks, their ids, and how new data is
+merged into stored records."""
 
 from __future__ import annotations
 
@@ -18,19 +17,19 @@ SOURCE_TYPES: Final = (UNSPECIFIED, "TRACE", "HUMAN", "DOCUMENT", "CODE")
 
 
 def digest(name: str, last_update_time: int) -> str:
-    """Changes with every change of the records."""
+    """Returns the dataset's digest, which changes with every change of its records."""
     return hashlib.sha256(f"{name}:{last_update_time}".encode()).hexdigest()[:8]
 
 
 def record_id(dataset_id: str, fields: Mapping[str, Any]) -> str:
-    """The same for the same inputs: so they are found again, and a repeated request finds what it
-    has written."""
+    """Returns the id of a record, a hash of its inputs: records with the same inputs are the same
+    record, which also makes requests idempotent."""
     inputs = json.dumps(fields.get("inputs", {}), sort_keys=True)
     return "dr-" + hashlib.sha256(f"{dataset_id}:{inputs}".encode()).hexdigest()[:32]
 
 
 def check_record(fields: Any) -> Json:
-    """A record as a request has it. Raises InvalidParameterValue."""
+    """Checks a record of a request and returns it. Raises InvalidParameterValue."""
     if not isinstance(fields, dict):
         raise InvalidParameterValue("Each dataset record must be a JSON object.")
     for field in ("inputs", "expectations", "tags"):
@@ -66,8 +65,11 @@ def new_record(
     )
 
 
-def merged(record: EvaluationRecord, fields: Mapping[str, Any], now_ms: int) -> EvaluationRecord:
-    """Outputs are replaced if there are any, expectations and tags joined; the source stays."""
+def merge_record(
+    record: EvaluationRecord, fields: Mapping[str, Any], now_ms: int
+) -> EvaluationRecord:
+    """Merges a record of a request into the stored one: replaces outputs if given, adds
+    expectations and tags, and keeps the source."""
     content = dict(record.content)
     if "outputs" in fields:
         content["outputs"] = fields["outputs"]
@@ -80,9 +82,9 @@ def merged(record: EvaluationRecord, fields: Mapping[str, Any], now_ms: int) -> 
     return record._replace(content=_without_none(content))
 
 
-def schema_with(schema: str | None, records: Iterable[Mapping[str, Any]]) -> str:
-    """The JSON text of a schema with the fields of new records; the type of a field is that of its
-    first value."""
+def extend_schema(schema: str | None, records: Iterable[Mapping[str, Any]]) -> str:
+    """Returns the JSON text of a dataset's schema extended by the fields of new records. The type
+    of a field is that of its first value."""
     fields: Json = (
         json.loads(schema)
         if schema
@@ -91,34 +93,35 @@ def schema_with(schema: str | None, records: Iterable[Mapping[str, Any]]) -> str
     for record in records:
         for part in ("inputs", "expectations"):
             for key, value in (record.get(part) or {}).items():
-                fields[part].setdefault(key, type_of(value))
+                fields[part].setdefault(key, json_type_name(value))
         outputs = record.get("outputs")
         if isinstance(outputs, dict):
             if isinstance(fields["outputs"], dict):
                 for key, value in outputs.items():
-                    fields["outputs"].setdefault(key, type_of(value))
+                    fields["outputs"].setdefault(key, json_type_name(value))
         elif outputs is not None and not fields["outputs"]:
-            fields["outputs"] = type_of(outputs)
+            fields["outputs"] = json_type_name(outputs)
     return json.dumps(fields)
 
 
-def profile_of(count: int, before: str | None) -> str | None:
-    """The JSON text of the profile of a dataset with so many records."""
+def profile_text(count: int, stored_profile: str | None) -> str | None:
+    """Returns the JSON text of the profile of a dataset with ``count`` records; None if it never
+    had any."""
     if count:
         return json.dumps({"num_records": count})
-    return None if before is None else "null"
+    return None if stored_profile is None else "null"
 
 
-def type_of(value: Any) -> str:
-    """The name of a JSON value's type in a schema."""
+def json_type_name(value: Any) -> str:
+    """Returns the name of a JSON value's type in a schema."""
     if value is None:
         return "null"
     names = {bool: "boolean", int: "integer", float: "float", str: "string", list: "array"}
     return names.get(type(value), "object")
 
 
-def last_user(records: Iterable[Mapping[str, Any]]) -> str | None:
-    """Who the last of the records that tell says that it comes from."""
+def last_tagged_user(records: Iterable[Mapping[str, Any]]) -> str | None:
+    """Returns the user tag of the last record that has one; None if none has."""
     users = [tags[USER_TAG] for record in records if USER_TAG in (tags := record.get("tags") or {})]
     return users[-1] if users else None
 
@@ -148,9 +151,9 @@ def _source(fields: Any) -> Json | None:
 def _source_id(source: Json | None) -> str | None:
     if source is None:
         return None
-    name = "trace_id" if source["source_type"] == "TRACE" else "source_id"
-    found = source["source_data"].get(name)
-    return None if found is None else str(found)
+    key = "trace_id" if source["source_type"] == "TRACE" else "source_id"
+    value = source["source_data"].get(key)
+    return None if value is None else str(value)
 
 
 def _without_none(content: Json) -> Json:

@@ -1,5 +1,5 @@
-"""Which scorers are judges that a server can run, and what is wrong with those that are none; runs
-none.
+"""Parses serialized scorers into judges that this server can run, and explains why it cannot run
+others.
 
 The rules and messages are those of MLflow's deserialization (``mlflow.genai.scorers.base``).
 """
@@ -55,7 +55,7 @@ _FRUSTRATION: Final = {"enum": ["none", "resolved", "unresolved"], "type": "stri
 _VARIABLE: Final = re.compile(
     r"\{\{\s*([a-zA-Z_][a-zA-Z0-9_]*(?:\.[a-zA-Z_][a-zA-Z0-9_]*)*)\s*\}\}"
 )
-_NOT_DEFINITION: Final = frozenset(("mlflow_version", "serialization_version", "timeout"))
+_EXCLUDED_FROM_DIGEST: Final = frozenset(("mlflow_version", "serialization_version", "timeout"))
 _PRIMITIVES: Final = frozenset(("string", "integer", "number", "boolean"))
 _OTHER_KINDS: Final = {
     "memory_augmented_judge_data": "judges with a memory",
@@ -64,41 +64,41 @@ _OTHER_KINDS: Final = {
 }
 
 
-class NotRunHere(InvalidParameterValue):
-    """The scorer is complete, but only a client can run it."""
+class OnlyRunByClients(InvalidParameterValue):
+    """The scorer is valid, but only a client can run it."""
 
 
-def judge(data: dict[str, Any]) -> Judge:
-    """The judge that a scorer's JSON describes.
+def parse_judge(data: dict[str, Any]) -> Judge:
+    """Returns the judge that a scorer's JSON describes.
 
     Raises:
-        InvalidParameterValue: it describes none.
-        NotRunHere: it describes one that only a client can run.
+        InvalidParameterValue: the JSON is not a valid scorer.
+        OnlyRunByClients: the scorer is valid, but only a client can run it.
     """
     try:
-        return _judge(data)
+        return _parse(data)
     except InvalidParameterValue as error:
         raise type(error)(f"Failed to validate scorer: {error.message}") from None
 
 
-def _judge(data: dict[str, Any]) -> Judge:
+def _parse(data: dict[str, Any]) -> Judge:
     name = data.get("name")
     if not isinstance(name, str) or not name:
         raise InvalidParameterValue(
-            "Failed to parse serialized scorer data: a scorer needs a name, which is a text"
+            "Failed to parse serialized scorer data: a scorer must have a name that is a string"
         )
     if data.get("builtin_scorer_class"):
-        return _builtin(name, data)
+        return _builtin_judge(name, data)
     if data.get("call_source"):
-        raise NotRunHere(
-            f"Scorer '{name}' is code, and this server runs no code of its callers. "
+        raise OnlyRunByClients(
+            f"Scorer '{name}' is code, and this server does not run code of its callers. "
             "Run it with mlflow.genai.evaluate from a client, or register a judge instead."
         )
     if data.get("instructions_judge_pydantic_data") is not None:
-        return _of_instructions(name, data)
+        return _instructions_judge(name, data)
     for field, kind in _OTHER_KINDS.items():
         if data.get(field) is not None:
-            raise NotRunHere(
+            raise OnlyRunByClients(
                 f"Scorer '{name}' cannot run on this server, which does not run {kind}. "
                 "Run it with mlflow.genai.evaluate from a client."
             )
@@ -108,70 +108,75 @@ def _judge(data: dict[str, Any]) -> Judge:
     )
 
 
-def _builtin(name: str, data: dict[str, Any]) -> Judge:
-    kind, settings = data["builtin_scorer_class"], data.get("builtin_scorer_pydantic_data") or {}
-    if kind in _WITHOUT_MODEL:
-        raise NotRunHere(
-            f"Scorer '{name}' asks no model, and this server runs only judges that do. "
+def _builtin_judge(name: str, data: dict[str, Any]) -> Judge:
+    scorer_class, settings = (
+        data["builtin_scorer_class"],
+        data.get("builtin_scorer_pydantic_data") or {},
+    )
+    if scorer_class in _WITHOUT_MODEL:
+        raise OnlyRunByClients(
+            f"Scorer '{name}' does not use a model, and this server runs only judges that do. "
             "Run it with mlflow.genai.evaluate from a client."
         )
-    if not isinstance(kind, str) or kind not in TRACE_JUDGES | SESSION_JUDGES:
-        raise InvalidParameterValue(f"Unknown builtin scorer class: {kind}")
+    if not isinstance(scorer_class, str) or scorer_class not in TRACE_JUDGES | SESSION_JUDGES:
+        raise InvalidParameterValue(f"Unknown builtin scorer class: {scorer_class}")
     if not isinstance(settings, dict):
         raise InvalidParameterValue("builtin_scorer_pydantic_data must be a JSON object")
-    guided = kind in ("Guidelines", "ConversationalGuidelines")
+    needs_guidelines = scorer_class in ("Guidelines", "ConversationalGuidelines")
     guidelines = settings.get("guidelines")
-    if guided and not _texts(guidelines):
-        raise InvalidParameterValue(f"Scorer '{name}' needs guidelines: a text, or a list of texts")
+    if needs_guidelines and not _is_text_or_texts(guidelines):
+        raise InvalidParameterValue(
+            f"Scorer '{name}' needs guidelines: a string or a list of strings"
+        )
     return Judge(
         name=settings.get("name") or name,
         model=_text(settings, "model"),
         instructions="",
         variables=(),
-        value=_FRUSTRATION if kind == "UserFrustration" else YES_OR_NO,
+        value=_FRUSTRATION if scorer_class == "UserFrustration" else YES_OR_NO,
         rationale_first=False,
         inference_params=_object(settings.get("inference_params"), "inference_params"),
         aggregations=_aggregations(data),
-        of_sessions=kind in SESSION_JUDGES,
-        builtin=kind,
+        of_sessions=scorer_class in SESSION_JUDGES,
+        builtin=scorer_class,
         settings=settings,
         digest=_digest(data),
     )
 
 
-def _of_instructions(name: str, data: dict[str, Any]) -> Judge:
-    held = data["instructions_judge_pydantic_data"]
-    if not isinstance(held, dict):
+def _instructions_judge(name: str, data: dict[str, Any]) -> Judge:
+    fields = data["instructions_judge_pydantic_data"]
+    if not isinstance(fields, dict):
         raise InvalidParameterValue("instructions_judge_pydantic_data must be a JSON object")
-    wrong = []
+    problems = []
     for field in ("instructions", "model"):
-        if field not in held:
-            wrong.append(f"missing required field '{field}'")
-        elif not isinstance(held[field], str):
-            wrong.append(f"field '{field}' must be str, got {_python_name(held[field])}")
-    if wrong:
+        if field not in fields:
+            problems.append(f"missing required field '{field}'")
+        elif not isinstance(fields[field], str):
+            problems.append(f"field '{field}' must be str, got {_python_name(fields[field])}")
+    if problems:
         raise InvalidParameterValue(
-            f"Failed to deserialize InstructionsJudge scorer '{name}': {'; '.join(wrong)}"
+            f"Failed to deserialize InstructionsJudge scorer '{name}': {'; '.join(problems)}"
         )
-    value = held.get("feedback_value_type")
+    value = fields.get("feedback_value_type")
     schema = {"type": "string"} if value is None else value
-    check_value(schema)
+    check_answer_schema(schema)
     try:
-        variables = _variables(held["instructions"])
-        params = _object(held.get("inference_params"), "inference_params")
-        if held.get("model_api") == "decisions":
-            raise NotRunHere("This server asks models by chat alone.")
+        variables = _variables(fields["instructions"])
+        params = _object(fields.get("inference_params"), "inference_params")
+        if fields.get("model_api") == "decisions":
+            raise OnlyRunByClients("This server asks models through chat completions only.")
     except InvalidParameterValue as error:
         raise type(error)(
             f"Failed to create InstructionsJudge scorer '{name}': {error.message}"
         ) from None
     return Judge(
         name=name,
-        model=held["model"],
-        instructions=held["instructions"],
+        model=fields["model"],
+        instructions=fields["instructions"],
         variables=variables,
         value=schema,
-        rationale_first=bool(held.get("generate_rationale_first", False)),
+        rationale_first=bool(fields.get("generate_rationale_first", False)),
         inference_params=params,
         aggregations=_aggregations(data),
         of_sessions=CONVERSATION in variables,
@@ -184,35 +189,35 @@ def _of_instructions(name: str, data: dict[str, Any]) -> Judge:
 def _variables(instructions: str) -> tuple[str, ...]:
     if not instructions:
         raise InvalidParameterValue("instructions must be a non-empty string")
-    named = dict.fromkeys(_VARIABLE.findall(instructions))
-    custom = {each for each in named if each not in VARIABLES}
+    names = dict.fromkeys(_VARIABLE.findall(instructions))
+    custom = {name for name in names if name not in VARIABLES}
     if custom:
         raise InvalidParameterValue(
             f"Instructions template contains unsupported variables: {custom}. "
             f"Only the following variables are allowed: {', '.join(VARIABLES)}"
         )
-    if not named:
+    if not names:
         raise InvalidParameterValue(
             "Instructions template must contain at least one variable (e.g., {{ inputs }}, "
             "{{ outputs }}, {{ trace }}, {{ expectations }}, or {{ conversation }})."
         )
-    if CONVERSATION in named and set(named) - {EXPECTATIONS, CONVERSATION}:
+    if CONVERSATION in names and set(names) - {EXPECTATIONS, CONVERSATION}:
         raise InvalidParameterValue(
             "Instructions template must not contain any template variables "
             "other than {{ expectations }} if {{ conversation }} is provided."
         )
-    return tuple(named)
+    return tuple(names)
 
 
-def check_value(schema: Any) -> None:
-    """What a judge's answer may be: JSON Schema of a primitive, of one of several primitives, or of
-    a map or a list of one kind of them."""
+def check_answer_schema(schema: Any) -> None:
+    """Checks the JSON Schema of a judge's answer: a primitive, a union of primitives, or a map or
+    list of primitives of one type."""
     if not isinstance(schema, dict):
         raise InvalidParameterValue(f"Invalid feedback_value_type serialization: {schema}")
     if "anyOf" in schema:
-        parts = schema["anyOf"] if isinstance(schema["anyOf"], list) else []
-        kinds = {str(part.get("type")) for part in parts if isinstance(part, dict)}
-        if len(parts) != 2 or len(kinds & _PRIMITIVES) != 1 or "null" not in kinds:
+        alternatives = schema["anyOf"] if isinstance(schema["anyOf"], list) else []
+        types = {str(part.get("type")) for part in alternatives if isinstance(part, dict)}
+        if len(alternatives) != 2 or len(types & _PRIMITIVES) != 1 or "null" not in types:
             raise InvalidParameterValue(f"Invalid feedback_value_type serialization: {schema}")
         return
     if "enum" in schema:
@@ -224,18 +229,18 @@ def check_value(schema: Any) -> None:
         if not _is_primitive(schema["const"]):
             raise InvalidParameterValue(f"Const must contain a primitive value: {schema}")
         return
-    kind = schema.get("type")
-    if kind is None:
+    json_type = schema.get("type")
+    if json_type is None:
         raise InvalidParameterValue(f"Invalid feedback_value_type serialization: {schema}")
-    if isinstance(kind, str) and kind in _PRIMITIVES:
+    if isinstance(json_type, str) and json_type in _PRIMITIVES:
         return
-    within = {"object": "additionalProperties", "array": "items"}.get(str(kind))
-    if within is None:
+    inner_field = {"object": "additionalProperties", "array": "items"}.get(str(json_type))
+    if inner_field is None:
         raise InvalidParameterValue(
-            f"Unsupported JSON Schema type: {kind}. "
+            f"Unsupported JSON Schema type: {json_type}. "
             "Only string, integer, number, boolean, object, and array are supported."
         )
-    inner = schema.get(within)
+    inner = schema.get(inner_field)
     if not isinstance(inner, dict) or inner.get("type") not in _PRIMITIVES:
         raise InvalidParameterValue(f"Invalid feedback_value_type serialization: {schema}")
 
@@ -245,26 +250,26 @@ def _is_primitive(value: Any) -> bool:
 
 
 def _aggregations(data: dict[str, Any]) -> tuple[str, ...]:
-    """Of those that are code, none; by default the mean alone."""
-    named = data.get("aggregations")
-    if named is None:
+    """Returns the names of built-in aggregations; without any in the JSON, ``mean`` alone."""
+    aggregations = data.get("aggregations")
+    if aggregations is None:
         return ("mean",)
-    if not isinstance(named, list):
+    if not isinstance(aggregations, list):
         raise InvalidParameterValue("aggregations must be a list")
-    for each in named:
-        if not isinstance(each, str) or each not in _AGGREGATIONS:
-            raise InvalidParameterValue(f"Invalid aggregation: {each}")
-    return tuple(named)
+    for name in aggregations:
+        if not isinstance(name, str) or name not in _AGGREGATIONS:
+            raise InvalidParameterValue(f"Invalid aggregation: {name}")
+    return tuple(aggregations)
 
 
-def _texts(value: Any) -> bool:
+def _is_text_or_texts(value: Any) -> bool:
     if isinstance(value, list):
-        return bool(value) and all(isinstance(each, str) for each in value)
+        return bool(value) and all(isinstance(item, str) for item in value)
     return isinstance(value, str) and bool(value)
 
 
-def _text(held: dict[str, Any], field: str) -> str:
-    value = held.get(field) or ""
+def _text(fields: dict[str, Any], field: str) -> str:
+    value = fields.get(field) or ""
     if not isinstance(value, str):
         raise InvalidParameterValue(f"field '{field}' must be str, got {_python_name(value)}")
     return value
@@ -283,7 +288,7 @@ def _python_name(value: Any) -> str:
 
 
 def _digest(data: dict[str, Any]) -> str:
-    """As MLflow's clients make it of a scorer's definition."""
+    """Returns the digest of a scorer's definition, computed as MLflow's clients do."""
     text = json.dumps(_definition(data), sort_keys=True, separators=(",", ":"))
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
@@ -295,6 +300,6 @@ def _definition(value: Any) -> Any:
             if key == "required_columns" and isinstance(item, list)
             else _definition(item)
             for key, item in value.items()
-            if key not in _NOT_DEFINITION
+            if key not in _EXCLUDED_FROM_DIGEST
         }
     return list(map(_definition, value)) if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""What a label schema may ask, and what an answer to it may be."""
+"""Rules about label schemas: names, and the kinds of input that reviewers enter."""
 
 from __future__ import annotations
 
@@ -44,14 +44,19 @@ def check_input(question: Input) -> None:
 
 
 def check_same_kind(before: Input, after: Input) -> None:
-    """Answers that were collected must stay answers to the question."""
-    (old,), (new,) = before, after
-    if old != new:
+    """Checks that an update of a label schema keeps the kind of input, and single or multiple
+    choice: answers that were already collected must stay valid. Raises InvalidParameterValue
+    otherwise."""
+    (old_kind,), (new_kind,) = before, after
+    if old_kind != new_kind:
         raise InvalidParameterValue(
             "A label schema's input type cannot be changed after creation "
-            f"(existing: {INPUTS[old]}, got: {INPUTS[new]})."
+            f"(existing: {INPUTS[old_kind]}, got: {INPUTS[new_kind]})."
         )
-    if old == "categorical" and before[old]["multi_select"] != after[new]["multi_select"]:
+    if (
+        old_kind == "categorical"
+        and before[old_kind]["multi_select"] != after[new_kind]["multi_select"]
+    ):
         raise InvalidParameterValue(
             "`InputCategorical.multi_select` cannot be changed after creation."
         )
@@ -115,9 +120,9 @@ def _check_numeric(fields: dict[str, Any]) -> None:
 
 
 def _check_text(fields: dict[str, Any]) -> None:
-    longest = fields.get("max_length")
-    if longest is not None and longest < 1:
-        raise InvalidParameterValue(f"`InputText.max_length` must be at least 1; got {longest}.")
+    max_length = fields.get("max_length")
+    if max_length is not None and max_length < 1:
+        raise InvalidParameterValue(f"`InputText.max_length` must be at least 1; got {max_length}.")
 
 
 _CHECKS: Final[dict[str, Callable[[dict[str, Any]], None]]] = {

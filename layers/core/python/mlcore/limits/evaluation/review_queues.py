@@ -1,4 +1,4 @@
-"""Who may be in a review queue, what it may be called, and who answers."""
+"""Rules about review queues: names, users, questions, items, and who completed an item."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ MAX_USERS: Final = 10
 
 
 def user_of(text: str) -> str:
-    """People are told apart without regard to case."""
+    """Returns the user's name as it is stored: stripped, in lower case."""
     return text.strip().lower()
 
 
 def users_of(texts: Iterable[str]) -> tuple[str, ...]:
-    found = [user_of(text) for text in texts]
-    for user in found:
+    users = [user_of(text) for text in texts]
+    for user in users:
         _check_text(user, "user", MAX_USER_LENGTH)
-    distinct = tuple(dict.fromkeys(found))
+    distinct = tuple(dict.fromkeys(users))
     if len(distinct) > MAX_USERS:
         raise InvalidParameterValue(
             f"A review queue can have at most {MAX_USERS} assigned users; got {len(distinct)}."
@@ -34,19 +34,19 @@ def users_of(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def schema_ids_of(texts: Iterable[str]) -> tuple[str, ...]:
-    found = [text.strip() for text in texts]
-    for schema_id in found:
+    schema_ids = [text.strip() for text in texts]
+    for schema_id in schema_ids:
         _check_text(schema_id, "schema_id", MAX_SCHEMA_ID_LENGTH)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(schema_ids))
 
 
 def item_ids_of(texts: list[str]) -> tuple[str, ...]:
     if not texts:
         raise InvalidParameterValue(f"`item_ids` must be a non-empty list; got {texts!r}.")
-    found = [text.strip() for text in texts]
-    for item_id in found:
+    item_ids = [text.strip() for text in texts]
+    for item_id in item_ids:
         _check_text(item_id, "item_id", MAX_ITEM_ID_LENGTH)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(item_ids))
 
 
 def name_of_user_queue(name: str) -> str:
@@ -74,7 +74,9 @@ def owner_of(text: str) -> str:
 def members_of_user_queue(
     name: str, users: tuple[str, ...], schema_ids: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Its user alone, who is asked all questions of the experiment."""
+    """Returns the members of a user queue: exactly one, the user that it is named after. The queue
+    has no questions of its own but shows all label schemas of the experiment. Raises
+    InvalidParameterValue if the request names other members or questions."""
     if users and users != (name,):
         raise InvalidParameterValue(
             "A user queue must have exactly one assigned user equal to its name; "
@@ -88,8 +90,9 @@ def members_of_user_queue(
     return (name,)
 
 
-def completer_of(status: str, text: str | None) -> str | None:
-    """Who gave an item its status: nobody while it is pending."""
+def completed_by_of(status: str, text: str | None) -> str | None:
+    """Returns the user who completed an item; None while it is pending. Raises
+    InvalidParameterValue."""
     user = None if text is None else user_of(text)
     if status == PENDING:
         if user is not None:

@@ -1,4 +1,4 @@
-"""What may be in a scorer; runs none."""
+"""Rules about serialized scorers; does not run them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from mlcore.errors import InvalidParameterValue
 
-_DECORATED: Final = (
+_CODE_REFUSED: Final = (
     "Custom scorer registration (using @scorer decorator) is disabled by default "
     "outside of Databricks tracking environments due to security concerns. "
     "Custom scorers require arbitrary code execution during deserialization.\n\n"
@@ -25,7 +25,7 @@ _DESTINATIONS: Final = frozenset(
     ("api_base", "base_url", "model_list", "fallbacks", "custom_llm_provider")
 )
 _WITH_MEMORY: Final = "memory_augmented_judge_data"
-_HELD_BY: Final = (
+_MODEL_FIELDS: Final = (
     "instructions_judge_pydantic_data",
     "builtin_scorer_pydantic_data",
     _WITH_MEMORY,
@@ -39,18 +39,16 @@ def check_name(name: str) -> None:
 
 
 def check_payload(serialized_scorer: str) -> dict[str, Any]:
-    """What a scorer's JSON text holds.
-
-    Raises:
-        InvalidParameterValue: it is no JSON object, or brings code although nobody has said with
-            MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS that it may.
-    """
+    """Parses the JSON text of a scorer. Raises InvalidParameterValue if it is not a JSON object, or
+    holds code although MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS is off."""
     try:
         data = json.loads(serialized_scorer)
     except (ValueError, RecursionError):
         raise InvalidParameterValue("serialized_scorer must be valid JSON") from None
-    if not _allowed_code() and any(part.get("call_source") is not None for part in _objects(data)):
-        raise InvalidParameterValue(_DECORATED)
+    if not _is_code_allowed() and any(
+        part.get("call_source") is not None for part in _objects(data)
+    ):
+        raise InvalidParameterValue(_CODE_REFUSED)
     if not isinstance(data, dict):
         raise InvalidParameterValue("serialized_scorer must be the JSON text of an object")
     for part in _objects(data):
@@ -60,9 +58,10 @@ def check_payload(serialized_scorer: str) -> dict[str, Any]:
     return data
 
 
-def endpoint_asked(data: dict[str, Any]) -> str | None:
-    """What of the gateway a judge asks: the name of an endpoint or, as it is kept, its id; None for
-    one that asks a model directly or none. Raises InvalidParameterValue: its model is none."""
+def judge_endpoint(data: dict[str, Any]) -> str | None:
+    """Returns the gateway endpoint that a judge calls: its name or, in stored scorers, its id. None
+    for a judge that calls a model directly and for a scorer without a model. Raises
+    InvalidParameterValue if the model is not a valid text."""
     model = _model(data)
     if model is None:
         return None
@@ -74,45 +73,49 @@ def endpoint_asked(data: dict[str, Any]) -> str | None:
     return name.lstrip("/") or None if separator and provider == "gateway" else None
 
 
-def endpoint_in(serialized_scorer: Any) -> str | None:
-    """As :func:`endpoint_asked`, of a scorer's JSON text; None for what is no scorer, which is
-    refused elsewhere."""
+def endpoint_in_text(serialized_scorer: Any) -> str | None:
+    """Returns the endpoint of a scorer's JSON text, like :func:`judge_endpoint`; None for an
+    invalid scorer, which is refused elsewhere."""
     try:
         data = json.loads(serialized_scorer)
-        return endpoint_asked(data) if isinstance(data, dict) else None
+        return judge_endpoint(data) if isinstance(data, dict) else None
     except (TypeError, ValueError, RecursionError, InvalidParameterValue):
         return None
 
 
-def asking(data: dict[str, Any], endpoint: str | None) -> dict[str, Any]:
-    """A judge that asks another endpoint, or a model that is not said."""
+def with_endpoint(data: dict[str, Any], endpoint: str | None) -> dict[str, Any]:
+    """Returns the judge's JSON with its model replaced by another endpoint; by None if ``endpoint``
+    is None."""
     model = None if endpoint is None else f"gateway:/{endpoint}"
-    for name in _HELD_BY:
-        held = data.get(name)
-        if held and isinstance(held, dict):
-            if name == _WITH_MEMORY:
-                return {**data, name: {**held, "base_judge": asking(held["base_judge"], endpoint)}}
-            return {**data, name: {**held, "model": model}}
+    for field in _MODEL_FIELDS:
+        fields = data.get(field)
+        if fields and isinstance(fields, dict):
+            if field == _WITH_MEMORY:
+                return {
+                    **data,
+                    field: {**fields, "base_judge": with_endpoint(fields["base_judge"], endpoint)},
+                }
+            return {**data, field: {**fields, "model": model}}
     return data
 
 
 def _model(data: dict[str, Any]) -> Any:
-    for name in _HELD_BY:
-        held = data.get(name)
-        if held and isinstance(held, dict):
-            if name == _WITH_MEMORY:
-                base = held.get("base_judge", {})
+    for field in _MODEL_FIELDS:
+        fields = data.get(field)
+        if fields and isinstance(fields, dict):
+            if field == _WITH_MEMORY:
+                base = fields.get("base_judge", {})
                 return _model(base) if isinstance(base, dict) else None
-            return held.get("model")
+            return fields.get("model")
     return None
 
 
-def _allowed_code() -> bool:
+def _is_code_allowed() -> bool:
     return os.environ.get("MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS", "").lower() in ("true", "1")
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    """All JSON objects in a value."""
+    """Yields all JSON objects within a value."""
     pending = [value]
     while pending:
         part = pending.pop()
@@ -124,7 +127,8 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _option_names(value: Any) -> Iterator[str]:
-    """The keys of all objects in a value, and what pairs of a list would make keys of."""
+    """Yields the keys of all objects within a value, and the first items of pairs in lists, which
+    ``dict`` would turn into keys."""
     pending = [value]
     while pending:
         part = pending.pop()
@@ -142,10 +146,10 @@ def _check_destinations(arguments: Any) -> None:
         raise InvalidParameterValue(
             f"third_party_scorer_data.kwargs must be a JSON object, got {type(arguments).__name__}."
         )
-    found = sorted(_DESTINATIONS.intersection(_option_names(arguments)))
-    if found:
+    forbidden = sorted(_DESTINATIONS.intersection(_option_names(arguments)))
+    if forbidden:
         raise InvalidParameterValue(
-            f"third_party_scorer_data.kwargs must not contain {', '.join(map(repr, found))}: "
+            f"third_party_scorer_data.kwargs must not contain {', '.join(map(repr, forbidden))}: "
             "these options choose where the scorer's LLM client sends requests. Configure "
             "the judge endpoint on the server instead, for example through a gateway "
             "endpoint ('gateway:/<name>') or the provider's environment variables."

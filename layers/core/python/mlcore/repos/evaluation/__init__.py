@@ -1,1 +1,1 @@
-"""What quality is judged with: datasets, scorers, label schemas, review queues, issues."""
+"""Evaluation: datasets, scorers, label schemas, review queues, issues and jobs."""

@@ -1,22 +1,22 @@
-"""Evaluation datasets: one item each, all of a workspace in one partition, read strongly
-consistently."""
+"""Evaluation datasets: one item each, all of a workspace in one partition. All reads are strongly
+consistent."""
 
 from __future__ import annotations
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw
+from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, TransactionFailed, table
 from mlcore.entities.evaluation.datasets import EvaluationDataset
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.evaluation import EvaluationDataset as DatasetItem
+from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.workspaces import workspaces
-from mlcore.settle import Conflict
 
 
 def create(dataset: EvaluationDataset) -> None:
-    """A dataset whose id is new; it makes its workspace one that is not empty."""
-    entered = workspaces.entering(dataset.workspace)
+    """Creates a dataset with a new id."""
+    entered = workspaces.creation_guard(dataset.workspace)
     if not entered:
         table.put(_item(dataset))
         return
@@ -27,44 +27,44 @@ def create(dataset: EvaluationDataset) -> None:
 
 
 def find(workspace: str, dataset_id: str) -> EvaluationDataset | None:
-    """One consistent GetItem; a dataset of another workspace is not found."""
+    """Returns a dataset of the workspace; one consistent GetItem."""
     item = table.get(keys.evaluation_dataset(workspace, dataset_id))
     return None if item is None else _dataset(workspace, item)
 
 
 def of_workspace(workspace: str) -> list[EvaluationDataset]:
-    """All of a workspace; one Query for each MB."""
+    """Returns all datasets of a workspace; one Query per MB."""
     pk = keys.evaluation_dataset(workspace, "").pk
-    found = table.query_all(pk, prefix=keys.evaluation_dataset_prefix())
-    return [_dataset(workspace, item) for item in found]
+    items = table.query_all(pk, prefix=keys.evaluation_dataset_prefix())
+    return [_dataset(workspace, item) for item in items]
 
 
 def replace(dataset: EvaluationDataset) -> None:
-    """Writes a dataset that was read and then changed. Raises Conflict."""
-    unchanged = Condition()
+    """Writes a changed dataset. Raises WriteConflict."""
+    unchanged = ConditionExpression()
     unchanged.require_equal(DatasetItem.version, dataset.version)
     try:
         table.put(_item(dataset), unchanged)
     except ConditionFailed as failed:
-        raise Conflict from failed
+        raise WriteConflict from failed
 
 
 def delete(dataset: EvaluationDataset) -> None:
-    """Without its records; may be repeated."""
+    """Deletes a dataset, but not its records. Idempotent."""
     table.delete(keys.evaluation_dataset(dataset.workspace, dataset.dataset_id))
 
 
 def move(dataset: EvaluationDataset, workspace: str) -> None:
-    """To another workspace; its records are found by its id. May be repeated."""
+    """Moves a dataset to another workspace; its records are keyed by its id alone. Idempotent."""
     table.put(_item(dataset._replace(workspace=workspace)))
     delete(dataset)
 
 
 def _item(dataset: EvaluationDataset) -> Raw:
-    place = keys.evaluation_dataset(dataset.workspace, dataset.dataset_id)
+    key = keys.evaluation_dataset(dataset.workspace, dataset.dataset_id)
     item = DatasetItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         dataset_id=dataset.dataset_id,
         name=dataset.name,
         digest=dataset.digest,

@@ -1,5 +1,6 @@
-"""What label schemas, review queues and issues share: an item each in the partition of their
-experiment, one that leads from the id there, and, where names are unique, one that holds the name.
+"""The common storage of label schemas, review queues and issues: one item in their experiment's
+partition, one item that maps the id to the experiment, and, for kinds with unique names, one item
+that locks the name.
 """
 
 from __future__ import annotations
@@ -9,22 +10,22 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from mlcore.db import keys
 from mlcore.db.attributes import IntAttribute, TextAttribute
-from mlcore.db.expression import Condition, Raw
+from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
 from mlcore.entities.experiments import Experiment
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import Item
+from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.evaluation import entity_refs
 from mlcore.repos.experiments import experiments
-from mlcore.settle import Conflict
 
 
-class NameTaken(Exception):
-    """Another entity of the kind has the name in the experiment."""
+class EntityNameTaken(Exception):
+    """Another entity of the kind in the experiment has the name."""
 
 
-class Entity(Protocol):
+class EvaluationEntity(Protocol):
     """A label schema, a review queue or an issue."""
 
     @property
@@ -33,14 +34,14 @@ class Entity(Protocol):
     def name(self) -> str: ...
     @property
     def version(self) -> int:
-        """Of the item that it was read from; 0: it is new."""
+        """The version of the item that was read; 0 for a new entity."""
 
 
-E = TypeVar("E", bound=Entity)
+E = TypeVar("E", bound=EvaluationEntity)
 
 
 class Kind(Generic[E]):
-    """How entities of one kind are kept."""
+    """How entities of one kind are stored."""
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class Kind(Generic[E]):
         """
         Args:
             place: (experiment id, entity id) → key.
-            item: the item that follows the one that an entity was read from.
+            item: returns an entity's item, with the next version.
             version: the attribute that counts the writes of an item.
         """
         self.entity_id = entity_id
@@ -68,9 +69,9 @@ class Kind(Generic[E]):
     def item(self, entity: E) -> Raw:
         return self._item(entity).serialize()
 
-    def unchanged(self, entity: E) -> Condition:
-        """Nobody has written the item since the entity was read."""
-        unchanged = Condition()
+    def unchanged(self, entity: E) -> ConditionExpression:
+        """Returns the condition that the item was not written since the entity was read."""
+        unchanged = ConditionExpression()
         unchanged.require_equal(self._version, entity.version)
         return unchanged
 
@@ -79,7 +80,7 @@ class Kind(Generic[E]):
 
 
 class Names(Generic[E]):
-    """How the names of one kind are held."""
+    """How the names of one kind are locked."""
 
     def __init__(
         self, place: Callable[[str, str], keys.Key], lock: type[Item], holder: TextAttribute[str]
@@ -87,7 +88,7 @@ class Names(Generic[E]):
         """
         Args:
             place: (experiment id, name) → key.
-            holder: the attribute of the lock item that tells the id of who holds the name.
+            holder: the attribute of the lock item with the id of the entity that has the name.
         """
         self.place = place
         self._lock = lock
@@ -109,30 +110,39 @@ class Names(Generic[E]):
     def freeing(self, entity: E, entity_id: str) -> Delete:
         return Delete(self.place_of(entity), self._free_or(entity_id))
 
-    def _free_or(self, entity_id: str) -> Condition:
-        mine = Condition()
+    def _free_or(self, entity_id: str) -> ConditionExpression:
+        mine = ConditionExpression()
         mine.require_absent_or_equal(self._holder, entity_id)
         return mine
 
 
-def create(kind: Kind[E], entity: E, names: Names[E] | None = None) -> None:
-    """One transaction: the entity, whose id is new, its place, and its name. Raises NameTaken."""
+def create(
+    kind: Kind[E], entity: E, names: Names[E] | None = None, *, chosen_id: bool = False
+) -> None:
+    """Writes an entity, its reference and its name lock in one transaction.
+
+    Args:
+        chosen_id: whether the id may exist already.
+
+    Raises:
+        EntityNameTaken: the name, or a chosen id, is in use.
+    """
     entity_id = kind.entity_id(entity)
     operations: list[Operation] = [
         Put(kind.item(entity)),
-        entity_refs.put(entity_id, entity.experiment_id),
+        entity_refs.creation(entity_id, entity.experiment_id, must_be_new=chosen_id),
     ]
     if names is not None:
         operations.append(names.taking(entity, entity_id))
     try:
         table.transact(operations, new_ulid())
     except TransactionFailed as failed:
-        raise NameTaken from failed
+        raise EntityNameTaken from failed
 
 
 def find(kind: Kind[E], entity_id: str, workspace: str) -> E | None:
-    """None also for an entity of another workspace. A consistent GetItem, then a BatchGetItem of
-    the entity and its experiment."""
+    """Returns an entity; None also if it is in another workspace. A consistent GetItem of the
+    reference, then a BatchGetItem of the entity and its experiment."""
     experiment_id = entity_refs.experiment_of(entity_id)
     if experiment_id is None:
         return None
@@ -144,7 +154,7 @@ def find(kind: Kind[E], entity_id: str, workspace: str) -> E | None:
 
 
 def find_by_name(kind: Kind[E], names: Names[E], experiment: Experiment, name: str) -> E | None:
-    """Two consistent GetItem."""
+    """Returns the entity with a name; two consistent GetItem."""
     lock = table.get(names.place(experiment.experiment_id, name))
     if lock is None:
         return None
@@ -153,21 +163,22 @@ def find_by_name(kind: Kind[E], names: Names[E], experiment: Experiment, name: s
 
 
 def of_experiment(kind: Kind[E], experiment_id: str) -> list[E]:
-    """One consistent Query for each MB."""
+    """Returns an experiment's entities of one kind; one consistent Query per MB."""
     pk = keys.experiment(experiment_id).pk
     return [kind.entity(item) for item in table.query_all(pk, prefix=kind.prefix())]
 
 
 def replace(kind: Kind[E], after: E) -> None:
-    """Writes an entity that was read and then changed. Raises Conflict."""
+    """Writes a changed entity. Raises WriteConflict."""
     try:
         table.put(kind.item(after), kind.unchanged(after))
     except ConditionFailed as failed:
-        raise Conflict from failed
+        raise WriteConflict from failed
 
 
 def rename(kind: Kind[E], names: Names[E], before: E, after: E) -> None:
-    """As :func:`replace`, with the name if it is another one. Raises Conflict, NameTaken."""
+    """Writes a changed entity, and moves its name lock if the name changed. Raises WriteConflict,
+    EntityNameTaken."""
     operations: list[Operation] = [Put(kind.item(after), kind.unchanged(before))]
     if names.place_of(after) != names.place_of(before):
         entity_id = kind.entity_id(after)
@@ -175,18 +186,18 @@ def rename(kind: Kind[E], names: Names[E], before: E, after: E) -> None:
     try:
         table.transact(operations, new_ulid())
     except TransactionFailed as failed:
-        raise (Conflict if 0 in failed.items else NameTaken) from failed
+        raise (WriteConflict if 0 in failed.items else EntityNameTaken) from failed
 
 
 def delete(kind: Kind[E], names: Names[E], entity: E) -> None:
-    """With its place and its name; may be repeated. Raises Conflict."""
+    """Deletes an entity with its reference and name lock. Idempotent. Raises WriteConflict."""
     entity_id = kind.entity_id(entity)
     gone = [
         Delete(kind.place_of(entity)),
         names.freeing(entity, entity_id),
-        entity_refs.gone(entity_id),
+        entity_refs.deletion(entity_id),
     ]
     try:
         table.transact(gone, new_ulid())
     except TransactionFailed as failed:
-        raise Conflict from failed
+        raise WriteConflict from failed

@@ -1,33 +1,36 @@
-"""Where label schemas, review queues and issues are: items that lead from an id to its
-experiment."""
+"""References from the ids of scorers, label schemas, review queues and issues to their
+experiments."""
 
 from __future__ import annotations
 
 from mlcore.db import keys
+from mlcore.db.expression import ConditionExpression
 from mlcore.db.table import Delete, Put, table
 from mlcore.ids import now_ms
 from mlcore.models.evaluation import EntityReference
 
 
-def put(entity_id: str, experiment_id: str) -> Put:
-    """What belongs into the transaction that makes the entity."""
-    place = keys.entity_ref(entity_id)
+def creation(entity_id: str, experiment_id: str, *, must_be_new: bool = False) -> Put:
+    """Returns the operation for the transaction that creates the entity."""
+    key = keys.entity_ref(entity_id)
     item = EntityReference(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         entity_id=entity_id,
         experiment_id=experiment_id,
         updated_at=now_ms(),
     )
-    return Put(item.serialize())
+    absent = ConditionExpression()
+    absent.require_absent(EntityReference.PK)
+    return Put(item.serialize(), absent if must_be_new else None)
 
 
-def gone(entity_id: str) -> Delete:
-    """What belongs into the transaction that deletes the entity."""
+def deletion(entity_id: str) -> Delete:
+    """Returns the operation for the transaction that deletes the entity."""
     return Delete(keys.entity_ref(entity_id))
 
 
 def experiment_of(entity_id: str) -> str | None:
-    """One consistent GetItem."""
+    """Returns the id of the experiment that an entity belongs to; one consistent GetItem."""
     item = table.get(keys.entity_ref(entity_id))
     return None if item is None else EntityReference.of(item).experiment_id

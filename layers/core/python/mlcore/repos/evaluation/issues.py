@@ -1,4 +1,4 @@
-"""Issues: one item each in the partition of their experiment."""
+"""Issues: one item each, in their experiment's partition."""
 
 from __future__ import annotations
 
@@ -8,36 +8,41 @@ from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.entities.evaluation.issues import Issue
 from mlcore.entities.experiments import Experiment
+from mlcore.errors import ResourceAlreadyExists
 from mlcore.ids import now_ms
 from mlcore.models.evaluation import Issue as IssueItem
 from mlcore.repos.evaluation import entities
 
 
 def create(issue: Issue) -> None:
-    """One transaction: the issue, whose id is new, and its place."""
-    entities.create(_KIND, issue)
+    """Creates an issue, and the reference from its id. Raises ResourceAlreadyExists: there is an
+    issue with this id, perhaps in another experiment or workspace."""
+    try:
+        entities.create(_KIND, issue, chosen_id=True)
+    except entities.EntityNameTaken:
+        raise ResourceAlreadyExists("Issue ID already exists") from None
 
 
 def find(issue_id: str, workspace: str) -> Issue | None:
-    """None also for an issue of another workspace. Two round trips."""
+    """Returns an issue; None also if it is in another workspace. Two round trips."""
     return entities.find(_KIND, issue_id, workspace)
 
 
 def of_experiment(experiment: Experiment) -> list[Issue]:
-    """One consistent Query for each MB."""
+    """Returns all issues of an experiment; one consistent Query per MB."""
     return entities.of_experiment(_KIND, experiment.experiment_id)
 
 
 def replace(issue: Issue) -> None:
-    """Writes an issue that was read and then changed. Raises Conflict."""
+    """Writes a changed issue. Raises WriteConflict."""
     entities.replace(_KIND, issue)
 
 
 def _item(issue: Issue) -> IssueItem:
-    place = keys.issue(issue.experiment_id, issue.issue_id)
+    key = keys.issue(issue.experiment_id, issue.issue_id)
     return IssueItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         entity_id=issue.issue_id,
         experiment_id=issue.experiment_id,
         name=issue.name,
@@ -52,6 +57,9 @@ def _item(issue: Issue) -> IssueItem:
         last_update_time=issue.last_update_time,
         version=issue.version + 1,
         updated_at=now_ms(),
+        later_seen_time=issue.later_seen_time,
+        updated_by=issue.updated_by,
+        metadata=json.dumps(dict(issue.metadata)) if issue.metadata else None,
     )
 
 
@@ -71,6 +79,9 @@ def _issue(raw: Raw) -> Issue:
         created_time=item.created_time,
         last_update_time=item.last_update_time,
         version=item.version,
+        later_seen_time=item.later_seen_time,
+        updated_by=item.updated_by,
+        metadata=json.loads(item.metadata or "{}"),
     )
 
 

@@ -1,5 +1,5 @@
-"""Jobs: one item each in a partition of their workspace, in the order in which they were asked for;
-they expire a month after their end."""
+"""Jobs: one item each, in a partition per workspace, ordered by creation; they expire a month after
+their end."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from ulid import ULID
 
 from mlcore import errors, job_queue
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw
+from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
 from mlcore.entities.evaluation.jobs import FAILED, PENDING, Job
 from mlcore.ids import now_ms
 from mlcore.job_queue import JobMessage
 from mlcore.models.evaluation import Job as JobItem
-from mlcore.settle import Conflict, settle
+from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 
 KEPT_SECONDS: Final = 30 * 24 * 3600
 _ITEM_BYTES: Final = 390_000
-"""DynamoDB takes 400 KB."""
+"""DynamoDB allows 400 KB."""
 
 
 def new_id() -> str:
-    """A UUID, as MLflow's jobs have, that goes by time."""
+    """Returns a UUID, as MLflow's jobs have, that sorts by time."""
     return str(ULID().to_uuid())
 
 
 def new(
     workspace: str, name: str, params: dict[str, Any], total: int, creator: str | None = None
 ) -> Job:
-    """A job that nobody has begun; not kept yet."""
+    """Returns a pending job, without storing it."""
     now = now_ms()
     return Job(
         job_id=new_id(),
@@ -50,50 +50,48 @@ def new(
     )
 
 
-def submit(asked: Iterable[Job]) -> None:
-    """Keeps new jobs and lets them be done.
+def submit(new_jobs: Iterable[Job]) -> None:
+    """Stores new jobs and queues them.
 
     Raises:
-        InvalidParameterValue: the params of one are too large.
-        TemporarilyUnavailable: some may not be done.
+        InvalidParameterValue: the params of a job are too large.
+        TemporarilyUnavailable: some jobs may not be queued.
     """
-    for job in asked:
+    for job in new_jobs:
         create(job)
         job_queue.send(JobMessage(job.workspace, job.job_id))
 
 
 def create(job: Job) -> None:
-    """Raises InvalidParameterValue: its params are too large."""
+    """Stores a job. Raises InvalidParameterValue if its params are too large."""
     item = _item(job)
     if _size(item) > _ITEM_BYTES:
         raise errors.InvalidParameterValue(
             "The job is too large to be kept. Ask for fewer traces at a time."
         )
-    absent = Condition()
+    absent = ConditionExpression()
     absent.require_absent(JobItem.PK)
     table.put(item, absent)
 
 
 def find(workspace: str, job_id: str) -> Job | None:
-    """One consistent GetItem."""
+    """Returns a job; one consistent GetItem."""
     raw = table.get(keys.job(workspace, job_id))
     return None if raw is None else _job(raw)
 
 
 def of_workspace(workspace: str) -> Iterator[Job]:
-    """Oldest first; one consistent Query for each MB."""
+    """Yields a workspace's jobs, oldest first; one consistent Query per MB."""
     pk = keys.job(workspace, "").pk
     return map(_job, table.query_all(pk, prefix=keys.job_prefix()))
 
 
 def change(workspace: str, job_id: str, decide: Callable[[Job], Job | None]) -> Job | None:
-    """Changes a job; decides again whenever another writer came first.
+    """Changes a job; after each conflict with another writer calls ``decide`` again. Returns the
+    changed job; None if it does not exist.
 
     Args:
-        decide: the job as it shall be, None for as it is; raises what forbids it.
-
-    Returns:
-        The job as it is then; None if there is none.
+        decide: returns the changed job, None for no change; raises if the change is not allowed.
     """
 
     def attempt() -> Job | None:
@@ -103,31 +101,31 @@ def change(workspace: str, job_id: str, decide: Callable[[Job], Job | None]) -> 
         changed = decide(current)
         return current if changed is None else replace(changed)
 
-    return settle("job", attempt)
+    return retry_on_conflict("job", attempt)
 
 
 def replace(job: Job) -> Job:
-    """Writes a job that was read and then changed. Raises Conflict."""
+    """Writes a changed job. Raises WriteConflict."""
     job = job._replace(last_update_time=now_ms())
     item = _item(job)
     if _size(item) > _ITEM_BYTES:
-        said = "The results of the job are too large to be kept; judge fewer traces at a time."
-        job = job._replace(status=FAILED, result=None, error_message=said)
+        message = "The results of the job are too large to be kept; judge fewer traces at a time."
+        job = job._replace(status=FAILED, result=None, error_message=message)
         item = _item(job)
-    unchanged = Condition()
+    unchanged = ConditionExpression()
     unchanged.require_equal(JobItem.version, job.version)
     try:
         table.put(item, unchanged)
     except ConditionFailed as failed:
-        raise Conflict from failed
+        raise WriteConflict from failed
     return job._replace(version=job.version + 1)
 
 
 def _item(job: Job) -> Raw:
-    place = keys.job(job.workspace, job.job_id)
+    key = keys.job(job.workspace, job.job_id)
     item = JobItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         job_id=job.job_id,
         workspace=job.workspace,
         name=job.name,

@@ -1,5 +1,4 @@
-"""Label schemas: one item each in the partition of their experiment, and one that holds the
-name."""
+"""Label schemas: one item each in their experiment's partition, and one that locks the name."""
 
 from __future__ import annotations
 
@@ -17,41 +16,41 @@ from mlcore.repos.evaluation import entities
 
 
 def create(schema: LabelSchema) -> None:
-    """One transaction: the schema, whose id is new, its name and its place. Raises NameTaken."""
+    """Creates a schema with a new id. Raises EntityNameTaken."""
     entities.create(_KIND, schema, _NAMES)
 
 
 def find(schema_id: str, workspace: str) -> LabelSchema | None:
-    """None also for a schema of another workspace. Two round trips."""
+    """Returns a schema; None also if it is in another workspace. Two round trips."""
     return entities.find(_KIND, schema_id, workspace)
 
 
 def find_by_name(experiment: Experiment, name: str) -> LabelSchema | None:
-    """Two consistent GetItem."""
+    """Returns the schema with a name; two consistent GetItem."""
     return entities.find_by_name(_KIND, _NAMES, experiment, name)
 
 
 def of_experiment(owner: Experiment | ReviewQueue) -> list[LabelSchema]:
-    """Those of an experiment, or of the experiment that a queue is in; one consistent Query for
-    each MB."""
+    """Returns the schemas of an experiment, or of a queue's experiment; one consistent Query per
+    MB."""
     return entities.of_experiment(_KIND, owner.experiment_id)
 
 
 def replace(before: LabelSchema, after: LabelSchema) -> None:
-    """Writes a schema that was read and then changed. Raises Conflict, NameTaken."""
+    """Writes a changed schema. Raises WriteConflict, EntityNameTaken."""
     entities.rename(_KIND, _NAMES, before, after)
 
 
 def delete(schema: LabelSchema) -> None:
-    """May be repeated. Raises Conflict."""
+    """Deletes a schema. Idempotent. Raises WriteConflict."""
     entities.delete(_KIND, _NAMES, schema)
 
 
 def _item(schema: LabelSchema) -> SchemaItem:
-    place = keys.label_schema(schema.experiment_id, schema.schema_id)
+    key = keys.label_schema(schema.experiment_id, schema.schema_id)
     return SchemaItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         entity_id=schema.schema_id,
         experiment_id=schema.experiment_id,
         name=schema.name,

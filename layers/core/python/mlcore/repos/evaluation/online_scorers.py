@@ -1,28 +1,28 @@
-"""Scorers that judge by themselves: all in one partition, which whoever looks for traces reads
-whole. There are few, and they seldom change."""
+"""Online scorers, which judge new traces automatically: all in one partition that the judge runner
+reads whole. They are few and seldom change."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw
+from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import key_in, table
+from mlcore.db.table import key_of_item, table
 from mlcore.entities.evaluation.online_scorers import OnlineScorer, Progress
 from mlcore.ids import now_ms
 from mlcore.models.base import KEY
 from mlcore.models.evaluation import OnlineProgress as ProgressItem
 from mlcore.models.evaluation import OnlineScorer as OnlineScorerItem
-from mlcore.settle import Conflict
+from mlcore.optimistic_retry import WriteConflict
 
 
 def put(config: OnlineScorer) -> None:
-    """In place of what the scorer had before."""
-    place = keys.online_scorer(config.workspace, config.experiment_id, config.name)
+    """Writes a scorer's online settings, replacing earlier ones."""
+    key = keys.online_scorer(config.workspace, config.experiment_id, config.name)
     item = OnlineScorerItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         config_id=config.config_id,
         workspace=config.workspace,
         experiment_id=config.experiment_id,
@@ -38,39 +38,42 @@ def put(config: OnlineScorer) -> None:
 
 
 def find(workspace: str, experiment_id: str, name: str) -> OnlineScorer | None:
-    """One consistent GetItem."""
+    """Returns a scorer's online settings; one consistent GetItem."""
     raw = table.get(keys.online_scorer(workspace, experiment_id, name))
     return None if raw is None else _config(raw)
 
 
 def with_ids(workspace: str, scorer_ids: Collection[str]) -> list[OnlineScorer]:
-    """Those of the scorers that have one; one consistent Query of the workspace's."""
+    """Returns the online settings of the given scorers, as far as they have some; one consistent
+    Query of the workspace's settings."""
     prefix = keys.online_scorer_prefix(workspace)
-    found = map(_config, table.query_all(_pk(), prefix=prefix))
-    return [config for config in found if config.scorer_id in scorer_ids]
+    configs = map(_config, table.query_all(_pk(), prefix=prefix))
+    return [config for config in configs if config.scorer_id in scorer_ids]
 
 
 def active() -> list[OnlineScorer]:
-    """Of all workspaces those that judge anything; one consistent Query for each MB."""
-    found = map(_config, table.query_all(_pk(), prefix=keys.online_scorer_prefix()))
-    return [config for config in found if config.sample_rate > 0]
+    """Returns the settings in all workspaces with a sample rate above 0; one consistent Query per
+    MB."""
+    configs = map(_config, table.query_all(_pk(), prefix=keys.online_scorer_prefix()))
+    return [config for config in configs if config.sample_rate > 0]
 
 
 def delete(workspace: str, experiment_id: str, name: str) -> None:
-    """Of a scorer that is deleted; may be repeated."""
+    """Deletes the settings of a deleted scorer. Idempotent."""
     table.delete(keys.online_scorer(workspace, experiment_id, name))
 
 
-def forget(workspace: str, experiment_id: str) -> None:
-    """All of an experiment that is gone from the workspace."""
+def delete_of_experiment(workspace: str, experiment_id: str) -> None:
+    """Deletes all settings and the progress of an experiment that was deleted or moved."""
     prefix = keys.online_scorer_prefix(workspace, experiment_id)
-    found = table.query_all(_pk(), prefix=prefix, attributes=KEY)
+    items = table.query_all(_pk(), prefix=prefix, attributes=KEY)
     progress = keys.online_progress(workspace, experiment_id)
-    table.batch_write(deletes=[*map(key_in, found), progress])
+    table.batch_write(deletes=[*map(key_of_item, items), progress])
 
 
 def progress(workspace: str, experiment_id: str) -> Progress | None:
-    """One consistent GetItem."""
+    """Returns the position up to which an experiment's traces have been judged; one consistent
+    GetItem."""
     raw = table.get(keys.online_progress(workspace, experiment_id))
     if raw is None:
         return None
@@ -78,23 +81,23 @@ def progress(workspace: str, experiment_id: str) -> Progress | None:
     return Progress(item.trace_time, item.trace_id, item.version)
 
 
-def reach(workspace: str, experiment_id: str, reached: Progress) -> None:
-    """Raises Conflict: somebody else has come further."""
-    place = keys.online_progress(workspace, experiment_id)
+def set_progress(workspace: str, experiment_id: str, reached: Progress) -> None:
+    """Writes the progress. Raises WriteConflict if another process has advanced it."""
+    key = keys.online_progress(workspace, experiment_id)
     item = ProgressItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         trace_time=reached.trace_time,
         trace_id=reached.trace_id,
         version=reached.version + 1,
         updated_at=now_ms(),
     )
-    unchanged = Condition()
+    unchanged = ConditionExpression()
     unchanged.require_absent_or_equal(ProgressItem.version, reached.version)
     try:
         table.put(item.serialize(), unchanged)
     except ConditionFailed as failed:
-        raise Conflict from failed
+        raise WriteConflict from failed
 
 
 def _pk() -> str:

@@ -8,30 +8,31 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw
+from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
 from mlcore.entities.evaluation.datasets import EvaluationDataset, EvaluationRecord
 from mlcore.ids import now_ms
 from mlcore.models.base import KEY
 from mlcore.models.evaluation import EvaluationRecord as RecordItem
-from mlcore.repos.removal import remains
+from mlcore.repos.item_deletion import delete_items
 
 Place = tuple[int, int, str]
-"""Of a record in its dataset: creation time, number, id."""
+"""Position of a record in its dataset: (creation time, number, id)."""
 
 
 def find_many(dataset: EvaluationDataset, record_ids: Sequence[str]) -> dict[str, EvaluationRecord]:
-    """Those that are there; one BatchGetItem for each hundred."""
+    """Returns the existing records by id; one BatchGetItem per hundred."""
     items = table.batch_get(
-        [keys.evaluation_record(dataset.dataset_id, each) for each in record_ids]
+        [keys.evaluation_record(dataset.dataset_id, record_id) for record_id in record_ids]
     )
-    found = [_record(dataset.dataset_id, item) for item in items if item is not None]
-    return {record.record_id: record for record in found}
+    records = [_record(dataset.dataset_id, item) for item in items if item is not None]
+    return {record.record_id: record for record in records}
 
 
 def write(records: Sequence[EvaluationRecord]) -> set[str]:
-    """Writes records, each unless it changed after it was read; the ids of those that did."""
+    """Writes records, each unless it was changed since it was read. Returns the ids of the records
+    that were changed and so not written."""
     conflicts = table.parallel([partial(_write, record) for record in records])
     return {record_id for record_id in conflicts if record_id is not None}
 
@@ -39,7 +40,7 @@ def write(records: Sequence[EvaluationRecord]) -> set[str]:
 def in_order(
     dataset: EvaluationDataset, after: Place | None, most: int
 ) -> Iterator[EvaluationRecord]:
-    """Oldest first, behind a place; queries pages of ``most`` at once."""
+    """Yields records, oldest first, after a position; ``most`` is the page size of the queries."""
     pk = keys.evaluation_record(dataset.dataset_id, "").pk
     between = keys.lsi2_evaluation_records_after(*(after or (0, -1, "")))
     for item in table.query_all(pk, index="LSI2", between=between, limit=most):
@@ -51,29 +52,29 @@ def place_of(record: EvaluationRecord) -> Place:
 
 
 def count(dataset: EvaluationDataset) -> int:
-    """Reads no more than the index."""
+    """Counts a dataset's records from the index alone."""
     pk = keys.evaluation_record(dataset.dataset_id, "").pk
     return sum(1 for _ in table.query_all(pk, index="LSI2", attributes=[RecordItem.SK]))
 
 
 def delete(dataset: EvaluationDataset, record_ids: Sequence[str]) -> None:
     table.batch_write(
-        deletes=[keys.evaluation_record(dataset.dataset_id, each) for each in record_ids]
+        deletes=[keys.evaluation_record(dataset.dataset_id, record_id) for record_id in record_ids]
     )
 
 
 def delete_all(dataset: EvaluationDataset) -> None:
-    """May be repeated."""
+    """Deletes all records of a dataset. Idempotent."""
     pk = keys.evaluation_record(dataset.dataset_id, "").pk
     prefix = keys.evaluation_record_prefix()
-    remains.delete(table.query_all(pk, prefix=prefix, attributes=KEY))
+    delete_items(table.query_all(pk, prefix=prefix, attributes=KEY))
 
 
 def _write(record: EvaluationRecord) -> str | None:
-    place = keys.evaluation_record(record.dataset_id, record.record_id)
+    key = keys.evaluation_record(record.dataset_id, record.record_id)
     item = RecordItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         lsi2sk=keys.lsi2_evaluation_record(record.created_time, record.number, record.record_id),
         record_id=record.record_id,
         created_time=record.created_time,
@@ -82,7 +83,7 @@ def _write(record: EvaluationRecord) -> str | None:
         version=record.version + 1,
         updated_at=now_ms(),
     )
-    unchanged = Condition()
+    unchanged = ConditionExpression()
     if record.version:
         unchanged.require_equal(RecordItem.version, record.version)
     else:

@@ -1,5 +1,5 @@
-"""Review queues: one item each in the partition of their experiment, one that holds the name, and
-one for each trace that is in it."""
+"""Review queues: one item each in their experiment's partition, one that locks the name, and one
+for each trace in the queue."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update
+from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
 from mlcore.entities.evaluation.review_queues import QueueItem, ReviewQueue
@@ -17,59 +17,59 @@ from mlcore.ids import now_ms
 from mlcore.models.base import KEY
 from mlcore.models.evaluation import ReviewQueue as QueueModel
 from mlcore.models.evaluation import ReviewQueueItem, ReviewQueueName
+from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.evaluation import entities
-from mlcore.repos.removal import remains
-from mlcore.settle import Conflict
+from mlcore.repos.item_deletion import delete_items
 
 
 def create(queue: ReviewQueue) -> None:
-    """One transaction: the queue, whose id is new, its name and its place. Raises NameTaken."""
+    """Creates a queue with a new id. Raises EntityNameTaken."""
     entities.create(_KIND, queue, _NAMES)
 
 
 def find(queue_id: str, workspace: str) -> ReviewQueue | None:
-    """None also for a queue of another workspace. Two round trips."""
+    """Returns a queue; None also if it is in another workspace. Two round trips."""
     return entities.find(_KIND, queue_id, workspace)
 
 
 def find_by_name(experiment: Experiment, name: str) -> ReviewQueue | None:
-    """Two consistent GetItem; case does not count."""
+    """Returns the queue with a name, ignoring case; two consistent GetItem."""
     return entities.find_by_name(_KIND, _NAMES, experiment, name)
 
 
 def of_experiment(experiment: Experiment) -> list[ReviewQueue]:
-    """One consistent Query for each MB."""
+    """Returns the queues of an experiment; one consistent Query per MB."""
     return entities.of_experiment(_KIND, experiment.experiment_id)
 
 
 def replace(before: ReviewQueue, after: ReviewQueue) -> None:
-    """Writes a queue that was read and then changed. Raises Conflict, NameTaken."""
+    """Writes a changed queue. Raises WriteConflict, EntityNameTaken."""
     entities.rename(_KIND, _NAMES, before, after)
 
 
 def delete(queue: ReviewQueue) -> None:
-    """What is in it first. May be repeated. Raises Conflict."""
+    """Deletes a queue, its items first. Idempotent. Raises WriteConflict."""
     pk = keys.experiment(queue.experiment_id).pk
     prefix = keys.review_queue_item_prefix(queue.queue_id)
-    remains.delete(table.query_all(pk, prefix=prefix, attributes=KEY))
+    delete_items(table.query_all(pk, prefix=prefix, attributes=KEY))
     entities.delete(_KIND, _NAMES, queue)
 
 
 def add(queue: ReviewQueue, items: Sequence[QueueItem]) -> None:
-    """Puts those that are not there yet. Whoever changes the queue at the same time notices.
-    Raises Conflict."""
+    """Adds those items that are not in the queue yet. Increments the queue's version, so that a
+    concurrent change of the queue conflicts. Raises WriteConflict."""
     touched = Update()
     touched.require_exists(QueueModel.PK)
     touched.add(QueueModel.version, 1)
     try:
         table.update(keys.review_queue(queue.experiment_id, queue.queue_id), touched)
     except ConditionFailed as failed:
-        raise Conflict from failed
+        raise WriteConflict from failed
     table.parallel([partial(_add, queue.experiment_id, item) for item in items])
 
 
 def items(queue: ReviewQueue) -> list[QueueItem]:
-    """One consistent Query for each MB."""
+    """Returns a queue's items; one consistent Query per MB."""
     pk = keys.experiment(queue.experiment_id).pk
     prefix = keys.review_queue_item_prefix(queue.queue_id)
     return [_queue_item(item) for item in table.query_all(pk, prefix=prefix)]
@@ -82,32 +82,32 @@ def has_items(queue: ReviewQueue) -> bool:
 
 
 def find_items(queue: ReviewQueue, item_ids: Sequence[str]) -> list[QueueItem]:
-    """Those that are there, in the order of the ids."""
-    places = [_place_of(queue.experiment_id, queue.queue_id, each) for each in item_ids]
+    """Returns those of the items that exist, in the order of the ids."""
+    places = [_place_of(queue.experiment_id, queue.queue_id, item_id) for item_id in item_ids]
     return [_queue_item(item) for item in table.batch_get(places) if item is not None]
 
 
 def with_item(queues: Sequence[ReviewQueue], item_id: str) -> list[ReviewQueue]:
-    """Those of the queues that have an item."""
+    """Returns those of the queues that contain an item."""
     places = [_place_of(queue.experiment_id, queue.queue_id, item_id) for queue in queues]
-    found = table.batch_get(places)
-    return [queue for queue, item in zip(queues, found, strict=True) if item is not None]
+    items = table.batch_get(places)
+    return [queue for queue, item in zip(queues, items, strict=True) if item is not None]
 
 
 def remove(queue: ReviewQueue, item_ids: Iterable[str]) -> None:
-    """May be repeated."""
-    places = [_place_of(queue.experiment_id, queue.queue_id, each) for each in item_ids]
+    """Removes items from a queue. Idempotent."""
+    places = [_place_of(queue.experiment_id, queue.queue_id, item_id) for item_id in item_ids]
     table.batch_write(deletes=places)
 
 
 def replace_item(queue: ReviewQueue, item: QueueItem) -> None:
-    """Writes an item that was read and then changed. Raises Conflict."""
-    unchanged = Condition()
+    """Writes a changed item. Raises WriteConflict."""
+    unchanged = ConditionExpression()
     unchanged.require_equal(ReviewQueueItem.version, item.version)
     try:
         table.put(_raw_item(queue.experiment_id, item), unchanged)
     except ConditionFailed as failed:
-        raise Conflict from failed
+        raise WriteConflict from failed
 
 
 def _place_of(experiment_id: str, queue_id: str, item_id: str) -> keys.Key:
@@ -115,7 +115,7 @@ def _place_of(experiment_id: str, queue_id: str, item_id: str) -> keys.Key:
 
 
 def _add(experiment_id: str, item: QueueItem) -> None:
-    absent = Condition()
+    absent = ConditionExpression()
     absent.require_absent(ReviewQueueItem.PK)
     try:
         table.put(_raw_item(experiment_id, item), absent)
@@ -124,10 +124,10 @@ def _add(experiment_id: str, item: QueueItem) -> None:
 
 
 def _item(queue: ReviewQueue) -> QueueModel:
-    place = keys.review_queue(queue.experiment_id, queue.queue_id)
+    key = keys.review_queue(queue.experiment_id, queue.queue_id)
     return QueueModel(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         entity_id=queue.queue_id,
         experiment_id=queue.experiment_id,
         name=queue.name,
@@ -143,10 +143,10 @@ def _item(queue: ReviewQueue) -> QueueModel:
 
 
 def _raw_item(experiment_id: str, item: QueueItem) -> Raw:
-    place = _place_of(experiment_id, item.queue_id, item.item_id)
+    key = _place_of(experiment_id, item.queue_id, item.item_id)
     model = ReviewQueueItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         queue_id=item.queue_id,
         item_id=item.item_id,
         item_type=item.item_type,

@@ -1,6 +1,5 @@
-"""The transaction that makes an experiment: its item and the lock item that makes its name unique;
-says what became of it, and never decides what an experiment is.
-"""
+"""The transaction that creates an experiment: its item, and the lock item that makes its name
+unique."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from typing import Final
 
 from mlcore import errors
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw
+from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.table import Operation, Put, TransactionFailed, back_off, table
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
@@ -21,10 +20,10 @@ from mlcore.repos.workspaces import workspaces
 
 ATTEMPTS: Final = 4
 SECONDS: Final = 10.0
-"""After so long a creation is not sent once more: 29 s are all that API Gateway waits for."""
+"""No retry of a creation after this time: API Gateway waits at most 29 s."""
 
 
-class NameTaken(Exception):
+class ExperimentNameTaken(Exception):
     """Another experiment, active or deleted, holds the name."""
 
 
@@ -32,8 +31,9 @@ class IdTaken(Exception):
     """Another experiment has the id."""
 
 
-class AlsoFailed(Exception):
-    """The condition of something that belongs to a new experiment does not hold."""
+class ExperimentOperationFailed(Exception):
+    """The condition of another operation in the transaction that creates an experiment does not
+    hold."""
 
     def __init__(self, operation: Operation) -> None:
         super().__init__(operation)
@@ -41,12 +41,15 @@ class AlsoFailed(Exception):
 
 
 def put(experiment: Experiment, item: Raw, also: Sequence[Operation]) -> None:
-    """Raises what :func:`mlcore.repos.experiments.experiments.create` does.
+    """Executes the transaction that creates an experiment. Raises the errors of
+    :func:`mlcore.repos.experiments.experiments.create`.
 
-    Whoever hears that it failed asks again, and the name would be taken then, by nobody else: so
-    a transaction whose answer is lost is sent until one says what has become of it.
+    A transaction whose answer is lost is sent again until an answer says whether it was executed:
+    if
+    the client got an error instead, it would retry and find the name taken by its own first
+    attempt.
     """
-    absent = Condition()
+    absent = ConditionExpression()
     absent.require_absent(ExperimentItem.PK)
     lock = lock_of(experiment.workspace, experiment.name, experiment.experiment_id)
     token = new_ulid()
@@ -67,29 +70,30 @@ def put(experiment: Experiment, item: Raw, also: Sequence[Operation]) -> None:
 def _check_own(
     experiment: Experiment, failed: TransactionFailed, also: Sequence[Operation]
 ) -> None:
-    """Nothing if the transaction failed because it had gone through before; else raises."""
+    """Returns if the transaction failed because it had already been executed; otherwise raises the
+    reason."""
     lock, item = failed.items.get(0), failed.items.get(1)
     if lock is not None:
         mine = holder_in(lock) == experiment.experiment_id
         if mine and item is not None and is_of(experiment, item):
             return
-        raise NameTaken(experiment.name) from failed
+        raise ExperimentNameTaken(experiment.name) from failed
     if item is not None:
         raise IdTaken(experiment.experiment_id) from failed
     if 2 in failed.items and experiment.workspace != DEFAULT_WORKSPACE:
         raise workspaces.missing(experiment.workspace) from failed
-    raise AlsoFailed(also[min(failed.items) - 2]) from failed
+    raise ExperimentOperationFailed(also[min(failed.items) - 2]) from failed
 
 
 def is_of(experiment: Experiment, item: Raw) -> bool:
-    """Whether an item is of this creation, and not of another that has taken the same id."""
+    """Whether an item was written by this creation, not by another one that took the same id."""
     return ExperimentItem.of(item).creation_time == experiment.creation_time
 
 
 def lock_of(workspace: str, name: str, experiment_id: str) -> Raw:
-    place = keys.experiment_name_lock(workspace, name)
+    key = keys.experiment_name_lock(workspace, name)
     lock = ExperimentNameLock(
-        PK=place.pk, SK=place.sk, experiment_id=experiment_id, updated_at=now_ms(), version=1
+        PK=key.pk, SK=key.sk, experiment_id=experiment_id, updated_at=now_ms(), version=1
     )
     return lock.serialize()
 

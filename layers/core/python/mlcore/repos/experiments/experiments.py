@@ -2,7 +2,7 @@
 
 Deleting or restoring an experiment changes only ``E#META``: its ``epoch`` goes up by one and
 decides the stage of every run that was not itself deleted or restored since (see
-:func:`mlcore.repos.runs.runs.stage`).
+:func:`mlcore.repos.runs.core.runs.stage`).
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from typing import NamedTuple
 from mlcore import errors
 from mlcore.artifacts.paths import WORKSPACES
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update
+from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Change, Delete, Operation, Put, TransactionFailed, table
+from mlcore.db.table import Delete, ItemUpdate, Operation, Put, TransactionFailed, table
 from mlcore.entities.experiments import DEFAULT_EXPERIMENT_ID, DEFAULT_EXPERIMENT_NAME, Experiment
 from mlcore.entities.stages import ACTIVE
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.environment import settings, workspaces_enabled
 from mlcore.ids import new_ulid, now_ms
+from mlcore.limits.artifact_locations import join
 from mlcore.limits.experiments import is_given_out, no_experiment_id
-from mlcore.limits.locations import below
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.experiments import ExperimentNameLock, ExperimentTag
+from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos import document, text_index
 from mlcore.repos.document import Document
 from mlcore.repos.experiments import ids as experiment_ids
 from mlcore.repos.experiments.creations import (
+    ExperimentNameTaken,
     IdTaken,
-    NameTaken,
     holder_in,
     is_of,
     lock_of,
@@ -39,7 +40,6 @@ from mlcore.repos.experiments.creations import (
 )
 from mlcore.repos.files import locations
 from mlcore.repos.workspaces import workspaces
-from mlcore.settle import Conflict
 
 
 class StoredExperiment(NamedTuple):
@@ -50,8 +50,11 @@ class StoredExperiment(NamedTuple):
 
 
 def get(experiment_id: str, workspace: str) -> StoredExperiment:
-    """One consistent GetItem (a second request when its tags overflowed). Raises what
-    :func:`missing` gives, also for an experiment of another workspace."""
+    """Returns an experiment. Raises the error that :func:`missing` returns, also for one of another
+    workspace.
+
+    One consistent GetItem, and a Query if its tags overflowed.
+    """
     item = _item_of(experiment_id, table.get(keys.experiment(experiment_id)))
     if item is None or ExperimentItem.of(item).workspace != workspace:
         raise missing(experiment_id)
@@ -59,22 +62,23 @@ def get(experiment_id: str, workspace: str) -> StoredExperiment:
 
 
 def get_active(experiment_id: str, workspace: str) -> StoredExperiment:
-    """As :func:`get`. Raises InvalidParameterValue: it is deleted."""
+    """Returns an experiment as :func:`get` does. Raises InvalidParameterValue if it is deleted."""
     read = get(experiment_id, workspace)
     check_active(read.experiment)
     return read
 
 
 def missing(experiment_id: str) -> errors.MlflowError:
-    """ResourceDoesNotExist; InvalidParameterValue where the id has a form that none has by
-    itself."""
+    """Returns the error for an unknown id: ResourceDoesNotExist for a number, InvalidParameterValue
+    for other texts."""
     if not is_given_out(experiment_id):
         return no_experiment_id(experiment_id)
     return errors.ResourceDoesNotExist(f"No Experiment with id={experiment_id} exists")
 
 
 def check_active(experiment: Experiment) -> None:
-    """Raises InvalidParameterValue, as MLflow does for what is new in a deleted experiment."""
+    """Raises InvalidParameterValue if an experiment is deleted, as MLflow does when something is
+    added to it."""
     if experiment.lifecycle_stage != ACTIVE:
         raise errors.InvalidParameterValue(
             f"The experiment {experiment.experiment_id} must be in the 'active' state. "
@@ -83,13 +87,14 @@ def check_active(experiment: Experiment) -> None:
 
 
 def find(experiment_id: str, workspace: str) -> Experiment | None:
-    """One consistent read; None also for an experiment of another workspace."""
+    """Returns an experiment; None if there is none or it is in another workspace. One consistent
+    read."""
     return find_many([experiment_id], workspace)[0]
 
 
 def find_many(experiment_ids: Sequence[str], workspace: str) -> list[Experiment | None]:
-    """In the order of the ids, None for those of other workspaces; one BatchGetItem for each
-    hundred."""
+    """Returns experiments in the order of the ids, None for missing ones and those of other
+    workspaces. One BatchGetItem per hundred."""
     items = table.batch_get([keys.experiment(experiment_id) for experiment_id in experiment_ids])
     return [
         entity_of(experiment_id, item, workspace)
@@ -97,13 +102,15 @@ def find_many(experiment_ids: Sequence[str], workspace: str) -> list[Experiment 
     ]
 
 
-def known(experiment_ids: Sequence[str], workspace: str) -> list[Experiment]:
-    """Those of the experiments that are in the workspace, in the order of the ids."""
-    return [one for one in find_many(experiment_ids, workspace) if one is not None]
+def find_existing(experiment_ids: Sequence[str], workspace: str) -> list[Experiment]:
+    """Returns those of the experiments that exist in the workspace, in the order of the ids."""
+    return [
+        experiment for experiment in find_many(experiment_ids, workspace) if experiment is not None
+    ]
 
 
 def entity_of(experiment_id: str, item: Raw | None, workspace: str) -> Experiment | None:
-    """The experiment of an item that was read; None for one of another workspace."""
+    """Returns the experiment in an item; None if it is in another workspace."""
     item = _item_of(experiment_id, item)
     if item is None or ExperimentItem.of(item).workspace != workspace:
         return None
@@ -111,12 +118,13 @@ def entity_of(experiment_id: str, item: Raw | None, workspace: str) -> Experimen
 
 
 def workspace_of(experiment_id: str) -> str | None:
-    """Whose an experiment is; None if there is none. One consistent GetItem."""
+    """Returns the workspace of an experiment; None if the experiment does not exist. One consistent
+    GetItem."""
     return _owner(experiment_id, table.get(keys.experiment(experiment_id)))
 
 
 def are_in(experiment_ids: Sequence[str], workspace: str) -> bool:
-    """Whether all are there and in a workspace; one BatchGetItem for each hundred."""
+    """Whether all experiments exist in a workspace; one BatchGetItem per hundred."""
     items = table.batch_get([keys.experiment(experiment_id) for experiment_id in experiment_ids])
     owners = map(_owner, experiment_ids, items)
     return all(owner == workspace for owner in owners)
@@ -124,36 +132,37 @@ def are_in(experiment_ids: Sequence[str], workspace: str) -> bool:
 
 def _owner(experiment_id: str, item: Raw | None) -> str | None:
     if item is None:
-        # There before it has an item.
+        # The default experiment exists before it has an item.
         return DEFAULT_WORKSPACE if experiment_id == DEFAULT_EXPERIMENT_ID else None
     return ExperimentItem.of(item).workspace
 
 
 def find_by_name(workspace: str, name: str) -> Experiment | None:
-    """Two consistent GetItem: the name's lock, then the experiment. No index is asked, so nothing
-    lags."""
+    """Returns the experiment with a name. Two consistent GetItem, the name's lock and the
+    experiment, so the answer never lags."""
     stored = find_stored_by_name(workspace, name)
     return None if stored is None else stored.experiment
 
 
 def find_stored_by_name(workspace: str, name: str) -> StoredExperiment | None:
-    """As :func:`find_by_name`, the experiment as it was read."""
-    place = keys.experiment_name_lock(workspace, name)
-    lock = table.get(place)
+    """As :func:`find_by_name`, but returns the experiment with its document."""
+    key = keys.experiment_name_lock(workspace, name)
+    lock = table.get(key)
     if lock is None and (workspace, name) == (DEFAULT_WORKSPACE, DEFAULT_EXPERIMENT_NAME):
         _ensure_default()
-        lock = table.get(place)
+        lock = table.get(key)
     while lock is not None:
         item = table.get(keys.experiment(holder_in(lock)))
         if item is not None and ExperimentItem.of(item).name == name:
             return of_item(item)
-        # It was renamed between the two reads: the lock is another's now, or gone.
-        lock = table.get(place)
+        # It was renamed between the two reads: the lock now belongs to another experiment or is
+        # deleted.
+        lock = table.get(key)
     return None
 
 
 def ids_of_workspace(workspace: str) -> Iterator[str]:
-    """Every experiment of a workspace through GSI2, which may lag behind by seconds."""
+    """Yields the id of every experiment of a workspace, from GSI2, which may lag by seconds."""
     pk = keys.gsi2_experiment(workspace, "")[0]
     has_default = workspace != DEFAULT_WORKSPACE
     for item in table.query_all(pk, index="GSI2", attributes=[ExperimentItem.PK]):
@@ -165,31 +174,32 @@ def ids_of_workspace(workspace: str) -> Iterator[str]:
 
 
 def default_location(experiment_id: str, workspace: str = DEFAULT_WORKSPACE) -> str:
-    """Where an experiment's artifacts are kept unless it says otherwise. Experiment 0 keeps its
-    place whether or not there are workspaces."""
+    """Returns where an experiment's artifacts are kept if its creator names no location. Experiment
+    0 has the same location with and without workspaces."""
     root = settings().artifact_root
     in_workspace = workspace != DEFAULT_WORKSPACE or workspaces_enabled()
     if in_workspace and experiment_id != DEFAULT_EXPERIMENT_ID:
         own = workspaces.get(workspace).artifact_root
-        root = own or below(root, f"{WORKSPACES}/{workspace}")
-        return below(root, experiment_id)
+        root = own or join(root, f"{WORKSPACES}/{workspace}")
+        return join(root, experiment_id)
     return f"{root}{experiment_id}" if root.endswith("/") else f"{root}/{experiment_id}"
 
 
 def create(experiment: Experiment, also: Sequence[Operation] = (), more: Raw | None = None) -> None:
-    """One transaction: the name's lock and the experiment, and ``also`` what belongs to it. A
-    creation that had gone through succeeds again. ``more`` are further attributes of its item.
+    """Creates an experiment and takes its name, in one transaction with ``also``. Repeating an
+    executed creation succeeds. ``more`` are further attributes of its item.
 
     Raises:
-        NameTaken: the name is held by another experiment.
-        IdTaken: another experiment has the id, and nobody the name.
-        AlsoFailed: a condition of ``also`` does not hold.
-        TemporarilyUnavailable, RequestLimitExceeded: it may have gone through, or may yet.
+        ExperimentNameTaken: another experiment has the name.
+        IdTaken: another experiment has the id, and the name is free.
+        ExperimentOperationFailed: a condition of ``also`` does not hold.
+        TemporarilyUnavailable, RequestLimitExceeded: the transaction may have been executed, or may
+            be later.
     """
     _before_naming(experiment, experiment.name)
     item, children = _items(experiment)
     if children:
-        # They must not land in the partition of another experiment.
+        # The child items must not be put into the partition of another experiment.
         there = table.get(keys.experiment(experiment.experiment_id))
         if there is not None and not is_of(experiment, there):
             raise IdTaken(experiment.experiment_id)
@@ -197,13 +207,13 @@ def create(experiment: Experiment, also: Sequence[Operation] = (), more: Raw | N
     elsewhere = locations.of_experiment(
         experiment.experiment_id, experiment.artifact_location, experiment.workspace
     )
-    entering = workspaces.entering(experiment.workspace)
+    entering = workspaces.creation_guard(experiment.workspace)
     put(experiment, {**item, **(more or {})}, [*entering, *elsewhere, *also])
 
 
 def _items(experiment: Experiment) -> tuple[Raw, list[Raw]]:
-    """The experiment's own item, and those that must be written before it."""
-    place = keys.experiment(experiment.experiment_id)
+    """Returns the experiment's item, and the child items that must be written before it."""
+    key = keys.experiment(experiment.experiment_id)
     attributes, children = document.initial(
         (experiment.experiment_id,), MAPS, {"tags": experiment.tags}
     )
@@ -211,8 +221,8 @@ def _items(experiment: Experiment) -> tuple[Raw, list[Raw]]:
     gsi3pk, gsi3sk = keys.gsi3_experiment(experiment.name, experiment.experiment_id)
     gsi5pk, gsi5sk = keys.gsi5_experiment(experiment.workspace, experiment.name)
     model = ExperimentItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         gsi2pk=gsi2pk,
         gsi2sk=gsi2sk,
         gsi3pk=gsi3pk,
@@ -227,7 +237,7 @@ def _items(experiment: Experiment) -> tuple[Raw, list[Raw]]:
         epoch=experiment.epoch,
         creation_time=experiment.creation_time,
         last_update_time=experiment.last_update_time,
-        fts=text_index.wanted().encode(),
+        fts=text_index.configured_fields().encode(),
         updated_at=now_ms(),
         version=1,
     )
@@ -235,16 +245,16 @@ def _items(experiment: Experiment) -> tuple[Raw, list[Raw]]:
 
 
 def rename(experiment: Experiment, new_name: str) -> None:
-    """One transaction: take the new name, free the old one, write the experiment.
+    """Takes the new name, frees the old one and writes the experiment, in one transaction.
 
     Raises:
-        NameTaken: the new name is held by another experiment.
-        Conflict: the experiment changed meanwhile.
+        ExperimentNameTaken: the new name is held by another experiment.
+        WriteConflict: the experiment changed meanwhile.
     """
     _before_naming(experiment, new_name)
-    absent = Condition()
+    absent = ConditionExpression()
     absent.require_absent(ExperimentNameLock.PK)
-    mine = Condition()
+    mine = ConditionExpression()
     mine.require_equal(ExperimentNameLock.experiment_id, experiment.experiment_id)
     change = Update()
     document.touch(change)
@@ -263,22 +273,22 @@ def rename(experiment: Experiment, new_name: str) -> None:
             [
                 Put(lock_of(experiment.workspace, new_name, experiment.experiment_id), absent),
                 Delete(keys.experiment_name_lock(experiment.workspace, experiment.name), mine),
-                Change(keys.experiment(experiment.experiment_id), change),
+                ItemUpdate(keys.experiment(experiment.experiment_id), change),
             ],
             token=new_ulid(),
         )
     except TransactionFailed as failed:
         lock_found = failed.items.get(0)
         if lock_found is None:
-            raise Conflict(experiment.experiment_id) from failed
+            raise WriteConflict(experiment.experiment_id) from failed
         if holder_in(lock_found) != experiment.experiment_id:
-            raise NameTaken(new_name) from failed
-        # else it holds the new name already: the transaction had gone through before
+            raise ExperimentNameTaken(new_name) from failed
+        # else it has the new name already: the transaction was executed before
 
 
 def touch(experiment: Experiment) -> None:
-    """Renames an experiment to the name it has: only its last update time moves. Raises
-    Conflict."""
+    """Sets only the time of the last update, as a rename to the present name does. Raises
+    WriteConflict."""
     change = Update()
     document.touch(change)
     change.set(ExperimentItem.last_update_time, now_ms())
@@ -286,15 +296,12 @@ def touch(experiment: Experiment) -> None:
     try:
         table.update(keys.experiment(experiment.experiment_id), change)
     except ConditionFailed as failed:
-        raise Conflict(experiment.experiment_id) from failed
+        raise WriteConflict(experiment.experiment_id) from failed
 
 
 def set_stage(experiment: Experiment, stage: str) -> None:
-    """Deletes or restores the experiment and thereby all its runs.
-
-    Raises:
-        Conflict: it was deleted or restored meanwhile.
-    """
+    """Deletes or restores the experiment and thereby all its runs. Raises WriteConflict if it was
+    deleted or restored meanwhile."""
     change = Update()
     document.touch(change)
     change.set(ExperimentItem.stage, stage)
@@ -306,9 +313,9 @@ def set_stage(experiment: Experiment, stage: str) -> None:
     try:
         table.update(keys.experiment(experiment.experiment_id), change)
     except ConditionFailed as failed:
-        # The stage may be there already: this call was repeated, or another did the same.
+        # The stage may be set already: this call was repeated, or another request did the same.
         if failed.item is None or ExperimentItem.of(failed.item).stage != stage:
-            raise Conflict(experiment.experiment_id) from failed
+            raise WriteConflict(experiment.experiment_id) from failed
 
 
 def of_item(raw: Raw) -> StoredExperiment:
@@ -324,14 +331,14 @@ def of_item(raw: Raw) -> StoredExperiment:
         tags=loaded.texts("tags"),
         workspace=item.workspace,
         epoch=item.epoch,
-        indexed=text_index.complete(raw),
-        followed=text_index.maintained(raw),
+        indexed=text_index.covered_fields(raw),
+        followed=text_index.maintained_fields(raw),
     )
     return StoredExperiment(experiment, loaded)
 
 
-def _tag(place: keys.Key, key: str, value: str) -> Raw:
-    return ExperimentTag(PK=place.pk, SK=place.sk, key=key, value=value).serialize()
+def _tag(item_key: keys.Key, key: str, value: str) -> Raw:
+    return ExperimentTag(PK=item_key.pk, SK=item_key.sk, key=key, value=value).serialize()
 
 
 MAPS: document.Maps = {
@@ -347,15 +354,16 @@ MAPS: document.Maps = {
 
 
 def _item_of(experiment_id: str, item: Raw | None) -> Raw | None:
-    """The default experiment is there as soon as somebody looks for it."""
+    """Returns ``item``. If the default experiment is missing, creates it; any other missing
+    experiment gives None."""
     if item is None and experiment_id == DEFAULT_EXPERIMENT_ID:
         return _default_item()
     return item
 
 
 def _before_naming(experiment: Experiment, name: str) -> None:
-    """The name of the default experiment is taken from the start, also while nobody has looked for
-    it."""
+    """Creates the default experiment before its name is given to another, because that name is
+    always taken."""
     named_as_default = (experiment.workspace, name) == (DEFAULT_WORKSPACE, DEFAULT_EXPERIMENT_NAME)
     if named_as_default and experiment.experiment_id != DEFAULT_EXPERIMENT_ID:
         _ensure_default()
@@ -367,9 +375,8 @@ def _ensure_default() -> None:
 
 
 def _default_item() -> Raw | None:
-    """Creates experiment ``0`` named ``Default``, which exists from the first time that somebody
-    looks for it, and is older than all others."""
-    since = experiment_ids.since()
+    """Creates experiment ``0``, named ``Default``, older than all others; returns its item."""
+    since = experiment_ids.oldest_creation_time()
     now = now_ms() if since is None else min(now_ms(), since - 1)
     default = Experiment(
         experiment_id=DEFAULT_EXPERIMENT_ID,
@@ -382,6 +389,6 @@ def _default_item() -> Raw | None:
         workspace=DEFAULT_WORKSPACE,
     )
     # Another process may have been faster.
-    with contextlib.suppress(NameTaken, IdTaken):
+    with contextlib.suppress(ExperimentNameTaken, IdTaken):
         put(default, _items(default)[0], ())
     return table.get(keys.experiment(DEFAULT_EXPERIMENT_ID))

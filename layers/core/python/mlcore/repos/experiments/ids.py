@@ -1,9 +1,8 @@
-"""Numbers for new experiments, all from one counter item; owns which numbers are given out, and
-makes no experiment.
+"""Ids for new experiments: numbers from one counter item.
 
-The protocol holds an experiment's id as an int32 in places, and clients and people take it for a
-small number. A number is given out once: a request that fails leaves a gap, and so do numbers that
-an experiment had before the counter came to them, because it was imported.
+The protocol holds an experiment's id as an int32 in places, and clients expect a small number. A
+number is given out once: failed requests leave gaps, and numbers that imported experiments already
+have are skipped.
 """
 
 from __future__ import annotations
@@ -26,25 +25,25 @@ from mlcore.limits.experiments import (
 from mlcore.models.platform import IdCounter
 
 MOST_TOGETHER: Final = 500
-"""Of numbers that are asked for at once."""
+"""Maximum of numbers taken from the counter at once."""
 
 PASSED_OVER: Final = 100_000_000
-"""Up to here the counter follows imported numbers; to greater ones it may come by itself, or never:
-an id must stay an int32."""
+"""The counter is advanced past imported numbers up to this one. Greater ones are ignored, so that
+ids stay within int32."""
 
 
-def free() -> Iterator[str]:
-    """Ids to try one after another until one is free when it is written: at first the next number.
+def unused_ids() -> Iterator[str]:
+    """Yields ids to try, one after another, until one turns out to be free when it is written.
 
-    Where numbers turn out to be taken, twice as many are asked for each time: behind a thousand
-    imported experiments there are ten requests, not a thousand.
+    While numbers are taken, twice as many are fetched each time: after a thousand imported
+    experiments that makes ten requests, not a thousand.
     """
     (first,) = _next(1)
     yield first
     count = 2
     while True:
         numbers = _next(count)
-        items = table.batch_get([keys.experiment(one) for one in numbers])
+        items = table.batch_get([keys.experiment(number) for number in numbers])
         for one, item in zip(numbers, items, strict=True):
             if item is None:
                 yield one
@@ -52,30 +51,27 @@ def free() -> Iterator[str]:
 
 
 def canonical_ids(texts: Sequence[str]) -> list[str]:
-    """The canonical ids that a request lists, each once. A request more where one of them is
-    neither a number nor a ULID: such an id is one only while there is its experiment.
-
-    Raises:
-        InvalidParameterValue: a text is no id, or they are too many.
-    """
+    """Returns the ids in a request in their canonical form, each once. One BatchGetItem if some are
+    not numbers: such a text is an id only while an experiment has it. Raises InvalidParameterValue
+    if a text is not an id, or there are too many."""
     check_searched(texts)
-    found = list(dict.fromkeys(map(experiment_id, texts)))
-    others = [one for one in found if not is_given_out(one)][:MOST_TOGETHER]
+    ids = list(dict.fromkeys(map(experiment_id, texts)))
+    others = [one for one in ids if not is_given_out(one)][:MOST_TOGETHER]
     if others:
         for one, item in zip(
             others, table.batch_get(list(map(keys.experiment, others))), strict=True
         ):
             if item is None:
                 raise no_experiment_id(one)
-    return found
+    return ids
 
 
 def is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal()
 
 
-def pass_over(imported: str) -> None:
-    """Lets the numbers go on behind an id, if it is one of theirs to come."""
+def advance_past(imported: str) -> None:
+    """Advances the counter past an imported id, if that is a number within its range."""
     if not is_number(imported) or int(imported) > PASSED_OVER:
         return
     reached = int(imported)
@@ -83,12 +79,12 @@ def pass_over(imported: str) -> None:
     update.set_once(IdCounter.since, now_ms())
     update.set(IdCounter.contexts, reached)
     update.require_absent_or_less(IdCounter.contexts, reached)
-    with contextlib.suppress(ConditionFailed):  # they are behind it already
+    with contextlib.suppress(ConditionFailed):  # the counter is past them already
         table.update(keys.id_counter(), update)
 
 
-def begin_before(creation_time: int) -> None:
-    """Notes that there is an experiment that was made at a time before the numbers began."""
+def note_creation_time(creation_time: int) -> None:
+    """Notes that an imported experiment was created before the counter was first used."""
     update = _update()
     update.set(IdCounter.since, creation_time)
     update.require_absent_or_greater(IdCounter.since, creation_time)
@@ -96,15 +92,16 @@ def begin_before(creation_time: int) -> None:
         table.update(keys.id_counter(), update)
 
 
-def since() -> int | None:
-    """When the oldest experiment was made that has a number or was imported, beside 0, in
-    milliseconds since the epoch; one GetItem. None: there is none."""
+def oldest_creation_time() -> int | None:
+    """Returns when the oldest experiment other than 0 was created, in milliseconds since the epoch;
+    None without such an experiment. One GetItem."""
     item = table.get(keys.id_counter())
     return None if item is None else IdCounter.of(item).since
 
 
 def next_numbers(count: int) -> list[int]:
-    """Numbers of contexts, which experiments share; one UpdateItem."""
+    """Returns new numbers of contexts, from the counter that experiments use too. One
+    UpdateItem."""
     return [int(one) for one in _next(count)]
 
 

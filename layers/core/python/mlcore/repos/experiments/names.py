@@ -1,8 +1,8 @@
-"""Experiments of a workspace by conditions on their names, without reading the other experiments.
+"""Finds experiments of a workspace by conditions on their names, and reads no others.
 
-GSI5 holds the names themselves, in order. A condition is tested on them; only experiments whose
-name may match are read. So the answer follows the index's replication alone, never the indexer: FTS
-and ``E#NAME_REV`` items of experiments would cost less for an infix, but be late without a word.
+GSI5 holds the names, in order. Conditions are tested on index entries, and only experiments whose
+name may match are read. So results lag only by the index's replication, never by the indexer. FTS
+and ``E#NAME_REV`` items would be cheaper for infixes, but a stale item could not be recognized.
 """
 
 from __future__ import annotations
@@ -20,20 +20,25 @@ from mlcore.repos.experiments import experiments
 from mlcore.search.fields import ATTRIBUTE
 from mlcore.search.grammar import Comparison
 from mlcore.search.match import value_test
-from mlcore.search.plan import literal_begin
+from mlcore.search.plan import literal_prefix
 
 SURELY_WHOLE = 900
-"""Bytes up to which a name is in a key as it is; of a longer one the key may hold a beginning."""
+"""Names up to this many bytes are in the key unchanged; of a longer name the key may hold only a
+prefix."""
 
 
 def ids(workspace: str, comparisons: Sequence[Comparison]) -> Iterator[str]:
-    """At least those of the experiments that meet the conditions.
+    """Yields the ids of all experiments that meet the conditions, and possibly of others.
 
-    A name asked for by ``=``: two consistent GetItem. Any other condition on the name: half a read
-    unit for each 30 names or so, of those only that begin as the pattern does. No condition on the
-    name: all, through GSI2.
+    A name given with ``=``: two consistent GetItem. Other conditions on the name: a Query of the
+    names with the pattern's literal prefix, about 30 names per half read unit. No condition on the
+    name: all experiments, through GSI2.
     """
-    named = [one for one in comparisons if (one.kind, one.key) == (ATTRIBUTE, "name")]
+    named = [
+        comparison
+        for comparison in comparisons
+        if (comparison.kind, comparison.key) == (ATTRIBUTE, "name")
+    ]
     if not named:
         yield from experiments.ids_of_workspace(workspace)
         return
@@ -48,16 +53,16 @@ def ids(workspace: str, comparisons: Sequence[Comparison]) -> Iterator[str]:
     tests = [value_test(one) for one in named]
     begin = max((_begin(one) for one in named), key=len)
     pk, prefix = keys.gsi5_experiment_begin(workspace, begin)
-    asked: list[ItemAttribute[Any]] = [Experiment.PK, Experiment.gsi5sk]
-    for item in table.query_all(pk, index="GSI5", prefix=prefix, attributes=asked):
-        found = Experiment.of(item)
-        experiment_id = keys.experiment_id_of(found.PK)
+    attributes: list[ItemAttribute[Any]] = [Experiment.PK, Experiment.gsi5sk]
+    for item in table.query_all(pk, index="GSI5", prefix=prefix, attributes=attributes):
+        entry = Experiment.of(item)
+        experiment_id = keys.experiment_id_of(entry.PK)
         if experiment_id == DEFAULT_EXPERIMENT_ID and workspace == DEFAULT_WORKSPACE:
             continue
-        name = found.gsi5sk or ""
+        name = entry.gsi5sk or ""
         if len(name.encode()) > SURELY_WHOLE or all(test(name) for test in tests):
             yield experiment_id
 
 
 def _begin(comparison: Comparison) -> str:
-    return literal_begin(str(comparison.value)) if comparison.operator == "LIKE" else ""
+    return literal_prefix(str(comparison.value)) if comparison.operator == "LIKE" else ""

@@ -1,4 +1,4 @@
-"""Writes of an experiment's tags; never touches what else the experiment is."""
+"""Writes of an experiment's tags."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from functools import partial
 
 from mlcore.db.expression import Raw, Update
 from mlcore.models.experiments import Experiment as ExperimentItem
-from mlcore.repos import document_writes, settlement
+from mlcore.optimistic_retry import WriteConflict
+from mlcore.repos import concurrent_writes, document_writes
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments.experiments import StoredExperiment
-from mlcore.repos.kubeflow.tags import untype
-from mlcore.settle import Conflict
+from mlcore.repos.property_types import remove_types
 
 
 def set_tag(stored: StoredExperiment, key: str, value: str) -> None:
-    """Raises Conflict when the experiment is deleted meanwhile."""
+    """Sets a tag. Raises Conflict if the experiment is deleted meanwhile."""
     _write(stored, {"tags": {key: value}}, ())
 
 
 def delete_tag(stored: StoredExperiment, key: str) -> None:
-    """Raises Conflict when the experiment is deleted meanwhile."""
+    """Deletes a tag. Raises Conflict if the experiment is deleted meanwhile."""
     _write(stored, {}, [("tags", key)])
 
 
 class _Moved(Exception):
-    """The experiment is no longer in the stage that it was read in."""
+    """The experiment's stage has changed since it was read."""
 
 
 def _write(
@@ -37,7 +37,7 @@ def _write(
 
     def complete(types: Mapping[str, str] | None, update: Update) -> None:
         update.require_equal(ExperimentItem.epoch, experiment.epoch)
-        untype(update, ExperimentItem.property_types, types, sets, removals)
+        remove_types(update, ExperimentItem.property_types, types, sets, removals)
 
     def send(current: StoredExperiment) -> None:
         types = ExperimentItem.of(current.document.item).property_types
@@ -52,6 +52,6 @@ def _write(
         return current
 
     try:
-        settlement.write("experiment", stored, send, meanwhile)
+        concurrent_writes.write("experiment", stored, send, meanwhile)
     except _Moved as moved:
-        raise Conflict(experiment.experiment_id) from moved
+        raise WriteConflict(experiment.experiment_id) from moved

@@ -1,1 +1,1 @@
-"""Who names which files of the store."""
+"""Decides which experiment, run, model or version owns which files of the artifact store."""

@@ -1,10 +1,11 @@
-"""Where files are kept, and the list of those who keep them somewhere else than in a folder that is
-named by their own id.
+"""The list of locations: which experiments and model versions keep files outside their default
+folder.
 
-An experiment without a location of its choice has ``<root>/<its id>``: that is its **own place**,
-which needs no entry. Every other location that lies in our store is entered in the transaction
-that makes its holder, and counts as long as the holder is there. What was made before there was a
-list is entered once (:mod:`mlcore.repos.files.former_locations`).
+By default an experiment's files lie in ``<ARTIFACT_ROOT>/<its id>``, its **own place**, which needs
+no entry. Every other location in our store gets an entry, in the transaction that creates the
+experiment or version; the entry is valid while its holder exists. When the deployment's
+``ARTIFACT_ROOT`` changes, experiments below the former root get entries as well
+(:mod:`mlcore.repos.removal.former_root`).
 """
 
 from __future__ import annotations
@@ -16,27 +17,27 @@ from typing import Final, NamedTuple
 from mlcore import errors
 from mlcore.artifacts.locations import locate
 from mlcore.artifacts.paths import WORKSPACES, covers
-from mlcore.artifacts.paths import below as key_below
+from mlcore.artifacts.paths import join as key_below
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
-from mlcore.db.table import Put, key_in, table
+from mlcore.db.table import Put, key_of_item, table
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.environment import settings
 from mlcore.ids import now_ms
-from mlcore.limits.locations import below
-from mlcore.memory import Memory
+from mlcore.limits.artifact_locations import join
 from mlcore.models.base import Item
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.locations import Location, LocationList
 from mlcore.models.registry import ModelHome, ModelVersion, RegisteredModel
+from mlcore.process_cache import ProcessCache
 
 DELETED_VERSION: Final = "Deleted_Internal"
 
 
 class Claim(NamedTuple):
-    """An entry of the list: an experiment, or a model version, names files below ``path``."""
+    """An entry of the list: an experiment or a model version has files below ``path``."""
 
     path: str
     holder: Key
@@ -45,8 +46,11 @@ class Claim(NamedTuple):
 
 
 def key_of(location: str, workspace: str, experiment_id: str = "") -> str | None:
-    """The key of a location in our store; None if it is elsewhere. The own place of an experiment
-    stays where it was when its workspace changed."""
+    """Returns the store key of a location; None if it lies outside our store.
+
+    An experiment that was moved to another workspace keeps its own place, so its key may lie in the
+    former workspace.
+    """
     try:
         return locate(location, workspace)
     except errors.InvalidParameterValue:
@@ -63,23 +67,23 @@ def key_of(location: str, workspace: str, experiment_id: str = "") -> str | None
 
 
 def roots(workspace: str) -> list[str]:
-    """The keys below which experiments of a workspace have their own places. The default
-    workspace's are two: with and without workspaces."""
+    """Returns the keys below which experiments of a workspace have their own places: two for the
+    default workspace, with and without its workspace prefix."""
     root = settings().artifact_root
-    told = [below(root, f"{WORKSPACES}/{workspace}")]
+    prefixes = [join(root, f"{WORKSPACES}/{workspace}")]
     if workspace == DEFAULT_WORKSPACE:
-        told.append(root)
-    found = []
-    for location in told:
+        prefixes.append(root)
+    root_keys = []
+    for location in prefixes:
         try:
-            found.append(locate(location, workspace))
+            root_keys.append(locate(location, workspace))
         except errors.InvalidParameterValue:
             continue
-    return found
+    return root_keys
 
 
 def workspace_of(key: str) -> str:
-    """The workspace whose files a key is among."""
+    """Returns the workspace whose files include a key."""
     first, _, rest = key.partition("/")
     name = rest.partition("/")[0]
     return name if first == WORKSPACES and name else DEFAULT_WORKSPACE
@@ -90,8 +94,8 @@ def is_own_place(key: str, experiment_id: str) -> bool:
 
 
 def own_place_above(key: str) -> tuple[str, str] | None:
-    """(id, key) of the experiment in whose own place a key would lie, whether it is there or
-    not."""
+    """Returns (id, key) of the experiment whose own place contains a key. The experiment may not
+    exist."""
     for root in roots(workspace_of(key)):
         if key != root and covers(root, key):
             segment = key[len(root) :].lstrip("/").partition("/")[0]
@@ -101,7 +105,7 @@ def own_place_above(key: str) -> tuple[str, str] | None:
 
 
 def holds_own_places(key: str) -> bool:
-    """Whether experiments that nobody has made yet have their own places below a key."""
+    """Whether own places of experiments that do not exist yet would lie below a key."""
     names = {workspace_of(key), DEFAULT_WORKSPACE}
     return any(covers(key, root) for name in names for root in roots(name)) or key == WORKSPACES
 
@@ -110,7 +114,8 @@ def holds_own_places(key: str) -> bool:
 
 
 def of_experiment(experiment_id: str, location: str, workspace: str) -> list[Put]:
-    """What belongs into the transaction that makes an experiment: nothing in its own place."""
+    """Returns the operation that enters an experiment's location, for the transaction that creates
+    the experiment; none if the location is its own place or outside our store."""
     key = key_of(location, workspace, experiment_id)
     if key is None or is_own_place(key, experiment_id):
         return []
@@ -118,8 +123,8 @@ def of_experiment(experiment_id: str, location: str, workspace: str) -> list[Put
 
 
 def of_moved(experiment_id: str, location: str, workspace: str) -> list[Put]:
-    """What belongs into the transaction that takes an experiment out of a workspace: its files stay
-    where they are."""
+    """Returns the operation that enters an experiment's location, for the transaction that moves it
+    to another workspace, because its files are not moved."""
     key = key_of(location, workspace, experiment_id)
     return [] if not key else [Put(_entry(key, experiment_id, experiment_id=experiment_id))]
 
@@ -127,7 +132,8 @@ def of_moved(experiment_id: str, location: str, workspace: str) -> list[Put]:
 def of_version(
     home: str, incarnation: str, version: int, location: str, workspace: str
 ) -> list[Put]:
-    """What belongs into the transaction that makes a model version."""
+    """Returns the operation that enters a model version's location, for the transaction that
+    creates the version; none if its files lie outside our store."""
     key = key_of(location, workspace)
     if key is None:
         return []
@@ -135,9 +141,9 @@ def of_version(
 
 
 def of_experiments(experiment_ids: Iterable[str]) -> list[tuple[str, str]]:
-    """(id, key) of those experiments that have chosen a place in our store; one BatchGetItem for
-    each hundred."""
-    found = []
+    """Returns (id, key) of the given experiments that have a chosen location in our store. One
+    BatchGetItem per hundred."""
+    locations = []
     for item in table.batch_get([keys.experiment(each) for each in dict.fromkeys(experiment_ids)]):
         if item is None:
             continue
@@ -145,27 +151,29 @@ def of_experiments(experiment_ids: Iterable[str]) -> list[tuple[str, str]]:
         experiment_id = experiment.experiment_id
         key = key_of(experiment.artifact_location, experiment.workspace, experiment_id)
         if key is not None and not is_own_place(key, experiment_id):
-            found.append((experiment_id, key))
-    return found
+            locations.append((experiment_id, key))
+    return locations
 
 
-def enter(experiment: Experiment, location: str) -> None:
-    """Enters what of an experiment lies outside of its place: as an import brings it."""
-    place = key_of(experiment.artifact_location, experiment.workspace, experiment.experiment_id)
+def enter_imported(experiment: Experiment, location: str) -> None:
+    """Enters a location of an imported experiment, unless it lies within the experiment's own
+    files."""
+    item_key = key_of(experiment.artifact_location, experiment.workspace, experiment.experiment_id)
     key = key_of(location, experiment.workspace)
-    if key is not None and not (place is not None and covers(place, key)):
+    if key is not None and not (item_key is not None and covers(item_key, key)):
         table.put(_entry(key, experiment.experiment_id, experiment_id=experiment.experiment_id))
 
 
-def forget(experiment_id: str, location: str, workspace: str) -> None:
-    """Takes an experiment that is gone from the list."""
+def remove_entry(experiment_id: str, location: str, workspace: str) -> None:
+    """Removes a deleted experiment's entry from the list."""
     for entry in of_experiment(experiment_id, location, workspace):
-        table.delete(key_in(entry.item))
+        table.delete(key_of_item(entry.item))
 
 
 def overlapping(paths: Iterable[str]) -> list[Claim]:
-    """Entries at, above or below any of some keys; whether their holders are there is not asked.
-    Queries side by side: one for each segment."""
+    """Returns the claims on each of the paths, on paths above it and on paths below it, including
+    claims whose experiment or version no longer exists. Queries in parallel, one per path
+    segment."""
     wanted = list(dict.fromkeys(paths))
     prefixes: dict[str, None] = {}
     for path in wanted:
@@ -175,18 +183,20 @@ def overlapping(paths: Iterable[str]) -> list[Claim]:
             prefixes[below_it] = None
     pk = keys.LOCATION.pk.text
     calls = [partial(_listed, pk, prefix) for prefix in prefixes]
-    found: dict[tuple[str, Key], Claim] = {}
+    overlapping_claims: dict[tuple[str, Key], Claim] = {}
     for claims in table.parallel(calls):
         for claim in claims:
             if any(covers(claim.path, path) or covers(path, claim.path) for path in wanted):
-                found[claim.path, claim.holder] = claim
-    return list(found.values())
+                overlapping_claims[claim.path, claim.holder] = claim
+    return list(overlapping_claims.values())
 
 
-def there(claims: Sequence[Claim], experiment_ids: Iterable[str] = ()) -> set[Key]:
-    """Which holders of entries, and which of some other experiments, are there, also where they
-    were deleted and can be restored. One BatchGetItem for each hundred; another for the models of
-    versions."""
+def existing_holders(claims: Sequence[Claim], experiment_ids: Iterable[str] = ()) -> set[Key]:
+    """Returns the keys of the holders of claims, and of the other experiments, that still exist,
+    including soft-deleted ones.
+
+    One BatchGetItem per hundred, and another for the registered models of versions.
+    """
     homes = {claim.holder.pk for claim in claims if claim.experiment_id is None}
     places = [claim.holder for claim in claims]
     places += map(keys.experiment, experiment_ids)
@@ -207,7 +217,7 @@ def there(claims: Sequence[Claim], experiment_ids: Iterable[str] = ()) -> set[Ke
 
 
 def is_version(item: Raw) -> bool:
-    """Whether an item is a model version that was not deleted."""
+    """Whether an item is a model version that is not deleted."""
     version = ModelVersion.of(item)
     return version.type == keys.MODEL_VERSION.name and version.current_stage != DELETED_VERSION
 
@@ -232,10 +242,10 @@ def _entry(
     home: str | None = None,
     model_version: int | None = None,
 ) -> Raw:
-    place = keys.location(path, holder)
+    key = keys.location(path, holder)
     item = Location(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         path=path,
         experiment_id=experiment_id,
         home=home,
@@ -246,11 +256,12 @@ def _entry(
     return item.serialize()
 
 
-# ------------------------------------------------------------------ what was there before the list
+# ------------------------------------------------------------------ completeness
 
 
-def are_listed() -> bool:
-    """Whether the list has everything. One consistent GetItem until it has."""
+def is_complete() -> bool:
+    """Whether all locations that the current ``ARTIFACT_ROOT`` does not imply are in the list. One
+    consistent GetItem until they are; then the process remembers it."""
     place = (settings().table_name, settings().artifact_root)
     if place not in _complete:
         item = table.get(keys.location_list())
@@ -260,16 +271,20 @@ def are_listed() -> bool:
     return True
 
 
-def set_listed(*, remember: bool) -> None:
-    """From now on :func:`are_listed`, for this process or for all."""
+def set_complete(*, remember: bool) -> None:
+    """Records that the list is complete for the current ``ARTIFACT_ROOT``.
+
+    Args:
+        remember: for all processes, with an item; otherwise for this process only.
+    """
     _complete.put((settings().table_name, settings().artifact_root), True)
     if not remember:
         return
-    place = keys.location_list()
+    key = keys.location_list()
     item = LocationList(
-        PK=place.pk, SK=place.sk, root=settings().artifact_root, updated_at=now_ms(), version=1
+        PK=key.pk, SK=key.sk, root=settings().artifact_root, updated_at=now_ms(), version=1
     )
     table.put(item.serialize())
 
 
-_complete: Memory[tuple[str, str], bool] = Memory("complete list of locations")
+_complete: ProcessCache[tuple[str, str], bool] = ProcessCache("complete list of locations")

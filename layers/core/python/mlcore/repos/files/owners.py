@@ -1,15 +1,16 @@
-"""Decides which files may be removed with something that is gone: those that nothing else can name.
-Every remover asks here, and removes nothing by itself.
+"""Decides which files may be removed with a deleted item: those that no other item refers to. All
+code
+that removes files asks this module first.
 
-* The folder of a run, a logged model or a trace is named by its id, so it is theirs, wherever their
-  experiment keeps its files; unless a run, model or trace of another experiment has it in its own.
-* An experiment's own place (``<root>/<its id>``) is its own, too, unless another chose it as well.
-* A place that somebody chose is an experiment's as a whole only while no other experiment has files
-  around it. Otherwise what is in it goes one by one.
-* Of what goes, everything stays that lies at or below the location of another experiment, or of a
-  version of a registered model.
+* The folder of a run, logged model or trace carries its id and belongs to it, wherever its
+experiment keeps files; unless the folder contains a run, model or trace of another experiment.
+* An experiment's own place (``<root>/<its id>``) belongs to it, unless another experiment chose the
+same location.
+* A chosen location belongs to an experiment as a whole only while no other experiment has files
+above or below it. Otherwise the folders of its runs, models and traces are removed one by one.
+* Files at or below the location of another experiment or of a model version are always kept.
 
-Where this cannot be told, files stay.
+In doubt, files are kept, and a warning is logged.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from mlcore import artifacts
-from mlcore.artifacts.paths import INTERNAL, WORKSPACES, covers
-from mlcore.artifacts.paths import below as key_below
+from mlcore.artifacts.paths import INTERNAL, WORKSPACES, covers, key_in_workspace
+from mlcore.artifacts.paths import join as key_below
+from mlcore.artifacts.skill_files import segments_below
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
-from mlcore.limits.locations import below
+from mlcore.limits.artifact_locations import join
 from mlcore.models.experiments import Experiment
 from mlcore.models.logged_models import LoggedModel
 from mlcore.models.runs import Run
@@ -34,15 +36,15 @@ FOLDERS = {"models", "traces"}
 
 
 class Area(NamedTuple):
-    """A key with all that is below it, but for what is at or below ``keep``."""
+    """A key with everything below it, except what is at or below a key of ``keep``."""
 
     key: str
     keep: tuple[str, ...] = ()
 
 
 class Part(NamedTuple):
-    """A run, a logged model or a trace that is gone or going, or (``part_id`` is empty) an
-    experiment with all that is in it."""
+    """A run, logged model or trace that is or will be deleted; with an empty ``part_id``, a whole
+    experiment."""
 
     experiment_id: str
     part_id: str
@@ -61,25 +63,26 @@ def of_logged_model(experiment_id: str, item: Raw, workspace: str) -> Part:
 
 
 def of_trace(item: Raw, trace_id: str) -> Part:
-    """Where the server has its files: their tag is the clients' to set."""
+    """Returns the part of a trace, at the location that the server assigns; the location tag, which
+    clients may change, is ignored."""
     experiment = Experiment.of(item)
-    location = below(experiment.artifact_location, f"traces/{trace_id}")
+    location = join(experiment.artifact_location, f"traces/{trace_id}")
     return Part(experiment.experiment_id, trace_id, location, experiment.workspace)
 
 
 def of_experiment(item: Raw) -> Part:
-    found = Experiment.of(item)
-    return Part(found.experiment_id, "", found.artifact_location, found.workspace)
+    experiment = Experiment.of(item)
+    return Part(experiment.experiment_id, "", experiment.artifact_location, experiment.workspace)
 
 
 def areas(parts: Sequence[Part]) -> list[Area | None]:
-    """What may be removed with each of some parts; None for nothing. Queries side by side, then a
-    BatchGetItem for each hundred who may have files there."""
+    """Returns for each part which files may be removed with it; None for no files. Queries in
+    parallel, then one BatchGetItem per hundred possible other owners."""
     wanted = [_key(part) for part in parts]
-    found = [key for key in wanted if key is not None]
-    if not found:
+    store_keys = [key for key in wanted if key is not None]
+    if not store_keys:
         return [None] * len(parts)
-    others = _Others(found)
+    others = _Others(store_keys)
     return [
         None if key is None else others.area(part, key)
         for part, key in zip(parts, wanted, strict=True)
@@ -87,17 +90,21 @@ def areas(parts: Sequence[Part]) -> list[Area | None]:
 
 
 def is_here(part: Part) -> bool:
-    """Whether files of a part would be in our store at all."""
+    """Whether a part's location lies in this deployment's store."""
     return locations.key_of(part.location, part.workspace, part.experiment_id) is not None
 
 
 def _key(part: Part) -> str | None:
-    """The key of a part's folder, None if it is not in our store, or is no folder of its own."""
+    """Returns the key of a part's folder; None if it lies outside our store or is not named by the
+    part's id."""
     key = locations.key_of(part.location, part.workspace, part.experiment_id)
     if not key or key.partition("/")[0] == INTERNAL:
         return None
     if locations.holds_own_places(key):
         _stays(part, "it has the places of other experiments")
+        return None
+    if segments_below(key) is not None:
+        _stays(part, "the files of skills are there")
         return None
     if not part.part_id:
         return key
@@ -109,17 +116,17 @@ def _key(part: Part) -> str | None:
 
 
 class _Others:
-    """Who else has files around some keys."""
+    """Other experiments and versions that have files around some keys."""
 
     def __init__(self, file_keys: Sequence[str]) -> None:
-        self._listed = locations.are_listed()
+        self._listed = locations.is_complete()
         self._claims = locations.overlapping(file_keys)
         own = filter(None, map(locations.own_place_above, file_keys))
-        self._there = locations.there(self._claims, dict(own))
+        self._there = locations.existing_holders(self._claims, dict(own))
 
     def area(self, part: Part, key: str) -> Area | None:
         if not self._listed:
-            _stays(part, "locations of earlier versions are not listed yet")
+            _stays(part, "locations below a former ARTIFACT_ROOT are not listed yet")
             return None
         for path, owner in self._around(part, key):
             if part.part_id or locations.is_own_place(key, part.experiment_id):
@@ -133,7 +140,8 @@ class _Others:
         return Area(key, tuple(sorted(inside)))
 
     def _claimed(self, part: Part) -> list[tuple[str, str | None]]:
-        """Paths of others that are there, with the experiment's id; None for a version."""
+        """Returns (path, experiment id) of other existing owners; the id is None for a model
+        version."""
         return [
             (claim.path, claim.experiment_id)
             for claim in self._claims
@@ -141,16 +149,17 @@ class _Others:
         ]
 
     def _around(self, part: Part, key: str) -> list[tuple[str, str | None]]:
-        """Of those, who has a key in its place."""
-        found = [one for one in self._claimed(part) if covers(one[0], key)]
+        """Returns those other owners whose location contains a key."""
+        around = [owner for owner in self._claimed(part) if covers(owner[0], key)]
         own = locations.own_place_above(key)
         mine = own is None or own[0] == part.experiment_id
         if own is not None and not mine and keys.experiment(own[0]) in self._there:
-            found.append((own[1], own[0]))
-        return found
+            around.append((own[1], own[0]))
+        return around
 
     def _is_named(self, path: str, owner: str | None, key: str, own_id: str) -> bool:
-        """Whether another who has a folder in its place can name files in it."""
+        """Whether another experiment, whose location contains ``key``, has an item of its own that
+        refers to files there."""
         if owner is None or path == key:
             return True
         first, *rest = key[len(path) :].lstrip("/").split("/")
@@ -169,35 +178,50 @@ class _Others:
 
 
 def of_workspace(name: str) -> list[Area]:
-    """What may be removed with a workspace: all but the files of experiments that have left it."""
-    root, spans = f"{WORKSPACES}/{name}", artifacts.internal(name, "traces")
-    found = []
-    if locations.are_listed():
+    """Returns the folders of the artifact store that may be deleted with a workspace, each with the
+    paths below it to keep: those of experiments that were moved out of the workspace."""
+    root, spans = f"{WORKSPACES}/{name}", artifacts.internal_key(name, "traces")
+    folders = []
+    if locations.is_complete():
         claims = [one for one in locations.overlapping([root]) if covers(root, one.path)]
-        there = locations.there(claims)
+        there = locations.existing_holders(claims)
         keep = {claim.path for claim in claims if claim.holder in there}
         for place in {root, *locations.roots(name)}:
             keep |= _of_experiments(place)
-        found.append(Area(root, tuple(sorted(keep))))
+        folders.append(Area(root, tuple(sorted(keep))))
     else:
         logger.warning("files stay", extra={"key": root, "why": "locations are not listed yet"})
     kept = tuple(sorted(_of_experiments(spans)))
-    return [*found, Area(artifacts.internal(name, "").rstrip("/"), kept)]
+    return [*folders, Area(artifacts.internal_key(name, "").rstrip("/"), kept)]
+
+
+def of_skill_upload(workspace: str, path: str) -> Area | None:
+    """Returns the area of the files that were uploaded for one version of a skill; None if an
+    experiment has chosen a location around them."""
+    key = key_in_workspace(path, workspace)
+    claims = locations.overlapping([key])
+    holders = locations.existing_holders(claims) if claims else set()
+    places = [claim.path for claim in claims if claim.holder in holders]
+    if any(covers(place, key) for place in places):
+        logger.warning("files stay", extra={"key": key, "why": "they are in another place"})
+        return None
+    return Area(key, tuple(sorted(places)))
 
 
 def internal(experiment_id: str, workspace: str, trace_id: str = "") -> Area:
-    """Span files, which only the product names: of an experiment, or of one of its traces."""
+    """Returns the area of the span files of an experiment, or of one of its traces. Only the
+    product uses them."""
     path = f"traces/{experiment_id}/{trace_id}" if trace_id else f"traces/{experiment_id}"
-    return Area(artifacts.internal(workspace, path))
+    return Area(artifacts.internal_key(workspace, path))
 
 
 def history(experiment_id: str, run_id: str = "") -> Area:
-    """Files with the history of a run, or of all runs of an experiment."""
+    """Returns the area of metric history files of a run, or of all runs of an experiment."""
     return Area(artifacts.history_folder(experiment_id, run_id))
 
 
 def _of_experiments(folder: str) -> set[str]:
-    """Folders directly below one that are named like an experiment that is there."""
+    """Returns the subfolders of a folder that are named by the id of an existing experiment."""
     names = [entry.name for entry in artifacts.store().list(folder) if entry.size is None]
     items = table.batch_get([keys.experiment(name) for name in names])
     return {
@@ -206,18 +230,18 @@ def _of_experiments(folder: str) -> set[str]:
 
 
 def remove(parts: Sequence[Part]) -> bool:
-    """Removes the files of parts, whenever they were written; False if some may not go."""
-    found = areas(parts)
-    remove_areas(area for area in found if area is not None)
+    """Removes the files of parts, of any age; returns False if some files had to be kept."""
+    removable = areas(parts)
+    remove_areas(area for area in removable if area is not None)
     return all(
         area is not None and not area.keep
-        for part, area in zip(parts, found, strict=True)
+        for part, area in zip(parts, removable, strict=True)
         if is_here(part)
     )
 
 
 def remove_areas(areas: Iterable[Area]) -> None:
-    """Removes files as decided."""
+    """Removes the files in areas."""
     for area in areas:
         artifacts.store().delete_tree(area.key, area.keep)
 

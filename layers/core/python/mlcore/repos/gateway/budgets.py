@@ -1,28 +1,28 @@
-"""Budget policies: an item each, those of all workspaces in one partition, for a global one counts
-in every workspace. Read strongly consistently."""
+"""Budget policies: one item each, all workspaces in one partition, because a global policy applies
+in every workspace. All reads are strongly consistent."""
 
 from __future__ import annotations
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw
+from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, TransactionFailed, table
 from mlcore.entities.gateway import BudgetPolicy
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.gateway import GatewayBudget
+from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.workspaces import workspaces
-from mlcore.settle import Conflict
 
 
 def find(workspace: str, budget_policy_id: str) -> BudgetPolicy | None:
-    """One consistent GetItem; None also for a policy of another workspace."""
+    """Returns a policy; None also if it belongs to another workspace. One consistent GetItem."""
     raw = table.get(keys.gateway_budget(budget_policy_id))
     policy = None if raw is None else _policy(raw)
     return policy if policy is not None and policy.workspace == workspace else None
 
 
 def find_all() -> list[BudgetPolicy]:
-    """Of all workspaces, by id; one Query for each MB."""
+    """Returns the policies of all workspaces, ordered by id; one Query per MB."""
     pk = keys.gateway_budget("").pk
     return [_policy(raw) for raw in table.query_all(pk, prefix=keys.gateway_budget_prefix())]
 
@@ -32,39 +32,39 @@ def of_workspace(workspace: str) -> list[BudgetPolicy]:
 
 
 def write(policy: BudgetPolicy) -> None:
-    """A policy that is new, or that was read and then changed.
+    """Writes a new or changed policy.
 
     Raises:
-        Conflict: it has changed since, or is gone.
-        ResourceDoesNotExist: the workspace is gone, and the policy is new.
+        WriteConflict: the policy was changed or deleted since it was read.
+        ResourceDoesNotExist: the policy is new and its workspace was deleted.
     """
-    unchanged = Condition()
+    unchanged = ConditionExpression()
     if policy.revision:
         unchanged.require_equal(GatewayBudget.version, policy.revision)
     else:
         unchanged.require_absent(GatewayBudget.PK)
-    entering = [] if policy.revision else workspaces.entering(policy.workspace)
+    entering = [] if policy.revision else workspaces.creation_guard(policy.workspace)
     try:
         if entering:
             table.transact([*entering, Put(_item(policy), unchanged)], new_ulid())
         else:
             table.put(_item(policy), unchanged)
     except ConditionFailed as failed:
-        raise Conflict from failed
+        raise WriteConflict from failed
     except TransactionFailed as failed:
         raise workspaces.missing(policy.workspace) from failed
 
 
 def delete(policy: BudgetPolicy) -> None:
-    """May be repeated."""
+    """Deletes a policy. Idempotent."""
     table.delete(keys.gateway_budget(policy.budget_policy_id))
 
 
 def _item(policy: BudgetPolicy) -> Raw:
-    place = keys.gateway_budget(policy.budget_policy_id)
+    key = keys.gateway_budget(policy.budget_policy_id)
     item = GatewayBudget(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         budget_policy_id=policy.budget_policy_id,
         workspace=policy.workspace,
         budget_unit=policy.budget_unit,

@@ -1,8 +1,8 @@
-"""The gateway's configuration of a workspace, read whole and changed as a whole.
+"""The gateway configuration of a workspace, read and changed as a whole.
 
 It is small and seldom changed, and its parts depend on one another: names are unique, a model that
-an endpoint has cannot go. So each change rests on the number of the last one: who was read between
-and written by somebody else begins anew, and nothing needs a lock of its own.
+an endpoint uses cannot be deleted. So each write requires that the change counter has not changed
+since it was read; a concurrent writer starts again.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition
+from mlcore.db.expression import ConditionExpression
 from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
 from mlcore.entities.gateway import (
     Configuration,
@@ -22,21 +22,23 @@ from mlcore.entities.gateway import (
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import Item
 from mlcore.models.gateway import GatewayConfiguration
+from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.gateway.items import Part, item_of, part_of, place_of
 from mlcore.repos.workspaces import workspaces
-from mlcore.settle import Conflict
 
 _AT_ONCE = 80
-"""Parts that one transaction removes or moves."""
+"""Parts deleted or moved in one transaction."""
 
 
 def read(workspace: str) -> Configuration:
-    """One consistent Query for each MB. Not for changes: see :func:`to_change`."""
+    """Returns the configuration; one consistent Query per MB. Use :func:`to_change` before a
+    change."""
     return _read(workspace, 0)
 
 
 def to_change(workspace: str) -> Configuration:
-    """As :func:`read`, after the number of the last change: what comes between is noticed."""
+    """Returns the configuration for a change. The change counter is read first, so that a change in
+    between is noticed."""
     raw = table.get(keys.gateway_configuration(workspace))
     return _read(workspace, 0 if raw is None else GatewayConfiguration.of(raw).version)
 
@@ -48,18 +50,18 @@ def write(
     deletes: Iterable[Part] = (),
     also: Sequence[Operation] = (),
 ) -> None:
-    """One transaction.
+    """Writes a change in one transaction.
 
     Args:
-        before: what :func:`to_change` gave.
-        also: what else the transaction writes.
+        before: the result of :func:`to_change`.
+        also: further operations of the transaction.
 
     Raises:
-        Conflict: something of the configuration has changed since.
-        ResourceDoesNotExist: the workspace is gone, and something is new.
+        WriteConflict: the configuration was changed since it was read.
+        ResourceDoesNotExist: a part is new and the workspace was deleted.
     """
     workspace = before.workspace
-    entering = [] if all(part.revision for part in puts) else workspaces.entering(workspace)
+    entering = [] if all(part.revision for part in puts) else workspaces.creation_guard(workspace)
     operations: list[Operation] = [
         _counted(before),
         *entering,
@@ -72,19 +74,19 @@ def write(
     except TransactionFailed as failed:
         if entering and 1 in failed.items:
             raise workspaces.missing(workspace) from failed
-        raise Conflict from failed
+        raise WriteConflict from failed
 
 
 def clear(workspace: str) -> None:
-    """Removes all of it; may be repeated. Raises Conflict."""
+    """Deletes the whole configuration. Idempotent. Raises WriteConflict."""
     while parts := _parts(before := to_change(workspace)):
         write(before, deletes=parts[:_AT_ONCE])
     table.delete(keys.gateway_configuration(workspace))
 
 
 def move(workspace: str, target: str) -> None:
-    """To another workspace, where no name is taken; may be repeated. Secrets stay sealed, for their
-    seal does not name the workspace. Raises Conflict."""
+    """Moves the configuration to a workspace where none of its names is taken. Idempotent. Secrets
+    stay sealed: their seal does not depend on the workspace. Raises WriteConflict."""
     parts = _parts(to_change(workspace))
     if parts:
         moved = [part._replace(revision=0) for part in parts]
@@ -94,8 +96,8 @@ def move(workspace: str, target: str) -> None:
 
 
 def names_taken(workspace: str, target: str) -> list[tuple[str, str]]:
-    """The names that different parts of both workspaces have, each with MLflow's word for its kind
-    of part. (The second field of a part is its name.)"""
+    """Returns the names that both workspaces give to different parts, each with MLflow's word for
+    the kind of part."""
     here, there = read(workspace), read(target)
     taken = []
     for kind, ours, theirs in (
@@ -103,7 +105,7 @@ def names_taken(workspace: str, target: str) -> list[tuple[str, str]]:
         ("endpoints", here.endpoints, there.endpoints),
         ("model_definitions", here.model_definitions, there.model_definitions),
     ):
-        # What a move that was cut short has taken there already is no conflict.
+        # Parts that an interrupted move has already moved are no conflict.
         held = {part[1] for part_id, part in theirs.items() if part_id not in ours}
         taken += [(kind, str(part[1])) for part in ours.values() if part[1] in held]
     return taken
@@ -138,13 +140,13 @@ def _parts(known: Configuration) -> list[Part]:
 
 
 def _counted(before: Configuration) -> Put:
-    place = keys.gateway_configuration(before.workspace)
-    condition = Condition()
+    key = keys.gateway_configuration(before.workspace)
+    condition = ConditionExpression()
     if before.revision:
         condition.require_equal(GatewayConfiguration.version, before.revision)
     else:
         condition.require_absent(Item.PK)
     item = GatewayConfiguration(
-        PK=place.pk, SK=place.sk, version=before.revision + 1, updated_at=now_ms()
+        PK=key.pk, SK=key.sk, version=before.revision + 1, updated_at=now_ms()
     )
     return Put(item.serialize(), condition)

@@ -1,4 +1,4 @@
-"""The parts of a gateway's configuration as items, and back; reads and writes nothing."""
+"""Converts the parts of a gateway's configuration to items and back."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def place_of(workspace: str, part: Part) -> keys.Key:
 
 
 def item_of(workspace: str, part: Part) -> Raw:
-    """The item that follows the one that a part was read from."""
+    """Returns the item of a part, with the next version number."""
     place = place_of(workspace, part)
     written: dict[str, Any] = {
         "PK": place.pk,
@@ -96,7 +96,7 @@ def item_of(workspace: str, part: Part) -> Raw:
 
 
 def part_of(raw: Raw) -> Part | None:
-    """None for an item that is no part, such as the one that counts changes."""
+    """Returns the part in an item; None for other items, such as the change counter."""
     read = _READERS.get(Item.of(raw).type)
     return None if read is None else read(raw)
 
@@ -131,7 +131,7 @@ def _endpoint(raw: Raw) -> Endpoint:
     return Endpoint(
         item.endpoint_id,
         item.name,
-        tuple(gateway.Mapping(*fields) for fields in json.loads(item.mappings or "[]")),
+        tuple(gateway.ModelMapping(*fields) for fields in json.loads(item.mappings or "[]")),
         json.loads(item.tags or "{}"),
         tuple(Binding(*fields) for fields in json.loads(item.bindings or "[]")),
         tuple(GuardrailUse(*fields) for fields in json.loads(item.guardrails or "[]")),
@@ -175,5 +175,5 @@ def _made(item: models.GatewayItem) -> tuple[str | None, str | None, int, int, i
 
 
 def _json(value: Any) -> str | None:
-    """None for nothing; a fallback of two Nones is something."""
+    """Returns None for an empty value; a fallback of two Nones is not empty."""
     return json.dumps(value, separators=(",", ":")) if value else None

@@ -1,1 +1,1 @@
-"""What Kubeflow's registry keeps: its own items, and its view of MLflow's."""
+"""The items that only Kubeflow's registry has, and its view of MLflow's items."""

@@ -1,8 +1,9 @@
-"""Artifacts: each an item under its own number, and a child of every version or run that it is
-attributed to.
+"""Artifacts: one item each under its own number, and a child item for every version or run that has
+it.
 
-The first model artifact of a version is what MLflow calls the version's source. A version that was
-born in MLflow gets one together with its number (:mod:`mlcore.repos.kubeflow.sources`).
+The URI of a version's first model artifact is MLflow's source of the version. When a version that
+MLflow created gets its number, its first model artifact is created
+(:mod:`mlcore.repos.kubeflow.source_artifacts`).
 """
 
 from __future__ import annotations
@@ -11,25 +12,26 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw
+from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.table import Delete, table
 from mlcore.kubeflow import kinds
 from mlcore.kubeflow.entity import Entity
-from mlcore.kubeflow.errors import missing, taken
+from mlcore.kubeflow.errors import missing_id, name_taken
 from mlcore.kubeflow.kinds import KINDS, MODEL_ARTIFACT, MODEL_VERSION, Kind
 from mlcore.models.kubeflow import Artifact, ContextChild, ContextRef
 from mlcore.repos.kubeflow import entities, file_uris, numbers, steps, version_sources, versions
 from mlcore.repos.kubeflow.steps import Step
 
 UNNAMED: Final = "\0"
-"""Begins the names of children that others may have too; no name from outside holds it."""
+"""Prefix of the child names of artifacts whose own names need not be unique; no name from a client
+contains it."""
 
 WORDS: Final = "artifact"
 
 
 def child_name(entity: Entity) -> str:
-    """What a new artifact is called among its parent's children: every data set is told from all
-    others."""
+    """Returns the name of a new artifact among its parent's children; for data sets a unique
+    one."""
     return unnamed(entity.id) if entity.kind == kinds.DATA_SET.name else entity.name
 
 
@@ -41,7 +43,7 @@ def unnamed(number: int) -> str:
 
 
 def find(number: int, workspace: str) -> Raw | None:
-    """Two consistent reads: the artifact; whether what it was made under is there."""
+    """Returns an artifact if its version or run exists; two consistent reads."""
     raw = table.get(keys.artifact(number))
     if raw is None or Artifact.of(raw).workspace != workspace:
         return None
@@ -49,30 +51,31 @@ def find(number: int, workspace: str) -> Raw | None:
 
 
 def get(number: int, workspace: str, kind: Kind | None = None) -> Raw:
-    """As :func:`find`. Raises ResourceDoesNotExist."""
+    """Like :func:`find`. Raises ResourceDoesNotExist if there is no such artifact."""
     raw = find(number, workspace)
     if raw is None or (kind is not None and Artifact.of(raw).kind != kind.name):
-        raise missing(WORDS if kind is None else kind.words, number)
+        raise missing_id(WORDS if kind is None else kind.words, number)
     return raw
 
 
 class Owned(NamedTuple):
-    """An artifact whose version or run is there, or that belongs to none."""
+    """An artifact whose version or run exists, or a standalone one."""
 
     raw: Raw
     model: str | None
-    """The name of its version's model."""
+    """Name of its version's model."""
     experiment: str | None
-    """The id of its run's experiment."""
+    """Id of its run's experiment."""
 
 
 def alive(raws: Sequence[Raw]) -> list[Raw]:
-    """Those of the artifacts whose version or run is there; one BatchGetItem."""
-    return [one.raw for one in owned(raws)]
+    """Returns the artifacts whose version or run exists; one BatchGetItem."""
+    return [artifact.raw for artifact in owned(raws)]
 
 
 def owned(raws: Sequence[Raw]) -> list[Owned]:
-    """As :func:`alive`, with whose they are."""
+    """Returns the artifacts whose version or run exists, with the names of these owners; one
+    BatchGetItem."""
     items = [Artifact.of(raw) for raw in raws]
     wanted = list(
         dict.fromkeys(
@@ -80,73 +83,74 @@ def owned(raws: Sequence[Raw]) -> list[Owned]:
         )
     )
     references = dict(zip(wanted, numbers.get_many(wanted), strict=True))
-    found = []
+    existing = []
     for raw, item in zip(raws, items, strict=True):
-        owners = [references[one] for one in (item.parent, item.model) if one is not None]
+        owners = [references[number] for number in (item.parent, item.model) if number is not None]
         last = owners[-1] if owners else None
-        if any(one is None for one in owners):
+        if any(owner is None for owner in owners):
             continue
         if last is None:
-            found.append(Owned(raw, None, None))
+            existing.append(Owned(raw, None, None))
         elif item.model is not None:
-            found.append(Owned(raw, last.name or "", None))
+            existing.append(Owned(raw, last.name or "", None))
         else:
-            found.append(Owned(raw, None, keys.experiment_id_of(last.item_pk)))
-    return found
+            existing.append(Owned(raw, None, keys.experiment_id_of(last.item_pk)))
+    return existing
 
 
 def owners(raws: Sequence[Raw]) -> list[tuple[str | None, str | None]]:
-    """Returns (model's name, experiment's id) of the version or run that each artifact was made
-    under, with None for what it is not; the name is empty where that is gone. One BatchGetItem."""
+    """Returns (model's name, experiment's id) of the version or run under which each artifact was
+    made. The model's name is None for a run's artifact and empty if the owner was deleted; the id
+    is None unless the owner is a run. One BatchGetItem."""
     items = [Artifact.of(raw) for raw in raws]
     wanted = list(
         dict.fromkeys(item.model or item.parent or 0 for item in items if item.parent is not None)
     )
-    found = dict(zip(wanted, numbers.get_many(wanted), strict=True))
-    told: list[tuple[str | None, str | None]] = []
+    references = dict(zip(wanted, numbers.get_many(wanted), strict=True))
+    names_and_ids: list[tuple[str | None, str | None]] = []
     for item in items:
-        owner = found.get(item.model or item.parent or 0)
+        owner = references.get(item.model or item.parent or 0)
         if item.parent is None:
-            told.append((None, None))
+            names_and_ids.append((None, None))
         elif owner is None:
-            told.append(("", None))
+            names_and_ids.append(("", None))
         elif item.model is not None:
-            told.append((owner.name or "", None))
+            names_and_ids.append((owner.name or "", None))
         else:
-            told.append((None, keys.experiment_id_of(owner.item_pk)))
-    return told
+            names_and_ids.append((None, keys.experiment_id_of(owner.item_pk)))
+    return names_and_ids
 
 
 def is_there(parent: ContextRef) -> bool:
-    """Whether a version or run is there as far as references tell: its model too."""
+    """Whether a run, or a version and its model, exists according to the references."""
     owners = [parent.number, *([parent.parent] if parent.parent is not None else [])]
     if parent.kind != MODEL_VERSION.name:
         owners = owners[:1]
-    return all(found is not None for found in numbers.get_many(owners))
+    return all(reference is not None for reference in numbers.get_many(owners))
 
 
 def children(parent: int, wanted: Iterable[str]) -> list[Raw]:
-    """The artifacts of a parent; one Query, and one BatchGetItem for each hundred."""
+    """Returns the artifacts of a parent; one Query, and one BatchGetItem per hundred."""
     kinds_wanted = set(wanted)
     prefix = keys.context_child_prefix(*kinds_wanted) if len(kinds_wanted) == 1 else None
-    found = table.query_all(keys.context(parent), prefix=prefix or keys.context_child_prefix())
-    linked = [child for child in map(ContextChild.of, found) if child.kind in kinds_wanted]
+    items = table.query_all(keys.context(parent), prefix=prefix or keys.context_child_prefix())
+    linked = [child for child in map(ContextChild.of, items) if child.kind in kinds_wanted]
     return entities.find_many(MODEL_ARTIFACT.name, [child.number for child in linked])
 
 
 def named(parent: int, name: str, wanted: Iterable[str]) -> tuple[ContextRef | None, list[Raw]]:
-    """The parent, and its artifacts of a name; two BatchGetItem."""
+    """Returns the parent and its artifacts of a name; two BatchGetItem."""
     places = [keys.context_child(parent, kind, name) for kind in wanted]
-    owner, *found = table.batch_get([keys.context_ref(parent), *places])
-    numbers_found = [ContextChild.of(child).number for child in found if child is not None]
+    owner, *items = table.batch_get([keys.context_ref(parent), *places])
+    numbers_found = [ContextChild.of(child).number for child in items if child is not None]
     reference = None if owner is None else ContextRef.of(owner)
     raws = entities.find_many(MODEL_ARTIFACT.name, numbers_found) if numbers_found else []
     return reference, raws
 
 
 def external(value: str, wanted: Iterable[str], workspace: str) -> list[Raw]:
-    """Those of some kinds that have an external id: of each kind one at most; three consistent
-    reads for each kind."""
+    """Returns the artifacts of some kinds that have an external id, at most one per kind; three
+    consistent reads per kind."""
     given = (steps.find_external(workspace, KINDS[kind], value) for kind in wanted)
     raws = (find(number, workspace) for number in given if number is not None)
     return [raw for raw in raws if raw is not None]
@@ -156,7 +160,7 @@ def external(value: str, wanted: Iterable[str], workspace: str) -> list[Raw]:
 
 
 def create(entity: Entity, workspace: str, username: str | None) -> None:
-    """A standalone artifact. Raises ResourceConflict."""
+    """Creates an artifact without a parent. Raises ResourceConflict."""
     execute(entities.creation(entity, workspace, created_by=username))
 
 
@@ -168,20 +172,20 @@ def create_under(
     name: str | None = None,
     **more: Any,
 ) -> None:
-    """An artifact of a version or a run. Raises ResourceConflict, ResourceDoesNotExist."""
+    """Creates an artifact of a version or run. Raises ResourceConflict, ResourceDoesNotExist."""
     owner = parent.parent if parent.kind == MODEL_VERSION.name else None
     made = entities.creation(entity, parent.workspace, parent=parent.number, model=owner, **more)
     execute([*made, link(entity, parent, name or child_name(entity)), *present(parent), *beside])
 
 
 def link(entity: Entity, parent: ContextRef, name: str) -> Step:
-    error = taken(KINDS[entity.kind].title, entity.name)
+    error = name_taken(KINDS[entity.kind].title, entity.name)
     return steps.child(parent.number, KINDS[entity.kind], name, entity.id, None, error)
 
 
 def present(parent: ContextRef) -> list[Step]:
-    """What fails when a parent is gone."""
-    error = missing(KINDS[parent.kind].words, parent.number)
+    """Returns steps that fail if the parent was deleted."""
+    error = missing_id(KINDS[parent.kind].words, parent.number)
     owners = [parent.number]
     if parent.kind == MODEL_VERSION.name and parent.parent is not None:
         owners.append(parent.parent)
@@ -189,7 +193,7 @@ def present(parent: ContextRef) -> list[Step]:
 
 
 def attribute(entity: Entity, parent: ContextRef) -> None:
-    """Makes an artifact one of a parent's too; again without effect."""
+    """Makes an existing artifact a child of another parent too. Idempotent."""
     known = table.query(keys.context(parent.number), prefix=keys.context_child_prefix(entity.kind))
     linked = {ContextChild.of(item).number for item in known.items}
     if entity.id in linked:
@@ -209,11 +213,11 @@ def change(
     alter: Callable[[Entity], Entity],
     beside: Callable[[Entity, Entity], Sequence[Step]] = lambda _before, _after: (),
 ) -> Entity:
-    """Writes an artifact; the source of its version follows its uri.
+    """Writes a changed artifact; if it is its version's source, also sets the source to its URI.
 
     Raises:
-        ResourceDoesNotExist: it is gone.
-        ResourceConflict: another has the external id.
+        ResourceDoesNotExist: the artifact was deleted.
+        ResourceConflict: another artifact has the external id.
     """
     item = Artifact.of(raw)
 
@@ -240,9 +244,9 @@ def _source_steps(item: Artifact, after: Entity) -> list[Step]:
 
 
 def delete(raw: Raw, parents: Sequence[int] = ()) -> None:
-    """Removes an artifact with what names it."""
+    """Deletes an artifact, its external id and its child items."""
     item = Artifact.of(raw)
-    mine = Condition()
+    mine = ConditionExpression()
     mine.require_equal(Artifact.version, item.version)
     gone: list[Step] = [Step(Delete(keys.artifact(item.number), mine))]
     gone += steps.external_id(item.workspace, KINDS[item.kind], item.number, item.external_id, None)
@@ -260,7 +264,7 @@ def delete(raw: Raw, parents: Sequence[int] = ()) -> None:
 
 
 def _source_after(item: Artifact) -> list[Step]:
-    """The next model artifact of the version becomes its source."""
+    """Returns the steps that make the version's next model artifact its source."""
     if item.kind != MODEL_ARTIFACT.name or item.model is None or item.parent is None:
         return []
     version = versions.find(item.parent, item.workspace)
@@ -288,14 +292,14 @@ def create_of_version(
     *,
     name_is_shared: bool = False,
 ) -> None:
-    """An artifact of a version; the first model artifact is its source.
+    """Creates an artifact of a version; the first model artifact becomes the version's source.
 
     Args:
         name_is_shared: another artifact of the version may have the same type and name.
 
     Raises:
         ResourceConflict, ResourceDoesNotExist.
-        Conflict: somebody else was first to give the version its source.
+        WriteConflict: another request gave the version its source first.
     """
     beside: list[Step] = []
     if entity.kind == MODEL_ARTIFACT.name and version.item.source_artifact is None:

@@ -1,5 +1,5 @@
-"""Changes of entities: what was read decides what is written, until nobody comes between; what
-each part of the transaction means when it does not hold."""
+"""Changes entities: reads, decides, writes on the condition that nothing changed since the read,
+and retries after conflicts."""
 
 from __future__ import annotations
 
@@ -13,18 +13,24 @@ from mlcore.kubeflow import properties
 from mlcore.kubeflow.entity import Entity
 from mlcore.models.experiments import Experiment
 from mlcore.models.registry import ModelVersion, RegisteredModel
+from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos import document_writes
+from mlcore.repos.contexts import list_keys
 from mlcore.repos.document import Document
-from mlcore.repos.kubeflow import listing, steps
+from mlcore.repos.kubeflow import steps
 from mlcore.repos.kubeflow.steps import Step
 from mlcore.repos.kubeflow.tags import Changes
-from mlcore.settle import Conflict, settle
 
 R = TypeVar("R")
 
 
 def settled(words: str, read: R, again: Callable[[], R], attempt: Callable[[R], Entity]) -> Entity:
-    """Writes an entity by how it was read, and by how ``again`` reads it after each Conflict."""
+    """Calls ``attempt`` with the entity that was read; after a WriteConflict, reads it again with
+    ``again`` and retries. Returns the written entity.
+
+    Args:
+        words: the kind of entity, for the error message if conflicts persist.
+    """
     current: R | None = read
 
     def once() -> Entity:
@@ -32,7 +38,7 @@ def settled(words: str, read: R, again: Callable[[], R], attempt: Callable[[R], 
         seen, current = current, None
         return attempt(again() if seen is None else seen)
 
-    return settle(words, once)
+    return retry_on_conflict(words, once)
 
 
 def write(
@@ -41,17 +47,17 @@ def write(
     complete: Callable[[Update], None],
     external: Sequence[Step],
 ) -> None:
-    """Writes the tags of an item of MLflow's, its attributes, and its external id.
+    """Writes the tags of an MLflow item, further attributes, and its external id.
 
     Raises:
-        Conflict: it is not as it was read.
-        ResourceConflict: another has the external id.
+        WriteConflict: the item changed since it was read.
+        ResourceConflict: another entity has the external id.
     """
     operations = [step.operation for step in external]
     try:
         document_writes.write(written, wanted.sets, wanted.removals, complete, operations)
     except ConditionFailed as failed:
-        raise Conflict from failed
+        raise WriteConflict from failed
     except TransactionFailed as failed:
         raise steps.meaning(external, failed) from failed
 
@@ -59,10 +65,11 @@ def write(
 def keep(
     item: type[Experiment | ModelVersion | RegisteredModel], after: Entity, update: Update
 ) -> None:
-    """What MLflow has no word for: the types of its properties, its external id."""
+    """Adds to an update the attributes that only Kubeflow has: the types of properties and the
+    external id."""
     if issubclass(item, Experiment):
         update.set(item.last_update_time, after.update_time)
     else:
-        listing.updated(update, item, after.id, after.update_time)
+        list_keys.set_update_time(update, item, after.id, after.update_time)
     update.set(item.property_types, properties.marks(after.properties))
     update.set_or_remove(item.external_id, after.external_id)

@@ -1,5 +1,5 @@
-"""Entities that are Kubeflow's alone: environments, services, serve models and artifacts; each is
-the item under its own number."""
+"""Entities that only Kubeflow has: environments, services, serve models and artifacts. Each is an
+item under its own number."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from mlcore.db.attributes import ItemAttribute
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
-from mlcore.db.table import Change, Put, key_in, table
+from mlcore.db.table import ItemUpdate, Put, key_of_item, table
 from mlcore.ids import now_ms
 from mlcore.kubeflow import kinds, properties
 from mlcore.kubeflow.entity import Entity
-from mlcore.kubeflow.errors import missing
+from mlcore.kubeflow.errors import missing_id
 from mlcore.kubeflow.kinds import ARTIFACT_KINDS, KINDS, Kind
 from mlcore.models.base import KEY
 from mlcore.models.experiments import Experiment
@@ -31,17 +31,18 @@ from mlcore.models.kubeflow import (
 )
 from mlcore.models.registry import ModelVersion, RegisteredModel
 from mlcore.models.runs import Run
-from mlcore.repos.kubeflow import changes, file_uris, listing
+from mlcore.optimistic_retry import WriteConflict
+from mlcore.repos.contexts import list_keys
+from mlcore.repos.kubeflow import changes, file_uris
 from mlcore.repos.kubeflow import steps as parts
 from mlcore.repos.kubeflow.numbers import absent
 from mlcore.repos.kubeflow.steps import Step
-from mlcore.settle import Conflict
 
 LISTED_TOGETHER: Final = 100
 
 
 class Numbered(Protocol):
-    """An entity of MLflow's as it was read."""
+    """An entity of MLflow's, as it was read, with its number."""
 
     @property
     def number(self) -> int: ...
@@ -66,7 +67,7 @@ def entity_of(raw: Raw) -> Entity:
     item = NumberedItem.of(raw)
     kind = KINDS[item.kind]
     details = item.details or {}
-    found = Entity(
+    read = Entity(
         kind=item.kind,
         id=item.number,
         name=item.name,
@@ -81,7 +82,7 @@ def entity_of(raw: Raw) -> Entity:
             if field.name in details
         },
     )
-    return file_uris.shown(found, Artifact.of(raw).location, item.workspace)
+    return file_uris.shown(read, Artifact.of(raw).location, item.workspace)
 
 
 def _value(kind: str, text: str) -> Any:
@@ -93,25 +94,25 @@ def _value(kind: str, text: str) -> Any:
 
 
 def _texts(kind: Kind, fields: Mapping[str, Any]) -> dict[str, str]:
-    found = {}
+    texts = {}
     for field in kind.fields:
         value = fields.get(field.name)
         if value is None:
             continue
         if field.type == kinds.DOUBLE:
-            found[field.name] = repr(float(value))
+            texts[field.name] = repr(float(value))
         else:
-            found[field.name] = json.dumps(value) if isinstance(value, list) else str(value)
-    return found
+            texts[field.name] = json.dumps(value) if isinstance(value, list) else str(value)
+    return texts
 
 
 def list_kind(kind: str) -> str:
-    """Under what an entity is listed: all artifacts together."""
+    """Returns the name under which a kind is listed: all artifacts share one list."""
     return "artifact" if KINDS[kind].artifact_type else kind
 
 
 def item_of(entity: Entity, workspace: str, **more: Any) -> Raw:
-    """The item of a new entity; ``more`` are the attributes of its model alone."""
+    """Returns the item of a new entity; ``more`` are further attributes of its model."""
     model, place = _MODELS[entity.kind]
     key = place(entity.id)
     item = model(
@@ -131,7 +132,7 @@ def item_of(entity: Entity, workspace: str, **more: Any) -> Raw:
         version=1,
         **more,
     )
-    listed = listing.attributes(
+    listed = list_keys.numbered_item_keys(
         workspace, list_kind(entity.kind), entity.id, entity.create_time, entity.update_time
     )
     return {**item.serialize(), **listed}
@@ -140,20 +141,20 @@ def item_of(entity: Entity, workspace: str, **more: Any) -> Raw:
 def attributes(
     item: type[RegisteredModel | ModelVersion | Run], entity: Entity, workspace: str
 ) -> Raw:
-    """What an item of MLflow's has besides when it is made here: its number and what MLflow has no
-    word for."""
+    """Returns the additional attributes of an MLflow item that Kubeflow creates: its number, index
+    keys, and the attributes that only Kubeflow has."""
     if item is Run:
         gsi2pk, gsi2sk = keys.gsi2_number(workspace, entity.kind, entity.id)
         listed = _raw([(item.gsi2pk, gsi2pk), (item.gsi2sk, gsi2sk)])
     else:
-        listed = listing.attributes(
+        listed = list_keys.numbered_item_keys(
             workspace, entity.kind, entity.id, entity.create_time, entity.update_time
         )
     return {**_raw([(item.number, entity.id)]), **listed, **kept(item, entity)}
 
 
 def kept(item: type[Experiment | ModelVersion | RegisteredModel | Run], entity: Entity) -> Raw:
-    """What MLflow has no word for."""
+    """Returns the attributes that only Kubeflow has."""
     values: list[tuple[ItemAttribute[Any], Any]] = [
         (item.property_types, properties.marks(entity.properties)),
     ]
@@ -167,23 +168,25 @@ def _raw(values: Sequence[tuple[ItemAttribute[Any], Any]]) -> Raw:
 
 
 def creation(entity: Entity, workspace: str, **more: Any) -> list[Step]:
-    """What makes an entity: its item, and its external id. It is a first part of a transaction."""
+    """Returns the first steps of the transaction that creates an entity: its item and external
+    id."""
     made = Step(Put(item_of(entity, workspace, **more), absent()))
     external = parts.external_id(workspace, entity.of_kind, entity.id, None, entity.external_id)
     return [made, *external]
 
 
 def find(kind: str, number: int, workspace: str) -> Raw | None:
-    """One consistent GetItem; None for what is of another kind or workspace."""
+    """Returns an entity's item; None if it is of another kind or workspace. One consistent
+    GetItem."""
     return _of(table.get(key_of(kind, number)), (kind,), workspace)
 
 
 def get(kind: str, number: int, workspace: str) -> Raw:
-    """As :func:`find`. Raises ResourceDoesNotExist."""
-    found = find(kind, number, workspace)
-    if found is None:
-        raise missing(KINDS[kind].words, number)
-    return found
+    """Like :func:`find`. Raises ResourceDoesNotExist if there is no such entity."""
+    item = find(kind, number, workspace)
+    if item is None:
+        raise missing_id(KINDS[kind].words, number)
+    return item
 
 
 def _of(raw: Raw | None, wanted: Sequence[str], workspace: str) -> Raw | None:
@@ -194,13 +197,14 @@ def _of(raw: Raw | None, wanted: Sequence[str], workspace: str) -> Raw | None:
 
 
 def find_many(kind: str, numbers: Sequence[int]) -> list[Raw]:
-    """Those that there are, in order; one BatchGetItem for each hundred."""
+    """Returns the existing entities, in the order of the numbers; one BatchGetItem per hundred."""
     place = _MODELS[kind][1]
     return [item for item in table.batch_get(list(map(place, numbers))) if item is not None]
 
 
 def numbers_of(workspace: str, kind: str, *, above: int = 0) -> Iterator[int]:
-    """What has a number, in order, by GSI2, which may lag; ``kind`` as :func:`list_kind` tells."""
+    """Yields the numbers of a kind in order, from GSI2, which may lag; ``kind`` as
+    :func:`list_kind` returns it."""
     for item in _numbered(workspace, kind, above):
         yield int(NumberedItem.of(item).gsi2sk or 0)
 
@@ -208,8 +212,10 @@ def numbers_of(workspace: str, kind: str, *, above: int = 0) -> Iterator[int]:
 def _numbered(workspace: str, kind: str, above: int) -> Iterator[Raw]:
     pk, least = keys.gsi2_number(workspace, kind, above + 1)
     most = keys.gsi2_number(workspace, kind, 2**62).sk
-    asked: list[ItemAttribute[Any]] = [*KEY, NumberedItem.gsi2sk]
-    return table.query_all(pk, index="GSI2", between=(least, most), limit=1_000, attributes=asked)
+    attributes: list[ItemAttribute[Any]] = [*KEY, NumberedItem.gsi2sk]
+    return table.query_all(
+        pk, index="GSI2", between=(least, most), limit=1_000, attributes=attributes
+    )
 
 
 def by_number(
@@ -219,16 +225,16 @@ def by_number(
     at: Callable[[Sequence[int], str], list[R]],
     unseen: Callable[[], Iterable[R]],
 ) -> Iterator[R]:
-    """All entities of a kind that MLflow has too, by their numbers, which GSI2 has; then those that
-    Kubeflow sees for the first time. Indexes may lag.
+    """Yields all entities of a kind that MLflow also has: numbered ones in order of their numbers,
+    then those that get a number now. Indexes may lag.
 
     Args:
-        at: those that there are of some numbers, and of a workspace.
-        unseen: all of them by way of their parents, each with a number.
+        at: returns the existing entities with the given numbers in a workspace.
+        unseen: returns all entities, found through their parents, and gives each a number.
     """
     seen = set()
-    found = numbers_of(workspace, kind.name, above=above)
-    while chunk := list(islice(found, LISTED_TOGETHER)):
+    numbers = numbers_of(workspace, kind.name, above=above)
+    while chunk := list(islice(numbers, LISTED_TOGETHER)):
         for read in at(chunk, workspace):
             seen.add(read.number)
             yield read
@@ -237,16 +243,16 @@ def by_number(
 
 
 def side_by_side(children: Callable[[P], list[R]], parents: Iterator[P]) -> Iterator[R]:
-    """The children of each parent, a hundred parents at a time."""
+    """Yields the children of parents, reading a hundred parents in parallel."""
     while chunk := list(islice(parents, LISTED_TOGETHER)):
-        for found in table.parallel([partial(children, parent) for parent in chunk]):
-            yield from found
+        for results in table.parallel([partial(children, parent) for parent in chunk]):
+            yield from results
 
 
 def listed(workspace: str, kind: str) -> Iterator[Raw]:
-    """All items of a kind that are Kubeflow's alone, by number, a hundred at a time."""
-    found = numbers_of(workspace, list_kind(kind))
-    while chunk := list(islice(found, LISTED_TOGETHER)):
+    """Yields all items of a kind that only Kubeflow has, by number, a hundred per request."""
+    numbers = numbers_of(workspace, list_kind(kind))
+    while chunk := list(islice(numbers, LISTED_TOGETHER)):
         yield from find_many(kind, chunk)
 
 
@@ -256,22 +262,22 @@ def change(
     alter: Callable[[Entity], Entity],
     beside: Callable[[Entity, Entity], Sequence[Step]] = lambda _before, _after: (),
 ) -> Entity:
-    """Writes an entity as ``alter`` makes it of what is there then; answers it as written.
+    """Writes an entity changed by ``alter``, retrying on conflicts; returns it as written.
 
     Args:
-        beside: what goes with it, by the entity before and after.
+        beside: returns further steps, from the entity before and after.
 
     Raises:
-        ResourceDoesNotExist: it is gone.
+        ResourceDoesNotExist: the entity was deleted.
     """
-    key = key_in(raw)
+    key = key_of_item(raw)
     kind = KINDS[NumberedItem.of(raw).kind]
     number = NumberedItem.of(raw).number
 
     def again() -> Raw:
         found = table.get(key)
         if found is None:
-            raise missing(kind.words, number)
+            raise missing_id(kind.words, number)
         return found
 
     def attempt(current: Raw) -> Entity:
@@ -282,12 +288,12 @@ def change(
         external = parts.external_id(workspace, kind, number, before.external_id, after.external_id)
         more = [*external, *beside(before, after)]
         if more:
-            parts.execute([Step(Change(key, update)), *more])
+            parts.execute([Step(ItemUpdate(key, update)), *more])
             return after
         try:
             table.update(key, update)
         except ConditionFailed as failed:
-            raise Conflict from failed
+            raise WriteConflict from failed
         return after
 
     return changes.settled(kind.words, raw, again, attempt)

@@ -1,5 +1,7 @@
-"""Experiments as Kubeflow sees them: MLflow's item. Its number is its id, or one beside an id that
-is no number."""
+"""Experiments as Kubeflow sees them: MLflow's items. The number is the id, or is stored beside an
+id
+that is not a number.
+"""
 
 from __future__ import annotations
 
@@ -16,28 +18,34 @@ from mlcore.errors import InvalidParameterValue
 from mlcore.ids import new_ulid, now_ms
 from mlcore.kubeflow import properties
 from mlcore.kubeflow.entity import Entity
-from mlcore.kubeflow.errors import missing, taken
+from mlcore.kubeflow.errors import missing_id, name_taken
 from mlcore.kubeflow.kinds import EXPERIMENT as KIND
 from mlcore.models.experiments import Experiment as ExperimentItem
+from mlcore.optimistic_retry import WriteConflict
+from mlcore.repos.contexts import context_items
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments import ids as experiment_ids
-from mlcore.repos.experiments.creations import AlsoFailed, IdTaken, NameTaken
+from mlcore.repos.experiments.creations import (
+    ExperimentNameTaken,
+    ExperimentOperationFailed,
+    IdTaken,
+)
 from mlcore.repos.experiments.experiments import StoredExperiment as Record
-from mlcore.repos.kubeflow import changes, contexts, entities, numbers, steps, tags
-from mlcore.settle import Conflict
+from mlcore.repos.kubeflow import changes, entities, numbers, steps, tags
 
 FIELDS = ("owner",)
-"""Those that tags carry."""
+"""Fields that are kept in tags."""
 
 
 def number_of(read: Record) -> int | None:
-    """None for one that has neither a number for an id nor, yet, a number beside it."""
+    """Returns the number; None for an experiment whose id is no number and that has not got one
+    yet."""
     own = _own_number(read.experiment.experiment_id)
     return _item(read).number if own is None else own
 
 
 def _own_number(experiment_id: str) -> int | None:
-    """The number that an id is."""
+    """Returns the id as a number, if it is one."""
     if not experiment_ids.is_number(experiment_id) or len(experiment_id) > 10:
         return None
     number = int(experiment_id)
@@ -49,7 +57,7 @@ def _item(read: Record) -> ExperimentItem:
 
 
 def entity_of(read: Record) -> Entity:
-    """An experiment that has its number."""
+    """Returns the entity of an experiment that has a number."""
     experiment, item = read.experiment, _item(read)
     live = experiment.lifecycle_stage == ACTIVE
     return Entity(
@@ -69,7 +77,7 @@ def entity_of(read: Record) -> Entity:
 
 
 def find(number: int, workspace: str) -> Record | None:
-    """One BatchGetItem; a second request for one whose id is no number."""
+    """Returns an experiment; one BatchGetItem, and another request if its id is no number."""
     item, refer = table.batch_get([keys.experiment(str(number)), keys.context_ref(number)])
     if item is None and number == 0 and workspace == DEFAULT_WORKSPACE:
         return experiments.get(DEFAULT_EXPERIMENT_ID, workspace)
@@ -81,25 +89,26 @@ def find(number: int, workspace: str) -> Record | None:
 
 
 def get(number: int, workspace: str) -> Record:
-    """As :func:`find`. Raises ResourceDoesNotExist."""
-    found = find(number, workspace)
-    if found is None:
-        raise missing(KIND.words, number)
-    return found
+    """Like :func:`find`. Raises ResourceDoesNotExist if there is no such experiment."""
+    record = find(number, workspace)
+    if record is None:
+        raise missing_id(KIND.words, number)
+    return record
 
 
 def find_by_name(workspace: str, name: str) -> Record | None:
-    """Two consistent GetItem: the name's lock, the experiment."""
-    found = experiments.find_stored_by_name(workspace, name)
-    return None if found is None else next(iter(numbered([found])), None)
+    """Returns the experiment with a name; two consistent GetItem, the name's lock and the
+    experiment."""
+    stored = experiments.find_stored_by_name(workspace, name)
+    return None if stored is None else next(iter(numbered([stored])), None)
 
 
 def create(
     entity: Entity, workspace: str, granting: Callable[[str], Sequence[Operation]]
 ) -> Entity:
-    """The next number, then one transaction; answers it with its number. Raises
+    """Takes the next number and creates the experiment in one transaction; returns it. Raises
     ResourceConflict."""
-    for experiment_id in experiment_ids.free():
+    for experiment_id in experiment_ids.unused_ids():
         made = entity._replace(id=int(experiment_id))
         external = steps.external_id(workspace, KIND, made.id, None, entity.external_id)
         experiment = Experiment(
@@ -117,17 +126,17 @@ def create(
             experiments.create(experiment, also, entities.kept(ExperimentItem, entity))
         except IdTaken:
             continue
-        except NameTaken as failed:
-            raise taken(KIND.title, entity.name) from failed
-        except AlsoFailed as failed:
+        except ExperimentNameTaken as failed:
+            raise name_taken(KIND.title, entity.name) from failed
+        except ExperimentOperationFailed as failed:
             errors = (step.error for step in external if step.operation is failed.operation)
-            raise next(errors, None) or Conflict() from failed
+            raise next(errors, None) or WriteConflict() from failed
         return made
     raise AssertionError  # numbers do not end
 
 
 def numbered(reads: Sequence[Record]) -> list[Record]:
-    """The same experiments, each with a number; without those that are gone meanwhile."""
+    """Returns the experiments, giving numbers to those without; omits those deleted meanwhile."""
     return numbers.numbered(reads, number_of, _number)
 
 
@@ -139,17 +148,17 @@ def _number(read: Record, number: int) -> Record | None:
         number, KIND.name, experiment.workspace, place, name=experiment.experiment_id
     )
     item = numbers.give(place, claimed, refer)
-    found = None if item is None else experiments.of_item(item)
-    return found if found is not None and number_of(found) is not None else None
+    stored = None if item is None else experiments.of_item(item)
+    return stored if stored is not None and number_of(stored) is not None else None
 
 
 def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
-    """Writes an experiment as ``alter`` makes it of what is there then; answers it as written. Its
-    stage moves by MLflow's own way, first.
+    """Writes an experiment changed by ``alter``, retrying on conflicts; returns it as written. A
+    change of its stage is made first, as MLflow does it.
 
     Raises:
-        ResourceDoesNotExist: it is gone.
-        ResourceConflict: another has the external id.
+        ResourceDoesNotExist: the experiment was deleted.
+        ResourceConflict: another experiment has the external id.
     """
     number = number_of(read) or 0
     workspace = read.experiment.workspace
@@ -181,10 +190,11 @@ def _complete(read: Record, after: Entity, update: Update) -> None:
 
 
 def listed(workspace: str) -> Iterator[Record]:
-    """All experiments of a workspace, each with a number; through GSI2, which may lag."""
-    found = sorted(experiments.ids_of_workspace(workspace))
-    for at in range(0, len(found), 100):
-        chunk = found[at : at + 100]
+    """Yields all experiments of a workspace, giving numbers to those without; from GSI2, which may
+    lag."""
+    experiment_ids = sorted(experiments.ids_of_workspace(workspace))
+    for at in range(0, len(experiment_ids), 100):
+        chunk = experiment_ids[at : at + 100]
         items = table.batch_get([keys.experiment(each) for each in chunk])
         there = [experiments.of_item(item) for item in items if item is not None]
         if DEFAULT_EXPERIMENT_ID in chunk and items[chunk.index(DEFAULT_EXPERIMENT_ID)] is None:
@@ -193,12 +203,8 @@ def listed(workspace: str) -> Iterator[Record]:
 
 
 def delete(read: Record) -> None:
-    """Removes an experiment for good. Its runs are gone with it; what they leave, and their files,
-    goes after them.
-
-    Raises:
-        InvalidParameterValue: it is the default experiment.
-    """
+    """Deletes an experiment permanently, and thereby its runs; leftover items and files are deleted
+    later. Raises InvalidParameterValue if it is the default experiment."""
     experiment = read.experiment
     if experiment.experiment_id == DEFAULT_EXPERIMENT_ID:
         raise InvalidParameterValue("the default experiment cannot be deleted")
@@ -210,4 +216,4 @@ def delete(read: Record) -> None:
         gone.append(Delete(keys.external_id(experiment.workspace, KIND.name, external)))
     table.transact(gone, token=new_ulid())
     if number is not None:
-        table.batch_write(deletes=contexts.remains(number))
+        table.batch_write(deletes=context_items.keys_of_context(number))

@@ -1,8 +1,8 @@
-"""Where the files of an artifact are in words that others than MLflow's clients know.
+"""Converts artifact locations to URIs that programs other than MLflow's clients understand.
 
-MLflow names files ``mlflow-artifacts:/1/…`` or ``models:/m-…``. What reads files itself, such as
-KServe's storage initializer, knows neither. Where files are kept in a bucket, Kubeflow's API shows
-``s3://<bucket>/1/…`` instead; written back so, it is what was stored.
+MLflow names files ``mlflow-artifacts:/1/…`` or ``models:/m-…``, which for example KServe's storage
+initializer cannot read. If files are kept in a bucket, Kubeflow's API shows ``s3://<bucket>/1/…``
+instead, and stores the original when a client writes that URI back.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from mlcore.kubeflow.entity import RESOLVED, Entity
 from mlcore.models.kubeflow import Artifact
 
 _BY_NAME: Final = ("models", "runs")
-"""Schemes of URIs that name a model or a run, whose files are in its location."""
+"""URI schemes that name a model or run, whose location has the files."""
 
 
 def resolved(uri: str, location: str | None, workspace: str) -> str | None:
-    """The place of an artifact's files in the deployment's bucket; None if its URI says where they
-    are, or they are not there.
+    """Returns the location of an artifact's files in the deployment's bucket; None if its URI
+    already says where they are, or they are elsewhere.
 
     Args:
-        location: where the files are that the URI names, if it is known.
+        location: where the files are that the URI names, if known.
     """
     bucket = os.environ.get("ARTIFACT_BUCKET")
     if not bucket or os.environ.get("ARTIFACT_FOLDER"):
@@ -33,14 +33,14 @@ def resolved(uri: str, location: str | None, workspace: str) -> str | None:
     if place is None or scheme(place) not in (*PROXIED, "s3"):
         return None
     try:
-        found = f"s3://{bucket}/{locate(place, workspace)}"
+        location_uri = f"s3://{bucket}/{locate(place, workspace)}"
     except InvalidParameterValue:
-        found = place if scheme(place) == "s3" else uri
-    return None if found == uri else found
+        location_uri = place if scheme(place) == "s3" else uri
+    return None if location_uri == uri else location_uri
 
 
 def shown(entity: Entity, location: str | None, workspace: str) -> Entity:
-    """An entity that shows where its files are."""
+    """Returns the entity with the resolved location of its files."""
     uri = entity.fields.get("uri")
     place = resolved(uri, location, workspace) if isinstance(uri, str) else None
     if place is None and RESOLVED not in entity.fields:
@@ -50,8 +50,8 @@ def shown(entity: Entity, location: str | None, workspace: str) -> Entity:
 
 
 def written(before: Entity, after: Entity, item: Artifact) -> Entity:
-    """An artifact as it is to be stored: the place that was shown means the URI that it was shown
-    for."""
+    """Returns an artifact as it is to be stored: if the client wrote back the resolved URI that it
+    was shown, with the original URI."""
     uri = before.fields.get("uri")
     if after.fields.get("uri") == before.fields.get(RESOLVED) is not None:
         after = after._replace(fields={**after.fields, "uri": uri})

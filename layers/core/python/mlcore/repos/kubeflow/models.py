@@ -1,4 +1,4 @@
-"""Registered models as Kubeflow sees them: MLflow's item, under its number."""
+"""Registered models as Kubeflow sees them: MLflow's items, with numbers."""
 
 from __future__ import annotations
 
@@ -7,34 +7,35 @@ from functools import partial
 from typing import Final, TypeVar
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update
-from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Change, Operation, Put, table
+from mlcore.db.expression import ConditionExpression, Raw, Update
+from mlcore.db.failures import AdditionalOperationFailed, ConditionFailed
+from mlcore.db.table import ItemUpdate, Operation, Put, table
 from mlcore.entities.registry import RegisteredModel
 from mlcore.errors import ResourceDoesNotExist
 from mlcore.ids import now_ms
 from mlcore.kubeflow import properties
 from mlcore.kubeflow.entity import Entity
-from mlcore.kubeflow.errors import missing, taken
+from mlcore.kubeflow.errors import missing_id, name_taken
 from mlcore.kubeflow.kinds import REGISTERED_MODEL as KIND
 from mlcore.models.kubeflow import ContextRef
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
+from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.prompts import is_prompt
-from mlcore.repos.kubeflow import changes, entities, listing, numbers, steps, tags
-from mlcore.repos.kubeflow.listing import Place
+from mlcore.repos.contexts import list_keys
+from mlcore.repos.kubeflow import changes, entities, numbers, steps, tags
+from mlcore.repos.kubeflow.listing import Entry
 from mlcore.repos.registry import homes, names, registered_models
-from mlcore.repos.registry.names import AlsoFailed, NameTaken
+from mlcore.repos.registry.names import ModelNameTaken
 from mlcore.repos.registry.registered_models import StoredRegisteredModel as Record
-from mlcore.settle import Conflict, settle
 
 R = TypeVar("R")
 
 FIELDS: Final = tuple(field.name for field in KIND.fields)
-"""All are tags."""
+"""The fields of a model that are kept in tags: all of them."""
 
 
 def entity_of(read: Record) -> Entity:
-    """A model that has its number."""
+    """Returns the entity of a model that has a number."""
     model, item = read.model, read.item
     return Entity(
         kind=KIND.name,
@@ -50,33 +51,32 @@ def entity_of(read: Record) -> Entity:
 
 
 def find_by_name(workspace: str, name: str) -> Record | None:
-    """One consistent GetItem; two requests more for a model that Kubeflow sees for the first
-    time."""
+    """Returns a model; one consistent GetItem, and two more requests if it has no number yet."""
     read = registered_models.find(workspace, name)
     if read is None or is_prompt(read.model.tags):
         return None
     if read.item.number is not None:
         return read
-    return next((found for found in numbered([read]) if found.model.name == name), None)
+    return next((record for record in numbered([read]) if record.model.name == name), None)
 
 
 def find(number: int, workspace: str) -> Record | None:
-    """Two consistent GetItem: the reference, the model."""
+    """Returns a model; two consistent GetItem, the reference and the model."""
     reference = numbers.of_kind(numbers.raw(number), KIND.name, workspace)
     return None if reference is None else at(reference)
 
 
 def get(number: int, workspace: str) -> Record:
-    """As :func:`find`. Raises ResourceDoesNotExist."""
-    found = find(number, workspace)
-    if found is None:
-        raise missing(KIND.words, number)
-    return found
+    """Like :func:`find`. Raises ResourceDoesNotExist if there is no such model."""
+    record = find(number, workspace)
+    if record is None:
+        raise missing_id(KIND.words, number)
+    return record
 
 
 def at(reference: ContextRef) -> Record | None:
-    """The model that a reference leads to: one consistent GetItem. If MLflow renamed the model
-    after the reference was read, the reference is read again: two more for each rename."""
+    """Returns the model of a reference; one consistent GetItem. If MLflow renamed the model after
+    the reference was read, the reference is read again: two more per rename."""
     current = reference
 
     def attempt() -> Record | None:
@@ -86,46 +86,46 @@ def at(reference: ContextRef) -> Record | None:
             return registered_models.of_item(item)
         again = numbers.of_kind(numbers.raw(current.number), KIND.name, current.workspace)
         # A rename writes model and reference in one transaction, and counts the reference's
-        # version up: the same version means that the model itself is gone.
+        # version up: the same version means that the model itself was deleted.
         if again is None or again.version == current.version:
             return None
         current = again
-        raise Conflict
+        raise WriteConflict
 
-    return settle(KIND.words, attempt)
+    return retry_on_conflict(KIND.words, attempt)
 
 
 def under_its_name(
     reference: ContextRef, act: Callable[[Record], R], read: Record | None = None
 ) -> R:
-    """What ``act`` answers, which writes by the model's name: done again if a rename came between.
+    """Calls ``act``, which writes by the model's name, and returns its result. Calls it again after
+    a concurrent rename.
 
     Args:
         read: the model, if it was read already.
 
     Raises:
-        ResourceDoesNotExist: the model is gone; or ``act`` raised it, of a model that stayed as it
-            was read.
+        ResourceDoesNotExist: the model was deleted; or ``act`` raised it for an unchanged model.
     """
 
     def attempt() -> R:
         nonlocal read
         model, read = read or at(reference), None
         if model is None:
-            raise missing(KIND.words, reference.number)
+            raise missing_id(KIND.words, reference.number)
         try:
             return act(model)
         except ResourceDoesNotExist as error:
             again = at(reference)
             if again is None or again.item.version == model.item.version:
                 raise
-            raise Conflict from error
+            raise WriteConflict from error
 
-    return settle(KIND.words, attempt)
+    return retry_on_conflict(KIND.words, attempt)
 
 
 def create(entity: Entity, workspace: str, also: Sequence[Operation] = ()) -> None:
-    """One transaction. Raises ResourceConflict."""
+    """Creates a model in one transaction. Raises ResourceConflict."""
     model = RegisteredModel(
         name=entity.name,
         workspace=workspace,
@@ -138,37 +138,37 @@ def create(entity: Entity, workspace: str, also: Sequence[Operation] = ()) -> No
     )
     external = steps.external_id(workspace, KIND, entity.id, None, entity.external_id)
 
-    def following(place: keys.Key, home: str, incarnation: str) -> list[Operation]:
-        refer = _reference(entity.id, workspace, place, home, incarnation, entity.name)
+    def following(key: keys.Key, home: str, incarnation: str) -> list[Operation]:
+        refer = _reference(entity.id, workspace, key, home, incarnation, entity.name)
         return [*(step.operation for step in external), *also, refer]
 
     try:
         names.create(
             model, also=following, more=entities.attributes(RegisteredModelItem, entity, workspace)
         )
-    except NameTaken as failed:
-        raise taken(KIND.title, entity.name) from failed
-    except AlsoFailed as failed:
+    except ModelNameTaken as failed:
+        raise name_taken(KIND.title, entity.name) from failed
+    except AdditionalOperationFailed as failed:
         raise steps.meaning_at(external, failed.position) from failed
 
 
 def _reference(
-    number: int, workspace: str, place: keys.Key, home: str, incarnation: str, name: str
+    number: int, workspace: str, key: keys.Key, home: str, incarnation: str, name: str
 ) -> Put:
     return numbers.reference(
-        number, KIND.name, workspace, place, incarnation=incarnation, home=home, name=name
+        number, KIND.name, workspace, key, incarnation=incarnation, home=home, name=name
     )
 
 
 def numbered(reads: Sequence[Record]) -> list[Record]:
-    """The same models, each with a number; those that are gone meanwhile are left out."""
+    """Returns the models, giving numbers to those without; omits those deleted meanwhile."""
     return numbers.numbered_together(
         reads, lambda read: read.item.number, _claim_operations, _read_again, _number
     )
 
 
 def _read_again(reads: Sequence[Record]) -> list[Record | None]:
-    """The models as they are now; one that has left its place is answered as it was read."""
+    """Returns the models as they are now; a renamed one is returned as it was read."""
     items = table.batch_get([read.document.key for read in reads])
     return table.parallel(
         [partial(_at_its_place, read, item) for read, item in zip(reads, items, strict=True)]
@@ -190,21 +190,23 @@ def _number(read: Record, number: int) -> Record | None:
         if found is None or found.item.number is not None:
             return found
         current = found  # it was updated or renamed meanwhile
-        raise Conflict
+        raise WriteConflict
 
-    return settle(KIND.words, attempt)
+    return retry_on_conflict(KIND.words, attempt)
 
 
 def _claim_operations(read: Record, number: int) -> list[Operation]:
     claimed, refer = _claimed(read, number)
-    return [Change(read.document.key, claimed), refer]
+    return [ItemUpdate(read.document.key, claimed), refer]
 
 
 def _claimed(read: Record, number: int) -> tuple[Update, Put]:
-    """What gives a model its number, and the number's reference to it."""
+    """Returns the update that gives a model its number, and the reference to it."""
     model, place = read.model, read.document.key
     claimed = numbers.claim(RegisteredModelItem, number)
-    listing.enlist(claimed, RegisteredModelItem, model.workspace, KIND.name, number, read.item)
+    list_keys.set_numbered_item_keys(
+        claimed, RegisteredModelItem, model.workspace, KIND.name, number, read.item
+    )
     claimed.require_equal(RegisteredModelItem.incarnation, read.incarnation)
     refer = numbers.reference(
         number,
@@ -220,7 +222,7 @@ def _claimed(read: Record, number: int) -> tuple[Update, Put]:
 
 
 def _claim(read: Record, number: int) -> Record | None:
-    """The model as it is when it was to get a number; None if it is gone."""
+    """Gives a model a number and returns it afterwards; None if it was deleted."""
     place = read.document.key
     item = numbers.give(place, *_claimed(read, number))
     if item is None or RegisteredModelItem.of(item).incarnation != read.incarnation:
@@ -231,11 +233,11 @@ def _claim(read: Record, number: int) -> Record | None:
 
 
 def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
-    """Writes a model as ``alter`` makes it of what is there then; answers it as written.
+    """Writes a model changed by ``alter``, retrying on conflicts; returns it as written.
 
     Raises:
-        ResourceDoesNotExist: it is gone.
-        ResourceConflict: another has the external id.
+        ResourceDoesNotExist: the model was deleted.
+        ResourceConflict: another model has the external id.
     """
     workspace = read.model.workspace
     number = read.item.number or 0
@@ -260,33 +262,35 @@ def _complete(read: Record, after: Entity, update: Update) -> None:
     update.require_equal(item.version, read.item.version)
 
 
-def delete(read: Record, also: Sequence[Operation] = (), referred: Condition | None = None) -> None:
-    """As MLflow does it: the model is gone at once, then what was in its home.
+def delete(
+    read: Record, also: Sequence[Operation] = (), referred: ConditionExpression | None = None
+) -> None:
+    """Deletes a model as MLflow does: first the model, then the items in its home.
 
     Args:
-        referred: what must hold of its reference still.
+        referred: a condition on its reference.
 
     Raises:
-        Conflict: it changed or was renamed meanwhile, or what refers to it changed.
+        WriteConflict: the model, its name or an entity that refers to it changed meanwhile.
     """
     try:
         names.delete(read, also, referred)
     except (ConditionFailed, ResourceDoesNotExist) as failed:
-        raise Conflict from failed
+        raise WriteConflict from failed
     homes.clear(read.home, read.incarnation)
 
 
 # ------------------------------------------------------------------ lists
 
 
-def at_places(places: Sequence[Place], workspace: str) -> list[Record]:
-    """The models at places that an index names, in order. One BatchGetItem for each hundred; two
-    more where a model was renamed since, or is gone."""
-    found = _by_number([place.key for place in places], workspace)
-    lost = [place.number for place in places if place.number not in found]
+def at_places(places: Sequence[Entry], workspace: str) -> list[Record]:
+    """Returns the models at index entries, in order. One BatchGetItem per hundred; two more if some
+    were renamed or deleted since."""
+    models = _by_number([place.key for place in places], workspace)
+    lost = [place.number for place in places if place.number not in models]
     references = numbers.find_many(lost, KIND.name, workspace) if lost else []
-    found |= _by_number([numbers.place_of(one) for one in references], workspace)
-    return [found[place.number] for place in places if place.number in found]
+    models |= _by_number([numbers.place_of(reference) for reference in references], workspace)
+    return [models[place.number] for place in places if place.number in models]
 
 
 def _by_number(places: Sequence[keys.Key], workspace: str) -> dict[int, Record]:
@@ -298,9 +302,10 @@ def _by_number(places: Sequence[keys.Key], workspace: str) -> dict[int, Record]:
 
 
 def see(places: Sequence[keys.Key], workspace: str) -> list[Record]:
-    """Models that no list has shown yet, each with a number now; without those that are gone."""
+    """Gives numbers to models that no list has shown yet; returns the models that still exist.
+    Removes prompts from the index of unnumbered items."""
     reads = registered_models.find_many(places, workspace)
     for read in reads:
         if is_prompt(read.model.tags):
-            listing.hide(read.document.key)
+            list_keys.hide_prompt(read.document.key)
     return numbered([read for read in reads if not is_prompt(read.model.tags)])

@@ -1,7 +1,7 @@
-"""Kubeflow's numbers: who has which, and where the entity is; owns references and counters.
+"""Kubeflow's numbers: assigns them and keeps references from a number to its entity.
 
-A number is given out once. What was born in MLflow has none until somebody looks at it through
-Kubeflow's API; then a condition lets the first one win, and all see the same.
+A number is used once. An entity that MLflow created gets its number when Kubeflow's API first shows
+it; a condition makes sure that concurrent requests agree on it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from functools import partial
 from typing import Final, TypeVar
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update
+from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.keys import Key
-from mlcore.db.table import Change, Check, Operation, Put, TransactionFailed, table
+from mlcore.db.table import Check, ItemUpdate, Operation, Put, TransactionFailed, table
 from mlcore.ids import new_ulid, now_ms
-from mlcore.kubeflow.errors import missing
+from mlcore.kubeflow.errors import missing_id
 from mlcore.kubeflow.kinds import KINDS
 from mlcore.models.base import Item
 from mlcore.models.experiments import Experiment
@@ -35,7 +35,7 @@ EXECUTIONS: Final = "executions"
 
 
 def take(space: str, count: int = 1) -> list[int]:
-    """The next numbers of contexts, artifacts or executions; one UpdateItem."""
+    """Returns the next numbers of contexts, artifacts or executions; one UpdateItem."""
     if not count:
         return []
     if space == CONTEXTS:
@@ -57,25 +57,24 @@ def numbered(
     number_of: Callable[[R], int | None],
     give: Callable[[R, int], R | None],
 ) -> list[R]:
-    """The same entities, each with a number; without those that are gone meanwhile. Those that have
-    one cost nothing.
+    """Returns the entities, giving numbers to those without; omits those deleted meanwhile.
 
     Args:
-        give: writes a number to an entity that has none, unless somebody else is first; answers it
-            as it is then.
+        give: writes a number to an entity, unless another request was first; returns the entity
+            afterwards.
     """
     without = [place for place, read in enumerate(reads) if number_of(read) is None]
     given = take(CONTEXTS, len(without))
     calls = [
         partial(give, reads[place], number) for place, number in zip(without, given, strict=True)
     ]
-    found: dict[int, R | None] = dict(enumerate(reads))
-    found.update(zip(without, table.parallel(calls), strict=True))
-    return [read for read in found.values() if read is not None]
+    by_position: dict[int, R | None] = dict(enumerate(reads))
+    by_position.update(zip(without, table.parallel(calls), strict=True))
+    return [read for read in by_position.values() if read is not None]
 
 
 TRANSACTION_OPERATIONS: Final = 100
-"""Operations that one TransactWriteItems takes."""
+"""Maximum operations of one TransactWriteItems."""
 
 
 def numbered_together(
@@ -85,12 +84,12 @@ def numbered_together(
     read_again: Callable[[Sequence[R]], list[R | None]],
     give: Callable[[R, int], R | None],
 ) -> list[R]:
-    """As :func:`numbered`, with many entities in one transaction and the transactions side by side.
+    """Like :func:`numbered`, with many entities per transaction and transactions in parallel.
 
     Args:
-        operations: what gives an entity a number, all or nothing.
-        read_again: reads entities again, in the same order; None for those that are gone.
-        give: for an entity that its transaction left without a number, as for :func:`numbered`.
+        operations: returns the operations that give an entity a number.
+        read_again: reads entities again, in the same order; None for deleted ones.
+        give: as in :func:`numbered`, for an entity that its transaction left without a number.
     """
     without = [place for place, read in enumerate(reads) if number_of(read) is None]
     given = take(CONTEXTS, len(without))
@@ -98,20 +97,21 @@ def numbered_together(
         [operations(reads[place], number) for place, number in zip(without, given, strict=True)]
     )
     again = read_again([reads[place] for place in without])
-    found: dict[int, R | None] = dict(enumerate(reads))
-    found.update(zip(without, again, strict=True))
-    left = [
+    by_position: dict[int, R | None] = dict(enumerate(reads))
+    by_position.update(zip(without, again, strict=True))
+    unnumbered = [
         (place, partial(give, read, number))
         for place, number, read in zip(without, given, again, strict=True)
         if read is not None and number_of(read) is None
     ]
-    results = table.parallel([call for _, call in left])
-    found.update(zip((place for place, _ in left), results, strict=True))
-    return [read for read in found.values() if read is not None]
+    results = table.parallel([call for _, call in unnumbered])
+    by_position.update(zip((place for place, _ in unnumbered), results, strict=True))
+    return [read for read in by_position.values() if read is not None]
 
 
 def _write_together(groups: Sequence[Sequence[Operation]]) -> None:
-    """Writes each group of operations or nothing of it, as many groups as fit in a transaction."""
+    """Writes groups of operations, each entirely or not at all, as many groups per transaction as
+    fit."""
     transactions: list[list[Sequence[Operation]]] = []
     room = 0
     for group in groups:
@@ -124,15 +124,15 @@ def _write_together(groups: Sequence[Sequence[Operation]]) -> None:
 
 
 def _write(groups: Sequence[Sequence[Operation]]) -> None:
-    """One transaction; again without the groups of which a condition failed."""
-    left = list(groups)
-    while left:
-        owners = [at for at, group in enumerate(left) for _ in group]
+    """Writes groups in one transaction, retrying without the groups whose conditions failed."""
+    remaining = list(groups)
+    while remaining:
+        owners = [at for at, group in enumerate(remaining) for _ in group]
         try:
-            table.transact([one for group in left for one in group], token=new_ulid())
+            table.transact([one for group in remaining for one in group], token=new_ulid())
         except TransactionFailed as failed:
             refused = {owners[position] for position in failed.items}
-            left = [group for at, group in enumerate(left) if at not in refused]
+            remaining = [group for at, group in enumerate(remaining) if at not in refused]
         else:
             return
 
@@ -142,10 +142,10 @@ def claim(
     number: int,
     listed: tuple[str, str] | None = None,
 ) -> Update:
-    """What gives an item of MLflow's its number, if it has none.
+    """Returns the update that gives an MLflow item its number, if it has none.
 
     Args:
-        listed: where GSI2 has a run by its number.
+        listed: a run's key in GSI2 by its number.
     """
     update = Update()
     document.touch(update)
@@ -158,19 +158,20 @@ def claim(
     return update
 
 
-def give(place: Key, claimed: Update, refer: Put) -> Raw | None:
-    """A number to an item, and where that is to the number; answers the item as it is then, whoever
-    was first. One transaction, and one consistent GetItem."""
-    with contextlib.suppress(TransactionFailed):  # somebody else was first, or it is gone
-        table.transact([Change(place, claimed), refer], token=new_ulid())
-    return table.get(place)
+def give(key: Key, claimed: Update, refer: Put) -> Raw | None:
+    """Writes a number to an item, and the reference from the number to it, unless another request
+    has given it a number. Returns the item afterwards. One transaction and one consistent
+    GetItem."""
+    with contextlib.suppress(TransactionFailed):  # another request was first, or it was deleted
+        table.transact([ItemUpdate(key, claimed), refer], token=new_ulid())
+    return table.get(key)
 
 
 def reference(
     number: int,
     kind: str,
     workspace: str,
-    place: Key,
+    item_key: Key,
     *,
     parent: int | None = None,
     incarnation: str | None = None,
@@ -178,7 +179,7 @@ def reference(
     name: str | None = None,
     renamed_at: int | None = None,
 ) -> Put:
-    """What belongs into the transaction that gives an entity of MLflow's its number."""
+    """Returns the operation that writes the reference from a number to an MLflow item."""
     key = keys.context_ref(number)
     item = ContextRef(
         PK=key.pk,
@@ -186,8 +187,8 @@ def reference(
         number=number,
         kind=kind,
         workspace=workspace,
-        item_pk=place.pk,
-        item_sk=place.sk,
+        item_pk=item_key.pk,
+        item_sk=item_key.sk,
         parent=parent,
         incarnation=incarnation,
         home=home,
@@ -199,30 +200,31 @@ def reference(
     return Put(item.serialize(), absent())
 
 
-def absent() -> Condition:
-    condition = Condition()
+def absent() -> ConditionExpression:
+    condition = ConditionExpression()
     condition.require_absent(Item.PK)
     return condition
 
 
 def present(key: Key) -> Check:
-    condition = Condition()
+    condition = ConditionExpression()
     condition.require_exists(Item.PK)
     return Check(key, condition)
 
 
-def hold(reference: ContextRef) -> Change:
-    """Fails when the entity is gone, and lets fail what deletes it by what it read before."""
+def hold(reference: ContextRef) -> ItemUpdate:
+    """Returns an update of the reference that fails if the entity was deleted, and makes a
+    concurrent deletion of it fail."""
     update = Update()
     update.add(ContextRef.version, 1)
     update.set(ContextRef.updated_at, now_ms())
     update.require_exists(ContextRef.PK)
-    return Change(keys.context_ref(reference.number), update)
+    return ItemUpdate(keys.context_ref(reference.number), update)
 
 
-def unchanged(reference: ContextRef) -> Condition:
-    """Nobody has held the entity since its reference was read."""
-    condition = Condition()
+def unchanged(reference: ContextRef) -> ConditionExpression:
+    """Returns the condition that no :func:`hold` was executed since the reference was read."""
+    condition = ConditionExpression()
     condition.require_equal(ContextRef.version, reference.version)
     return condition
 
@@ -232,36 +234,36 @@ def place_of(reference: ContextRef) -> Key:
 
 
 def of_kind(item: Raw | None, kind: str, workspace: str) -> ContextRef | None:
-    """A reference if it is of a kind, and of the workspace."""
+    """Returns the reference in an item if it has the kind and workspace, else None."""
     if item is None:
         return None
-    found = ContextRef.of(item)
-    return found if found.kind == kind and found.workspace == workspace else None
+    reference = ContextRef.of(item)
+    return reference if reference.kind == kind and reference.workspace == workspace else None
 
 
 def raw(number: int) -> Raw | None:
-    """The reference's item; one consistent GetItem."""
+    """Returns a reference's item; one consistent GetItem."""
     return table.get(keys.context_ref(number))
 
 
 def get(number: int, kind: str, workspace: str) -> ContextRef:
-    """One consistent GetItem. Raises ResourceDoesNotExist."""
-    found = of_kind(raw(number), kind, workspace)
-    if found is None:
-        raise missing(KINDS[kind].words, number)
-    return found
+    """Returns a reference; one consistent GetItem. Raises ResourceDoesNotExist."""
+    reference = of_kind(raw(number), kind, workspace)
+    if reference is None:
+        raise missing_id(KINDS[kind].words, number)
+    return reference
 
 
 def get_many(numbers: Sequence[int]) -> list[ContextRef | None]:
-    """Of any kind and workspace; one BatchGetItem for each hundred."""
+    """Returns references of any kind and workspace; one BatchGetItem per hundred."""
     items = table.batch_get([keys.context_ref(number) for number in numbers])
     return [None if item is None else ContextRef.of(item) for item in items]
 
 
 def find_many(numbers: Sequence[int], kind: str, workspace: str) -> list[ContextRef]:
-    """Those of a kind and workspace that there are, in order; as :func:`get_many`."""
+    """Returns the existing references of a kind and workspace, in order; see :func:`get_many`."""
     return [
-        found
-        for found in get_many(numbers)
-        if found is not None and found.kind == kind and found.workspace == workspace
+        reference
+        for reference in get_many(numbers)
+        if reference is not None and reference.kind == kind and reference.workspace == workspace
     ]

@@ -1,7 +1,7 @@
-"""Metrics, parameters and data sets of runs as artifacts: MLflow has the values, Kubeflow numbers
-them and keeps what MLflow has no word for.
+"""Metrics, parameters and data sets of runs as artifacts. MLflow has the values; Kubeflow adds
+numbers and fields that MLflow lacks.
 
-What MLflow logged gets its number when somebody looks at the run's artifacts.
+Values that MLflow logged get their numbers when the run's artifacts are first listed.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ from mlcore.models.runs import Run as RunItem
 from mlcore.repos import document
 from mlcore.repos.kubeflow import artifacts, entities, numbers, runs, steps, tags
 from mlcore.repos.kubeflow.steps import Step
-from mlcore.repos.runs import children as run_children
-from mlcore.repos.runs import datasets, history
-from mlcore.repos.runs import runs as mlflow_runs
-from mlcore.repos.runs import writes as run_writes
-from mlcore.repos.runs.points import latest_text, parse_latest
-from mlcore.repos.runs.runs import StoredRun as RunRecord
+from mlcore.repos.runs.core import children as run_children
+from mlcore.repos.runs.core import datasets
+from mlcore.repos.runs.core import runs as mlflow_runs
+from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core.latest_point_text import latest_text, parse_latest
+from mlcore.repos.runs.core.runs import StoredRun as RunRecord
+from mlcore.repos.runs.history import metric_history
 
 TOGETHER: Final = 40
-"""Artifacts that one transaction numbers: each is two items."""
+"""Artifacts numbered in one transaction; each takes two items."""
 
 
 class Found(NamedTuple):
-    """Something that MLflow logged."""
+    """A value that MLflow logged."""
 
     kind: str
     key: str
@@ -47,13 +48,14 @@ class Found(NamedTuple):
 
     @property
     def child(self) -> str:
-        """Among the run's children; a data set's own key, for all may have one name."""
+        """The value's name among the run's children; for a data set a unique key, because several
+        may have the same name."""
         return f"{artifacts.UNNAMED}{self.key}" if self.kind == DATA_SET.name else self.name
 
 
 def see(reference: ContextRef) -> list[Raw]:
-    """All artifacts of a run, those that MLflow logged among them; two requests more for what is
-    seen for the first time."""
+    """Returns all artifacts of a run, after giving numbers to values that MLflow logged; two more
+    requests if there are new ones."""
     read = runs.at(reference)
     if read is None:
         return []
@@ -74,22 +76,22 @@ def _logged(run: RunRecord) -> Iterator[Found]:
     inputs = run_children.dataset_inputs(run.document.texts("inputs"))
     experiment_id = run.experiment.experiment_id
     known = datasets.of_runs([mlflow_runs.outline(run)])
-    for one in inputs:
-        found = known.get(datasets.Identity(experiment_id, one.name, one.digest))
-        fields = {} if found is None else _fields_of(found)
-        key = run_children.input_key(one.name, one.digest)
-        yield Found(DATA_SET.name, key, one.name, run.item.start_time, fields)
+    for input in inputs:
+        dataset = known.get(datasets.Identity(experiment_id, input.name, input.digest))
+        fields = {} if dataset is None else _fields_of(dataset)
+        key = run_children.input_key(input.name, input.digest)
+        yield Found(DATA_SET.name, key, input.name, run.item.start_time, fields)
 
 
 def _fields_of(dataset: Dataset) -> dict[str, str]:
-    told = {
+    fields = {
         "digest": dataset.digest,
         "sourceType": dataset.source_type,
         "source": dataset.source,
         "schema": dataset.schema,
         "profile": dataset.profile,
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _number(new: Sequence[Found], reference: ContextRef, read: runs.Record) -> None:
@@ -102,7 +104,7 @@ def _number(new: Sequence[Found], reference: ContextRef, read: runs.Record) -> N
                 token=new_ulid(),
             )
         except TransactionFailed:
-            # Somebody looks at the same time: one by one, whoever comes first.
+            # Another request assigns numbers at the same time: write them one by one.
             for pair in chunk:
                 operations = [step.operation for step in _numbering(*pair, reference, read)]
                 try:
@@ -111,21 +113,25 @@ def _number(new: Sequence[Found], reference: ContextRef, read: runs.Record) -> N
                     continue
 
 
-def _numbering(found: Found, number: int, reference: ContextRef, read: runs.Record) -> list[Step]:
+def _numbering(
+    logged_value: Found, number: int, reference: ContextRef, read: runs.Record
+) -> list[Step]:
     entity = Entity(
-        kind=found.kind,
+        kind=logged_value.kind,
         id=number,
-        name=found.name,
-        create_time=found.time,
-        update_time=found.time,
+        name=logged_value.name,
+        create_time=logged_value.time,
+        update_time=logged_value.time,
         description=None,
         external_id=None,
         properties={},
-        fields={**found.fields, "state": tags.LIVE, **_of_run(reference)},
+        fields={**logged_value.fields, "state": tags.LIVE, **_of_run(reference)},
     )
     return [
-        *entities.creation(entity, reference.workspace, **_places(reference, read, found.key)),
-        artifacts.link(entity, reference, found.child),
+        *entities.creation(
+            entity, reference.workspace, **_places(reference, read, logged_value.key)
+        ),
+        artifacts.link(entity, reference, logged_value.child),
     ]
 
 
@@ -146,8 +152,8 @@ def _places(reference: ContextRef, read: runs.Record, key: str) -> dict[str, Any
 
 
 def entities_of(raws: Sequence[Raw]) -> list[Entity]:
-    """Artifacts with their values; one BatchGetItem for the runs that have values of them. Without
-    those that MLflow has no more."""
+    """Returns artifacts with their values, omitting those that MLflow no longer has; one
+    BatchGetItem for their runs."""
     wanted = {
         keys.run(item.experiment_id or "", item.run_id): None
         for item in map(Artifact.of, raws)
@@ -194,8 +200,8 @@ def point_fields(metric: Metric) -> dict[str, Any]:
 
 
 def log_metric(read: runs.Record, metric: Metric) -> None:
-    """A point of a metric, as MLflow logs it: the latest one by step and time counts. Again without
-    effect."""
+    """Logs a point of a metric, as MLflow does: the latest one by step and time counts.
+    Idempotent."""
     run = mlflow_runs.load(read.run.run_id, read.run.experiment.workspace)
 
     def decide(current: RunRecord) -> tuple[dict[str, dict[str, str]], tuple[()]]:
@@ -205,11 +211,11 @@ def log_metric(read: runs.Record, metric: Metric) -> None:
         return {"metrics": {metric.key: latest_text(metric)}}, ()
 
     run_writes.write(run, decide, any_stage=True)
-    history.write(run.experiment.experiment_id, run.run_id, [metric])
+    metric_history.write(run.experiment.experiment_id, run.run_id, [metric])
 
 
 def set_param(read: runs.Record, key: str, value: str) -> None:
-    """A parameter, which Kubeflow may change. Raises InvalidParameterValue."""
+    """Sets a parameter, which Kubeflow may change. Raises InvalidParameterValue."""
     run = mlflow_runs.load(read.run.run_id, read.run.experiment.workspace)
 
     def decide(current: RunRecord) -> tuple[dict[str, dict[str, str]], tuple[()]]:
@@ -225,7 +231,7 @@ def set_param(read: runs.Record, key: str, value: str) -> None:
 
 
 def log_dataset(read: runs.Record, dataset: Dataset) -> str:
-    """Links a data set to the run as an input, as MLflow does; answers its key there."""
+    """Links a data set to the run as an input, as MLflow does; returns its key there."""
     datasets.ensure(read.run.experiment.experiment_id, [dataset])
     key = run_children.input_key(dataset.name, dataset.digest)
     reference = run_children.DatasetReference(dataset.name, dataset.digest, ())
@@ -242,8 +248,8 @@ def log_dataset(read: runs.Record, dataset: Dataset) -> str:
 
 
 def create(entity: Entity, reference: ContextRef, read: runs.Record, key: str | None) -> None:
-    """The artifact of a value that the run has by now, or (without a key) one that is Kubeflow's
-    alone. Raises ResourceConflict, ResourceDoesNotExist."""
+    """Creates the artifact of a value that the run has, or, without a key, one that only Kubeflow
+    has. Raises ResourceConflict, ResourceDoesNotExist."""
     entity = entity._replace(fields={**entity.fields, **_of_run(reference)})
     if key is None:
         artifacts.create_under(entity, reference)
@@ -254,7 +260,7 @@ def create(entity: Entity, reference: ContextRef, read: runs.Record, key: str | 
 
 
 def find(reference: ContextRef, kind: str, name: str) -> Raw | None:
-    """The artifact of a metric or parameter; two consistent GetItem."""
+    """Returns the artifact of a metric or parameter; two consistent GetItem."""
     child = steps.find_child(reference.number, KINDS[kind], name)
     return None if child is None else table.get(keys.artifact(child.number))
 
@@ -263,18 +269,18 @@ def find(reference: ContextRef, kind: str, name: str) -> Raw | None:
 
 
 def history_of(read: runs.Record, name: str, wanted: Sequence[int]) -> Iterator[Entity]:
-    """The points of the run's metrics whose names hold a text, oldest first. None is later than its
-    metric's latest value. Their ids count them; they are no artifacts."""
+    """Yields the points of a run's metrics whose names contain a text, oldest first, without points
+    later than the latest value of their metric. Their ids are positions in the list."""
     run = read.run
     latest = mlflow_runs.metrics(run.document)
     series: dict[str, list[Metric]] = {}
-    points = history.of_run(run.experiment.experiment_id, run.run_id)
+    points = metric_history.of_run(run.experiment.experiment_id, run.run_id)
     for point in [*latest.values(), *points]:
         if point.key not in latest or recency(point) > recency(latest[point.key]):
             continue  # its request died before it wrote the run
         if name in point.key and (not wanted or point.step in wanted):
             series.setdefault(point.key, []).append(point)
-    told = [point for each in series.values() for point in history.distinct(each)]
+    told = [point for each in series.values() for point in metric_history.distinct(each)]
     told.sort(key=lambda point: (point.timestamp, point.step, point.key))
     for number, point in enumerate(told, start=1):
         yield Entity(

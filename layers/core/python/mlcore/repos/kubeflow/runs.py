@@ -6,36 +6,36 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from mlcore import errors
+from mlcore import errors, reserved_tags
 from mlcore.db import keys
 from mlcore.db.attributes import ItemAttribute
-from mlcore.db.expression import Condition, Raw
-from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Delete, Put, key_in, table
+from mlcore.db.expression import ConditionExpression, Raw
+from mlcore.db.failures import AdditionalOperationFailed, ConditionFailed
+from mlcore.db.table import Delete, Put, key_of_item, table
 from mlcore.entities.runs import Run
 from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.ids import new_ulid
 from mlcore.kubeflow import properties
 from mlcore.kubeflow.entity import Entity
-from mlcore.kubeflow.errors import missing, taken
+from mlcore.kubeflow.errors import missing_id, name_taken
 from mlcore.kubeflow.kinds import EXPERIMENT_RUN as KIND
-from mlcore.limits.locations import below
+from mlcore.limits.artifact_locations import join
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.kubeflow import ContextChild, ContextRef
 from mlcore.models.runs import Run as RunItem
+from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
+from mlcore.repos.contexts import context_items
 from mlcore.repos.experiments import experiments as mlflow_experiments
 from mlcore.repos.experiments.experiments import StoredExperiment as ExperimentRecord
-from mlcore.repos.kubeflow import contexts, entities, experiments, numbers, steps, tags
+from mlcore.repos.kubeflow import entities, experiments, numbers, steps, tags
 from mlcore.repos.removal import remains
-from mlcore.repos.runs import creations, runs
-from mlcore.repos.runs import writes as run_writes
-from mlcore.repos.runs.runs import StoredRun as RunRecord
-from mlcore.search.fields import RUN_NAME_TAG
-from mlcore.settle import Conflict, settle
+from mlcore.repos.runs.core import creations, runs
+from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core.runs import StoredRun as RunRecord
 
 
 class Record(NamedTuple):
-    """A run as it was read, and the number of its experiment."""
+    """A run that was read, with the number of its experiment."""
 
     run: RunRecord
     experiment: int
@@ -50,7 +50,7 @@ class Record(NamedTuple):
 
 
 def entity_of(read: Record) -> Entity:
-    """A run that has its number."""
+    """Returns the entity of a run that has a number."""
     item = read.item
     texts = read.run.document.texts("tags")
     fields: dict[str, Any] = {
@@ -77,13 +77,13 @@ def entity_of(read: Record) -> Entity:
 
 
 def find(number: int, workspace: str) -> Record | None:
-    """Two consistent reads: the reference; the run with its experiment."""
+    """Returns a run; two consistent reads, the reference and the run with its experiment."""
     reference = numbers.of_kind(numbers.raw(number), KIND.name, workspace)
     return None if reference is None else at(reference)
 
 
 def at(reference: ContextRef) -> Record | None:
-    """One BatchGetItem."""
+    """Returns the run of a reference; one BatchGetItem."""
     place = numbers.place_of(reference)
     experiment_id = keys.experiment_id_of(place.pk)
     raw, meta = table.batch_get([place, keys.experiment(experiment_id)])
@@ -94,15 +94,15 @@ def at(reference: ContextRef) -> Record | None:
 
 
 def get(number: int, workspace: str) -> Record:
-    """As :func:`find`. Raises ResourceDoesNotExist."""
-    found = find(number, workspace)
-    if found is None:
-        raise missing(KIND.words, number)
-    return found
+    """Like :func:`find`. Raises ResourceDoesNotExist if there is no such run."""
+    record = find(number, workspace)
+    if record is None:
+        raise missing_id(KIND.words, number)
+    return record
 
 
 def named(experiment: ExperimentRecord, name: str) -> list[Record]:
-    """The runs of an experiment that have a name; one consistent Query."""
+    """Returns the runs of an experiment with a name; one consistent Query."""
     pk = keys.experiment(experiment.experiment.experiment_id).pk
     items = table.query_all(pk, index="LSI4", prefix=keys.lsi4_run_name_prefix(name))
     return numbered(
@@ -116,17 +116,18 @@ def record(raw: Raw, experiment: ExperimentRecord) -> Record:
 
 
 def of_experiment(experiment: ExperimentRecord) -> list[Record]:
-    """All runs, each with a number; one Query for each MB, which is consistent."""
+    """Returns all runs of an experiment, giving numbers to those without; one consistent Query per
+    MB."""
     pk = keys.experiment(experiment.experiment.experiment_id).pk
     items = table.query_all(pk, index="LSI2", prefix=keys.lsi2_run_prefix())
     return numbered([record(item, experiment) for item in items])
 
 
 def create(entity: Entity, experiment: ExperimentRecord, username: str | None) -> Entity:
-    """One transaction.
+    """Creates a run in one transaction.
 
     Args:
-        username: of who is logged in; None where nobody needs to log in.
+        username: the caller's name; None if there is no login.
 
     Raises:
         ResourceConflict: the name or the external id is taken.
@@ -137,7 +138,7 @@ def create(entity: Entity, experiment: ExperimentRecord, username: str | None) -
     if owner.lifecycle_stage != ACTIVE:
         raise errors.InvalidParameterValue(f"the experiment {parent} is archived")
     if named(experiment, entity.name):
-        raise taken(KIND.title, entity.name)
+        raise name_taken(KIND.title, entity.name)
     run_id = new_ulid()
     fields = entity.fields
     start = int(fields.get("startTimeSinceEpoch", entity.create_time))
@@ -150,56 +151,56 @@ def create(entity: Entity, experiment: ExperimentRecord, username: str | None) -
         status=fields["status"],
         start_time=start,
         end_time=None if end is None else int(end),
-        artifact_uri=below(owner.artifact_location, f"{run_id}/artifacts"),
+        artifact_uri=join(owner.artifact_location, f"{run_id}/artifacts"),
         lifecycle_stage=DELETED if fields["state"] == tags.ARCHIVED else ACTIVE,
         metrics={},
         params={},
-        tags={**tags.tags_of_tracked(entity, ()), RUN_NAME_TAG: entity.name},
+        tags={**tags.tags_of_tracked(entity, ()), reserved_tags.RUN_NAME: entity.name},
     )
-    place = keys.run(owner.experiment_id, run_id)
-    error = taken(KIND.title, entity.name)
+    key = keys.run(owner.experiment_id, run_id)
+    error = name_taken(KIND.title, entity.name)
     parts = [
-        steps.child(parent, KIND, entity.name, entity.id, place, error),
+        steps.child(parent, KIND, entity.name, entity.id, key, error),
         *steps.external_id(owner.workspace, KIND, entity.id, None, entity.external_id),
     ]
-    refer = _reference(entity.id, owner.workspace, run_id, place, parent)
+    refer = _reference(entity.id, owner.workspace, run_id, key, parent)
     more = entities.attributes(RunItem, entity, owner.workspace)
 
     def attempt() -> None:
         try:
             also = [*(part.operation for part in parts), refer]
             creations.create(run, owner, also, more, created_by=username)
-        except creations.AlsoFailed as failed:
+        except AdditionalOperationFailed as failed:
             if failed.position == 0 and _forsaken(parent, entity.name, owner.workspace):
-                raise Conflict from failed
+                raise WriteConflict from failed
             raise steps.meaning_at(parts, failed.position) from failed
 
-    settle(KIND.words, attempt)
+    retry_on_conflict(KIND.words, attempt)
     made = runs.load(run_id, owner.workspace)
     return entity_of(Record(made, parent))
 
 
 def _forsaken(parent: int, name: str, workspace: str) -> bool:
-    """Frees a name whose run has another name by now, or is gone."""
+    """Frees a name lock whose run was renamed or deleted; returns whether the name is free."""
     child = steps.find_child(parent, KIND, name)
     if child is None:
         return True
     holder = find(child.number, workspace)
     if holder is not None and holder.item.run_name == name:
         return False
-    mine = Condition()
+    mine = ConditionExpression()
     mine.require_equal(ContextChild.number, child.number)
     with contextlib.suppress(ConditionFailed):
         table.delete(keys.context_child(parent, KIND.name, name), mine)
     return True
 
 
-def _reference(number: int, workspace: str, run_id: str, place: keys.Key, parent: int) -> Put:
-    return numbers.reference(number, KIND.name, workspace, place, parent=parent, name=run_id)
+def _reference(number: int, workspace: str, run_id: str, key: keys.Key, parent: int) -> Put:
+    return numbers.reference(number, KIND.name, workspace, key, parent=parent, name=run_id)
 
 
 def numbered(reads: Sequence[Record]) -> list[Record]:
-    """The same runs, each with a number; without those that are gone meanwhile."""
+    """Returns the runs, giving numbers to those without; omits those deleted meanwhile."""
     return numbers.numbered(reads, lambda read: read.item.number, _number)
 
 
@@ -216,12 +217,12 @@ def _number(read: Record, number: int) -> Record | None:
 
 
 def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
-    """Writes a run as ``alter`` makes it of what is there then; answers it as it is then. Its stage
-    moves by MLflow's own way, first.
+    """Writes a run changed by ``alter``; returns it as written. A change of its stage is made
+    first, as MLflow does it.
 
     Raises:
-        ResourceDoesNotExist: it is gone.
-        ResourceConflict: another has the external id.
+        ResourceDoesNotExist: the run was deleted.
+        ResourceConflict: another run has the external id.
     """
     workspace = read.run.experiment.workspace
     before = entity_of(read)
@@ -252,13 +253,13 @@ def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
         attributes.append((RunItem.end_time, int(fields["endTimeSinceEpoch"])))
     run_writes.write(read.run, decide, attributes, exclusive=True, any_stage=True)
     if before.external_id and after.external_id != before.external_id:
-        with contextlib.suppress(Conflict):  # it is another's by now
+        with contextlib.suppress(WriteConflict):  # another run has it by now
             steps.execute(steps.external_id(workspace, KIND, read.number, before.external_id, None))
     return entity_of(get(read.number, workspace))
 
 
 def delete(read: Record) -> None:
-    """Removes a run for good; its files and what the indexer derived go after it."""
+    """Deletes a run permanently; its files and derived items are deleted later."""
     item, run = read.item, read.run
     workspace = run.experiment.workspace
     gone = [Delete(run.document.key), Delete(keys.context_ref(read.number))]
@@ -268,7 +269,7 @@ def delete(read: Record) -> None:
     if item.external_id:
         gone.append(Delete(keys.external_id(workspace, KIND.name, item.external_id)))
     table.transact(gone, token=new_ulid())
-    table.batch_write(deletes=contexts.remains(read.number))
+    table.batch_write(deletes=context_items.keys_of_context(read.number))
     remains.of_run(run.experiment.experiment_id, run.run_id)
 
 
@@ -276,7 +277,7 @@ def delete(read: Record) -> None:
 
 
 def listed(workspace: str, above: int = 0) -> Iterator[Record]:
-    """All runs by number; indexes may lag."""
+    """Yields all runs by number; indexes may lag."""
 
     def unseen() -> Iterator[Record]:
         return entities.side_by_side(of_experiment, experiments.listed(workspace))
@@ -285,9 +286,10 @@ def listed(workspace: str, above: int = 0) -> Iterator[Record]:
 
 
 def at_numbers(wanted: Sequence[int], workspace: str) -> list[Record]:
-    """Those that there are, in order; a few BatchGetItem for each hundred."""
+    """Returns the existing runs with the given numbers, in order; a few BatchGetItem per
+    hundred."""
     references = numbers.find_many(wanted, KIND.name, workspace)
-    places = [numbers.place_of(found) for found in references]
+    places = [numbers.place_of(reference) for reference in references]
     owners = list(dict.fromkeys(keys.experiment_id_of(place.pk) for place in places))
     items = table.batch_get([*places, *map(keys.experiment, owners)])
     metas = {
@@ -298,7 +300,7 @@ def at_numbers(wanted: Sequence[int], workspace: str) -> list[Record]:
     found_records = []
     for reference, item in zip(references, items[: len(places)], strict=True):
         if item is not None:
-            experiment = metas.get(keys.experiment_id_of(key_in(item).pk))
+            experiment = metas.get(keys.experiment_id_of(key_of_item(item).pk))
             if experiment is not None:
                 read = runs.of_item(item, experiment)
                 found_records.append(Record(read, reference.parent or 0))

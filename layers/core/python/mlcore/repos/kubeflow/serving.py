@@ -1,16 +1,16 @@
-"""Where models are served: environments, their services, and what each service serves."""
+"""Serving environments, their inference services, and which model each service serves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update
-from mlcore.db.table import Change, Check, Delete, Operation, Put, table
+from mlcore.db.expression import ConditionExpression, Raw, Update
+from mlcore.db.table import Check, Delete, ItemUpdate, Operation, Put, table
 from mlcore.errors import ResourceConflict
 from mlcore.ids import now_ms
 from mlcore.kubeflow.entity import Entity
-from mlcore.kubeflow.errors import missing, taken
+from mlcore.kubeflow.errors import missing_id, name_taken
 from mlcore.kubeflow.kinds import (
     INFERENCE_SERVICE,
     REGISTERED_MODEL,
@@ -34,40 +34,40 @@ from mlcore.repos.kubeflow.steps import Step
 DEPLOYED = "DEPLOYED"
 
 SERVING = "serving"
-"""Of a model the children that are services."""
+"""Kind of a model's child items that name the services serving it."""
 
 
 def create_environment(entity: Entity, workspace: str, username: str | None) -> None:
-    """One transaction. Raises ResourceConflict."""
+    """Creates an environment in one transaction. Raises ResourceConflict."""
     kind = SERVING_ENVIRONMENT
     key = keys.context_name(workspace, kind.name, entity.name)
     lock = ContextName(PK=key.pk, SK=key.sk, number=entity.id, updated_at=now_ms(), version=1)
-    named = Step(Put(lock.serialize(), absent()), taken(kind.title, entity.name))
+    named = Step(Put(lock.serialize(), absent()), name_taken(kind.title, entity.name))
     steps.execute([*entities.creation(entity, workspace, created_by=username), named])
 
 
 def environment_named(workspace: str, name: str) -> int | None:
-    """One consistent GetItem."""
+    """Returns the number of the environment with a name; one consistent GetItem."""
     item = table.get(keys.context_name(workspace, SERVING_ENVIRONMENT.name, name))
     return None if item is None else ContextName.of(item).number
 
 
 def model_in(environment: int, model: int, workspace: str) -> ContextRef | None:
-    """The model that a service is to serve in an environment; None for one that is not there, as
-    upstream has it. One BatchGetItem. Raises ResourceDoesNotExist: the environment is not there."""
+    """Returns the model that a service is to serve; None for a missing one, which upstream accepts.
+    One BatchGetItem. Raises ResourceDoesNotExist if the environment is missing."""
     raw, reference = table.batch_get(
         [keys.serving_environment(environment), keys.context_ref(model)]
     )
     if raw is None or NumberedItem.of(raw).workspace != workspace:
-        raise missing(SERVING_ENVIRONMENT.words, environment)
+        raise missing_id(SERVING_ENVIRONMENT.words, environment)
     return numbers.of_kind(reference, REGISTERED_MODEL.name, workspace)
 
 
 def create_service(
     entity: Entity, environment: int, workspace: str, model: ContextRef | None
 ) -> None:
-    """One transaction: the service, its name in the environment, and that it serves the model.
-    Raises ResourceConflict, ResourceDoesNotExist."""
+    """Creates a service, its name in the environment, and its entry at the model, in one
+    transaction. Raises ResourceConflict, ResourceDoesNotExist."""
     made = entities.creation(entity, workspace, parent=environment)
     steps.execute(
         [
@@ -80,7 +80,7 @@ def create_service(
 
 
 def change_service(raw: Raw, workspace: str, alter: Callable[[Entity], Entity]) -> Entity:
-    """As :func:`entities.change`; one that serves from then on holds its model."""
+    """Changes a service. A deployed service requires that its model exists."""
 
     def holding(before: Entity, after: Entity) -> list[Step]:
         if _serves(after) in (None, _serves(before)):
@@ -92,14 +92,16 @@ def change_service(raw: Raw, workspace: str, alter: Callable[[Entity], Entity]) 
 
 
 def _serves(service: Entity) -> str | None:
-    """The version that a deployed service names, or an empty text."""
+    """Returns the version that a deployed service names, empty for any; None if it is not
+    deployed."""
     if service.fields.get("desiredState") != DEPLOYED:
         return None
     return service.fields.get("modelVersionId") or ""
 
 
 def _held(model: ContextRef | None) -> list[Step]:
-    """What keeps a model from being deleted by somebody who has not seen the service."""
+    """Returns a step that fails if the model is deleted, and makes a concurrent deletion of the
+    model fail."""
     if model is None:
         return []
     gone = ResourceConflict(f"the registered model {model.number} was deleted meanwhile")
@@ -107,7 +109,7 @@ def _held(model: ContextRef | None) -> list[Step]:
 
 
 def _serving(service: Entity) -> Step:
-    """What tells of a model that the service serves it, whatever else has the model's number."""
+    """Returns the step that enters a service at its model."""
     key = _served(service)
     item = ContextChild(
         PK=key.pk,
@@ -127,33 +129,34 @@ def _served(service: Entity) -> keys.Key:
 
 
 def create_serve(entity: Entity, service: int, workspace: str) -> None:
-    """One transaction. Raises ResourceConflict, ResourceDoesNotExist."""
+    """Creates a serve model in one transaction. Raises ResourceConflict, ResourceDoesNotExist."""
     made = entities.creation(entity, workspace, parent=service)
     steps.execute([*made, *_under(entity, service, INFERENCE_SERVICE)])
 
 
 def _under(entity: Entity, parent: int, kind: Kind) -> list[Step]:
-    """A name among the children of a parent, which nobody deletes who has not seen this one."""
-    error = taken(entity.of_kind.title, entity.name)
+    """Returns the steps that take a name among a parent's children and make a concurrent deletion
+    of the parent fail."""
+    error = name_taken(entity.of_kind.title, entity.name)
     held = Update()
     held.add(NumberedItem.version, 1)
     held.set(NumberedItem.updated_at, now_ms())
     held.require_exists(NumberedItem.PK)
     return [
         steps.child(parent, entity.of_kind, entity.name, entity.id, None, error),
-        Step(Change(entities.key_of(kind.name, parent), held), missing(kind.words, parent)),
+        Step(ItemUpdate(entities.key_of(kind.name, parent), held), missing_id(kind.words, parent)),
     ]
 
 
 def children(parent: int, kind: Kind, workspace: str) -> list[Raw]:
-    """The services of an environment, or what a service serves; one Query, and one BatchGetItem for
-    each hundred."""
+    """Returns the services of an environment, or the serve models of a service; one Query, and one
+    BatchGetItem per hundred."""
     return _linked(parent, kind.name, kind, workspace)
 
 
 def _linked(parent: int, child_kind: str, kind: Kind, workspace: str) -> list[Raw]:
-    found = table.query_all(keys.context(parent), prefix=keys.context_child_prefix(child_kind))
-    linked = [ContextChild.of(item).number for item in found]
+    items = table.query_all(keys.context(parent), prefix=keys.context_child_prefix(child_kind))
+    linked = [ContextChild.of(item).number for item in items]
     raws = entities.find_many(kind.name, linked)
     return [raw for raw in raws if NumberedItem.of(raw).workspace == workspace]
 
@@ -161,14 +164,13 @@ def _linked(parent: int, child_kind: str, kind: Kind, workspace: str) -> list[Ra
 # ------------------------------------------------------------------ removal
 
 
-def unserved(model: ContextRef, version: int | None = None) -> Condition:
-    """What holds of a model's reference until a service comes to serve the model.
+def unserved(model: ContextRef, version: int | None = None) -> ConditionExpression:
+    """Returns a condition on a model's reference that fails once a service starts to serve the
+    model.
 
-    Two consistent reads: the services of the model; each of them.
-
-    Raises:
-        ResourceConflict: a service is deployed that serves the model, or this version of it (one
-            that names no version serves any).
+    Two consistent reads: the services of the model, then each of them. Raises ResourceConflict if a
+    deployed service serves the model, or this version of it (a service that names no version serves
+    any).
     """
     for raw in _linked(model.number, SERVING, INFERENCE_SERVICE, model.workspace):
         service = entity_of(raw)
@@ -181,14 +183,14 @@ def unserved(model: ContextRef, version: int | None = None) -> Condition:
 
 
 def unserved_version(model: int, workspace: str, version: int) -> list[Operation]:
-    """What a transaction must find that deletes a version; as :func:`unserved`. Raises
+    """Returns the checks of :func:`unserved` for the transaction that deletes a version. Raises
     ResourceDoesNotExist, ResourceConflict."""
     reference = numbers.get(model, REGISTERED_MODEL.name, workspace)
     return [Check(keys.context_ref(model), unserved(reference, version))]
 
 
 def delete_environment(raw: Raw, workspace: str) -> None:
-    """Raises ResourceConflict: a service in it is deployed."""
+    """Deletes an environment with its services. Raises ResourceConflict if one is deployed."""
     entity = entity_of(raw)
     services = children(entity.id, INFERENCE_SERVICE, workspace)
     for service in services:
@@ -216,19 +218,19 @@ def _remove_service(raw: Raw, workspace: str) -> None:
 
 
 def delete_serve(raw: Raw, service: int, workspace: str) -> None:
-    """Raises ResourceDoesNotExist: it is another service's."""
+    """Deletes a serve model. Raises ResourceDoesNotExist if it belongs to another service."""
     serve = ServeModel.of(raw)
     if serve.parent != service:
-        raise missing(SERVE_MODEL.words, serve.number)
+        raise missing_id(SERVE_MODEL.words, serve.number)
     child = keys.context_child(service, SERVE_MODEL.name, serve.name)
     _remove(raw, workspace, [Step(Delete(child))])
 
 
 def _remove(raw: Raw, workspace: str, beside: list[Step]) -> None:
-    """Raises Conflict: it changed meanwhile."""
+    """Deletes an item with its external id. Raises WriteConflict if it changed meanwhile."""
     item = NumberedItem.of(raw)
     entity = entity_of(raw)
-    mine = Condition()
+    mine = ConditionExpression()
     mine.require_equal(NumberedItem.version, item.version)
     gone = Step(Delete(entities.key_of(entity.kind, entity.id), mine))
     external = steps.external_id(workspace, entity.of_kind, entity.id, entity.external_id, None)

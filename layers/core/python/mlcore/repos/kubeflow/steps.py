@@ -1,4 +1,4 @@
-"""Transactions whose parts say what it means when their condition does not hold."""
+"""Transactions whose operations carry the error to raise if their condition does not hold."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mlcore.db import keys
-from mlcore.db.expression import Condition
+from mlcore.db.expression import ConditionExpression
 from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
 from mlcore.errors import MlflowError
 from mlcore.ids import new_ulid, now_ms
 from mlcore.kubeflow.errors import external_id_taken
 from mlcore.kubeflow.kinds import Kind
 from mlcore.models.kubeflow import ContextChild, ExternalId
+from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.kubeflow.numbers import absent
-from mlcore.settle import Conflict
 
 
 class Step(NamedTuple):
-    """An operation, and what its failure means; without an error somebody else was first, and all
-    is to be decided anew."""
+    """An operation, and the error if its condition does not hold. Without an error, another writer
+    was first and the caller retries."""
 
     operation: Operation
     error: MlflowError | None = None
 
 
 def execute(steps: Sequence[Step]) -> None:
-    """One transaction. Raises the first error of a step whose condition does not hold, and Conflict
-    for a step without one."""
+    """Executes steps in one transaction. Raises the first error of the failed steps; WriteConflict
+    if none has one."""
     try:
         table.transact([step.operation for step in steps], token=new_ulid())
     except TransactionFailed as failed:
@@ -36,20 +36,20 @@ def execute(steps: Sequence[Step]) -> None:
 
 def meaning(steps: Sequence[Step], failed: TransactionFailed) -> Exception:
     errors = (steps[position].error for position in sorted(failed.items))
-    return next((error for error in errors if error is not None), Conflict())
+    return next((error for error in errors if error is not None), WriteConflict())
 
 
 def meaning_at(steps: Sequence[Step], position: int) -> Exception:
-    """What it means that the operation at a position of a transaction was refused, which begins
-    with these steps; of what is behind them somebody else was first."""
+    """Returns the error for the refused operation at a position of a transaction that begins with
+    these steps; WriteConflict for later positions."""
     error = steps[position].error if position < len(steps) else None
-    return error or Conflict()
+    return error or WriteConflict()
 
 
 def child(
-    parent: int, kind: Kind, name: str, number: int, place: keys.Key | None, error: MlflowError
+    parent: int, kind: Kind, name: str, number: int, item_key: keys.Key | None, error: MlflowError
 ) -> Step:
-    """Takes a name among the children of a context."""
+    """Returns the step that takes a name among the children of a context."""
     key = keys.context_child(parent, kind.name, name)
     item = ContextChild(
         PK=key.pk,
@@ -57,8 +57,8 @@ def child(
         number=number,
         kind=kind.name,
         name=name,
-        item_pk=None if place is None else place.pk,
-        item_sk=None if place is None else place.sk,
+        item_pk=None if item_key is None else item_key.pk,
+        item_sk=None if item_key is None else item_key.sk,
         updated_at=now_ms(),
         version=1,
     )
@@ -68,7 +68,7 @@ def child(
 def external_id(
     workspace: str, kind: Kind, number: int, before: str | None, after: str | None
 ) -> list[Step]:
-    """Takes an external id, and frees the one before."""
+    """Returns the steps that take a new external id and free the former one."""
     steps = []
     if before == after:
         return []
@@ -83,19 +83,19 @@ def external_id(
     return steps
 
 
-def _mine(number: int) -> Condition:
-    condition = Condition()
+def _mine(number: int) -> ConditionExpression:
+    condition = ConditionExpression()
     condition.require_absent_or_equal(ExternalId.number, number)
     return condition
 
 
 def find_external(workspace: str, kind: Kind, external: str) -> int | None:
-    """The number of the entity that has an external id; one consistent GetItem."""
+    """Returns the number of the entity with an external id; one consistent GetItem."""
     item = table.get(keys.external_id(workspace, kind.name, external))
     return None if item is None else ExternalId.of(item).number
 
 
 def find_child(parent: int, kind: Kind, name: str) -> ContextChild | None:
-    """One consistent GetItem."""
+    """Returns a context's child with a name; one consistent GetItem."""
     item = table.get(keys.context_child(parent, kind.name, name))
     return None if item is None else ContextChild.of(item)

@@ -1,7 +1,7 @@
-"""How MLflow's tags carry what Kubeflow knows: fields under ``kubeflow.``, properties as they are.
+"""Kubeflow's fields as MLflow tags.
 
-A field that MLflow has no word for is the tag ``kubeflow.<field>``; lists are JSON. The types of
-properties are kept in the item's ``property_types``.
+A field without an equivalent in MLflow is the tag ``kubeflow.<field>``; lists are JSON. Custom
+properties are tags under their own names; their types are kept in the item's ``property_types``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from mlcore.db.expression import Update
 from mlcore.kubeflow import kinds, properties
 from mlcore.kubeflow.entity import Entity
 from mlcore.kubeflow.kinds import Kind
@@ -23,7 +22,7 @@ ARCHIVED: Final = "ARCHIVED"
 
 
 class Changes(NamedTuple):
-    """Of tags: what to set, and (map, key) pairs to remove."""
+    """Tags to set, and (map, key) pairs to remove."""
 
     sets: dict[str, dict[str, str]]
     removals: list[tuple[str, str]]
@@ -34,21 +33,22 @@ class Changes(NamedTuple):
 
 
 def fields_of(kind: Kind, tags: Mapping[str, str]) -> dict[str, Any]:
-    """The fields of a kind that tags carry."""
-    found: dict[str, Any] = {}
+    """Returns the values of a kind's fields that are kept in tags."""
+    fields: dict[str, Any] = {}
     for field in kind.fields:
         text = tags.get(PREFIX + field.name)
         if text is None:
             continue
         if field.type == kinds.TEXTS:
-            found[field.name] = _texts(text)
+            fields[field.name] = _texts(text)
         elif not field.values or text in field.values:
-            found[field.name] = text
-    return found
+            fields[field.name] = text
+    return fields
 
 
 def _texts(text: str) -> list[str]:
-    """A list; a tag that MLflow's client wrote by hand may be none."""
+    """Parses a list; a tag that a client wrote by hand may not be one and becomes its only
+    element."""
     try:
         data = json.loads(text)
     except ValueError:
@@ -59,25 +59,27 @@ def _texts(text: str) -> list[str]:
 
 
 def tags_of(entity: Entity, fields: Sequence[str]) -> dict[str, str]:
-    """The tags that an entity is: its properties, and those of its fields that tags carry. A state
-    of LIVE is no tag."""
-    found = {key: value.text() for key, value in entity.properties.items()}
+    """Returns the tags of an entity: its properties and those of ``fields`` that have a value. The
+    state LIVE is the default and gets no tag."""
+    tags = {key: value.text() for key, value in entity.properties.items()}
     for name in fields:
         value = entity.fields.get(name)
         if value is not None and value != LIVE:
             text = json.dumps(value) if isinstance(value, list) else str(value)
-            found[PREFIX + name] = text
-    return found
+            tags[PREFIX + name] = text
+    return tags
 
 
 def tags_of_tracked(entity: Entity, fields: Sequence[str]) -> dict[str, str]:
-    """As :func:`tags_of`, of an experiment or a run: their description is a tag too."""
-    found = tags_of(entity, fields)
-    return found if entity.description is None else {**found, NOTE: entity.description}
+    """Returns the tags of an experiment or run, as :func:`tags_of`, and its description, which is a
+    tag too."""
+    tags = tags_of(entity, fields)
+    return tags if entity.description is None else {**tags, NOTE: entity.description}
 
 
 def changes(now: Mapping[str, str], wanted: Mapping[str, str], fields: Sequence[str]) -> Changes:
-    """What makes the tags as wanted. Tags of the systems that no field is stay."""
+    """Returns the changes that turn the tags ``now`` into ``wanted``. Reserved tags that are not
+    fields are kept."""
     own = {PREFIX + name for name in fields}
     sets = {key: text for key, text in wanted.items() if now.get(key) != text}
     gone = [
@@ -86,17 +88,3 @@ def changes(now: Mapping[str, str], wanted: Mapping[str, str], fields: Sequence[
         if key not in wanted and (key in own or not properties.is_reserved(key))
     ]
     return Changes({"tags": sets}, gone)
-
-
-def untype(
-    update: Update,
-    attribute: Any,
-    types: Mapping[str, str] | None,
-    sets: Mapping[str, Mapping[str, str]],
-    removals: Sequence[tuple[str, str]],
-) -> None:
-    """A tag that MLflow writes or takes away is a string from then on."""
-    if types:
-        for key in dict.fromkeys((*sets.get("tags", ()), *(key for _, key in removals))):
-            if key in types:
-                update.remove((attribute, key))

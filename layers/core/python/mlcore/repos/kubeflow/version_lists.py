@@ -1,4 +1,4 @@
-"""Versions of all models, which only global indexes know together: they may lag."""
+"""Versions of all models, found through global indexes, which may lag."""
 
 from __future__ import annotations
 
@@ -13,33 +13,36 @@ from mlcore.kubeflow.kinds import REGISTERED_MODEL
 from mlcore.models.kubeflow import ContextRef
 from mlcore.models.registry import ModelHome
 from mlcore.prompts import is_prompt
-from mlcore.repos.kubeflow import listing, models, numbers
-from mlcore.repos.kubeflow.listing import Place
+from mlcore.repos.contexts import list_keys
+from mlcore.repos.kubeflow import models, numbers
+from mlcore.repos.kubeflow.listing import Entry
 from mlcore.repos.kubeflow.versions import Record, numbered, of_model, record
 from mlcore.repos.registry import homes, registered_models
 
 
-def at_places(places: Sequence[Place], workspace: str) -> list[Record]:
-    """The versions at places that an index names, in order: the versions with their references,
-    then the references of their models; two BatchGetItem for each fifty."""
+def at_places(places: Sequence[Entry], workspace: str) -> list[Record]:
+    """Returns the versions at index entries, in order: the versions with their references, then
+    their models' references; two BatchGetItem per fifty."""
     items = table.batch_get(
         [place.key for place in places] + [keys.context_ref(place.number) for place in places]
     )
     references = [numbers.of_kind(raw, KIND.name, workspace) for raw in items[len(places) :]]
-    parents = list(dict.fromkeys(one.parent or 0 for one in references if one is not None))
+    parents = list(
+        dict.fromkeys(reference.parent or 0 for reference in references if reference is not None)
+    )
     owners = dict(zip(parents, numbers.get_many(parents), strict=True))
-    found = []
+    records = []
     for place, item, reference in zip(places, items, references, strict=False):
         owner = None if reference is None else owners[reference.parent or 0]
         read = None if owner is None else record(item, owner)
         if read is not None and read.number == place.number:
-            found.append(read)
-    return found
+            records.append(read)
+    return records
 
 
 def see(places: Sequence[Key], workspace: str) -> list[Record]:
-    """Versions that no list has shown yet, each with a number now, and its model too; without those
-    that are gone."""
+    """Gives numbers to versions that no list has shown yet, and to their models; returns the
+    versions that still exist."""
     return numbered(_read(places, workspace))
 
 
@@ -51,21 +54,21 @@ def _read(places: Sequence[Key], workspace: str) -> list[Record]:
         for owner in (ModelHome.of(item) for item in items[len(places) :] if item is not None)
     }
     references, prompts = _models_of(owners, workspace)
-    found = []
+    records = []
     for place, item in zip(places, items, strict=False):
         if place.pk in prompts:
-            listing.hide(place)
+            list_keys.hide_prompt(place)
         reference = references.get(place.pk)
         read = None if reference is None else record(item, reference)
         if read is not None:
-            found.append(read)
-    return found
+            records.append(read)
+    return records
 
 
 def _models_of(
     owners: dict[str, ModelHome], workspace: str
 ) -> tuple[dict[str, ContextRef], set[str]]:
-    """The references of models by their partitions, and which partitions are those of prompts."""
+    """Returns the references of models by partition, and which partitions belong to prompts."""
     items = dict(
         zip(
             owners,
@@ -85,16 +88,16 @@ def _models_of(
         elif read is not None and read.model.workspace == workspace:
             reads.append(read)
     known = models.numbered(reads)
-    told = numbers.get_many([read.item.number or 0 for read in known])
+    references = numbers.get_many([read.item.number or 0 for read in known])
     found = {
         read.home: reference
-        for read, reference in zip(known, told, strict=True)
+        for read, reference in zip(known, references, strict=True)
         if reference is not None and reference.kind == REGISTERED_MODEL.name
     }
     return found, prompts
 
 
 def newest(model: ContextRef) -> Record | None:
-    """The version that was made last."""
-    found = of_model(model)
-    return max(found, key=lambda read: (read.item.creation_time, read.number), default=None)
+    """Returns the version that was created last."""
+    records = of_model(model)
+    return max(records, key=lambda read: (read.item.creation_time, read.number), default=None)

@@ -1,9 +1,9 @@
-"""How MLflow's source of a version follows its first model artifact."""
+"""Keeps MLflow's source of a version equal to the URI of its first model artifact."""
 
 from __future__ import annotations
 
 from mlcore.db.expression import Update
-from mlcore.db.table import Change
+from mlcore.db.table import ItemUpdate
 from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.repos import document
 from mlcore.repos.files import locations
@@ -14,10 +14,11 @@ from mlcore.repos.kubeflow.versions import Record
 def source_change(
     read: Record, uri: str | None, artifact: int | None, *, first: bool
 ) -> list[Step]:
-    """What lets MLflow's ``source`` follow the uri of the version's first model artifact.
+    """Returns the steps that set MLflow's ``source`` of a version to the URI of its first model
+    artifact.
 
     Args:
-        artifact: the number of that artifact from then on.
+        artifact: the number of that artifact from now on.
         first: the version has had none.
     """
     item = read.item
@@ -29,9 +30,9 @@ def source_change(
     if first:
         update.require_absent(ModelVersionItem.source_artifact)
     update.require_exists(ModelVersionItem.lsi3sk)
-    found = [Step(Change(read.document.key, update))]
+    steps = [Step(ItemUpdate(read.document.key, update))]
     if uri:
-        found += [
+        steps += [
             Step(put)
             for put in locations.of_version(
                 read.model.home or "",
@@ -41,4 +42,4 @@ def source_change(
                 read.model.workspace,
             )
         ]
-    return found
+    return steps

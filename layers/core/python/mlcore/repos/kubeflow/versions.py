@@ -1,7 +1,7 @@
-"""Model versions as Kubeflow sees them: MLflow's item, under its number and with a name.
+"""Model versions as Kubeflow sees them: MLflow's item, with a number and a name.
 
-A version that was born in MLflow is called by its version number, or ``mlflow-<number>`` where
-another version has that name.
+A version that MLflow created is named by its version number, or ``mlflow-<number>`` if another
+version has that name.
 """
 
 from __future__ import annotations
@@ -13,31 +13,33 @@ from typing import Any, Final, NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw, Update
+from mlcore.db.failures import AdditionalOperationFailed
 from mlcore.db.keys import Key
-from mlcore.db.table import Change, Operation, Put, TransactionFailed, table
+from mlcore.db.table import ItemUpdate, Operation, Put, TransactionFailed, table
 from mlcore.entities.registry import ModelVersion
 from mlcore.ids import new_ulid, now_ms
 from mlcore.kubeflow import properties
 from mlcore.kubeflow.entity import Entity
-from mlcore.kubeflow.errors import missing, taken
+from mlcore.kubeflow.errors import missing_id, name_taken
 from mlcore.kubeflow.kinds import MODEL_VERSION as KIND
 from mlcore.kubeflow.kinds import REGISTERED_MODEL
 from mlcore.models.kubeflow import ContextChild, ContextRef
 from mlcore.models.registry import ModelVersion as ModelVersionItem
+from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos import document
+from mlcore.repos.contexts import list_keys
 from mlcore.repos.document import Document
-from mlcore.repos.kubeflow import changes, entities, listing, models, numbers, sources, steps, tags
+from mlcore.repos.kubeflow import changes, entities, models, numbers, source_artifacts, steps, tags
 from mlcore.repos.registry import model_versions, stages
-from mlcore.repos.registry.model_versions import ARCHIVED, DELETED, NO_STAGE, READY, AlsoFailed
+from mlcore.repos.registry.model_versions import ARCHIVED, DELETED, NO_STAGE, READY
 from mlcore.repos.registry.registered_models import StoredRegisteredModel as ModelRecord
-from mlcore.settle import Conflict, settle
 from mlcore.webhooks import announcement
 
 _OF_MLFLOW: Final = re.compile(r"(?:mlflow-)?([1-9][0-9]{0,17})")
 
 
 class Record(NamedTuple):
-    """A version as it was read, and where its model is."""
+    """A version that was read, and the reference of its model."""
 
     model: ContextRef
     document: Document
@@ -66,7 +68,7 @@ def record(raw: Raw | None, model: ContextRef) -> Record | None:
 
 
 def entity_of(read: Record) -> Entity:
-    """A version that has its number."""
+    """Returns the entity of a version that has a number."""
     item = read.item
     fields: dict[str, Any] = {
         "registeredModelId": str(read.model.number),
@@ -88,13 +90,14 @@ def entity_of(read: Record) -> Entity:
 
 
 def find(number: int, workspace: str) -> Record | None:
-    """Two consistent reads: the reference; the version, and whether its model is there."""
+    """Returns a version; two consistent reads: the reference, then the version with its model's
+    reference."""
     reference = numbers.of_kind(table.get(keys.context_ref(number)), KIND.name, workspace)
     return None if reference is None else at(reference, workspace)
 
 
 def at(reference: ContextRef, workspace: str) -> Record | None:
-    """One BatchGetItem: the version, and its model's reference, which goes with the model."""
+    """Returns the version of a reference; one BatchGetItem with its model's reference."""
     raw, owner = table.batch_get(
         [numbers.place_of(reference), keys.context_ref(reference.parent or 0)]
     )
@@ -103,16 +106,15 @@ def at(reference: ContextRef, workspace: str) -> Record | None:
 
 
 def get(number: int, workspace: str) -> Record:
-    """As :func:`find`. Raises ResourceDoesNotExist."""
-    found = find(number, workspace)
-    if found is None:
-        raise missing(KIND.words, number)
-    return found
+    """Like :func:`find`. Raises ResourceDoesNotExist if there is no such version."""
+    version = find(number, workspace)
+    if version is None:
+        raise missing_id(KIND.words, number)
+    return version
 
 
 def find_by_name(parent: int, name: str, workspace: str) -> Record | None:
-    """Two consistent reads: the model and the name; the version. More for one that Kubeflow sees
-    for the first time."""
+    """Returns the version with a name; two consistent reads, more if it has no number yet."""
     owner, child = table.batch_get(
         [keys.context_ref(parent), keys.context_child(parent, KIND.name, name)]
     )
@@ -127,42 +129,42 @@ def find_by_name(parent: int, name: str, workspace: str) -> Record | None:
 
 
 def _see(model: ContextRef, name: str) -> Record | None:
-    """The version of MLflow's that would have a name, with its number."""
+    """Gives a number to the MLflow version that would have a name, and returns it."""
     named = _OF_MLFLOW.fullmatch(name)
     if named is None:
         return None
-    place = keys.model_version(model.home or "", int(named[1]))
-    read = record(table.get(place), model)
+    key = keys.model_version(model.home or "", int(named[1]))
+    read = record(table.get(key), model)
     if read is None or read.item.number is not None:
         return read
     return next(iter(numbered([read])), None)
 
 
 def of_model(model: ContextRef) -> list[Record]:
-    """Every version, by its number in MLflow; one Query for each MB, which is consistent."""
-    found = []
+    """Returns every version of a model, by MLflow's version number; one consistent Query per MB."""
+    records = []
     pattern = ModelVersionItem.pattern.name
     for item in table.query_all(model.home or "", prefix=keys.model_version_prefix()):
         if ModelVersionItem.of(item).type == pattern:
             read = record(item, model)
             if read is not None:
-                found.append(read)
-    return numbered(found)
+                records.append(read)
+    return numbered(records)
 
 
 def create(
     entity: Entity, model: ModelRecord, reference: ContextRef, also: Sequence[Operation] = ()
 ) -> Entity:
-    """One transaction; done again if MLflow renames the model meanwhile.
+    """Creates a version in one transaction; retries if MLflow renames the model meanwhile.
 
     Raises:
         ResourceConflict: another version has the name or the external id.
-        ResourceDoesNotExist: the model is gone.
+        ResourceDoesNotExist: the model was deleted.
     """
     if (other := _see(reference, entity.name)) is not None and (
         other.item.kubeflow_name == entity.name
     ):
-        raise taken(KIND.title, entity.name)
+        raise name_taken(KIND.title, entity.name)
     workspace = model.model.workspace
     archived = entity.fields.get("state") == tags.ARCHIVED
     draft = ModelVersion(
@@ -181,15 +183,15 @@ def create(
         status_message=None,
         tags=tags.tags_of(entity, ()),
     )
-    error = taken(KIND.title, entity.name)
+    error = name_taken(KIND.title, entity.name)
     external = steps.external_id(workspace, KIND, entity.id, None, entity.external_id)
 
     home = model.home  # stays when the model is renamed
 
     def following(version: ModelVersion) -> list[Operation]:
-        place = keys.model_version(home, version.version)
-        child = steps.child(reference.number, KIND, entity.name, entity.id, place, error)
-        refer = _reference(entity.id, reference, place)
+        key = keys.model_version(home, version.version)
+        child = steps.child(reference.number, KIND, entity.name, entity.id, key, error)
+        refer = _reference(entity.id, reference, key)
         return [child.operation, *(step.operation for step in external), *also, refer]
 
     def make(current: ModelRecord) -> ModelVersion:
@@ -198,19 +200,19 @@ def create(
 
     try:
         models.under_its_name(reference, make, model)
-    except AlsoFailed as failed:
+    except AdditionalOperationFailed as failed:
         if failed.position == 0:
             raise error from failed
         raise steps.meaning_at(external, failed.position - 1) from failed
     return entity
 
 
-def _reference(number: int, model: ContextRef, place: Key) -> Put:
+def _reference(number: int, model: ContextRef, key: Key) -> Put:
     return numbers.reference(
         number,
         KIND.name,
         model.workspace,
-        place,
+        key,
         parent=model.number,
         incarnation=model.incarnation,
         home=model.home,
@@ -219,15 +221,19 @@ def _reference(number: int, model: ContextRef, place: Key) -> Put:
 
 def _attributes(entity: Entity, workspace: str) -> Raw:
     name = ModelVersionItem.kubeflow_name
-    found = entities.attributes(ModelVersionItem, entity, workspace)
-    return {**found, name.attr_name: name.raw(entity.name)}
+    raw_attributes = entities.attributes(ModelVersionItem, entity, workspace)
+    return {**raw_attributes, name.attr_name: name.raw(entity.name)}
 
 
 def numbered(reads: Sequence[Record]) -> list[Record]:
-    """The same versions, each with a number, a name, and the artifact that its source is; without
-    those that are gone meanwhile."""
-    sources = [read.document.key for read in reads if read.item.number is None and read.item.source]
-    artifacts = dict(zip(sources, numbers.take(numbers.ARTIFACTS, len(sources)), strict=True))
+    """Returns the versions, giving each without one a number, a name and its source artifact; omits
+    those deleted meanwhile."""
+    source_artifacts = [
+        read.document.key for read in reads if read.item.number is None and read.item.source
+    ]
+    artifacts = dict(
+        zip(source_artifacts, numbers.take(numbers.ARTIFACTS, len(source_artifacts)), strict=True)
+    )
 
     def give(read: Record, number: int) -> Record | None:
         return _number(read, number, artifacts.get(read.document.key))
@@ -256,14 +262,14 @@ def _number(read: Record, number: int, artifact: int | None) -> Record | None:
         if found is None or found.item.number is not None:
             return found
         current = found  # it was updated meanwhile
-        raise Conflict
+        raise WriteConflict
 
-    return settle(KIND.words, attempt)
+    return retry_on_conflict(KIND.words, attempt)
 
 
 def _claim(read: Record, number: int, artifact: int | None) -> None:
-    """One transaction, or up to three for a name that is free; without effect if somebody else is
-    first."""
+    """Gives a version its number and the first free of three names, one transaction each. Has no
+    effect if another request was first."""
     version = str(read.item.model_version)
     for name in (version, f"mlflow-{version}", f"mlflow-{version}-{number}"):
         operations = _claim_operations(read, number, artifact, name)
@@ -278,12 +284,16 @@ def _claim(read: Record, number: int, artifact: int | None) -> None:
 def _claim_operations(
     read: Record, number: int, artifact: int | None, name: str
 ) -> list[Operation]:
-    """What gives a version its number, a name, and the artifact that its source is."""
+    """Returns the operations that give a version its number, name and source artifact."""
     place = read.document.key
-    child = steps.child(read.model.number, KIND, name, number, place, taken(KIND.title, name))
-    made = [] if artifact is None else sources.of_version(read.item, read.model, number, artifact)
+    child = steps.child(read.model.number, KIND, name, number, place, name_taken(KIND.title, name))
+    made = (
+        []
+        if artifact is None
+        else source_artifacts.of_version(read.item, read.model, number, artifact)
+    )
     return [
-        Change(place, _claimed(read, number, name, artifact)),
+        ItemUpdate(place, _claimed(read, number, name, artifact)),
         child.operation,
         _reference(number, read.model, place),
         *made,
@@ -292,7 +302,7 @@ def _claim_operations(
 
 def _claimed(read: Record, number: int, name: str, artifact: int | None) -> Update:
     update = numbers.claim(ModelVersionItem, number)
-    listing.enlist(
+    list_keys.set_numbered_item_keys(
         update,
         ModelVersionItem,
         read.model.workspace,
@@ -305,17 +315,17 @@ def _claimed(read: Record, number: int, name: str, artifact: int | None) -> Upda
     if artifact is not None:
         update.set(ModelVersionItem.source_artifact, artifact)
         update.require_equal(ModelVersionItem.source, read.item.source)
-    update.require_exists(ModelVersionItem.lsi3sk)  # what is deleted has none
+    update.require_exists(ModelVersionItem.lsi3sk)  # deleted versions have none
     return update
 
 
 def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
-    """Writes a version as ``alter`` makes it of what is there then; answers it as written. Its
-    stage moves by MLflow's own way, first.
+    """Writes a version changed by ``alter``, retrying on conflicts; returns it as written. A change
+    of its stage is made first, as MLflow does it.
 
     Raises:
-        ResourceDoesNotExist: it is gone.
-        ResourceConflict: another has the external id.
+        ResourceDoesNotExist: the version was deleted.
+        ResourceConflict: another version has the external id.
     """
     workspace = read.model.workspace
 
@@ -333,8 +343,8 @@ def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
         external = steps.external_id(
             workspace, KIND, read.number, before.external_id, after.external_id
         )
-        said = _said(seen, wanted) if wanted.any else None
-        changes.write(seen.document, wanted, partial(_complete, seen, after, said), external)
+        events = _said(seen, wanted) if wanted.any else None
+        changes.write(seen.document, wanted, partial(_complete, seen, after, events), external)
         return after
 
     return changes.settled(KIND.words, read, lambda: get(read.number, workspace), attempt)
@@ -351,31 +361,31 @@ def _move(read: Record, state: str) -> None:
 
 
 def _said(read: Record, wanted: tags.Changes) -> str | None:
-    """What webhooks hear: of each tag that changes."""
+    """Returns the texts of the webhook events of changed tags."""
     model = models.at(read.model)
     if model is None:
         return None
     version = read.item.model_version
-    said = [announcement.version_tag_set(model.model, version, key) for key in wanted.sets["tags"]]
-    said += [
+    texts = [announcement.version_tag_set(model.model, version, key) for key in wanted.sets["tags"]]
+    texts += [
         announcement.version_tag_deleted(model.model, version, key) for _, key in wanted.removals
     ]
-    return announcement.together(said)
+    return announcement.join_texts(texts)
 
 
-def _complete(read: Record, after: Entity, said: str | None, update: Update) -> None:
+def _complete(read: Record, after: Entity, events: str | None, update: Update) -> None:
     item = ModelVersionItem
     changes.keep(item, after, update)
     update.set_or_remove(item.description, after.description)
     update.set_or_remove(item.user_id, after.fields.get("author"))
-    if said is not None:
-        update.set(item.event, said)
+    if events is not None:
+        update.set(item.event, events)
     update.require_exists(item.lsi3sk)
     update.require_equal(item.version, read.item.version)
 
 
 def delete(read: Record, allowed: Callable[[], Sequence[Operation]]) -> None:
-    """As MLflow does it (:func:`mlcore.repos.registry.stages.delete`). Raises
+    """Deletes a version as :func:`mlcore.repos.registry.stages.delete` does. Raises
     ResourceDoesNotExist."""
 
     def remove(model: ModelRecord) -> None:
@@ -385,5 +395,5 @@ def delete(read: Record, allowed: Callable[[], Sequence[Operation]]) -> None:
 
 
 def reference_of(read: Record) -> ContextRef:
-    """The reference of a version that has its number, without a request."""
+    """Returns the reference of a version that has a number, without a request."""
     return ContextRef.of(_reference(read.number, read.model, read.document.key).item)

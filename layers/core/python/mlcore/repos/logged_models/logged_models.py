@@ -1,7 +1,8 @@
-"""Logged models: the item of a model, which is the source of truth, and the ``LM#`` item that tells
-its experiment.
+"""Logged models: the model's item, which is the source of truth, and the ``LM#`` item that maps its
+id
+to its experiment.
 
-Neither deleting nor restoring its experiment changes what can be done with a model, as in MLflow.
+As in MLflow, a model can be changed whether or not its experiment is deleted.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ from uuid import NAMESPACE_OID, uuid5
 from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.attributes import ItemAttribute
-from mlcore.db.expression import Condition, Raw, Update
+from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, TransactionFailed, table
 from mlcore.entities.logged_models import LoggedModel, ModelMetric
 from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.ids import now_ms
-from mlcore.memory import Memory
 from mlcore.models.logged_models import LoggedModel as LoggedModelItem
 from mlcore.models.logged_models import LoggedModelParam, LoggedModelReference, LoggedModelTag
-from mlcore.repos import document, document_writes, settlement
+from mlcore.process_cache import ProcessCache
+from mlcore.repos import concurrent_writes, document, document_writes
 from mlcore.repos.document import Document
 from mlcore.repos.logged_models import points as logged_model_points
 
-_places: Memory[str, str] = Memory("place of a logged model")
-"""The experiments of logged models, which never change."""
+_places: ProcessCache[str, str] = ProcessCache("place of a logged model")
+"""Experiments of logged models by id; they never change."""
 
 
 class StoredLoggedModel(NamedTuple):
@@ -48,11 +49,8 @@ class StoredLoggedModel(NamedTuple):
 
 
 def load(model_id: str, workspace: str) -> StoredLoggedModel:
-    """One consistent GetItem (one more to locate the model the first time).
-
-    Raises:
-        ResourceDoesNotExist: there is none, or it is another workspace's.
-    """
+    """Returns a model; one consistent GetItem, and another to find its experiment the first time.
+    Raises ResourceDoesNotExist if the model does not exist, or is in another workspace."""
     (item,) = find([model_id], workspace)
     if item is None:
         raise missing(model_id)
@@ -62,11 +60,11 @@ def load(model_id: str, workspace: str) -> StoredLoggedModel:
 def find(
     model_ids: Sequence[str], workspace: str, experiment_id: str | None = None
 ) -> list[Raw | None]:
-    """The items of models in the order of their ids; None for what is missing or another
-    workspace's.
+    """Returns the items of models in the order of their ids; None for missing ones and those of
+    other workspaces.
 
     Args:
-        experiment_id: where to look first for models that were never located.
+        experiment_id: where to look first for models whose experiment is not cached.
     """
     if experiment_id is None:
         _locate([model_id for model_id in model_ids if model_id not in _places])
@@ -83,16 +81,13 @@ def find(
 
 
 def artifact_location(model_id: str, workspace: str) -> str:
-    """Where the files of a model are.
-
-    Raises:
-        ResourceDoesNotExist: there is no such model, or it was deleted.
-    """
+    """Returns the location of a model's files. Raises ResourceDoesNotExist if the model does not
+    exist or was deleted."""
     return load_active(model_id, workspace).item.artifact_location
 
 
 def load_active(model_id: str, workspace: str) -> StoredLoggedModel:
-    """As :func:`load`; a deleted model looks missing."""
+    """Returns a model as :func:`load`, but treats a deleted model as missing."""
     model = load(model_id, workspace)
     if model.stage != ACTIVE:
         raise missing(model_id)
@@ -104,15 +99,16 @@ def missing(model_id: str) -> errors.ResourceDoesNotExist:
 
 
 def create(model: LoggedModel, workspace: str) -> None:
-    """One transaction: the model and its location."""
-    place = keys.logged_model(model.experiment_id, model.model_id)
+    """Writes the model's item, and the item that maps its id to its experiment, in one
+    transaction."""
+    key = keys.logged_model(model.experiment_id, model.model_id)
     owner = (model.experiment_id, model.model_id)
     attributes, children = document.initial(
         owner, MAPS, {"params": model.params, "tags": model.tags}
     )
     item = LoggedModelItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         lsi1sk=keys.lsi1_logged_model(model.lifecycle_stage, model.creation_time, model.model_id),
         lsi4sk=keys.lsi4_logged_model(model.name, model.creation_time, model.model_id),
         lsi5sk=(
@@ -145,9 +141,10 @@ def create(model: LoggedModel, workspace: str) -> None:
         version=1,
     )
     table.batch_write(children)
-    absent = Condition()
+    absent = ConditionExpression()
     absent.require_absent(LoggedModelItem.PK)
-    # The id is new and random: what is there already is this very model, whose answer was lost.
+    # The id is new and random: an existing item is this model, written by an attempt whose answer
+    # was lost.
     with contextlib.suppress(TransactionFailed):
         table.transact(
             [Put({**item.serialize(), **attributes}, absent), Put(location.serialize(), absent)],
@@ -159,15 +156,15 @@ def create(model: LoggedModel, workspace: str) -> None:
 Decision = Callable[
     [StoredLoggedModel], tuple[Mapping[str, Mapping[str, str]], Sequence[tuple[str, str]]]
 ]
-"""From a model as it is: texts to set by map, and (map, key) pairs to remove. Raises what forbids
-the write."""
+"""Decides, from the current model, which texts to set by map and which (map, key) pairs to remove.
+Raises if the write is not allowed."""
 
 
 def write(model: StoredLoggedModel, decide: Decision, *, exclusive: bool = False) -> None:
-    """Changes tags and params; decides again whenever another writer came first.
+    """Changes tags and params; decides again after each conflict with another writer.
 
     Args:
-        exclusive: what is decided depends on the value that it replaces, so nobody may write in
+        exclusive: the decision depends on the values that it replaces, so no other write may come
             between.
     """
 
@@ -186,30 +183,30 @@ def write(model: StoredLoggedModel, decide: Decision, *, exclusive: bool = False
             raise missing(model.model_id)
         return of_item(item)
 
-    settlement.write("model", model, send, meanwhile)
+    concurrent_writes.write("model", model, send, meanwhile)
 
 
 def set_status(model: StoredLoggedModel, status: str) -> StoredLoggedModel:
-    """The model as it is then."""
+    """Sets the status and returns the model afterwards."""
     return _set(model, (LoggedModelItem.status, status))
 
 
 def delete(model: StoredLoggedModel) -> None:
-    """Marks the model as deleted; it stays readable for who asks for deleted ones."""
+    """Marks the model as deleted; it stays readable for requests that ask for deleted models."""
     lsi1sk = keys.lsi1_logged_model(DELETED, model.item.creation_time, model.model_id)
     _set(model, (LoggedModelItem.stage, DELETED), (LoggedModelItem.lsi1sk, lsi1sk))
 
 
 def entity(model: StoredLoggedModel) -> LoggedModel:
-    """The whole model; one Query if it has more points than its item holds."""
+    """Returns the whole model; one Query if it has more points than its item holds."""
     return _entity(model, logged_model_points.read(model.item))
 
 
 def entities(items: Sequence[Raw], *, all_points: bool) -> list[LoggedModel]:
-    """The models of items; those that do not hold all of themselves are completed side by side.
+    """Returns the models in items; those with more data elsewhere are completed in parallel.
 
     Args:
-        all_points: without, a model may have only the points that its item holds.
+        all_points: if false, a model may have only the points that its item holds.
     """
 
     points = logged_model_points.read if all_points else logged_model_points.read_inline
@@ -268,16 +265,16 @@ def _read(model_ids: Sequence[str], experiment_id: str | None) -> dict[str, Raw]
         if len(places) > 1
         else [table.get(place) for place in places.values()]
     )
-    found = {}
+    items_by_id = {}
     for model_id, item in zip(places, items, strict=True):
         if item is not None:
-            found[model_id] = item
+            items_by_id[model_id] = item
             _places.put(model_id, LoggedModelItem.of(item).experiment_id)
-    return found
+    return items_by_id
 
 
 def _locate(model_ids: Sequence[str]) -> None:
-    """Where a model is never changes, so it is remembered."""
+    """Caches the experiments of models."""
     places = [keys.logged_model_ref(model_id) for model_id in model_ids]
     items = table.batch_get(places) if len(places) > 1 else [table.get(place) for place in places]
     for model_id, item in zip(model_ids, items, strict=True):
@@ -304,12 +301,12 @@ def _entity(stored: StoredLoggedModel, metrics: tuple[ModelMetric, ...]) -> Logg
     )
 
 
-def _param(place: keys.Key, key: str, text: str) -> Raw:
-    return LoggedModelParam(PK=place.pk, SK=place.sk, key=key, value=text).serialize()
+def _param(item_key: keys.Key, key: str, text: str) -> Raw:
+    return LoggedModelParam(PK=item_key.pk, SK=item_key.sk, key=key, value=text).serialize()
 
 
-def _tag(place: keys.Key, key: str, text: str) -> Raw:
-    return LoggedModelTag(PK=place.pk, SK=place.sk, key=key, value=text).serialize()
+def _tag(item_key: keys.Key, key: str, text: str) -> Raw:
+    return LoggedModelTag(PK=item_key.pk, SK=item_key.sk, key=key, value=text).serialize()
 
 
 MAPS: document.Maps = {

@@ -1,8 +1,5 @@
-"""The logged models that a search finds: through an index when one holds all matches, else through
-the models of the experiments, newest first.
-
-Everything is read strongly consistently from the models themselves.
-"""
+"""Finds logged models: through an index if one contains all matches, otherwise through all models
+of the experiments, newest first. All reads are strongly consistent."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from typing import NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw
-from mlcore.db.keys import LAST
+from mlcore.db.keys import UPPER_BOUND
 from mlcore.db.table import Page, table
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.logged_models import LoggedModel
@@ -23,20 +20,28 @@ from mlcore.models.logged_models import LoggedModel as LoggedModelItem
 from mlcore.repos.experiments import experiments
 from mlcore.repos.logged_models import logged_models
 from mlcore.search import logged_models as language
-from mlcore.search.logged_models import Access, Comparison, Dataset, Ids, MadeBy, Named, OrderBy
+from mlcore.search.logged_models import (
+    Access,
+    MetricDataset,
+    ModelComparison,
+    ModelIds,
+    ModelOrderBy,
+    ModelsByName,
+    ModelsByRun,
+)
 from mlcore.search.order import Key
 
 PAGE_ITEMS = 500
 PAGES_AHEAD = 12
-"""For so many experiments the first page is read before it is known whether they exist."""
+"""For this many experiments, the first page is read before it is known whether they exist."""
 
 
-class Query(NamedTuple):
-    comparisons: Sequence[Comparison]
-    datasets: Sequence[Dataset]
-    ordering: Sequence[OrderBy]
+class LoggedModelQuery(NamedTuple):
+    comparisons: Sequence[ModelComparison]
+    datasets: Sequence[MetricDataset]
+    ordering: Sequence[ModelOrderBy]
     after: Key | None
-    """Where the page before ended."""
+    """The order key of the last row of the page before."""
     limit: int
 
     @property
@@ -45,32 +50,32 @@ class Query(NamedTuple):
 
 
 Row = tuple[Key, LoggedModel]
-"""A model with its place in the order."""
+"""A model with its key in the order."""
 
 _Found = tuple[Key, LoggedModel, Raw]
 
 
-def find(experiment_ids: Sequence[str], workspace: str, query: Query) -> list[Row]:
-    """The first matches after ``query.after``, at most ``query.limit``. One round trip for the
-    newest models of an experiment."""
+def find(experiment_ids: Sequence[str], workspace: str, query: LoggedModelQuery) -> list[Row]:
+    """Returns the first matches after ``query.after``, at most ``query.limit``. One round trip for
+    the newest models of an experiment."""
     access = language.access(query.comparisons)
-    if isinstance(access, Ids):
+    if isinstance(access, ModelIds):
         streams = [_by_id(experiment_ids, workspace, access)]
     else:
         streams = _streams(experiment_ids, workspace, access, query)
     if query.sorted_by_index:
         matching = heapq.merge(*(_rows(stream, query) for stream in streams), key=_place)
-        found = list(islice(matching, query.limit))
+        rows = list(islice(matching, query.limit))
     else:
         matching = (row for stream in streams for row in _rows(stream, query))
-        found = heapq.nsmallest(query.limit, matching, key=_place)
-    models = logged_models.entities([item for _, _, item in found], all_points=True)
-    return [(key, model) for (key, _, _), model in zip(found, models, strict=True)]
+        rows = heapq.nsmallest(query.limit, matching, key=_place)
+    models = logged_models.entities([item for _, _, item in rows], all_points=True)
+    return [(key, model) for (key, _, _), model in zip(rows, models, strict=True)]
 
 
-def _rows(pages: Iterator[list[Raw]], query: Query) -> Iterator[_Found]:
+def _rows(pages: Iterator[list[Raw]], query: LoggedModelQuery) -> Iterator[_Found]:
     holds = language.predicate(query.comparisons, query.datasets)
-    key_of = language.sort_key(query.ordering)
+    key_of = language.sort_key(query.ordering, query.datasets)
     all_points = language.reads_points(query.comparisons, query.datasets, query.ordering)
     view = LoggedModelItem.of
     for items in pages:
@@ -82,8 +87,8 @@ def _rows(pages: Iterator[list[Raw]], query: Query) -> Iterator[_Found]:
                 yield key, model, item
 
 
-def _by_id(experiment_ids: Sequence[str], workspace: str, access: Ids) -> Iterator[list[Raw]]:
-    """The models, looked for in each of the experiments; in the order of the index."""
+def _by_id(experiment_ids: Sequence[str], workspace: str, access: ModelIds) -> Iterator[list[Raw]]:
+    """Yields the models with given ids in any of the experiments, in the order of the index."""
     places = [
         keys.logged_model(experiment_id, model_id)
         for experiment_id in experiment_ids
@@ -93,7 +98,7 @@ def _by_id(experiment_ids: Sequence[str], workspace: str, access: Ids) -> Iterat
     known: list[Experiment] = []
     calls: list[Callable[[], None]] = [
         lambda: found.extend(table.batch_get(places)),
-        lambda: known.extend(experiments.known(experiment_ids, workspace)),
+        lambda: known.extend(experiments.find_existing(experiment_ids, workspace)),
     ]
     table.parallel(calls)
     accepted = {experiment.experiment_id for experiment in known}
@@ -111,14 +116,15 @@ def _streams(
     experiment_ids: Sequence[str],
     workspace: str,
     access: Access | None,
-    query: Query,
+    query: LoggedModelQuery,
 ) -> list[Iterator[list[Raw]]]:
-    """One for each experiment that counts; their first pages are read with the experiments."""
+    """Returns one stream of items per existing experiment; first pages are read in parallel with
+    the experiments."""
     first: dict[str, Page] = {}
     known: list[Experiment] = []
 
     def read_experiments() -> None:
-        known.extend(experiments.known(experiment_ids, workspace))
+        known.extend(experiments.find_existing(experiment_ids, workspace))
 
     def read_page(experiment_id: str) -> None:
         first[experiment_id] = _page(experiment_id, access, query, None)
@@ -133,7 +139,7 @@ def _streams(
 
 
 def _pages(
-    experiment_id: str, access: Access | None, query: Query, first: Page | None
+    experiment_id: str, access: Access | None, query: LoggedModelQuery, first: Page | None
 ) -> Iterator[list[Raw]]:
     page = first or _page(experiment_id, access, query, None)
     while True:
@@ -143,11 +149,13 @@ def _pages(
         page = _page(experiment_id, access, query, page.last_key)
 
 
-def _page(experiment_id: str, access: Access | None, query: Query, start: Raw | None) -> Page:
+def _page(
+    experiment_id: str, access: Access | None, query: LoggedModelQuery, start: Raw | None
+) -> Page:
     match access:
-        case Named(name):
+        case ModelsByName(name):
             index, prefix = "LSI4", keys.lsi4_logged_model_prefix(name)
-        case MadeBy(run_id):
+        case ModelsByRun(run_id):
             index, prefix = "LSI5", keys.lsi5_logged_model_prefix(run_id)
         case _:
             index, prefix = "LSI1", keys.lsi1_logged_model_prefix(ACTIVE)
@@ -167,9 +175,9 @@ def _page(experiment_id: str, access: Access | None, query: Query, start: Raw | 
 
 
 def _index_key(after: Key) -> str:
-    """The place in LSI1 of the last row given."""
+    """Returns the key in LSI1 of the last row of the page before."""
     _, negative_time, *_, model_id = after
-    return keys.lsi1_logged_model(ACTIVE, -int(negative_time), str(model_id)) + LAST
+    return keys.lsi1_logged_model(ACTIVE, -int(negative_time), str(model_id)) + UPPER_BOUND
 
 
 def _place(row: _Found) -> Key:

@@ -1,4 +1,8 @@
-"""What deleted models leave in their homes; clears it, and never touches what can be reached."""
+"""Home partitions of registered models. A model keeps its versions in the partition of the name
+under
+which it was created, also after a rename. This module finds and claims that partition, and deletes
+items of deleted models there.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +12,28 @@ from typing import Any
 
 from mlcore.db import keys
 from mlcore.db.attributes import ItemAttribute
-from mlcore.db.expression import Condition, Raw
+from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import key_in, table
+from mlcore.db.table import key_of_item, table
 from mlcore.models.base import KEY
 from mlcore.models.registry import ModelHome, ModelVersion, RegisteredModel
-from mlcore.repos.kubeflow import contexts
-from mlcore.settle import Conflict, settle
+from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
+from mlcore.repos.contexts import context_items
 
 CLEARED_TOGETHER = 1_000
 
 
 def owner_of(home: str) -> ModelHome | None:
-    """Whose partition it is; one consistent GetItem."""
+    """Returns the owner of a home partition; one consistent GetItem."""
     item = table.get(keys.model_home(home))
     return None if item is None else ModelHome.of(item)
 
 
 def model_of(owner: ModelHome) -> Raw | None:
-    """The item of the model that owns a partition; None if it was deleted.
+    """Returns the item of the model that owns a partition; None if the model was deleted.
 
-    One consistent GetItem. A rename moves the model and writes its ``M#HOME`` in one transaction:
-    where the model is not at the place that was read, the owner is read again.
+    One consistent GetItem. A rename moves the model's item and updates ``M#HOME`` in one
+    transaction, so if the model is not where the owner item says, the owner is read again.
     """
     home = owner.PK
     current: ModelHome | None = owner
@@ -44,21 +48,22 @@ def model_of(owner: ModelHome) -> Raw | None:
         before, current = current, owner_of(home)
         if current is not None and current.version == before.version:
             return None
-        raise Conflict
+        raise WriteConflict
 
-    return settle("model", attempt)
+    return retry_on_conflict("model", attempt)
 
 
 def clear(home: str, incarnation: str) -> None:
-    """Removes all of a deleted model: aliases, versions, the links of their runs, at last the claim
-    to the partition. Nobody reaches any of it, so it may stop anywhere and be done again."""
+    """Deletes everything in a deleted model's home: aliases, versions, links from runs, and last
+    the ownership item. Readers can no longer reach any of it, so the call may be interrupted and
+    repeated."""
     owner = owner_of(home)
     if owner is None or owner.incarnation != incarnation or model_of(owner) is not None:
         return
-    left = _children(home)
-    while chunk := list(islice(left, CLEARED_TOGETHER)):
+    children = _children(home)
+    while chunk := list(islice(children, CLEARED_TOGETHER)):
         table.batch_write(deletes=chunk)
-    mine = Condition()
+    mine = ConditionExpression()
     mine.require_equal(ModelHome.incarnation, incarnation)
     try:
         table.delete(keys.model_home(home), mine)
@@ -78,12 +83,12 @@ def _children(home: str) -> Iterator[keys.Key]:
         ModelVersion.external_id,
     ]
     for item in table.query_all(home, attributes=attributes):
-        place = key_in(item)
-        if place.sk in kept:
+        key = key_of_item(item)
+        if key.sk in kept:
             continue
         version = ModelVersion.of(item)
         if version.run_id:
             yield keys.run_model_version(version.run_id, version.incarnation, version.model_version)
         if version.number is not None:
-            yield from contexts.of_version(version, version.number)
-        yield place
+            yield from context_items.keys_of_version(version, version.number)
+        yield key

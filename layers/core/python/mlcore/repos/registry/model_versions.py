@@ -1,8 +1,7 @@
-"""Versions of registered models: items in the home of their model, numbered by the model.
+"""Versions of registered models: items in their model's home partition, numbered by the model.
 
-What decides a number or a stage is one transaction over the model and its versions, so the model
-always knows the greatest version of each stage. A deleted version stays, without what it told, so
-that its number is never given again; nobody is shown it.
+One transaction over the model and its versions decides a number or a stage. A deleted version keeps
+its number and is never shown.
 """
 
 from __future__ import annotations
@@ -11,24 +10,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from mlcore import errors
+from mlcore import errors, reserved_tags
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update
-from mlcore.db.table import Change, Check, Operation, Put, TransactionFailed, table
+from mlcore.db.expression import ConditionExpression, Raw, Update
+from mlcore.db.failures import AdditionalOperationFailed
+from mlcore.db.table import Check, ItemUpdate, Operation, Put, TransactionFailed, table
 from mlcore.entities.registry import ModelVersion, RegisteredModel
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.registry import ModelHome, ModelVersionTag, RunModelVersion
 from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
-from mlcore.prompts import IS_PROMPT, is_prompt
-from mlcore.repos import document, document_writes, settlement
+from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
+from mlcore.prompts import is_prompt
+from mlcore.repos import concurrent_writes, document, document_writes
+from mlcore.repos.contexts import list_keys
 from mlcore.repos.document import Document
 from mlcore.repos.files import locations
-from mlcore.repos.kubeflow import listing
-from mlcore.repos.kubeflow.tags import untype
+from mlcore.repos.property_types import remove_types
 from mlcore.repos.registry import registered_models
 from mlcore.repos.registry.registered_models import StoredRegisteredModel
-from mlcore.settle import Conflict, settle
 from mlcore.webhooks import announcement
 
 NO_STAGE = "None"
@@ -37,7 +37,7 @@ DELETED = "Deleted_Internal"
 READY = "READY"
 MOST_VERSION = 2**63 - 1
 READ_TOGETHER = 10
-"""Where the first version mostly decides."""
+"""Versions per request, where the first one usually decides."""
 
 
 class StoredModelVersion(NamedTuple):
@@ -61,16 +61,15 @@ def missing(name: str, version: object) -> errors.ResourceDoesNotExist:
 
 
 def get(workspace: str, name: str, version: int) -> StoredModelVersion:
-    """One BatchGetItem of model and version; another read if the versions live elsewhere, or tags
-    overflowed. Raises ResourceDoesNotExist."""
+    """Returns a version; one or two reads. Raises ResourceDoesNotExist."""
     if not 0 < version <= MOST_VERSION:
         raise missing(name, version)
-    place = keys.registered_model(workspace, name)
-    model_item, item = table.batch_get([place, keys.model_version(place.pk, version)])
+    key = keys.registered_model(workspace, name)
+    model_item, item = table.batch_get([key, keys.model_version(key.pk, version)])
     if model_item is None:
         raise missing(name, version)
     home = registered_models.home_of(model_item)
-    if home != place.pk:
+    if home != key.pk:
         item = table.get(keys.model_version(home, version))
     if item is None:
         raise missing(name, version)
@@ -81,7 +80,7 @@ def get(workspace: str, name: str, version: int) -> StoredModelVersion:
 
 
 def of_model(model: StoredRegisteredModel, version: int) -> StoredModelVersion:
-    """One consistent GetItem. Raises ResourceDoesNotExist."""
+    """Returns a version of a model; one consistent GetItem. Raises ResourceDoesNotExist."""
     item = table.get(keys.model_version(model.home, version))
     stored = None if item is None else of_item(item, model)
     if stored is None or stored.deleted:
@@ -90,7 +89,7 @@ def of_model(model: StoredRegisteredModel, version: int) -> StoredModelVersion:
 
 
 def all_of(model: StoredRegisteredModel) -> Iterator[StoredModelVersion]:
-    """Every version that was not deleted, by number; one Query for each MB."""
+    """Yields every version that is not deleted, by number; one Query per MB."""
     for item in table.query_all(model.home, prefix=keys.model_version_prefix()):
         if ModelVersionItem.of(item).type == ModelVersionItem.pattern.name:
             stored = of_item(item, model)
@@ -99,8 +98,8 @@ def all_of(model: StoredRegisteredModel) -> Iterator[StoredModelVersion]:
 
 
 def of_run(workspace: str, run_id: str) -> list[StoredModelVersion]:
-    """The versions that were made from a run: one Query for their links, then the versions and
-    their homes, then their models. No index is asked, so nothing lags."""
+    """Returns the versions created from a run: a Query for their links, then versions and homes,
+    then their models. All reads are consistent, so nothing lags."""
     pk = keys.run_ref(run_id).pk
     linked = map(RunModelVersion.of, table.query_all(pk, prefix=keys.run_model_version_prefix()))
     links = [link for link in linked if link.run_id == run_id]
@@ -112,23 +111,23 @@ def of_run(workspace: str, run_id: str) -> list[StoredModelVersion]:
     models = {
         model.incarnation: model for model in registered_models.find_many(list(owning), workspace)
     }
-    found = []
+    versions = []
     for link, item in zip(links, items[: len(links)], strict=True):
         model = models.get(link.incarnation)
         if model is not None and item is not None:
             stored = of_item(item, model)
             if not stored.deleted and stored.version.run_id == run_id:
-                found.append(stored)
-    return found
+                versions.append(stored)
+    return versions
 
 
 def has_prompt_versions(model: StoredRegisteredModel) -> bool:
-    """Whether any version, deleted ones included, is tagged as a prompt's."""
+    """Whether any version, even a deleted one, is tagged as a prompt."""
     if not model.has_prompt_versions:
         return False
     return any(
         ModelVersionItem.of(item).type == ModelVersionItem.pattern.name
-        and of_item(item, model).version.tags.get(IS_PROMPT) == "true"
+        and of_item(item, model).version.tags.get(reserved_tags.IS_PROMPT) == "true"
         for item in table.query_all(
             model.home, prefix=keys.model_version_prefix(), limit=READ_TOGETHER
         )
@@ -136,15 +135,8 @@ def has_prompt_versions(model: StoredRegisteredModel) -> bool:
 
 
 Also = Callable[[ModelVersion], Sequence[Operation]]
-"""What belongs to a new version, once it has its number."""
-
-
-class AlsoFailed(Exception):
-    """The condition of something that belongs to a new version does not hold."""
-
-    def __init__(self, position: int) -> None:
-        super().__init__(position)
-        self.position = position
+"""Returns further operations for the transaction that creates a version, once its number is
+known."""
 
 
 def create(
@@ -153,12 +145,12 @@ def create(
     also: Also = lambda _: (),
     more: Raw | None = None,
 ) -> ModelVersion:
-    """One transaction: the model's next number, the version under it, its run's link to it, and
-    ``also`` what belongs to it; ``more`` are further attributes of its item.
+    """Takes the model's next number and writes the version with ``also``, in one transaction;
+    ``more`` are further attributes of its item.
 
     Raises:
-        ResourceDoesNotExist: the model is gone from its name.
-        AlsoFailed: a condition of ``also`` does not hold.
+        ResourceDoesNotExist: the model was deleted or renamed.
+        AdditionalOperationFailed: a condition of ``also`` does not hold.
     """
     creation_id = new_ulid()
     current = model
@@ -171,10 +163,10 @@ def create(
             table.transact([*operations, *also(version)], token=new_ulid())
         except TransactionFailed as failed:
             if min(failed.items) >= len(operations):
-                raise AlsoFailed(min(failed.items) - len(operations)) from failed
+                raise AdditionalOperationFailed(min(failed.items) - len(operations)) from failed
             made = failed.items.get(1)
             if made is not None and ModelVersionItem.of(made).creation_id == creation_id:
-                return version  # the transaction had gone through before
+                return version  # the transaction was executed before
             item = failed.items.get(0)
             if item is None and 0 not in failed.items:
                 current = registered_models.get(model.model.workspace, model.model.name)
@@ -182,22 +174,22 @@ def create(
                 raise registered_models.missing(model.model.name) from failed
             else:
                 current = registered_models.of_item(item)
-            raise Conflict from failed
+            raise WriteConflict from failed
         return version
 
-    return settle("model", attempt)
+    return retry_on_conflict("model", attempt)
 
 
 def creation(
     model: StoredRegisteredModel, version: ModelVersion, creation_id: str, more: Raw | None = None
 ) -> list[Operation]:
-    """The transaction that makes a version under its number, the model's greatest then."""
-    place = keys.model_version(model.home, version.version)
+    """Returns the operations that create a version and make its number the model's greatest."""
+    key = keys.model_version(model.home, version.version)
     owner = (model.home, str(version.version))
     attributes, children = document.initial(owner, MAPS, {"tags": version.tags})
     item = ModelVersionItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         lsi3sk=keys.lsi3_model_version(version.current_stage, version.version),
         incarnation=model.incarnation,
         model_version=version.version,
@@ -222,17 +214,19 @@ def creation(
     document.touch(change)
     change.set(RegisteredModelItem.last_version, version.version)
     change.set((RegisteredModelItem.latest, version.current_stage), str(version.version))
-    listing.updated(change, RegisteredModelItem, model.item.number, version.last_updated_timestamp)
-    if version.tags.get(IS_PROMPT) == "true":
+    list_keys.set_update_time(
+        change, RegisteredModelItem, model.item.number, version.last_updated_timestamp
+    )
+    if version.tags.get(reserved_tags.IS_PROMPT) == "true":
         change.set(RegisteredModelItem.prompt_versions, True)
     change.require_equal(RegisteredModelItem.incarnation, model.incarnation)
     change.require_equal(RegisteredModelItem.last_version, model.last_version)
-    absent = Condition()
+    absent = ConditionExpression()
     absent.require_absent(ModelVersionItem.PK)
     if more is None and not is_prompt(model.model.tags):
-        more = listing.unseen_attributes(model.model.workspace, item.type, creation_id)
+        more = list_keys.unnumbered_item_keys(model.model.workspace, item.type, creation_id)
     operations: list[Operation] = [
-        Change(model.document.key, change),
+        ItemUpdate(model.document.key, change),
         Put({**item.serialize(), **attributes, **(more or {})}, absent),
     ]
     if version.run_id:
@@ -248,10 +242,10 @@ def creation(
 
 
 def _link(model: StoredRegisteredModel, version: ModelVersion) -> Raw:
-    place = keys.run_model_version(version.run_id or "", model.incarnation, version.version)
+    key = keys.run_model_version(version.run_id or "", model.incarnation, version.version)
     item = RunModelVersion(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         run_id=version.run_id,
         incarnation=model.incarnation,
         home=model.home,
@@ -266,7 +260,7 @@ def set_description(stored: StoredModelVersion, description: str | None) -> Mode
     now = now_ms()
 
     def complete(item: ModelVersionItem, update: Update) -> None:
-        listing.updated(update, ModelVersionItem, item.number, now)
+        list_keys.set_update_time(update, ModelVersionItem, item.number, now)
         update.set_or_remove(ModelVersionItem.description, description)
 
     before = _write(stored, {}, (), complete).version
@@ -275,25 +269,25 @@ def set_description(stored: StoredModelVersion, description: str | None) -> Mode
 
 def set_tag(stored: StoredModelVersion, key: str, value: str) -> None:
     beside: list[Operation] = []
-    if key == IS_PROMPT and value == "true":
+    if key == reserved_tags.IS_PROMPT and value == "true":
         change = Update()
         document.touch(change)
         change.set(RegisteredModelItem.prompt_versions, True)
         change.require_equal(RegisteredModelItem.incarnation, stored.model.incarnation)
-        beside.append(Change(stored.model.document.key, change))
-    said = announcement.version_tag_set(stored.model.model, stored.version.version, key)
+        beside.append(ItemUpdate(stored.model.document.key, change))
+    event = announcement.version_tag_set(stored.model.model, stored.version.version, key)
     write(
         stored,
         {"tags": {key: value}},
         (),
-        registered_models.saying(said, ModelVersionItem.event),
+        registered_models.announcing(event, ModelVersionItem.event),
         beside,
     )
 
 
 def delete_tag(stored: StoredModelVersion, key: str) -> None:
-    said = announcement.version_tag_deleted(stored.model.model, stored.version.version, key)
-    write(stored, {}, [("tags", key)], registered_models.saying(said, ModelVersionItem.event))
+    event = announcement.version_tag_deleted(stored.model.model, stored.version.version, key)
+    write(stored, {}, [("tags", key)], registered_models.announcing(event, ModelVersionItem.event))
 
 
 def write(
@@ -303,11 +297,8 @@ def write(
     complete: Callable[[Update], None] = lambda _: None,
     beside: Sequence[Operation] = (),
 ) -> StoredModelVersion:
-    """Writes the version, whoever else writes it meanwhile; answers it as it was before.
-
-    Raises:
-        ResourceDoesNotExist: the version is deleted, or its model is gone from its name.
-    """
+    """Writes a version, retrying on conflicts; returns it as it was before. Raises
+    ResourceDoesNotExist if the version was deleted, or its model was deleted or renamed."""
     return _write(stored, sets, removals, lambda _, update: complete(update), beside)
 
 
@@ -318,11 +309,11 @@ def _write(
     complete: Callable[[ModelVersionItem, Update], None],
     beside: Sequence[Operation] = (),
 ) -> StoredModelVersion:
-    """As :func:`write`; ``complete`` is given the item as it was last read."""
+    """Like :func:`write`; ``complete`` is given the item as it was last read."""
 
     def alive(item: ModelVersionItem, update: Update) -> None:
-        update.require_exists(ModelVersionItem.lsi3sk)  # what is deleted has none
-        untype(update, ModelVersionItem.property_types, item.property_types, sets, removals)
+        update.require_exists(ModelVersionItem.lsi3sk)  # deleted versions have none
+        remove_types(update, ModelVersionItem.property_types, item.property_types, sets, removals)
         complete(item, update)
 
     def send(current: StoredModelVersion) -> None:
@@ -337,24 +328,23 @@ def _write(
             raise missing(stored.version.name, stored.version.version)
         return of_item(item, stored.model)
 
-    return settlement.write("model", stored, send, meanwhile)
+    return concurrent_writes.write("model", stored, send, meanwhile)
 
 
 def set_alias(stored: StoredModelVersion, alias: str) -> None:
-    """Lets an alias name a version. Raises ResourceDoesNotExist when one of both is gone."""
-    alive = Condition()
-    alive.require_exists(ModelVersionItem.lsi3sk)  # what is deleted has none
-    number_ = stored.version.version
+    """Points an alias to a version. Raises ResourceDoesNotExist if the version or its model was
+    deleted."""
+    alive = ConditionExpression()
+    alive.require_exists(ModelVersionItem.lsi3sk)  # deleted versions have none
+    number, checks = stored.version.version, [Check(stored.document.key, alive)]
     try:
-        registered_models.set_alias(
-            stored.model, alias, number_, [Check(stored.document.key, alive)]
-        )
+        registered_models.set_alias(stored.model, alias, number, checks)
     except TransactionFailed as failed:
-        raise missing(stored.version.name, number_) from failed
+        raise missing(stored.version.name, number) from failed
 
 
 def of_item(raw: Raw, model: StoredRegisteredModel) -> StoredModelVersion:
-    """A version under its model's name. Renaming a model counts as an update of its versions."""
+    """Returns a version under its model's name. A rename of the model counts as its update."""
     item = ModelVersionItem.of(raw)
     loaded = document.load(raw, (model.home, str(item.model_version)), MAPS)
     version = ModelVersion(
@@ -378,12 +368,12 @@ def of_item(raw: Raw, model: StoredRegisteredModel) -> StoredModelVersion:
 
 
 def aliases(model: RegisteredModel, version: int) -> list[str]:
-    """The aliases that name a version."""
+    """Returns the aliases of a version."""
     return sorted(alias for alias, named in model.aliases.items() if named == version)
 
 
-def _tag(place: keys.Key, key: str, value: str) -> Raw:
-    return ModelVersionTag(PK=place.pk, SK=place.sk, key=key, value=value).serialize()
+def _tag(item_key: keys.Key, key: str, value: str) -> Raw:
+    return ModelVersionTag(PK=item_key.pk, SK=item_key.sk, key=key, value=value).serialize()
 
 
 MAPS: document.Maps = {

@@ -1,5 +1,5 @@
-"""The names of registered models: creation, renaming and deletion, each one transaction or one
-write; never touches versions."""
+"""Creates, renames and deletes registered models: each is one transaction or one write. Versions
+are not touched."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from mlcore.db import keys
 from mlcore.db.attributes import ItemAttribute
-from mlcore.db.expression import Condition, Raw, Update
-from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Change, Delete, Operation, Put, TransactionFailed, table
+from mlcore.db.expression import ConditionExpression, Raw, Update
+from mlcore.db.failures import AdditionalOperationFailed, ConditionFailed
+from mlcore.db.table import Delete, ItemUpdate, Operation, Put, TransactionFailed, table
 from mlcore.entities.registry import RegisteredModel
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.kubeflow import ContextRef
@@ -18,14 +18,14 @@ from mlcore.models.registry import ModelHome
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
 from mlcore.prompts import is_prompt
 from mlcore.repos import document
-from mlcore.repos.kubeflow import listing
+from mlcore.repos.contexts import list_keys
 from mlcore.repos.registry import homes
 from mlcore.repos.registry.registered_models import MAPS, StoredRegisteredModel, missing, of_item
 from mlcore.repos.workspaces import workspaces
 from mlcore.webhooks import announcement
 
 
-class NameTaken(Exception):
+class ModelNameTaken(Exception):
     """Another model holds the name."""
 
     def __init__(self, holder: RegisteredModel) -> None:
@@ -33,29 +33,25 @@ class NameTaken(Exception):
         self.holder = holder
 
 
-class AlsoFailed(Exception):
-    """The condition of something that belongs to a new model does not hold."""
-
-    def __init__(self, position: int) -> None:
-        super().__init__(position)
-        self.position = position
-
-
 Also = Sequence[Operation] | Callable[[keys.Key, str, str], Sequence[Operation]]
-"""What belongs to a new model, perhaps by its key, its home and its incarnation."""
+"""Operations for the transaction that creates a model, or a function that returns them from the
+model's key, home and incarnation."""
 
 
 def create(
     model: RegisteredModel, *, announced: bool = True, also: Also = (), more: Raw | None = None
 ) -> None:
-    """One transaction: the model, its own partition as its home, and ``also`` what belongs to it.
+    """Creates a registered model, and executes ``also`` in the same transaction. The model's
+    versions will be stored in its home: the partition of its name, or another one if that still
+    holds items of a former model.
 
     Args:
-        more: further attributes of its item.
+        announced: whether webhooks get an event.
+        more: further attributes of the model's item.
 
     Raises:
-        NameTaken: the name is held by another model.
-        AlsoFailed: a condition of ``also`` does not hold.
+        ModelNameTaken: another model has the name.
+        AdditionalOperationFailed: a condition of ``also`` does not hold.
     """
     incarnation = new_ulid()
     away = keys.separate_home(incarnation)
@@ -64,7 +60,7 @@ def create(
     if announced:
         attributes |= _raw((RegisteredModelItem.event, announcement.model_created(model)))
     if children:
-        # They are written before it is sure who gets the name, so to a place that is nobody else's.
+        # They are written before the name is claimed, so into a partition of their own.
         table.batch_write(children)
         _claim(model, incarnation, away, attributes, also)
         return
@@ -80,13 +76,14 @@ def _claim(
     attributes: Raw,
     also: Also,
 ) -> bool:
-    """Takes the name and the home; False if the home is another's. Raises NameTaken."""
-    place = keys.registered_model(model.workspace, model.name)
+    """Takes the name and the home; returns False if the home belongs to another model. Raises
+    ModelNameTaken."""
+    key = keys.registered_model(model.workspace, model.name)
     item = RegisteredModelItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         incarnation=incarnation,
-        home=None if home == place.pk else home,
+        home=None if home == key.pk else home,
         workspace=model.workspace,
         name=model.name,
         description=model.description,
@@ -102,18 +99,18 @@ def _claim(
         PK=entry.pk,
         SK=entry.sk,
         incarnation=incarnation,
-        model_pk=place.pk,
+        model_pk=key.pk,
         updated_at=now_ms(),
         version=1,
     )
-    absent = Condition()
+    absent = ConditionExpression()
     absent.require_absent(RegisteredModelItem.PK)
     if RegisteredModelItem.number.attr_name not in attributes and not is_prompt(model.tags):
-        attributes |= listing.unseen_attributes(model.workspace, item.type, incarnation)
+        attributes |= list_keys.unnumbered_item_keys(model.workspace, item.type, incarnation)
     named = {**item.serialize(), **names(model.workspace, model.name), **attributes}
-    entering = workspaces.entering(model.workspace)
+    entering = workspaces.creation_guard(model.workspace)
     first = 2 + len(entering)
-    following = also(place, home, incarnation) if callable(also) else also
+    following = also(key, home, incarnation) if callable(also) else also
     try:
         table.transact(
             [Put(named, absent), Put(owner.serialize(), absent), *entering, *following],
@@ -125,32 +122,31 @@ def _claim(
             raise workspaces.missing(model.workspace) from failed
         if holder is None:
             if min(failed.items) >= first:
-                raise AlsoFailed(min(failed.items) - first) from failed
+                raise AdditionalOperationFailed(min(failed.items) - first) from failed
             return False
         if RegisteredModelItem.of(holder).incarnation != incarnation:
-            raise NameTaken(of_item(holder).model) from failed
-        # else this very transaction had gone through, and only its answer was lost
+            raise ModelNameTaken(of_item(holder).model) from failed
+        # else this transaction was executed, and only its answer was lost
     return True
 
 
 def rename(stored: StoredRegisteredModel, new_name: str, also: Sequence[Operation] = ()) -> None:
-    """One transaction: the model under its new name, and no more under its old one; and ``also``
-    what goes with it.
+    """Moves a model to a new name and executes ``also``, in one transaction.
 
     Raises:
-        NameTaken: the new name is held by another model.
+        ModelNameTaken: another model has the new name.
         ConditionFailed: the model changed meanwhile.
     """
     old = stored.item
     workspace = stored.model.workspace
-    place = keys.registered_model(workspace, new_name)
+    key = keys.registered_model(workspace, new_name)
     now = now_ms()
     item = {
         **stored.document.item,
         **names(workspace, new_name),
         **_raw(
-            (RegisteredModelItem.PK, place.pk),
-            (RegisteredModelItem.SK, place.sk),
+            (RegisteredModelItem.PK, key.pk),
+            (RegisteredModelItem.SK, key.sk),
             (RegisteredModelItem.last_update_time, now),
             (RegisteredModelItem.renamed_at, now),
             (RegisteredModelItem.updated_at, now),
@@ -161,13 +157,13 @@ def rename(stored: StoredRegisteredModel, new_name: str, also: Sequence[Operatio
         item |= _raw((RegisteredModelItem.gsi4sk, keys.gsi4_updated_sk(now, old.number)))
     item.pop(RegisteredModelItem.home.attr_name, None)
     item.pop(RegisteredModelItem.event.attr_name, None)  # it was about the item's old name
-    if stored.home != place.pk:
+    if stored.home != key.pk:
         item |= _raw((RegisteredModelItem.home, stored.home))
-    absent, unchanged, mine = Condition(), Condition(), Update()
+    absent, unchanged, mine = ConditionExpression(), ConditionExpression(), Update()
     absent.require_absent(RegisteredModelItem.PK)
     unchanged.require_equal(RegisteredModelItem.version, old.version)
     unchanged.require_equal(RegisteredModelItem.incarnation, old.incarnation)
-    mine.set(ModelHome.model_pk, place.pk)
+    mine.set(ModelHome.model_pk, key.pk)
     mine.add(ModelHome.version, 1)
     mine.require_equal(ModelHome.incarnation, old.incarnation)
     try:
@@ -175,8 +171,8 @@ def rename(stored: StoredRegisteredModel, new_name: str, also: Sequence[Operatio
             [
                 Put(item, absent),
                 Delete(stored.document.key, unchanged),
-                Change(keys.model_home(stored.home), mine),
-                *_moving(old, place, new_name, now),
+                ItemUpdate(keys.model_home(stored.home), mine),
+                *_moving(old, key, new_name, now),
                 *also,
             ],
             token=new_ulid(),
@@ -186,31 +182,31 @@ def rename(stored: StoredRegisteredModel, new_name: str, also: Sequence[Operatio
         if holder is None:
             raise ConditionFailed(failed.items.get(1)) from failed
         if RegisteredModelItem.of(holder).incarnation != stored.incarnation:
-            raise NameTaken(of_item(holder).model) from failed
-        # else it has the new name already: the transaction had gone through before
+            raise ModelNameTaken(of_item(holder).model) from failed
+        # else it has the new name already: the transaction was executed before
     if old.number is not None:
-        listing.renamed(stored.home, old.incarnation, now)
+        list_keys.reorder_versions_of_renamed_model(stored.home, old.incarnation, now)
 
 
 def delete(
     stored: StoredRegisteredModel,
     also: Sequence[Operation] = (),
-    referred: Condition | None = None,
+    referred: ConditionExpression | None = None,
 ) -> None:
-    """Removes the model, and ``also`` what goes with it, in one transaction; its home keeps what
-    nobody can reach any more.
+    """Deletes a model and executes ``also``, in one transaction. Readers can no longer reach the
+    items in its home.
 
     Args:
-        referred: what must hold of the reference to its number.
+        referred: a condition on the reference to its number.
 
     Raises:
-        ResourceDoesNotExist: it was renamed meanwhile.
-        ConditionFailed: what goes with it changed meanwhile.
+        ResourceDoesNotExist: the model was renamed meanwhile.
+        ConditionFailed: an item of ``also`` changed meanwhile.
     """
-    mine = Condition()
+    mine = ConditionExpression()
     mine.require_equal(RegisteredModelItem.incarnation, stored.incarnation)
     following = [*_leaving(stored.item, referred), *also]
-    # What goes with it was chosen by the model as it was stored.
+    # The other deletions were chosen by the model as it was read.
     if stored.item.number is None:
         mine.require_absent(RegisteredModelItem.number)
     else:
@@ -226,34 +222,35 @@ def delete(
         there = failed.item if isinstance(failed, ConditionFailed) else failed.items[0]
         if there is not None and RegisteredModelItem.of(there).incarnation == stored.incarnation:
             raise ConditionFailed(there) from failed
-        # Deleted by another, or by this very call, whose answer was lost; unless it moved away.
+        # Deleted by another request, or by an attempt of this call whose answer was lost; unless it
+        # was renamed.
         owner = homes.owner_of(stored.home)
         mine_still = owner is not None and owner.incarnation == stored.incarnation
         if owner is not None and mine_still and homes.model_of(owner) is not None:
             raise missing(stored.model.name) from failed
 
 
-def _moving(item: RegisteredModelItem, place: keys.Key, name: str, now: int) -> list[Operation]:
-    """What keeps a model's number with it."""
+def _moving(item: RegisteredModelItem, key: keys.Key, name: str, now: int) -> list[Operation]:
+    """Returns the update of the reference from a model's number to its item, after a rename."""
     if item.number is None:
         return []
     change = Update()
     change.add(ContextRef.version, 1)
-    change.set(ContextRef.item_pk, place.pk)
+    change.set(ContextRef.item_pk, key.pk)
     change.set(ContextRef.name, name)
     change.set(ContextRef.renamed_at, now)
     change.require_equal(ContextRef.incarnation, item.incarnation)
-    return [Change(keys.context_ref(item.number), change)]
+    return [ItemUpdate(keys.context_ref(item.number), change)]
 
 
-def _leaving(item: RegisteredModelItem, referred: Condition | None) -> list[Operation]:
-    """What takes a model's number away with it, and its external id."""
+def _leaving(item: RegisteredModelItem, referred: ConditionExpression | None) -> list[Operation]:
+    """Returns the deletions of a model's number and external id."""
     if item.number is None:
         return []
     leaving: list[Operation] = [Delete(keys.context_ref(item.number), referred)]
     if item.external_id:
-        place = keys.external_id(item.workspace, item.type, item.external_id)
-        leaving.append(Delete(place))
+        key = keys.external_id(item.workspace, item.type, item.external_id)
+        leaving.append(Delete(key))
     return leaving
 
 

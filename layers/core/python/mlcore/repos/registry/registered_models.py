@@ -1,10 +1,11 @@
-"""Registered models: the ``M#META`` document under the model's name, and who owns which partition.
+"""Registered models: the ``M#META`` document under the model's name, and the ownership of
+partitions.
 
-A model's versions, aliases and overflowing tags are in its home: its own partition, unless that was
-full of another model's when it was created. Renaming moves only ``M#META``, in one transaction, and
-the versions stay where they are; deleting removes only ``M#META``, and what was in its home can be
-cleared at leisure. ``M#HOME`` says whose a partition is, so a name is free at once, and nothing of
-a former model comes back with it (decision 9).
+A model's versions, aliases and overflowing tags are in its home: its own partition, unless that
+still held another model's items when the model was created. A rename moves only ``M#META``, in one
+transaction; the versions stay. A deletion removes only ``M#META``; the items in the home are
+deleted later. ``M#HOME`` names the owner of a partition, so a name is free at once, and a new model
+of the same name inherits nothing (decision 9).
 """
 
 from __future__ import annotations
@@ -13,22 +14,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from mlcore import errors
+from mlcore import errors, reserved_tags
 from mlcore.db import keys
 from mlcore.db.attributes import TextAttribute
 from mlcore.db.expression import Raw, Update
-from mlcore.db.table import Change, Delete, Operation, Put, key_in, table
+from mlcore.db.table import Delete, ItemUpdate, Operation, Put, key_of_item, table
 from mlcore.entities.registry import RegisteredModel
 from mlcore.ids import now_ms
 from mlcore.models.base import KEY
 from mlcore.models.kubeflow import ContextRef
 from mlcore.models.registry import ModelAlias, ModelTag
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
-from mlcore.prompts import IS_PROMPT, is_prompt
-from mlcore.repos import document, document_writes, settlement
+from mlcore.prompts import is_prompt
+from mlcore.repos import concurrent_writes, document, document_writes
+from mlcore.repos.contexts import list_keys
 from mlcore.repos.document import Document
-from mlcore.repos.kubeflow import listing
-from mlcore.repos.kubeflow.tags import untype
+from mlcore.repos.property_types import remove_types
 from mlcore.webhooks import announcement
 
 
@@ -48,7 +49,7 @@ class StoredRegisteredModel(NamedTuple):
 
     @property
     def home(self) -> str:
-        """The partition key of its versions."""
+        """The partition key of the model's versions."""
         return home_of(self.document.item)
 
     @property
@@ -65,21 +66,21 @@ class StoredRegisteredModel(NamedTuple):
 
 
 def find(workspace: str, name: str) -> StoredRegisteredModel | None:
-    """One consistent GetItem (a second request when tags overflowed)."""
+    """Returns a model; one consistent GetItem, and a Query if tags overflowed."""
     item = table.get(keys.registered_model(workspace, name))
     return None if item is None else of_item(item)
 
 
 def get(workspace: str, name: str) -> StoredRegisteredModel:
-    """As :func:`find`. Raises ResourceDoesNotExist."""
-    found = find(workspace, name)
-    if found is None:
+    """Returns a model. Raises ResourceDoesNotExist."""
+    stored = find(workspace, name)
+    if stored is None:
         raise missing(name)
-    return found
+    return stored
 
 
 def find_many(places: Sequence[keys.Key], workspace: str) -> list[StoredRegisteredModel]:
-    """Those of the models that exist in the workspace; one BatchGetItem for each hundred."""
+    """Returns the given models that exist in the workspace; one BatchGetItem per hundred."""
     items = [
         item
         for item in table.batch_get(places)
@@ -100,16 +101,16 @@ def listed(
     descending: bool = False,
     limit: int | None = None,
 ) -> Iterator[tuple[str, keys.Key]]:
-    """The models of a workspace by name, through GSI5, which may lag: (name, key) pairs.
+    """Yields (name, key) of a workspace's models by name, from GSI5, which may lag.
 
     Args:
-        prefix: what the names begin with.
-        start: the first name to be listed.
-        limit: names that one request reads.
+        prefix: the prefix of the names.
+        start: the first name to list.
+        limit: index entries per request.
     """
     pk = keys.gsi5_model_pk(workspace)
     between = keys.gsi5_model_range(prefix, start, descending=descending)
-    found = table.query_all(
+    entries = table.query_all(
         pk,
         index="GSI5",
         between=between,
@@ -117,27 +118,27 @@ def listed(
         limit=limit,
         attributes=[*KEY, RegisteredModelItem.gsi5sk],
     )
-    for item in found:
-        yield RegisteredModelItem.of(item).gsi5sk or "", key_in(item)
+    for item in entries:
+        yield RegisteredModelItem.of(item).gsi5sk or "", key_of_item(item)
 
 
 def set_description(stored: StoredRegisteredModel, description: str) -> StoredRegisteredModel:
-    """Raises ResourceDoesNotExist when the model is gone."""
+    """Sets the description. Raises ResourceDoesNotExist if the model is gone."""
 
     def complete(item: RegisteredModelItem, update: Update) -> None:
         update.set(RegisteredModelItem.description, description)
-        listing.updated(update, RegisteredModelItem, item.number, now_ms())
+        list_keys.set_update_time(update, RegisteredModelItem, item.number, now_ms())
 
     return _write(stored, {}, (), complete)
 
 
 def touch_name(stored: StoredRegisteredModel) -> None:
-    """A model that is renamed to the name it has: only times move."""
+    """Handles a rename to the present name: only times change."""
 
     now, number = now_ms(), stored.item.number
 
     def complete(item: RegisteredModelItem, update: Update) -> None:
-        listing.updated(update, RegisteredModelItem, item.number, now)
+        list_keys.set_update_time(update, RegisteredModelItem, item.number, now)
         update.set(RegisteredModelItem.renamed_at, now)
 
     beside: list[Operation] = []
@@ -146,45 +147,49 @@ def touch_name(stored: StoredRegisteredModel) -> None:
         change.add(ContextRef.version, 1)
         change.set(ContextRef.renamed_at, now)
         change.require_exists(ContextRef.PK)
-        beside.append(Change(keys.context_ref(number), change))
+        beside.append(ItemUpdate(keys.context_ref(number), change))
     _write(stored, {}, (), complete, beside)
     if number is not None:
-        listing.renamed(stored.home, stored.incarnation, now)
+        list_keys.reorder_versions_of_renamed_model(stored.home, stored.incarnation, now)
 
 
 def set_tag(stored: StoredRegisteredModel, key: str, value: str) -> None:
-    said = announcement.model_tag_set(stored.model, key, value)
-    _write(stored, {"tags": {key: value}}, (), _listed_by(key, value, said))
+    event = announcement.model_tag_set(stored.model, key, value)
+    _write(stored, {"tags": {key: value}}, (), _listed_by(key, value, event))
 
 
 def delete_tag(stored: StoredRegisteredModel, key: str) -> None:
-    said = announcement.model_tag_deleted(stored.model, key)
-    if key == IS_PROMPT:
-        listing.enlist_versions(stored.home, stored.incarnation, stored.model.workspace)
-    _write(stored, {}, [("tags", key)], _listed_by(key, "", said))
+    event = announcement.model_tag_deleted(stored.model, key)
+    if key == reserved_tags.IS_PROMPT:
+        list_keys.make_versions_listable(stored.home, stored.incarnation, stored.model.workspace)
+    _write(stored, {}, [("tags", key)], _listed_by(key, "", event))
 
 
 def _listed_by(
-    key: str, value: str, said: str | None
+    key: str, value: str, event: str | None
 ) -> Callable[[RegisteredModelItem, Update], None]:
-    """Completes the write of a tag: a prompt is in no list of models that Kubeflow's API shows."""
+    """Returns a function that completes the write of a tag: a model that becomes a prompt is
+    removed from Kubeflow's lists, and one that stops being a prompt is added to them."""
 
     def complete(item: RegisteredModelItem, update: Update) -> None:
-        saying(said)(update)
-        if key == IS_PROMPT and item.number is None:
+        announcing(event)(update)
+        if key == reserved_tags.IS_PROMPT and item.number is None:
             if is_prompt({key: value}):
-                listing.set_hidden(update)
+                list_keys.remove_unnumbered_item_keys(update)
             else:
-                listing.set_unseen(update, item.workspace, item.type, item.incarnation)
+                list_keys.set_unnumbered_item_keys(
+                    update, item.workspace, item.type, item.incarnation
+                )
             update.require_absent(RegisteredModelItem.number)
 
     return complete
 
 
-def saying(
+def announcing(
     event: str | None, attribute: TextAttribute[str | None] = RegisteredModelItem.event
 ) -> Callable[[Update], None]:
-    """Lets a write announce itself to webhooks, by this attribute of the item that it writes."""
+    """Returns a function that adds an event for webhooks to an update, in an attribute of the
+    written item."""
 
     def complete(update: Update) -> None:
         if event is not None:
@@ -201,21 +206,23 @@ def set_alias(
     *,
     announced: bool = True,
 ) -> None:
-    """One transaction over the model, the alias's item and what else there is.
-
-    Raises:
-        TransactionFailed: a condition of ``beside`` does not hold.
-    """
+    """Writes the alias in the model and its own item, with ``beside``, in one transaction. Raises
+    TransactionFailed if a condition of ``beside`` does not hold."""
     item = _alias(keys.model_alias(stored.home, alias), alias, str(version))
-    said = announcement.alias_set(stored.model, alias, version) if announced else None
-    write(stored, {"aliases": {alias: str(version)}}, (), saying(said), [*beside, Put(item)])
+    event = announcement.alias_set(stored.model, alias, version) if announced else None
+    write(stored, {"aliases": {alias: str(version)}}, (), announcing(event), [*beside, Put(item)])
 
 
 def delete_alias(stored: StoredRegisteredModel, alias: str, *, announced: bool = True) -> None:
-    """MLflow does not announce the aliases that go with their version."""
-    place = keys.model_alias(stored.home, alias)
-    said = announcement.alias_deleted(stored.model, alias) if announced else None
-    write(stored, {}, [("aliases", alias)], saying(said), [Delete(place)])
+    """Deletes an alias.
+
+    Args:
+        announced: whether webhooks get an event. MLflow sends none for aliases that are deleted
+            with their version.
+    """
+    key = keys.model_alias(stored.home, alias)
+    event = announcement.alias_deleted(stored.model, alias) if announced else None
+    write(stored, {}, [("aliases", alias)], announcing(event), [Delete(key)])
 
 
 def write(
@@ -225,8 +232,8 @@ def write(
     complete: Callable[[Update], None] = lambda _: None,
     beside: Sequence[Operation] = (),
 ) -> StoredRegisteredModel:
-    """Writes the model, whoever else writes it meanwhile; answers it as it was before. Raises
-    ResourceDoesNotExist: the model is gone from its name."""
+    """Writes a model, retrying on conflicts; returns it as it was before. Raises
+    ResourceDoesNotExist if the model was deleted or renamed."""
     return _write(stored, sets, removals, lambda _, update: complete(update), beside)
 
 
@@ -237,15 +244,14 @@ def _write(
     complete: Callable[[RegisteredModelItem, Update], None],
     beside: Sequence[Operation] = (),
 ) -> StoredRegisteredModel:
-    """As :func:`write`; ``complete`` is given the item as it was last read.
-
-    Raises:
-        ResourceDoesNotExist: the model is gone from its name.
-    """
+    """Like :func:`write`; ``complete`` is given the item as it was last read. Raises
+    ResourceDoesNotExist if the model was deleted or renamed."""
 
     def mine(item: RegisteredModelItem, update: Update) -> None:
         update.require_equal(RegisteredModelItem.incarnation, stored.incarnation)
-        untype(update, RegisteredModelItem.property_types, item.property_types, sets, removals)
+        remove_types(
+            update, RegisteredModelItem.property_types, item.property_types, sets, removals
+        )
         complete(item, update)
 
     def send(current: StoredRegisteredModel) -> None:
@@ -256,11 +262,11 @@ def _write(
             raise missing(stored.model.name)
         return of_item(item)
 
-    return settlement.write("model", stored, send, meanwhile)
+    return concurrent_writes.write("model", stored, send, meanwhile)
 
 
 def home_of(item: Raw) -> str:
-    """The partition of a model's versions."""
+    """Returns the partition key of a model's versions."""
     model = RegisteredModelItem.of(item)
     return model.PK if model.home is None else model.home
 
@@ -281,12 +287,12 @@ def of_item(raw: Raw) -> StoredRegisteredModel:
     return StoredRegisteredModel(model, loaded)
 
 
-def _tag(place: keys.Key, key: str, value: str) -> Raw:
-    return ModelTag(PK=place.pk, SK=place.sk, key=key, value=value).serialize()
+def _tag(item_key: keys.Key, key: str, value: str) -> Raw:
+    return ModelTag(PK=item_key.pk, SK=item_key.sk, key=key, value=value).serialize()
 
 
-def _alias(place: keys.Key, alias: str, version: str) -> Raw:
-    item = ModelAlias(PK=place.pk, SK=place.sk, key=alias, alias=alias, model_version=int(version))
+def _alias(key: keys.Key, alias: str, version: str) -> Raw:
+    item = ModelAlias(PK=key.pk, SK=key.sk, key=alias, alias=alias, model_version=int(version))
     return item.serialize()
 
 

@@ -1,7 +1,5 @@
-"""Moves of versions between stages, deletion among them: the model and its versions in one
-transaction, so that the model knows the greatest version of each stage; never changes anything
-else.
-"""
+"""Moves versions between stages and deletes them: the model and its versions in one transaction, so
+that the model knows the greatest version of each stage."""
 
 from __future__ import annotations
 
@@ -11,20 +9,20 @@ from typing import NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw, Update
-from mlcore.db.table import Change, Delete, Operation, TransactionFailed, key_in, table
+from mlcore.db.table import Delete, ItemUpdate, Operation, TransactionFailed, key_of_item, table
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import KEY
 from mlcore.models.registry import ModelVersion as ModelVersionItem
 from mlcore.models.registry import RegisteredModel as RegisteredModelItem
+from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos import document
-from mlcore.repos.kubeflow import contexts, listing
+from mlcore.repos.contexts import context_items, list_keys
 from mlcore.repos.registry import model_versions, registered_models
 from mlcore.repos.registry.model_versions import ARCHIVED, DELETED, StoredModelVersion
 from mlcore.repos.registry.registered_models import StoredRegisteredModel
-from mlcore.settle import Conflict, settle
 
 MOVES_TOGETHER = 40
-"""Versions that one transaction moves; DynamoDB takes 100 operations."""
+"""Versions moved in one transaction; DynamoDB allows 100 operations."""
 
 
 class _Move(NamedTuple):
@@ -39,11 +37,11 @@ class _Move(NamedTuple):
 def transition(
     stored: StoredModelVersion, stage: str, *, archive_existing: bool
 ) -> StoredModelVersion:
-    """Moves a version to a stage, and (``archive_existing``) all others there to Archived: at once
-    if they are few, else the last of them with the version. Answers the version as it is then.
+    """Moves a version to a stage, and with ``archive_existing`` all others in that stage to
+    Archived; returns the version afterwards.
 
-    Raises:
-        ResourceDoesNotExist: the version is deleted, or its model is gone.
+    If there are many others, they are archived in batches; the last batch moves the version. Raises
+    ResourceDoesNotExist if the version is deleted, or its model is gone.
     """
     name, number = stored.version.name, stored.version.version
     current = stored
@@ -68,23 +66,24 @@ def transition(
             if not (moved and done):
                 current = model_versions.get(stored.model.model.workspace, name, number)
             if not moved:
-                raise Conflict
+                raise WriteConflict
 
-    settle("model", attempt)
+    retry_on_conflict("model", attempt)
     return model_versions.get(stored.model.model.workspace, name, number)
 
 
 def delete(
     stored: StoredModelVersion, allowed: Callable[[], Sequence[Operation]] = lambda: ()
 ) -> None:
-    """Deletes a version: it keeps its number and its tags, and loses its aliases and the rest.
+    """Deletes a version: its item keeps the number and tags; its aliases and all other data are
+    removed.
 
     Args:
-        allowed: raises what forbids it, and answers what the transaction must find still so; asked
-            anew for each attempt.
+        allowed: raises if the deletion is forbidden; otherwise returns checks for the transaction.
+            Called for each attempt.
 
     Raises:
-        ResourceDoesNotExist: the version is deleted already, or its model is gone.
+        ResourceDoesNotExist: the version was deleted before, or its model was deleted.
     """
     current = stored
 
@@ -98,20 +97,20 @@ def delete(
         if len(names) <= MOVES_TOGETHER:
             beside: list[Operation] = [Delete(keys.model_alias(model.home, name)) for name in names]
             if version.run_id:
-                place = keys.run_model_version(version.run_id, model.incarnation, version.version)
-                beside.append(Delete(place))
+                key = keys.run_model_version(version.run_id, model.incarnation, version.version)
+                beside.append(Delete(key))
             beside += [*_leaving(current), *allowed()]
             outside = model.document.outside.get("aliases", {})
             inline = [name for name in names if name not in outside]
             if _moved(model, [_Move(current.document.item, DELETED)], inline, beside):
                 return
         current = model_versions.get(model.model.workspace, version.name, version.version)
-        raise Conflict
+        raise WriteConflict
 
-    settle("model", attempt)
+    retry_on_conflict("model", attempt)
     number = stored.item.number if current.item.number is None else current.item.number
     if number is not None:
-        table.batch_write(deletes=contexts.remains(number))
+        table.batch_write(deletes=context_items.keys_of_context(number))
 
 
 def _moved(
@@ -120,11 +119,12 @@ def _moved(
     aliases: Sequence[str] = (),
     beside: Sequence[Operation] = (),
 ) -> bool:
-    """One transaction; False if the model or a version is not as it was read."""
+    """Executes moves in one transaction; returns False if the model or a version changed since it
+    was read."""
     now = now_ms()
     change = Update()
     document.touch(change)
-    listing.updated(change, RegisteredModelItem, model.item.number, now)
+    list_keys.set_update_time(change, RegisteredModelItem, model.item.number, now)
     for stage, version in _latest(model, moves).items():
         if version:
             change.set((RegisteredModelItem.latest, stage), str(version))
@@ -134,16 +134,18 @@ def _moved(
         change.remove((RegisteredModelItem.aliases, alias))
     change.require_equal(RegisteredModelItem.incarnation, model.incarnation)
     change.require_equal(RegisteredModelItem.version, model.item.version)
-    versions = [Change(key_in(move.raw), _change(move, now)) for move in moves]
+    versions = [ItemUpdate(key_of_item(move.raw), _change(move, now)) for move in moves]
     try:
-        table.transact([Change(model.document.key, change), *versions, *beside], token=new_ulid())
+        table.transact(
+            [ItemUpdate(model.document.key, change), *versions, *beside], token=new_ulid()
+        )
     except TransactionFailed:
         return False
     return True
 
 
 def _leaving(stored: StoredModelVersion) -> list[Operation]:
-    """What takes a version's number away with it, its name and its external id."""
+    """Returns the deletions of a version's number, name and external id in Kubeflow's registry."""
     item = stored.item
     if item.number is None:
         return []
@@ -152,24 +154,24 @@ def _leaving(stored: StoredModelVersion) -> list[Operation]:
     if parent is not None and item.kubeflow_name is not None:
         leaving.append(Delete(keys.context_child(parent, item.type, item.kubeflow_name)))
     if item.external_id:
-        place = keys.external_id(stored.model.model.workspace, item.type, item.external_id)
-        leaving.append(Delete(place))
+        key = keys.external_id(stored.model.model.workspace, item.type, item.external_id)
+        leaving.append(Delete(key))
     return leaving
 
 
 def _latest(model: StoredRegisteredModel, moves: Sequence[_Move]) -> dict[str, int]:
-    """The greatest version of each stage that the moves touch; 0 where none is left."""
+    """Returns the greatest version of each stage that the moves touch; 0 if none is left."""
     gone = {move.item.model_version for move in moves}
     touched = {move.item.current_stage for move in moves} | {move.stage for move in moves}
     stages = sorted(touched - {DELETED})
     calls: list[Callable[[], int]] = [
         partial(_greatest, model.home, stage, gone) for stage in stages
     ]
-    found = dict(zip(stages, table.parallel(calls), strict=True))
+    latest = dict(zip(stages, table.parallel(calls), strict=True))
     for move in moves:
         if move.stage != DELETED:
-            found[move.stage] = max(found[move.stage], move.item.model_version)
-    return found
+            latest[move.stage] = max(latest[move.stage], move.item.model_version)
+    return latest
 
 
 def _greatest(home: str, stage: str, without: set[int]) -> int:
@@ -181,7 +183,7 @@ def _greatest(home: str, stage: str, without: set[int]) -> int:
         attributes=KEY,
         limit=len(without) + 1,
     ):
-        version: int = keys.parse(*key_in(item)).fields["version"]
+        version: int = keys.parse(*key_of_item(item)).fields["version"]
         if version not in without:
             return version
     return 0
@@ -218,8 +220,8 @@ def _change(move: _Move, now: int) -> Update:
             change.remove(attribute)
         change.set(ModelVersionItem.last_update_time, now)
     else:
-        listing.updated(change, ModelVersionItem, item.number, now)
-        place = keys.lsi3_model_version(move.stage, item.model_version)
-        change.set(ModelVersionItem.lsi3sk, place)
+        list_keys.set_update_time(change, ModelVersionItem, item.number, now)
+        key = keys.lsi3_model_version(move.stage, item.model_version)
+        change.set(ModelVersionItem.lsi3sk, key)
     change.require_equal(ModelVersionItem.version, item.version)
     return change

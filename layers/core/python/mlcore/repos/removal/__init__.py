@@ -1,1 +1,1 @@
-"""What goes for good, with its files."""
+"""Permanent deletion of items with their files, and moves between workspaces."""

@@ -1,4 +1,4 @@
-"""Finds what was deleted and is to go for good: experiments, runs, logged models."""
+"""Finds soft-deleted experiments, runs and logged models that are due for permanent deletion."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from mlcore.entities.stages import DELETED
 from mlcore.models.logged_models import LoggedModel
 from mlcore.models.runs import Run
 from mlcore.repos.experiments import experiments
-from mlcore.repos.files import former_locations
-from mlcore.repos.removal import purging
-from mlcore.repos.runs import runs
+from mlcore.repos.removal import former_root, purging
+from mlcore.repos.runs.core import runs
 from mlcore.repos.workspaces import workspaces
 
 
 class Garbage(NamedTuple):
-    """Something that was deleted; ``item_id`` is the experiment's own where that is to go."""
+    """A soft-deleted item; ``item_id`` equals ``experiment_id`` if the whole experiment is to be
+    deleted."""
 
     kind: str
     experiment_id: str
@@ -28,12 +28,9 @@ class Garbage(NamedTuple):
 
 
 def find(before_ms: int, experiment_id: str | None = None) -> Iterator[Garbage]:
-    """What was deleted before a time (milliseconds since the epoch), in all experiments or one.
-
-    Raises:
-        ResourceDoesNotExist: there is no such experiment.
-    """
-    former_locations.enter(again=True)
+    """Yields the items that were deleted before a time (milliseconds since the epoch), in one
+    experiment or in all. Raises ResourceDoesNotExist if the experiment does not exist."""
+    former_root.enter_locations(again=True)
     if experiment_id is not None:
         item = table.get(keys.experiment(experiment_id))
         if item is None:
@@ -48,8 +45,8 @@ def find(before_ms: int, experiment_id: str | None = None) -> Iterator[Garbage]:
 
 
 def remove(garbage: Garbage) -> bool:
-    """Removes it with its files; its name is free then. False if files stay that others can name.
-    May be killed and repeated."""
+    """Removes a soft-deleted item with its files and frees its name. Returns False if files are
+    kept because other items may name them. The process may be killed and the call repeated."""
     kind, experiment_id, item_id, workspace = garbage
     if kind == keys.EXPERIMENT.name:
         return purging.experiment(experiment_id)

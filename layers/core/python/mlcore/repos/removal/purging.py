@@ -1,8 +1,8 @@
-"""Removes experiments and registered models for good, with everything that is theirs; decides
-nothing about which.
+"""Removes experiments and registered models permanently, with all their items and files. The caller
+decides which.
 
-Each call may be killed at any point and be repeated: what tells of the rest goes last. Those whose
-time is limited pass a deadline and call again.
+Each call may be killed at any point and repeated: an item that leads to others is deleted after
+them. Callers with limited time pass a deadline and call again.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Final
 
 from mlcore.auth.permissions import EXPERIMENT, PROMPT, REGISTERED_MODEL
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update
+from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
-from mlcore.db.table import Delete, TransactionFailed, key_in, table
+from mlcore.db.table import Delete, TransactionFailed, key_of_item, table
 from mlcore.entities.stages import DELETED
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import KEY, Item
@@ -24,17 +24,19 @@ from mlcore.models.logged_models import LoggedModel
 from mlcore.models.registry import ModelVersion
 from mlcore.models.runs import Run
 from mlcore.models.traces import Trace
-from mlcore.repos.files import former_locations, locations
+from mlcore.repos.files import locations
 from mlcore.repos.files import owners as file_owners
 from mlcore.repos.files.owners import Part
+from mlcore.repos.item_deletion import delete_items
 from mlcore.repos.registry import registered_models
-from mlcore.repos.removal import remains
-from mlcore.repos.runs import history_files
+from mlcore.repos.removal import former_root, remains
+from mlcore.repos.runs.history import history_files
 from mlcore.repos.users import grants
 
 TOGETHER: Final = 500
 SWEEPS: Final = 20
-"""Whoever has read an experiment before it was deleted may still write to it for a moment."""
+"""How often an experiment's partition is swept: requests that read the experiment before it was
+deleted may still write to it for a moment."""
 
 _TOLD: Final = (
     Item.type,
@@ -47,27 +49,28 @@ _TOLD: Final = (
 
 
 def experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
-    """Deletes an experiment with its runs, traces, logged models and files, then its name; False if
-    its folder stays, for others can name what is in it.
+    """Deletes an experiment with its runs, traces, logged models and files, then its name. Returns
+    False if files had to be kept because others may refer to them.
 
     Args:
         deadline: of :func:`time.monotonic`.
 
     Raises:
-        OutOfTime: call again.
+        OutOfTime: the deadline has passed; call again.
     """
-    place = keys.experiment(experiment_id)
-    item = table.get(place)
+    key = keys.experiment(experiment_id)
+    item = table.get(key)
     if item is None:
         return True
     if Experiment.of(item).stage != DELETED:
-        _mark_deleted(place)
+        _mark_deleted(key)
     workspace = Experiment.of(item).workspace
-    grants.sweep(workspace, EXPERIMENT, experiment_id)
-    former_locations.enter(deadline)
+    grants.delete_on_resource(workspace, EXPERIMENT, experiment_id)
+    former_root.enter_locations(deadline)
     whole = file_owners.of_experiment(item)
     if file_owners.is_here(whole) and file_owners.areas([whole]) == [None]:
-        # Its folder is not its own; while its items tell what in there is, that goes.
+        # Its folder may contain files of others; its own files are removed while its items still
+        # name them.
         _delete_files_of_parts(item, deadline)
     for _ in range(SWEEPS):
         if not remains.of_experiment(experiment_id, deadline):
@@ -76,65 +79,68 @@ def experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
     file_owners.remove_areas(
         [file_owners.internal(experiment_id, workspace), file_owners.history(experiment_id)]
     )
-    mine = Condition()
+    mine = ConditionExpression()
     mine.require_absent_or_equal(ExperimentNameLock.experiment_id, experiment_id)
     while item is not None:
         lock = keys.experiment_name_lock(workspace, Experiment.of(item).name)
         try:
-            table.transact([Delete(lock, mine), Delete(place)], new_ulid())
+            table.transact([Delete(lock, mine), Delete(key)], new_ulid())
         except TransactionFailed:
-            # The lock is another's already: only the experiment is left to go.
-            table.delete(place)
-        item = table.get(place)
-    locations.forget(experiment_id, whole.location, workspace)
+            # The lock belongs to another experiment already: only the experiment remains to be
+            # deleted.
+            table.delete(key)
+        item = table.get(key)
+    locations.remove_entry(experiment_id, whole.location, workspace)
     return went
 
 
 def run(experiment_id: str, run_id: str, workspace: str) -> bool:
-    """Deletes a run, its children and its files; the indexer takes away what it derived. False if
-    files stay."""
-    place = keys.run(experiment_id, run_id)
-    item = table.get(place)
+    """Deletes a run, its children and its files; the indexer deletes derived items. Returns False
+    if files had to be kept."""
+    key = keys.run(experiment_id, run_id)
+    item = table.get(key)
     if item is None:
         return True
-    former_locations.enter()
+    former_root.enter_locations()
     went = file_owners.remove([file_owners.of_run(experiment_id, item, workspace)])
     remains.of_run(experiment_id, run_id)
     if history_files.has_place(experiment_id, run_id):
         file_owners.remove_areas([file_owners.history(experiment_id, run_id)])
-    table.delete(place)
+    table.delete(key)
     return went
 
 
 def logged_model(experiment_id: str, model_id: str, workspace: str) -> bool:
-    """Deletes a logged model, what it had no room for, and its files. False if files stay."""
-    place = keys.logged_model(experiment_id, model_id)
-    item = table.get(place)
+    """Deletes a logged model, its child items and its files. Returns False if files had to be
+    kept."""
+    key = keys.logged_model(experiment_id, model_id)
+    item = table.get(key)
     if item is None:
         return True
-    former_locations.enter()
+    former_root.enter_locations()
     went = file_owners.remove([file_owners.of_logged_model(experiment_id, item, workspace)])
     remains.of_logged_model(experiment_id, model_id)
-    table.delete(place)
+    table.delete(key)
     return went
 
 
-def registered_model(place: Key, deadline: float = float("inf")) -> None:
-    """Deletes a registered model and its versions, which only it leads to, so before itself.
+def registered_model(key: Key, deadline: float = float("inf")) -> None:
+    """Deletes a registered model. Its versions are deleted first, because they can only be found
+    through the model.
 
     Raises:
-        OutOfTime: call again.
+        OutOfTime: the deadline has passed; call again.
     """
-    item = table.get(place)
+    item = table.get(key)
     if item is None:
         return
     stored = registered_models.of_item(item)
     for kind in (REGISTERED_MODEL, PROMPT):
-        grants.sweep(stored.model.workspace, kind, stored.model.name)
+        grants.delete_on_resource(stored.model.workspace, kind, stored.model.name)
     versions = table.query_all(stored.home, prefix=keys.model_version_prefix())
     gone: list[Key] = []
     for each in versions:
-        gone.append(key_in(each))
+        gone.append(key_of_item(each))
         version = ModelVersion.of(each)
         if version.type == keys.MODEL_VERSION.name and version.run_id is not None:
             number = version.model_version
@@ -142,15 +148,16 @@ def registered_model(place: Key, deadline: float = float("inf")) -> None:
         if len(gone) >= TOGETHER:
             table.batch_write(deletes=gone)
             gone = []
-            remains.check(deadline)
+            remains.check_deadline(deadline)
     table.batch_write(deletes=gone)
     rest = table.query_all(stored.home, attributes=KEY)
-    remains.delete(each for each in rest if key_in(each) != place)
-    table.delete(place)
+    delete_items(each for each in rest if key_of_item(each) != key)
+    table.delete(key)
 
 
 def workspace_files(name: str) -> None:
-    """Deletes what is left below a workspace's own folders, but for what was taken out of it."""
+    """Deletes all files below a workspace's folders, except those of experiments that were moved
+    out of it."""
     file_owners.remove_areas(file_owners.of_workspace(name))
 
 
@@ -161,7 +168,7 @@ def _delete_files_of_parts(experiment: Raw, deadline: float) -> None:
     while together := list(islice(listed, TOGETHER)):
         parts = [part for item in together for part in _part(experiment, item, workspace)]
         file_owners.remove(parts)
-        remains.check(deadline)
+        remains.check_deadline(deadline)
 
 
 def _part(experiment: Raw, item: Raw, workspace: str) -> list[Part]:
@@ -175,7 +182,7 @@ def _part(experiment: Raw, item: Raw, workspace: str) -> list[Part]:
     return []
 
 
-def _mark_deleted(place: Key) -> None:
+def _mark_deleted(key: Key) -> None:
     change = Update()
     change.set(Experiment.stage, DELETED)
     change.set(Experiment.updated_at, now_ms())
@@ -183,6 +190,6 @@ def _mark_deleted(place: Key) -> None:
     change.add(Experiment.version, 1)
     change.require_exists(Experiment.PK)
     try:
-        table.update(place, change)
+        table.update(key, change)
     except ConditionFailed:
         return

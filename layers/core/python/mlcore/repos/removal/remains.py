@@ -1,28 +1,28 @@
-"""What belongs to a run, a trace or an experiment that is gone or going; never touches files.
+"""Deletes the items that belong to a deleted run, trace, logged model or experiment; never touches
+files.
 
-Each call may be killed at any point and be repeated: what leads to an item from elsewhere goes
-before it.
+Each call may be interrupted anywhere and repeated: references from elsewhere to an item are deleted
+before the item.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
-from mlcore.db.table import key_in, table
+from mlcore.db.table import key_of_item, table
 from mlcore.models.base import KEY, Item
 from mlcore.models.evaluation import ScorerVersion
 from mlcore.models.index import EntityEntry
 from mlcore.models.logged_models import LoggedModel
 from mlcore.models.runs import Run, RunMetric
 from mlcore.models.traces import Trace
+from mlcore.repos import item_deletion
 
-TOGETHER: Final = 500
 _NEEDED: Final = (
     *KEY,
     Item.type,
@@ -35,36 +35,37 @@ _NEEDED: Final = (
 
 
 class OutOfTime(Exception):
-    """The deadline has passed; what is gone is gone, and another call goes on."""
+    """The deadline has passed. Deleted items stay deleted; another call continues."""
 
 
 def of_experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
-    """Deletes what the partition of an experiment holds besides it; whether there was anything.
+    """Deletes everything in an experiment's partition except the experiment itself; returns whether
+    anything was deleted.
 
     Args:
         deadline: of :func:`time.monotonic`.
 
     Raises:
-        OutOfTime: call again.
+        OutOfTime: the deadline has passed; call again.
     """
-    found = False
-    place = keys.experiment(experiment_id)
-    listed = table.query_all(place.pk, attributes=_NEEDED)
-    while together := list(islice(listed, TOGETHER)):
-        rest = [item for item in together if place.sk != Item.of(item).SK]
-        found = found or bool(rest)
-        # Several items of a trace may be led to by one.
+    deleted_any = False
+    key = keys.experiment(experiment_id)
+    listed = table.query_all(key.pk, attributes=_NEEDED)
+    while together := list(islice(listed, item_deletion.BATCH)):
+        rest = [item for item in together if key.sk != Item.of(item).SK]
+        deleted_any = deleted_any or bool(rest)
+        # Several items of a trace may share a reference.
         table.batch_write(
             deletes=list(dict.fromkeys(link for item in rest for link in _leading(item)))
         )
-        table.batch_write(deletes=keys_of(rest))
-        check(deadline)
-    return found
+        table.batch_write(deletes=map(key_of_item, rest))
+        check_deadline(deadline)
+    return deleted_any
 
 
 def of_run(experiment_id: str, run_id: str) -> None:
-    """Deletes the children of a run, and what leads to it; the items of its metrics tell of their
-    ranks, which go before them."""
+    """Deletes the children of a run, and the items that refer to it. Its ranks are deleted before
+    the items of its metrics, which name them."""
     pk = keys.experiment(experiment_id).pk
     values = table.query_all(
         pk,
@@ -77,43 +78,35 @@ def of_run(experiment_id: str, run_id: str) -> None:
             for metric in map(RunMetric.of, values)
         ]
     )
-    delete(table.query_all(pk, prefix=keys.run_prefix(run_id), attributes=KEY))
+    item_deletion.delete_items(table.query_all(pk, prefix=keys.run_prefix(run_id), attributes=KEY))
     table.batch_write(deletes=_links(run_id))
 
 
 def of_trace(experiment_id: str, trace_id: str) -> None:
-    """Deletes the children of a trace, and what leads to it."""
+    """Deletes the children of a trace and the reference to it."""
     pk = keys.experiment(experiment_id).pk
-    delete(table.query_all(pk, prefix=keys.trace_prefix(trace_id), attributes=KEY))
+    item_deletion.delete_items(
+        table.query_all(pk, prefix=keys.trace_prefix(trace_id), attributes=KEY)
+    )
     table.delete(keys.trace_ref(trace_id))
 
 
 def of_logged_model(experiment_id: str, model_id: str) -> None:
-    """Deletes the children of a logged model, and what leads to it."""
-    place = keys.logged_model(experiment_id, model_id)
-    children = table.query_all(place.pk, prefix=f"{place.sk}#", attributes=KEY)
-    delete(children)
+    """Deletes the children of a logged model and the reference to it."""
+    key = keys.logged_model(experiment_id, model_id)
+    children = table.query_all(key.pk, prefix=f"{key.sk}#", attributes=KEY)
+    item_deletion.delete_items(children)
     table.delete(keys.logged_model_ref(model_id))
 
 
-def delete(items: Iterable[Raw]) -> None:
-    """Deletes items, however many."""
-    places = keys_of(items)
-    while together := list(islice(places, TOGETHER)):
-        table.batch_write(deletes=together)
-
-
-def keys_of(items: Iterable[Raw]) -> Iterator[Key]:
-    return map(key_in, items)
-
-
-def check(deadline: float) -> None:
-    """Raises OutOfTime."""
+def check_deadline(deadline: float) -> None:
+    """Raises OutOfTime if the deadline has passed."""
     if time.monotonic() > deadline:
         raise OutOfTime
 
 
 def _leading(item: Raw) -> list[Key]:
+    """Returns the keys of the references to an item in other partitions."""
     kind = Item.of(item).type
     if kind == keys.RUN.name:
         return _links(Run.of(item).run_id)
@@ -130,7 +123,8 @@ def _leading(item: Raw) -> list[Key]:
 
 
 def _links(run_id: str) -> list[Key]:
-    """What is kept under a run's own key; of versions that were made from it, their models tell."""
+    """Returns the items under a run's reference key, except links to model versions, which belong
+    to their models."""
     versions = keys.run_model_version_prefix()
     listed = table.query_all(keys.run_ref(run_id).pk, attributes=KEY)
-    return [key for key in keys_of(listed) if not key.sk.startswith(versions)]
+    return [key for key in map(key_of_item, listed) if not key.sk.startswith(versions)]

@@ -1,1 +1,1 @@
-"""Runs: the run item, what hangs on it, its history, and how runs are found."""
+"""Runs: the run item and its writes (``core``), metric history, metric ranks, and search."""

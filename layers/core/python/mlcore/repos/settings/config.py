@@ -1,4 +1,4 @@
-"""The settings of a deployment: ``CFG#`` items, each a JSON value."""
+"""The settings of a deployment: ``CFG#`` items, each with a JSON value."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.ids import now_ms
-from mlcore.limits.config import check_setting
+from mlcore.limits.settings import check_setting
 from mlcore.models.platform import Config
 from mlcore.repos.settings import setting, system_tables
 
 
 def get(key: str) -> Any:
-    """Raises ResourceDoesNotExist."""
+    """Returns a setting. Raises ResourceDoesNotExist."""
     item = table.get(keys.config(key))
     if item is None:
         raise errors.ResourceDoesNotExist(f"The setting '{key}' is not set")
@@ -23,14 +23,14 @@ def get(key: str) -> Any:
 
 
 def find_all() -> dict[str, Any]:
-    """By key; one Query."""
+    """Returns all settings by key; one Query."""
     items = table.query_all(keys.CONFIG.pk.text, prefix=keys.config_prefix())
-    found = [Config.of(item) for item in items]
-    return {one.key: json.loads(one.value) for one in found}
+    configs = [Config.of(item) for item in items]
+    return {config.key: json.loads(config.value) for config in configs}
 
 
 def put(key: str, value: Any) -> None:
-    """Processes notice within a minute.
+    """Writes a setting; all processes use it within a minute.
 
     Raises:
         InvalidParameterValue: the value breaks a rule of its setting.
@@ -39,14 +39,16 @@ def put(key: str, value: Any) -> None:
     check_setting(key, value)
     if key == system_tables.SETTING:
         system_tables.check_workspaces(name for names in value.values() for name in names)
-    place = keys.config(key)
+    item_key = keys.config(key)
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    item = Config(PK=place.pk, SK=place.sk, key=key, value=text, updated_at=now_ms(), version=1)
+    item = Config(
+        PK=item_key.pk, SK=item_key.sk, key=key, value=text, updated_at=now_ms(), version=1
+    )
     table.put(item.serialize())
     setting.forget(key)
 
 
 def delete(key: str) -> None:
-    """Back to the default. May be repeated."""
+    """Resets a setting to its default. Idempotent."""
     table.delete(keys.config(key))
     setting.forget(key)

@@ -1,5 +1,5 @@
-"""The setting ``llm_prices``: what models cost in this deployment, where the shipped list is silent
-or wrong."""
+"""The setting ``llm_prices``: prices of models in this deployment, which add to or override the
+shipped list."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _prices: Setting[Own] = Setting(SETTING, lambda value: own_prices(value or {}))
 
 
 def own() -> Own:
-    """The deployment's own prices; one GetItem in a while."""
+    """Returns the deployment's own prices; one GetItem per minute."""
     return _prices.current()
 
 
 def remembered() -> Own | None:
-    """What :func:`own` answers without a request; None if it needs one."""
+    """Returns the cached value of :func:`own`; None if it would need a request."""
     return _prices.remembered()

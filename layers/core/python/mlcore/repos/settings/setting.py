@@ -1,4 +1,4 @@
-"""A setting as processes remember it: for a minute, however often they need it."""
+"""A setting that each process caches for a minute."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, Final, Generic, TypeVar
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
-from mlcore.memory import Memory
 from mlcore.models.platform import Config
+from mlcore.process_cache import ProcessCache
 
 T = TypeVar("T")
 
 SECONDS: Final = 60.0
-"""For so long a process goes on with a setting that was changed by another one."""
+"""How long a process may use a setting that another process has changed."""
 
-_values: Memory[str, Any] = Memory("setting", seconds=SECONDS)
+_values: ProcessCache[str, Any] = ProcessCache("setting", seconds=SECONDS)
 
 
 class Setting(Generic[T]):
@@ -26,8 +26,9 @@ class Setting(Generic[T]):
     def __init__(self, name: str, parse: Callable[[Any], T]) -> None:
         """
         Args:
-            parse: from the JSON value, None where nothing is set, to what is remembered, which is
-                never None.
+            parse: converts the JSON value, None if nothing is set, to the cached value, which is
+                never
+                None.
         """
         self._name = name
         self._parse = parse
@@ -37,26 +38,26 @@ class Setting(Generic[T]):
         return keys.config(self._name)
 
     def remembered(self) -> T | None:
-        """What :meth:`current` answers without a request; None if it needs one."""
+        """Returns the cached value; None if :meth:`current` would need a request."""
         return _values.get(self._name)
 
     def current(self) -> T:
-        """One GetItem in a while."""
-        found = self.remembered()
-        return self.read() if found is None else found
+        """Returns the value; one GetItem per minute."""
+        cached = self.remembered()
+        return self.read() if cached is None else cached
 
     def read(self) -> T:
-        """As it is now; one GetItem."""
+        """Returns the value in the table now; one GetItem."""
         return self.learn(table.get(self.key))
 
     def learn(self, item: Raw | None) -> T:
-        """Remembers what was read at :attr:`key`."""
+        """Caches and returns the value in an item that was read at :attr:`key`."""
         value = None if item is None else json.loads(Config.of(item).value)
-        found = self._parse(value)
-        _values.put(self._name, found)
-        return found
+        parsed = self._parse(value)
+        _values.put(self._name, parsed)
+        return parsed
 
 
 def forget(name: str) -> None:
-    """Reads the setting anew at the next need."""
+    """Removes a setting from the cache."""
     _values.pop(name)

@@ -1,8 +1,8 @@
-"""The setting ``system_tables_readers``: who may ask SQL of the system tables besides
-administrators, and about which workspaces.
+"""The setting ``system_tables_readers``: who besides administrators may query the system tables
+with SQL, and for which workspaces.
 
-The setting is one item, ``{"ann": ["*"], "bob": ["team-a"]}``. Each change is conditional on what
-was read, so two administrators who grant at the same time both succeed.
+The setting is one item, ``{"ann": ["*"], "bob": ["team-a"]}``. Each change is conditional on the
+value read, so two administrators who grant at the same time both succeed.
 """
 
 from __future__ import annotations
@@ -13,54 +13,55 @@ from typing import Final
 
 from mlcore import errors
 from mlcore.db import keys
-from mlcore.db.expression import Condition
+from mlcore.db.expression import ConditionExpression
 from mlcore.db.table import Put, TransactionFailed, table
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.platform import Config
+from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos.workspaces import workspaces
-from mlcore.settle import Conflict, settle
 
 SETTING: Final = "system_tables_readers"
 ALL: Final = "*"
 MOST_CHARACTERS: Final = 300_000
-"""Of the whole setting: an item of DynamoDB ends at 400 KB."""
+"""Maximum length of the whole setting: a DynamoDB item ends at 400 KB."""
 
 Readers = dict[str, list[str]]
-"""For each user the names of workspaces, or ``["*"]``."""
+"""Names of workspaces by user, or ``["*"]``."""
 
 
 def granted(username: str) -> tuple[str, ...]:
-    """The workspaces whose rows somebody may read, ``*`` for all. One GetItem: what is taken away
-    is gone at once."""
+    """Returns the workspaces whose rows a user may read, ``*`` for all. One GetItem, not cached, so
+    a revocation takes effect at once."""
     return tuple(find_all().get(username, ()))
 
 
 def find_all() -> Readers:
-    """Every reader; one GetItem."""
+    """Returns every reader; one GetItem."""
     return _read()[0]
 
 
 def grant(username: str, names: Sequence[str]) -> None:
-    """Lets a user read the rows of these workspaces, instead of those granted before.
+    """Sets the workspaces whose rows a user may read, replacing earlier ones.
 
-    Two round trips. The workspaces are part of the transaction: one that is deleted at the same
-    time is refused, or takes the grant with it.
+    Two round trips. The transaction includes the workspaces, so a concurrent deletion of a
+    workspace
+    either makes it fail or removes the grant too.
 
     Raises:
-        ResourceDoesNotExist: there is no such workspace.
+        ResourceDoesNotExist: a workspace does not exist.
         InvalidParameterValue: there are too many readers.
     """
     _change(lambda readers: {**readers, username: list(names)}, names)
 
 
 def revoke(username: str) -> bool:
-    """Takes everything from a user; whether there was anything. May be repeated."""
+    """Removes all grants of a user; returns whether there were any. Idempotent."""
     return _change(lambda readers: {k: v for k, v in readers.items() if k != username})
 
 
 def forget_workspace(name: str) -> None:
-    """Takes a workspace from every reader: its name may come back for another one. May be
-    repeated."""
+    """Removes a deleted workspace from every reader, because its name may be used again.
+    Idempotent."""
 
     def without(readers: Readers) -> Readers:
         kept = {user: [one for one in names if one != name] for user, names in readers.items()}
@@ -70,10 +71,7 @@ def forget_workspace(name: str) -> None:
 
 
 def check_workspaces(names: Iterable[str]) -> None:
-    """
-    Raises:
-        ResourceDoesNotExist: one of them does not exist.
-    """
+    """Raises ResourceDoesNotExist if one of the workspaces does not exist."""
     for name in sorted(set(names) - {ALL}):
         workspaces.get(name)
 
@@ -88,14 +86,16 @@ def _read() -> tuple[Readers, str | None]:
 
 
 def _change(made: Callable[[Readers], Readers], names: Sequence[str] = ()) -> bool:
-    """Writes the readers anew; whether they have changed.
+    """Writes the changed readers; returns whether they have changed.
 
     Args:
-        made: the new readers, from those that were read.
+        made: returns the new readers from the stored ones.
         names: workspaces that must exist.
     """
-    place = keys.config(SETTING)
-    entered = [one for name in sorted(set(names) - {ALL}) for one in workspaces.entering(name)]
+    key = keys.config(SETTING)
+    entered = [
+        one for name in sorted(set(names) - {ALL}) for one in workspaces.creation_guard(name)
+    ]
 
     def attempt() -> bool:
         before, text = _read()
@@ -109,21 +109,21 @@ def _change(made: Callable[[Readers], Readers], names: Sequence[str] = ()) -> bo
                 f"The readers of the system tables take more than {MOST_CHARACTERS} bytes: "
                 f"grant '{ALL}' instead of many workspaces, or take away what nobody needs."
             )
-        unchanged = Condition()
+        unchanged = ConditionExpression()
         if text is None:
             unchanged.require_absent(Config.PK)
         else:
             unchanged.require_equal(Config.value, text)
         item = Config(
-            PK=place.pk, SK=place.sk, key=SETTING, value=value, updated_at=now_ms(), version=1
+            PK=key.pk, SK=key.sk, key=SETTING, value=value, updated_at=now_ms(), version=1
         )
         try:
             table.transact([Put(item.serialize(), unchanged), *entered], new_ulid())
         except TransactionFailed as failed:
             if 0 in failed.items:
-                raise Conflict from failed
+                raise WriteConflict from failed
             check_workspaces(names)
-            raise Conflict from failed
+            raise WriteConflict from failed
         return True
 
-    return settle("list of readers", attempt)
+    return retry_on_conflict("list of readers", attempt)

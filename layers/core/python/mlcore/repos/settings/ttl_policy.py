@@ -1,5 +1,5 @@
 """The setting ``ttl_policy``: how long deleted runs and experiments, archived models and versions,
-traces and metric history are kept; without it nothing expires."""
+traces and metric history are kept. Without it nothing expires."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
-from mlcore.limits.config import seconds_of
+from mlcore.limits.settings import seconds_of
 from mlcore.models.base import Item
 from mlcore.repos.settings.setting import Setting
 
@@ -18,28 +18,30 @@ SETTING: Final = "ttl_policy"
 _policy: Setting[Mapping[str, Any]] = Setting(SETTING, lambda value: value or {})
 
 
-def asking() -> Sequence[Key]:
-    """What a BatchGetItem reads besides, so that :func:`kept` needs no request; mostly nothing."""
+def unread_keys() -> Sequence[Key]:
+    """Returns the keys that a caller's BatchGetItem should read as well, so that
+    :func:`kept_seconds` needs no request; empty while the setting is cached."""
     return () if _policy.remembered() is not None else (_policy.key,)
 
 
 def learn(items: Sequence[Raw | None]) -> None:
-    """Remembers what was read for :func:`asking`."""
+    """Caches the items that were read for :func:`unread_keys`."""
     for item in items:
         _policy.learn(item)
 
 
-def kept(kind: str) -> int | None:
-    """For how many seconds things of a kind are kept; None for ever. One GetItem in a while."""
+def kept_seconds(kind: str) -> int | None:
+    """Returns for how many seconds a kind is kept; None for ever. One GetItem per minute."""
     return seconds_of(_policy.current().get(kind))
 
 
-def until(kind: str) -> int | None:
-    """When something expires that is made now, in seconds since the epoch; None for never."""
-    seconds = kept(kind)
+def expires_at(kind: str) -> int | None:
+    """Returns when an item of a kind that is created now expires, in seconds since the epoch; None
+    for never."""
+    seconds = kept_seconds(kind)
     return None if seconds is None else int(time.time()) + seconds
 
 
-def marked(item: Raw, end: int | None) -> Raw:
-    """An item that expires then."""
+def with_expiry(item: Raw, end: int | None) -> Raw:
+    """Returns an item with its time of expiry."""
     return item if end is None else {**item, Item.ttl.attr_name: Item.ttl.raw(end)}

@@ -1,1 +1,1 @@
-"""Traces: the trace item, its spans, and how traces are found."""
+"""Traces: the trace item, its spans, and the search of traces."""

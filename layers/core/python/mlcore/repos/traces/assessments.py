@@ -9,7 +9,8 @@ from mlcore.entities.traces import Assessment
 
 
 def text(assessment: Assessment) -> str:
-    """What the trace's map holds; attributes that are None are left out, but for the value."""
+    """Returns the JSON of an assessment, as the trace's map holds it. Attributes that are None are
+    left out, except the value."""
     fields = {
         name: value
         for name, value in assessment._asdict().items()
@@ -24,6 +25,10 @@ def parse(text: str) -> Assessment:
 
 
 def in_order(texts: Mapping[str, str]) -> tuple[Assessment, ...]:
-    """All assessments of a trace in the order in which they were made."""
-    found = map(parse, texts.values())
-    return tuple(sorted(found, key=lambda one: (one.create_time, one.assessment_id)))
+    """Returns all assessments of a trace in the order in which they were made."""
+    assessments = map(parse, texts.values())
+    return tuple(
+        sorted(
+            assessments, key=lambda assessment: (assessment.create_time, assessment.assessment_id)
+        )
+    )

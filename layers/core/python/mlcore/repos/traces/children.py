@@ -1,5 +1,7 @@
-"""The maps of a trace item, and the child items of what has no room in it: TAG, METADATA, A and
-PROMPT."""
+"""The maps of a trace item, and the child items of entries that do not fit into it: TAG, METADATA,
+A
+and PROMPT.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +15,15 @@ from mlcore.models.traces import Trace, TraceAssessment, TraceMetadata, TracePro
 from mlcore.repos import document
 
 
-def _tag(place: keys.Key, key: str, text: str) -> Raw:
-    return TraceTag(PK=place.pk, SK=place.sk, key=key, value=text).serialize()
+def _tag(item_key: keys.Key, key: str, text: str) -> Raw:
+    return TraceTag(PK=item_key.pk, SK=item_key.sk, key=key, value=text).serialize()
 
 
 def _child(
     model: type[TraceMetadata] | type[TraceAssessment] | type[TracePrompt],
 ) -> Callable[[keys.Key, str, str], Raw]:
-    def child(place: keys.Key, key: str, _text: str) -> Raw:
-        return model(PK=place.pk, SK=place.sk, key=key).serialize()
+    def child(item_key: keys.Key, key: str, _text: str) -> Raw:
+        return model(PK=item_key.pk, SK=item_key.sk, key=key).serialize()
 
     return child
 

@@ -1,11 +1,13 @@
-"""Tests traces against a filter, and reads what the conditions need besides the traces: the
-assessments of their sessions, and their spans."""
+"""Tests traces against a filter, and reads the other data that its conditions need: assessments of
+the traces' sessions, and spans.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
+from mlcore import reserved_tags
 from mlcore.db.table import table
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.traces import Assessment, Trace
@@ -14,19 +16,19 @@ from mlcore.repos.traces import pages as trace_pages
 from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.search import trace_match
-from mlcore.search.rlike import Budget
-from mlcore.search.trace_filter import SESSION, SOURCE_RUN, Filter
+from mlcore.search.rlike import TimeBudget
+from mlcore.search.trace_filter import TraceFilter
 from mlcore.search.trace_match import Node
 
 Checked = tuple[StoredTrace, Trace]
 
 
 class Conditions:
-    """All conditions of a filter; experiments and links of runs are given."""
+    """All conditions of a filter. The caller provides the experiments and the links of runs."""
 
     def __init__(
         self,
-        condition: Filter,
+        condition: TraceFilter,
         links: Mapping[str, Collection[str]],
         experiment_ids: Sequence[str],
         workspace: str,
@@ -37,8 +39,8 @@ class Conditions:
         """
         self._wanted = condition
         self._links = links
-        budget = Budget()
-        self._holds = trace_match.own_test(condition.own, budget)
+        budget = TimeBudget()
+        self._holds = trace_match.trace_test(condition.own, budget)
         self._span_holds = trace_match.span_test(condition.spans, condition.spans_from, budget)
         self._assessed = _Assessed(
             [
@@ -54,25 +56,25 @@ class Conditions:
         return bool(self._wanted.assessed or self._wanted.spans)
 
     def own(self, records: Iterable[StoredTrace]) -> Iterator[Checked]:
-        """The traces that meet the conditions about themselves."""
+        """Yields the traces that meet the conditions on their own fields."""
         for stored in records:
             trace = traces.entity(stored)
             if self._holds(trace) and all(
-                trace.trace_metadata.get(SOURCE_RUN) == run_id
+                trace.trace_metadata.get(reserved_tags.SOURCE_RUN) == run_id
                 or trace.trace_id in self._links[run_id]
                 for run_id in self._wanted.runs
             ):
                 yield stored, trace
 
     def others(self, rows: list[Checked]) -> list[Checked]:
-        """Of these, the traces that meet the conditions about assessments and spans. What they need
-        is read side by side."""
+        """Returns those rows that also meet the conditions on assessments and spans, which are read
+        in parallel."""
         return _with_spans(self._assessed.chosen(rows), self._wanted, self._span_holds)
 
 
 class _Assessed:
-    """Conditions about assessments: a trace meets one by its own, or by one of its session in any
-    of the experiments that are searched."""
+    """Conditions on assessments: a trace meets one by its own assessments, or by those of its
+    session in any of the searched experiments."""
 
     def __init__(
         self,
@@ -82,7 +84,8 @@ class _Assessed:
     ) -> None:
         """
         Args:
-            tests: of assessments, and whether one that passes is wanted or forbidden.
+            tests: tests of assessments, each with whether a passing assessment is required or
+                forbidden.
         """
         self._tests = tests
         self._experiment_ids = experiment_ids
@@ -109,24 +112,24 @@ class _Assessed:
         if not unknown:
             return
         if self._experiments is None:
-            self._experiments = experiments.known(self._experiment_ids, self._workspace)
+            self._experiments = experiments.find_existing(self._experiment_ids, self._workspace)
         for session, records in trace_pages.of_sessions(self._experiments, unknown).items():
             self._known[session] = [
-                one
+                assessment
                 for trace in records
-                for one in traces.entity(trace).assessments
-                if trace_match.of_session(one)
+                for assessment in traces.entity(trace).assessments
+                if trace_match.is_session_assessment(assessment)
             ]
 
 
 def _session(trace: Trace) -> str | None:
-    return trace.trace_metadata.get(SESSION)
+    return trace.trace_metadata.get(reserved_tags.TRACE_SESSION)
 
 
 def _with_spans(
-    rows: list[Checked], condition: Filter, holds: Callable[[Node, str], bool]
+    rows: list[Checked], condition: TraceFilter, holds: Callable[[Node, str], bool]
 ) -> list[Checked]:
-    """The traces that have a span that meets all conditions on spans."""
+    """Returns the traces that have a span that meets all conditions on spans."""
     if not condition.spans:
         return rows
     whole = trace_match.reads_content(condition.spans)
@@ -139,5 +142,5 @@ def _with_spans(
             return any(holds(node, content) for node, content in span_packs.read(owner))
         return any(holds(node, "") for node in span_packs.nodes(owner).values())
 
-    found = table.parallel([partial(has_one, trace) for trace, _ in rows])
-    return [row for row, has in zip(rows, found, strict=True) if has]
+    matches = table.parallel([partial(has_one, trace) for trace, _ in rows])
+    return [row for row, has in zip(rows, matches, strict=True) if has]

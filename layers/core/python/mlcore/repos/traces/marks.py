@@ -1,7 +1,7 @@
-"""Marks of traces that the indexer has not followed yet: which writes leave one.
+"""Marks of traces that the indexer has not processed yet: which writes set one.
 
-A mark is the trace's key in LSI1, set by the write itself; a search reads the marks before what the
-indexer writes. See ``docs/adr/0020``.
+A mark is the trace's key in LSI1, set by the write itself; a search reads the marks before the
+items that the indexer writes. See ``docs/adr/0020``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from mlcore.db.expression import Raw
 from mlcore.models.traces import Trace
 
 INDEXED_MAPS = frozenset(("tags", "trace_metadata", "prompts"))
-"""The maps of a trace that searches ask an index about."""
+"""The maps of a trace that searches look up in an index."""
 
 
 def of_new(trace_id: str) -> str:
@@ -26,9 +26,9 @@ def after(
     removals: Iterable[tuple[str, str]],
     client_request_id: str | None,
 ) -> str | None:
-    """The mark that a write of these leaves; None if the indexer need not follow it. It says
-    which version is the first to be followed, and must be set even where it is the same: the
-    indexer may just be taking it away."""
+    """Returns the mark to set with a write; None if the indexer need not process the write. The
+    mark names the first version to process. It must be set even if it does not change, because the
+    indexer may be removing it at the same time."""
     touched = {attribute for attribute, texts in sets.items() if texts}
     touched.update(attribute for attribute, _ in removals)
     trace = Trace.of(item)

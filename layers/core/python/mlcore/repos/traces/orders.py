@@ -1,5 +1,7 @@
-"""Traces of one experiment in the order of an index, for orders that an index has or begins with;
-tests nothing."""
+"""Reads the traces of one experiment in the order of an index, for orders that equal an index's
+order
+or begin with it. Tests no conditions.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,9 @@ from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
 
+from mlcore import reserved_tags
 from mlcore.db import keys
-from mlcore.db.table import key_in, table
+from mlcore.db.table import key_of_item, table
 from mlcore.entities.experiments import Experiment
 from mlcore.errors import InvalidParameterValue
 from mlcore.models.base import KEY
@@ -20,24 +23,24 @@ from mlcore.repos.traces.pages import Place, Through, Window, bounds_of
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.search import trace_match
 from mlcore.search.grammar import OrderBy
-from mlcore.search.order import PRESENT, Key, restored, value_field
-from mlcore.search.trace_filter import ATTRIBUTE, NAME_TAG, TAG
+from mlcore.search.order import PRESENT, Key, restore_text, value_field
+from mlcore.search.trace_filter import ATTRIBUTE, TAG
 
 STATES: Final = ("ERROR", "IN_PROGRESS", "OK", "STATE_UNSPECIFIED")
 LONGEST_NAME: Final = 100
-"""Characters; the index has longer names cut, in no order that is theirs."""
+"""Characters. The index holds longer names shortened, so their order in it is undefined."""
 
 
 class Ordered(NamedTuple):
-    """Traces page by page, not before the place where the page before ended."""
+    """Traces page by page, from the position where the previous page ended."""
 
     name: str
-    """Of the order."""
+    """The name of the order."""
     pages: Iterator[list[StoredTrace]]
     exact: bool
-    """Whether the order is all of the one that is asked for, or only its first field."""
+    """Whether the order is the requested one, or only its first field."""
     whole: bool = True
-    """Whether all traces are there; if not, the others come last."""
+    """Whether the pages contain all traces; if not, the missing ones come last in the order."""
 
 
 def ordered(
@@ -48,26 +51,29 @@ def ordered(
     through: Through,
     page: int,
 ) -> Ordered | None:
-    """None if no index has the order."""
-    one = _Order(experiment, after, window, through, page)
+    """Returns the traces in the requested order; None if no index has it."""
+    order = _Order(experiment, after, window, through, page)
     if trace_match.newest_first(ordering):
-        return Ordered("newest", _newest(one, through, newest_place(after)), exact=True)
+        return Ordered("newest", _newest(order, through, newest_place(after)), exact=True)
     first = ordering[0]
     if (first.kind, first.key) == (ATTRIBUTE, "timestamp_ms"):
-        return Ordered("time", _by_time(one, ascending=first.ascending), exact=False)
-    if (first.kind, first.key) == (TAG, NAME_TAG) and through == trace_pages.BY_TIME:
-        return Ordered("name", _by_name(one, ascending=first.ascending), exact=False, whole=False)
+        return Ordered("time", _by_time(order, ascending=first.ascending), exact=False)
+    if (first.kind, first.key) == (
+        TAG,
+        reserved_tags.TRACE_NAME,
+    ) and through == trace_pages.BY_TIME:
+        return Ordered("name", _by_name(order, ascending=first.ascending), exact=False, whole=False)
     if (
         (first.kind, first.key) == (ATTRIBUTE, "status")
         and trace_match.newest_first(ordering[1:])
         and through == trace_pages.BY_TIME
     ):
-        return Ordered("status", _by_state(one, ascending=first.ascending), exact=True)
+        return Ordered("status", _by_state(order, ascending=first.ascending), exact=True)
     return None
 
 
 def newest_place(after: Key | None) -> Place | None:
-    """The place that a key stands for of the order "newest first"."""
+    """Returns the position in the order "newest first" that a sort key stands for."""
     if after is None:
         return None
     _, negated, _, trace_id = after
@@ -88,7 +94,7 @@ class _Order(NamedTuple):
             return
         start = None
         while True:
-            found = table.query(
+            entries = table.query(
                 keys.experiment(self.experiment.experiment_id).pk,
                 index=through.name,
                 between=bounds,
@@ -97,58 +103,58 @@ class _Order(NamedTuple):
                 start=start,
                 attributes=KEY,
             )
-            items = table.batch_get(list(map(key_in, found.items)))
+            items = table.batch_get(list(map(key_of_item, entries.items)))
             yield [traces.of_item(item, self.experiment) for item in items if item is not None]
-            start = found.last_key
+            start = entries.last_key
             if start is None:
                 return
 
 
-def _newest(one: _Order, through: Through, place: Place | None) -> Iterator[list[StoredTrace]]:
-    bounds = bounds_of(through, one.window, place)
-    return one.pages(through, bounds, descending=True)
+def _newest(order: _Order, through: Through, place: Place | None) -> Iterator[list[StoredTrace]]:
+    bounds = bounds_of(through, order.window, place)
+    return order.pages(through, bounds, descending=True)
 
 
-def _by_time(one: _Order, *, ascending: bool) -> Iterator[list[StoredTrace]]:
-    window = one.window
-    if one.after is not None:
-        last = _time(one.after[1] if ascending else -_time(one.after[1]))
+def _by_time(order: _Order, *, ascending: bool) -> Iterator[list[StoredTrace]]:
+    window = order.window
+    if order.after is not None:
+        last = _time(order.after[1] if ascending else -_time(order.after[1]))
         if ascending:
             window = window._replace(earliest=max(window.earliest, last))
         else:
             window = window._replace(latest=min(window.latest, last))
-    return one.pages(one.through, bounds_of(one.through, window), descending=not ascending)
+    return order.pages(order.through, bounds_of(order.through, window), descending=not ascending)
 
 
-def _by_state(one: _Order, *, ascending: bool) -> Iterator[list[StoredTrace]]:
-    """LSI3 has each state's traces newest first."""
+def _by_state(order: _Order, *, ascending: bool) -> Iterator[list[StoredTrace]]:
+    """Yields traces by state, from LSI3, which has each state's traces newest first."""
     parts = []
     for state in STATES if ascending else reversed(STATES):
         field, place = value_field(state, ascending=ascending), None
-        if one.after is not None:
-            if field < one.after[:2]:
+        if order.after is not None:
+            if field < order.after[:2]:
                 continue
-            if field == one.after[:2]:
-                place = newest_place(one.after[2:])
-        parts.append(partial(_newest, one, trace_pages.of_state(state), place))
+            if field == order.after[:2]:
+                place = newest_place(order.after[2:])
+        parts.append(partial(_newest, order, trace_pages.of_state(state), place))
     return chain.from_iterable(part() for part in parts)
 
 
-def _by_name(one: _Order, *, ascending: bool) -> Iterator[list[StoredTrace]]:
-    lowest, highest = keys.sort_keys_with(keys.lsi4_trace_prefix())
-    if one.after is not None:
-        if one.after[0] != PRESENT:
+def _by_name(order: _Order, *, ascending: bool) -> Iterator[list[StoredTrace]]:
+    lowest, highest = keys.prefix_range(keys.lsi4_trace_prefix())
+    if order.after is not None:
+        if order.after[0] != PRESENT:
             return iter(())
-        name = restored(one.after[1], ascending=ascending)
+        name = restore_text(order.after[1], ascending=ascending)
         if len(name) > LONGEST_NAME:
             return iter(())
         of_name = keys.lsi4_trace_name_prefix(name)
         if ascending:
             lowest = of_name
         else:
-            highest = of_name + keys.LAST
+            highest = of_name + keys.UPPER_BOUND
     through = Through("LSI4", Trace.lsi4sk.attr_name, lambda _: "", lambda _, __: "")
-    return one.pages(through, (lowest, highest), descending=not ascending)
+    return order.pages(through, (lowest, highest), descending=not ascending)
 
 
 def _time(value: object) -> int:

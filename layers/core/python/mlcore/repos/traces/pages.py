@@ -1,7 +1,7 @@
-"""Traces of experiments in order of their request time, read page by page.
+"""Traces of experiments ordered by request time, read page by page.
 
-As with runs, the order comes from a local index that holds keys alone; the traces are then read in
-batches, and the first page of keys is asked for together with the experiments.
+The order comes from a local index that holds only keys; traces are then read in batches. The first
+page of keys is read in parallel with the experiments.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from mlcore.db import keys, sortable
 from mlcore.db.attributes import ItemAttribute
 from mlcore.db.expression import Raw
-from mlcore.db.table import Page, key_in, table
+from mlcore.db.table import Page, key_of_item, table
 from mlcore.entities.experiments import Experiment
 from mlcore.models.base import KEY
 from mlcore.models.traces import Trace as TraceItem
@@ -24,44 +24,45 @@ from mlcore.repos.traces.traces import StoredTrace
 
 PAGE_ITEMS = 1000
 GROWTH = 4
-"""Each page is so many times as long as the one before it, up to :data:`PAGE_ITEMS`."""
+"""Each page is this many times as long as the one before, up to :data:`PAGE_ITEMS`."""
 PAGES_AHEAD = 12
-"""For so many experiments the first page is read before it is known whether they exist."""
+"""For this many experiments, the first page is read before it is known whether they exist."""
 LATEST = 2**63 - 1
 
 
 class Place(NamedTuple):
-    """A place in the order "newest first, then smallest id"."""
+    """A position in the order "newest first, then smallest id"."""
 
     request_time: int
     trace_id: str
 
 
 class Window(NamedTuple):
-    """Which request times count, bounds included."""
+    """A range of request times, bounds included."""
 
     earliest: int = -(2**63)
     latest: int = LATEST
 
 
 class Through(NamedTuple):
-    """An index, and what keys begin with there that end in request time and inverted id."""
+    """A local index whose sort keys end in request time and inverted id, and how to build these
+    keys."""
 
     name: str
     sort: str
-    """The attribute that is its sort key."""
+    """The index's sort key attribute."""
     begin: Callable[[int], str]
-    """With this request time."""
+    """Returns the beginning of the keys with a request time."""
     key: Callable[[int, str], str]
 
     @property
     def attribute(self) -> ItemAttribute[Any]:
-        """As the model declares its sort key."""
+        """The sort key attribute as the model declares it."""
         found: ItemAttribute[Any] = getattr(TraceItem, self.sort)
         return found
 
     def key_of(self, entry: Raw) -> str:
-        """The sort key of an entry of the index."""
+        """Returns the sort key of an index entry."""
         key: str = getattr(TraceItem.of(entry), self.sort)
         return key
 
@@ -87,15 +88,15 @@ def newest_first(
     page_items: int = PAGE_ITEMS,
     through: Through = BY_TIME,
 ) -> Iterator[StoredTrace]:
-    """Traces by request time descending, then id. All reads are strongly consistent.
+    """Yields traces by request time, newest first, then by id. All reads are strongly consistent.
 
-    Two round trips for the first page: the experiments and the keys, then the traces.
+    Two round trips for the first page: experiments and keys, then traces.
 
     Args:
-        workspace: experiments of another one count as if they did not exist.
-        after: begin with the trace that follows this place.
-        page_items: how many traces to read at first; later pages are longer.
-        through: an index that holds all that are wanted.
+        workspace: experiments of another workspace are ignored.
+        after: start after this position.
+        page_items: length of the first page; later pages are longer.
+        through: an index that contains all wanted traces.
     """
     bounds = bounds_of(through, window, after)
     if bounds is None:
@@ -104,7 +105,7 @@ def newest_first(
     found: list[Experiment] = []
 
     def read_experiments() -> None:
-        found.extend(experiments.known(experiment_ids, workspace))
+        found.extend(experiments.find_existing(experiment_ids, workspace))
 
     def read_keys(experiment_id: str) -> None:
         first[experiment_id] = page_of(experiment_id, page_items, None)
@@ -123,7 +124,8 @@ def newest_first(
 
 
 def oldest(experiment: Experiment, latest: int, most: int | None) -> list[StoredTrace]:
-    """The traces of up to a request time; of more than ``most`` the oldest, by time and id."""
+    """Returns the traces up to a request time; if there are more than ``most``, the oldest by time
+    and id."""
     pk = keys.experiment(experiment.experiment_id).pk
     bounds = bounds_of(BY_TIME, Window(latest=latest), None)
     places: list[tuple[str, keys.Key]] = []
@@ -133,7 +135,7 @@ def oldest(experiment: Experiment, latest: int, most: int | None) -> list[Stored
         time = BY_TIME.key_of(entry).rpartition("#")[0]
         if most is not None and len(places) >= most and time > places[most - 1][0]:
             break
-        places.append((time, key_in(entry)))
+        places.append((time, key_of_item(entry)))
     chosen = [key for _, key in sorted(places)[:most]]
     return [
         traces.of_item(item, experiment) for item in table.batch_get(chosen) if item is not None
@@ -143,7 +145,7 @@ def oldest(experiment: Experiment, latest: int, most: int | None) -> list[Stored
 def of_sessions(
     experiments: Iterable[Experiment], sessions: Sequence[str]
 ) -> dict[str, list[StoredTrace]]:
-    """All traces of sessions in experiments, by session; two round trips."""
+    """Returns all traces of sessions in experiments, by session; two round trips."""
     places = [(experiment, session) for experiment in experiments for session in sessions]
 
     def read(experiment: Experiment, session: str) -> list[keys.Key]:
@@ -153,7 +155,7 @@ def of_sessions(
             prefix=keys.lsi5_trace_prefix(session),
             attributes=KEY,
         )
-        return list(map(key_in, found))
+        return list(map(key_of_item, found))
 
     located = table.parallel([partial(read, *place) for place in places])
     items = iter(table.batch_get([key for found in located for key in found]))
@@ -167,7 +169,7 @@ def of_sessions(
 
 
 def times(experiment_id: str, window: Window, through: Through = BY_TIME) -> Iterator[int]:
-    """The request times of traces, latest first, from the index alone."""
+    """Yields the request times of traces, latest first, from the index alone."""
     bounds = bounds_of(through, window, None)
     if bounds is None:
         return
@@ -184,11 +186,11 @@ def times(experiment_id: str, window: Window, through: Through = BY_TIME) -> Ite
 def bounds_of(
     through: Through, window: Window, after: Place | None = None
 ) -> tuple[str, str] | None:
-    """The range of the index; None for an empty one."""
+    """Returns the key range of a window in an index; None if it is empty."""
     if window.earliest > window.latest:
         return None
     low = through.begin(max(window.earliest, -(2**63)))
-    high = through.begin(min(window.latest, LATEST)) + keys.LAST
+    high = through.begin(min(window.latest, LATEST)) + keys.UPPER_BOUND
     if after is not None:
         high = min(high, through.key(*after))
     return None if low > high else (low, high)
@@ -203,7 +205,7 @@ def _of_one(
 ) -> Iterator[StoredTrace]:
     page = first or page_of(experiment.experiment_id, page_items, None)
     while True:
-        for item in table.batch_get(list(map(key_in, page.items))):
+        for item in table.batch_get(list(map(key_of_item, page.items))):
             if item is None:
                 continue
             trace = traces.of_item(item, experiment)

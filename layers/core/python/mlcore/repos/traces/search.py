@@ -1,18 +1,18 @@
-"""Finds the first traces of an order that match a filter, by the cheapest way that is exact.
+"""Finds the first traces of an order that match a filter, by the cheapest exact way.
 
-Newest first, without a condition that an index knows, traces are read in that order until enough
-match. Otherwise, for each experiment, whichever comes first:
+Newest first, without a condition that an index can answer, traces are read in that order until
+enough match. Otherwise, for each experiment, the first of these that applies:
 
-1. it is small (or the time window, state or session that is asked for): all its traces;
-2. a condition's index entries fit a page: the traces that they name;
-3. an index has the order: traces in that order until enough match;
-4. the index entries of all conditions and the list of all traces are read side by side until none
-   can cost less than what has ended.
+1. the experiment (or the time window, state or session asked for) is small: all its traces are
+read; 2. a condition's index entries fit one page: the traces that they name are read; 3. an index
+has the order: traces are read in that order until enough match; 4. the index entries of all
+conditions and the list of all traces are read in parallel until none can be cheaper than the
+cheapest that is complete.
 
-Whatever names the traces, they are read strongly consistently and tested against the whole filter.
-Those that the indexer may be behind with are marked; the marks are read before what it writes, and
-those traces are always among the ones looked at. What a condition needs besides (links of a run,
-the assessments of a session, spans) is read for traces alone that meet the rest.
+All traces are read strongly consistently and tested against the whole filter. Traces that the
+indexer has not processed yet are marked; marks are read before what the indexer writes, and marked
+traces are always tested. Links of runs, assessments of sessions, and spans are read only for traces
+that meet the other conditions.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from itertools import islice
 from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
+from mlcore import reserved_tags
 from mlcore.db.keys import Key as Place
 from mlcore.db.table import table
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.traces import Trace
+from mlcore.repos import index_candidates
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs import index as run_index
-from mlcore.repos.runs.index import Candidates, Entries
-from mlcore.repos.text_lists import Foreseen
-from mlcore.repos.traces import index as trace_index
+from mlcore.repos.index_candidates import Candidates, Entries
+from mlcore.repos.text_candidates import Foreseen
 from mlcore.repos.traces import links as trace_links
 from mlcore.repos.traces import pages as trace_pages
-from mlcore.repos.traces import traces
+from mlcore.repos.traces import trace_candidates, traces
 from mlcore.repos.traces.conditions import Conditions
 from mlcore.repos.traces.orders import LONGEST_NAME, Ordered, newest_place, ordered
 from mlcore.repos.traces.pages import BY_TIME, Through, Window
@@ -44,70 +44,66 @@ from mlcore.repos.traces.traces import StoredTrace
 from mlcore.search import trace_match, trace_plan
 from mlcore.search.grammar import OrderBy
 from mlcore.search.order import Key
-from mlcore.search.trace_filter import (
-    ATTRIBUTE,
-    METADATA,
-    NAME_TAG,
-    SESSION,
-    Condition,
-    Filter,
-)
-from mlcore.search.trace_plan import Ids
+from mlcore.search.trace_filter import ATTRIBUTE, METADATA, TraceCondition, TraceFilter
+from mlcore.search.trace_plan import TraceIds
 
 _logger = logging.getLogger("mlcore.search")
 
 SMALL_TRACES = 300
-"""Up to so many are read, whatever is asked."""
+"""Experiments with up to this many traces are always read whole."""
 STREAMED_TRACES = 3_000
-"""So many are read in an index's order before a filter counts as too selective for it."""
+"""Traces read in an index's order before the filter counts as too selective for it."""
 READ_TOGETHER = 1_000
 CHECKED_TOGETHER = 50
-"""Traces whose spans, or whose sessions' assessments, are read side by side."""
+"""Traces whose spans, or sessions' assessments, are read in parallel."""
 T = TypeVar("T")
 
 
-class Query(NamedTuple):
-    wanted: Filter
+class TraceQuery(NamedTuple):
+    wanted: TraceFilter
     ordering: Sequence[OrderBy]
     after: Key | None
-    """Where the page before ended."""
+    """The order key of the last row of the page before."""
     limit: int
 
 
 Row = tuple[Key, Trace]
-"""A trace with its place in the order."""
+"""A trace with its key in the order."""
 
 
-def find(experiment_ids: Sequence[str], workspace: str, query: Query) -> list[Row]:
-    """The first matches after ``query.after``, at most ``query.limit``. Two round trips for the
-    newest traces of an experiment."""
+def find(experiment_ids: Sequence[str], workspace: str, query: TraceQuery) -> list[Row]:
+    """Returns the first matches after ``query.after``, at most ``query.limit``. Two round trips for
+    the newest traces of an experiment."""
     condition = query.wanted
     accesses = trace_plan.accesses(condition)
     if trace_match.newest_first(query.ordering) and not accesses:
         return _stream(experiment_ids, workspace, query)
     through, window = _through(condition.own), Window(condition.earliest, condition.latest)
-    listings = {one: trace_index.listed(one, through, window) for one in experiment_ids}
+    listings = {
+        experiment_id: trace_candidates.all_in_window(experiment_id, through, window)
+        for experiment_id in experiment_ids
+    }
     found: list[Experiment] = []
     pending: dict[str, set[Place] | None] = {}
     links: dict[str, set[str]] = {}
 
     def read_experiments() -> None:
-        found.extend(experiments.known(experiment_ids, workspace))
+        found.extend(experiments.find_existing(experiment_ids, workspace))
 
     def read_pending(experiment_id: str) -> None:
-        pending[experiment_id] = trace_index.pending(experiment_id)
+        pending[experiment_id] = trace_candidates.marked_traces(experiment_id)
 
     def read_links(run_id: str) -> None:
         links[run_id] = trace_links.traces_of(run_id)
 
     calls: list[Callable[[], object]] = [read_experiments]
-    if not any(isinstance(access, Ids) for access in accesses):
-        calls += [partial(one.read, SMALL_TRACES + 1) for one in listings.values()]
+    if not any(isinstance(access, TraceIds) for access in accesses):
+        calls += [partial(listing.read, SMALL_TRACES + 1) for listing in listings.values()]
     calls += [partial(read_links, run_id) for run_id in dict.fromkeys(condition.runs)]
-    foreseen = Foreseen(experiment_ids, accesses, run_index.TRACE)
+    foreseen = Foreseen(experiment_ids, accesses, index_candidates.TRACE)
     calls += foreseen.calls
     if any(map(trace_plan.is_asynchronous, accesses)):
-        calls += [partial(read_pending, one) for one in experiment_ids]
+        calls += [partial(read_pending, experiment_id) for experiment_id in experiment_ids]
     table.parallel(calls)
     rows: list[Row] = []
     conditions = Conditions(condition, links, experiment_ids, workspace)
@@ -126,8 +122,10 @@ def find(experiment_ids: Sequence[str], workspace: str, query: Query) -> list[Ro
     return heapq.nsmallest(query.limit, rows, key=itemgetter(0))
 
 
-def matching(experiment_ids: Sequence[str], workspace: str, condition: Filter) -> Iterator[Trace]:
-    """The traces that a filter accepts, newest first."""
+def matching(
+    experiment_ids: Sequence[str], workspace: str, condition: TraceFilter
+) -> Iterator[Trace]:
+    """Yields the traces that a filter accepts, newest first."""
     links = dict(zip(condition.runs, _links(condition.runs), strict=True))
     conditions = Conditions(condition, links, experiment_ids, workspace)
     records = _records(experiment_ids, workspace, condition, None, READ_TOGETHER)
@@ -141,17 +139,17 @@ def _links(run_ids: Iterable[str]) -> list[set[str]]:
 def _candidates(
     experiment: Experiment,
     access: trace_plan.Access,
-    links: trace_index.Links,
+    links: trace_candidates.Links,
     foreseen: Foreseen,
 ) -> list[Candidates]:
     indexed = experiment.indexed.of_traces if experiment.indexed else None
-    return trace_index.candidates(experiment.experiment_id, access, indexed, links, foreseen)
+    return trace_candidates.candidates(experiment.experiment_id, access, indexed, links, foreseen)
 
 
 def _records(
     experiment_ids: Sequence[str],
     workspace: str,
-    condition: Filter,
+    condition: TraceFilter,
     after: trace_pages.Place | None,
     page: int,
 ) -> Iterator[StoredTrace]:
@@ -162,7 +160,7 @@ def _records(
 
 
 def _accepted(records: Iterable[StoredTrace], conditions: Conditions) -> Iterator[Trace]:
-    """Reads no further than it is asked."""
+    """Yields accepted traces, reading lazily."""
     checked = conditions.own(records)
     if not conditions.has_others:
         return (trace for _, trace in checked)
@@ -173,27 +171,28 @@ def _accepted(records: Iterable[StoredTrace], conditions: Conditions) -> Iterato
     )
 
 
-def _stream(experiment_ids: Sequence[str], workspace: str, query: Query) -> list[Row]:
-    """Newest first without a condition that an index knows: pages until enough match."""
+def _stream(experiment_ids: Sequence[str], workspace: str, query: TraceQuery) -> list[Row]:
+    """Reads pages of the newest traces until enough match; for filters without a condition that an
+    index can answer."""
     condition = query.wanted
     key_of = trace_match.sort_key(query.ordering)
     place = newest_place(query.after)
     conditions = Conditions(condition, {}, experiment_ids, workspace)
     records = _records(experiment_ids, workspace, condition, place, min(query.limit, READ_TOGETHER))
-    found = _accepted(records, conditions)
-    rows = [(key_of(trace), trace) for trace in islice(found, query.limit)]
+    matching = _accepted(records, conditions)
+    rows = [(key_of(trace), trace) for trace in islice(matching, query.limit)]
     for experiment_id in experiment_ids:
         _explain("newest", experiment_id, len(rows), len(rows))
     return rows
 
 
 class _Search:
-    """One experiment is looked at."""
+    """The search in one experiment."""
 
     def __init__(
         self,
         experiment: Experiment,
-        query: Query,
+        query: TraceQuery,
         conditions: Conditions,
         through: Through,
         window: Window,
@@ -208,60 +207,65 @@ class _Search:
     def rows(
         self, listing: Entries, candidates: Sequence[Candidates], late: set[Place]
     ) -> list[Row]:
-        """The first rows of the experiment.
+        """Returns the first rows of the experiment.
 
         Args:
-            late: traces that entries of the indexer may be wrong about.
+            late: marked traces, which index entries may miss.
         """
         for known in candidates:
-            if known.access == Ids.__name__:
+            if known.access == TraceIds.__name__:
                 return self._looked_at(known.access, list(known.places()))
         if listing.done:
             return self._looked_at("all", listing.places())
-        run_index.begin(candidates)
+        index_candidates.read_first_pages(candidates)
         if not any(candidate.done for candidate in candidates):
-            found = self._in_index_order()
-            if found is not None:
-                return found
-        cheapest, *others = run_index.race([*candidates, Candidates("all", listing)])
+            rows_in_order = self._in_index_order()
+            if rows_in_order is not None:
+                return rows_in_order
+        cheapest, *others = index_candidates.race([*candidates, Candidates("all", listing)])
         named = cheapest.places()
         for other in others:
-            # Each of them names every trace of the answer but the late ones.
+            # Each of them names every trace of the answer except marked ones.
             places = other.places()
             named = {place: None for place in named if place in places}
         named.update(dict.fromkeys(late))
-        entries = sum(one.seen for one in candidates)
+        entries = sum(candidate.seen for candidate in candidates)
         return self._looked_at(cheapest.access, list(named), entries)
 
     def _in_index_order(self) -> list[Row] | None:
-        """None if no index has the order, or not enough match soon."""
+        """Returns rows read in an index's order; None if no index has the order, or too few match
+        early on."""
         query = self._query
         page = min(max(query.limit, CHECKED_TOGETHER), READ_TOGETHER)
-        found = ordered(
+        traces_in_order = ordered(
             self._experiment, query.ordering, query.after, self._window, self._through, page
         )
-        if found is None or query.limit > STREAMED_TRACES:
+        if traces_in_order is None or query.limit > STREAMED_TRACES:
             return None
         rows: list[Row] = []
         seen = 0
-        for records in found.pages:
+        for records in traces_in_order.pages:
             seen += len(records)
             rows = self._better(rows, records)
-            if not found.whole and any(map(_is_cut, records)):
+            if not traces_in_order.whole and any(map(_is_cut, records)):
                 return None
-            if len(rows) == query.limit and records and self._passed(found, rows, records[-1]):
+            if (
+                len(rows) == query.limit
+                and records
+                and self._passed(traces_in_order, rows, records[-1])
+            ):
                 break
             if seen > STREAMED_TRACES:
                 return None
         else:
-            if not found.whole and len(rows) < query.limit:
+            if not traces_in_order.whole and len(rows) < query.limit:
                 return None
-        _explain(found.name, self._experiment.experiment_id, seen, len(rows))
+        _explain(traces_in_order.name, self._experiment.experiment_id, seen, len(rows))
         return rows
 
-    def _passed(self, found: Ordered, rows: list[Row], last: StoredTrace) -> bool:
-        """Whether all that follows the last one that was read comes behind the rows."""
-        if found.exact:
+    def _passed(self, traces_in_order: Ordered, rows: list[Row], last: StoredTrace) -> bool:
+        """Whether everything after the last trace read sorts after the rows."""
+        if traces_in_order.exact:
             return True
         return rows[-1][0][:2] < self._key_of(traces.entity(last))[:2]
 
@@ -276,8 +280,8 @@ class _Search:
         return rows
 
     def _better(self, rows: list[Row], records: Iterable[StoredTrace]) -> list[Row]:
-        """The first of the rows and of those that match. Those are tested in their order, so that
-        no more is read for them than the answer needs."""
+        """Returns the first of the rows and of those records that match. Records are tested in
+        order, so that their further data are read only as far as needed."""
         query = self._query
         known = [(self._key_of(checked[1]), checked) for checked in self._conditions.own(records)]
         if query.after is not None:
@@ -294,24 +298,24 @@ class _Search:
 
 
 def _is_cut(trace: StoredTrace) -> bool:
-    return len(trace.document.texts("tags").get(NAME_TAG, "")) > LONGEST_NAME
+    return len(trace.document.texts("tags").get(reserved_tags.TRACE_NAME, "")) > LONGEST_NAME
 
 
 def _together(conditions: Conditions) -> int:
     return CHECKED_TOGETHER if conditions.has_others else READ_TOGETHER
 
 
-def _through(conditions: Iterable[Condition]) -> Through:
-    """The narrowest index in order of time that holds every match."""
-    found = BY_TIME
+def _through(conditions: Iterable[TraceCondition]) -> Through:
+    """Returns the narrowest time-ordered index that contains every match."""
+    through = BY_TIME
     for kind, key, sign, value in conditions:
         if sign != "=" or not isinstance(value, str):
             continue
-        if (kind, key) == (METADATA, SESSION):
+        if (kind, key) == (METADATA, reserved_tags.TRACE_SESSION):
             return trace_pages.of_session(value)
         if (kind, key) == (ATTRIBUTE, "status"):
-            found = trace_pages.of_state(value)
-    return found
+            through = trace_pages.of_state(value)
+    return through
 
 
 def _chunks(rows: Iterator[T], size: int) -> Iterator[list[T]]:
@@ -320,8 +324,8 @@ def _chunks(rows: Iterator[T], size: int) -> Iterator[list[T]]:
 
 
 def _explain(how: str, experiment_id: str, fetched: int, rows: int, entries: int = 0) -> None:
-    """Says which way the answer came ("all", the name of an order, or of a plan's access), and what
-    was read for it: index entries of conditions, then traces."""
+    """Logs how the answer was found ("all", the name of an order, or of a plan's access), and how
+    many index entries and traces were read."""
     _logger.debug(
         "search by %s in experiment %s: %d traces read, %d rows, %d entries read",
         how,

@@ -1,9 +1,9 @@
-"""Spans as they came: each export's spans of a trace are a pack, which never changes.
+"""Spans as they arrived: the spans of a trace in one export are a pack, which never changes.
 
-A pack is named by its content, so an export that is repeated makes none anew, and exports side by
-side never meet. The first pack of a trace lies at the trace's first place, ``#SPANS``; others
-behind it. Spans that are in several packs are one span: the version that ends last counts, of those
-the one that came last.
+A pack is named by its content, so a repeated export writes nothing new, and concurrent exports
+never conflict. The first pack of a trace has a fixed key, ``#SPANS``; others follow it. A span in
+several packs is one span: the version with the latest end counts, of those the one that arrived
+last.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from typing import Any, NamedTuple, TypeVar
 from mlcore import artifacts, errors
 from mlcore.db import keys
 from mlcore.db.attributes import ItemAttribute
-from mlcore.db.expression import Condition, Raw
+from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
 from mlcore.ids import now_ms
 from mlcore.models.traces import TraceSpans, TraceSpansPack
 
 ITEM_BYTES = 100_000
-"""Of compressed spans in an item; what is larger is kept as a file, which costs less than so many
-write units and none of the 10 GB that an experiment can hold."""
+"""Maximum bytes of compressed spans in an item. Larger packs are kept as files, which cost less
+than the write units and do not count towards an experiment's 10 GB."""
 TOGETHER_BYTES = 4_000_000
-"""Characters of spans that are compressed together."""
+"""Characters of spans compressed together."""
 SPANS_TOGETHER = 2_000
-"""So that their nodes fit an item."""
+"""Limits a pack so that its nodes fit into an item."""
 T = TypeVar("T")
 
 Node = list[Any]
-"""What aggregations need of a span; its first entry is the span's id."""
+"""The fields of a span that aggregations need; the first is the span's id."""
 
 
 class Span(NamedTuple):
     """A span to store."""
 
     content: str
-    """JSON of the whole span, in one line."""
+    """The whole span as JSON on one line."""
     node: Node
 
 
@@ -60,12 +60,12 @@ class Owner(NamedTuple):
     experiment_id: str
     trace_id: str
     indexed: bool = False
-    """Whether what spans hold is in the full-text index."""
+    """Whether the full-text index covers fields of spans."""
 
 
 def packs_of(spans: Sequence[Span]) -> list[Pack]:
-    """The spans of one export of a trace in as few packs as items can hold. The same spans in any
-    order make the same packs."""
+    """Returns the spans of one export of a trace in as few packs as possible. The same spans in any
+    order give the same packs."""
     ordered = sorted(spans, key=lambda span: (span.node[0], span.content))
     groups: list[list[Span]] = [[]]
     size = 0
@@ -81,20 +81,21 @@ def packs_of(spans: Sequence[Span]) -> list[Pack]:
 
 
 def first_item(owner: Owner, pack: Pack) -> Raw:
-    """The item of a trace's first pack; what is too large for it has been stored then."""
-    place = keys.trace_spans(owner.experiment_id, owner.trace_id)
-    return _item(TraceSpans, place, owner, pack)
+    """Returns the item of a trace's first pack, after storing the file of a pack that is too large
+    for an item."""
+    key = keys.trace_spans(owner.experiment_id, owner.trace_id)
+    return _item(TraceSpans, key, owner, pack)
 
 
 def inline_content(item: Raw) -> str | None:
-    """The JSON of a pack's spans, one in a line; None if it is in a file."""
+    """Returns a pack's spans as JSON, one per line; None if they are in a file."""
     data = TraceSpans.of(item).data
     return None if data is None else zlib.decompress(data).decode()
 
 
 def put_first(owner: Owner, pack: Pack) -> bool:
-    """Puts a pack at the trace's first place; False if another is there."""
-    free = Condition()
+    """Puts a pack at the trace's first key; returns False if another pack is there."""
+    free = ConditionExpression()
     free.require_absent_or_equal(TraceSpans.suffix, pack.suffix)
     try:
         table.put(first_item(owner, pack), free)
@@ -104,49 +105,50 @@ def put_first(owner: Owner, pack: Pack) -> bool:
 
 
 def put(owner: Owner, packs: Iterable[Pack]) -> None:
-    """Puts packs behind the first place; those that are there stay as they are."""
+    """Puts packs after the first; existing ones stay unchanged."""
     calls: list[Callable[[], None]] = [partial(_put, owner, pack) for pack in packs]
     table.parallel(calls)
 
 
 def nodes(owner: Owner) -> dict[str, Node]:
-    """The nodes of all spans of a trace, by span id."""
-    found: dict[str, tuple[_Rank, Node]] = {}
+    """Returns the nodes of all spans of a trace, by span id."""
+    nodes_by_id: dict[str, tuple[_Rank, Node]] = {}
     for item in _items(owner, [TraceSpans.suffix, TraceSpans.nodes, TraceSpans.updated_at]):
         came = _came(item)
         for node in _parsed(item):
-            _keep(found, (node[1], *came), node, node)
-    return {span_id: node for span_id, (_, node) in found.items()}
+            _keep(nodes_by_id, (node[1], *came), node, node)
+    return {span_id: node for span_id, (_, node) in nodes_by_id.items()}
 
 
 def count(owner: Owner) -> int:
-    """How many spans there are in all packs; those that are in several count for each."""
+    """Returns the number of spans in all packs; a span in several packs counts several times."""
     return sum(TraceSpans.of(item).spans for item in _items(owner, [TraceSpans.spans]))
 
 
 def read(owner: Owner) -> list[tuple[Node, str]]:
-    """All spans of a trace, each once: its node, and its JSON."""
+    """Returns all spans of a trace, each once: its node and its JSON."""
     items = list(_items(owner, None))
     contents = table.parallel([partial(_content, item) for item in items])
-    found: dict[str, tuple[_Rank, tuple[Node, str]]] = {}
+    spans_by_id: dict[str, tuple[_Rank, tuple[Node, str]]] = {}
     for item, content in zip(items, contents, strict=True):
         came = _came(item)
         for node, line in zip(_parsed(item), content.split("\n"), strict=True):
-            _keep(found, (node[1], *came), node, (node, line))
-    return [span for _, span in found.values()]
+            _keep(spans_by_id, (node[1], *came), node, (node, line))
+    return [span for _, span in spans_by_id.values()]
 
 
 _Rank = tuple[int, int, str]
 
 
 def _came(item: Raw) -> tuple[int, str]:
-    """When a pack came, and its suffix: of spans that end together the latest counts."""
+    """Returns when a pack arrived and its suffix, to order versions of a span that end at the same
+    time."""
     pack = TraceSpans.of(item)
     return pack.updated_at or 0, pack.suffix
 
 
 def _keep(entries: dict[str, tuple[_Rank, T]], rank: _Rank, node: Node, entry: T) -> None:
-    """Of two versions of a span the one that ends later, or else came later."""
+    """Keeps the version of a span that ends later, or, if they end together, arrived later."""
     known = entries.get(node[0])
     if known is None or rank > known[0]:
         entries[node[0]] = (rank, entry)
@@ -161,8 +163,8 @@ def _items(owner: Owner, attributes: Sequence[ItemAttribute[Any]] | None) -> Ite
 
 
 def _parsed(item: Raw) -> list[Node]:
-    told: list[Node] = json.loads(zlib.decompress(TraceSpans.of(item).nodes))
-    return told
+    nodes: list[Node] = json.loads(zlib.decompress(TraceSpans.of(item).nodes))
+    return nodes
 
 
 def _content(item: Raw) -> str:
@@ -178,20 +180,24 @@ def _content(item: Raw) -> str:
 
 def _fitting(spans: list[Span]) -> Pack:
     content = "\n".join([span.content for span in spans]).encode()
-    told = json.dumps([span.node for span in spans], ensure_ascii=False, separators=(",", ":"))
+    nodes_text = json.dumps(
+        [span.node for span in spans], ensure_ascii=False, separators=(",", ":")
+    )
     suffix = blake2b(content, digest_size=16).hexdigest()
-    return Pack(suffix, len(spans), zlib.compress(content, 6), zlib.compress(told.encode(), 6))
+    return Pack(
+        suffix, len(spans), zlib.compress(content, 6), zlib.compress(nodes_text.encode(), 6)
+    )
 
 
-def _item(model: type[TraceSpans], place: keys.Key, owner: Owner, pack: Pack) -> Raw:
+def _item(model: type[TraceSpans], key: keys.Key, owner: Owner, pack: Pack) -> Raw:
     location = None
     if len(pack.data) > ITEM_BYTES:
         name = f"traces/{owner.experiment_id}/{owner.trace_id}/{pack.suffix}"
-        location = artifacts.internal(owner.workspace, name)
+        location = artifacts.internal_key(owner.workspace, name)
         artifacts.store().put(location, pack.data)
     made = model(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         trace_id=owner.trace_id,
         experiment_id=owner.experiment_id,
         suffix=pack.suffix,
@@ -207,8 +213,8 @@ def _item(model: type[TraceSpans], place: keys.Key, owner: Owner, pack: Pack) ->
 
 
 def _put(owner: Owner, pack: Pack) -> None:
-    place = keys.trace_spans_pack(owner.experiment_id, owner.trace_id, pack.suffix)
-    absent = Condition()
+    key = keys.trace_spans_pack(owner.experiment_id, owner.trace_id, pack.suffix)
+    absent = ConditionExpression()
     absent.require_absent(TraceSpansPack.PK)
     with contextlib.suppress(ConditionFailed):
-        table.put(_item(TraceSpansPack, place, owner, pack), absent)
+        table.put(_item(TraceSpansPack, key, owner, pack), absent)

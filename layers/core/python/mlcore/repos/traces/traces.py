@@ -1,9 +1,9 @@
-"""Traces: the trace item, which is the source of truth, and the ``TRACE#`` item that tells its
-experiment.
+"""Traces: the trace item, which is the source of truth, and the ``TRACE#`` item that maps its id to
+its experiment.
 
-The trace item carries what MLflow calls a trace's info, and as maps its tags, metadata, assessments
-and linked prompts. Every write of it requires the version that it was decided on: what a trace
-shows is derived from what was told about it and from its spans, which come in any order.
+The trace item holds the trace's info (MLflow's term), and as maps its tags, metadata, assessments
+and linked prompts. Every write requires the version on which it was decided, because a trace's info
+is computed from values that clients sent and from its spans, which arrive in any order.
 """
 
 from __future__ import annotations
@@ -12,19 +12,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from mlcore import artifacts, errors
+from mlcore import artifacts, reserved_tags
 from mlcore.db import keys
 from mlcore.db.attributes import ItemAttribute
-from mlcore.db.expression import Condition, Raw, Update
+from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Delete, Put, TransactionFailed, key_in, table
+from mlcore.db.table import Delete, Put, TransactionFailed, key_of_item, table
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.traces import Trace
 from mlcore.ids import new_ulid, now_ms
-from mlcore.memory import Memory
+from mlcore.limits.traces import check_experiment
 from mlcore.models.base import KEY
 from mlcore.models.traces import Trace as TraceItem
 from mlcore.models.traces import TraceReference, TraceSpans
+from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
+from mlcore.process_cache import ProcessCache
 from mlcore.repos import document, document_writes
 from mlcore.repos.document import Document
 from mlcore.repos.experiments import experiments
@@ -32,16 +34,13 @@ from mlcore.repos.settings import ttl_policy
 from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import children as trace_children
 from mlcore.repos.traces import marks as trace_marks
-from mlcore.settle import Conflict, settle
 
-TRACE_NAME_TAG = "mlflow.traceName"
-SESSION = "mlflow.trace.session"
-_places: Memory[str, str] = Memory("place of a trace")
-"""The experiments of traces, which change only when one is deleted."""
+_places: ProcessCache[str, str] = ProcessCache("place of a trace")
+"""Experiments of traces by id; an entry is stale only after the trace was deleted."""
 
 
 class Info(NamedTuple):
-    """The attributes of a trace item that are no maps."""
+    """The attributes of a trace item that are not maps."""
 
     request_time: int
     execution_duration: int | None
@@ -55,7 +54,7 @@ class Info(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a write does: info as it will be, texts to set by map, (map, key) pairs to remove."""
+    """A write: the new info, texts to set by map, (map, key) pairs to remove."""
 
     info: Info
     sets: Mapping[str, Mapping[str, str]]
@@ -63,7 +62,7 @@ class Change(NamedTuple):
 
 
 class StoredTrace(NamedTuple):
-    """A trace as it was read, together with its experiment."""
+    """A trace that was read, with its experiment."""
 
     experiment: Experiment
     document: Document
@@ -91,16 +90,16 @@ class StoredTrace(NamedTuple):
 
 
 def find(trace_id: str, workspace: str) -> StoredTrace | None:
-    """The trace with its experiment; None if there is none in the workspace. One consistent
-    BatchGetItem, one GetItem more where the trace has to be located."""
+    """Returns a trace with its experiment; None if the workspace has none. One consistent
+    BatchGetItem, and one before it if the trace's experiment is not cached."""
     return find_many([trace_id], workspace)[0]
 
 
 def find_many(trace_ids: Sequence[str], workspace: str) -> list[StoredTrace | None]:
-    """As :func:`find`, in the order of the ids; two round trips together."""
+    """Returns :func:`find` of many traces, in the order of the ids; two round trips together."""
     located = _locate(trace_ids)
-    found = _read([(located[trace_id], trace_id) for trace_id in trace_ids if trace_id in located])
-    lost = [trace_id for trace_id in located if found.get(trace_id) is None]
+    traces = _read([(located[trace_id], trace_id) for trace_id in trace_ids if trace_id in located])
+    lost = [trace_id for trace_id in located if traces.get(trace_id) is None]
     if lost:
         # Deleted, and perhaps made anew in another experiment.
         for trace_id in lost:
@@ -109,18 +108,18 @@ def find_many(trace_ids: Sequence[str], workspace: str) -> list[StoredTrace | No
         moved = [
             (again[lost_id], lost_id) for lost_id in again if again[lost_id] != located[lost_id]
         ]
-        found.update(_read(moved))
-    return [_visible(found.get(trace_id), workspace) for trace_id in trace_ids]
+        traces.update(_read(moved))
+    return [_visible(traces.get(trace_id), workspace) for trace_id in trace_ids]
 
 
 def find_or_place(
     trace_id: str, experiment_id: str, workspace: str
 ) -> tuple[Experiment | None, StoredTrace | None]:
-    """For a trace that may be new: the experiment where it would be made, and the trace wherever in
-    the workspace it is. One round trip unless it is in another experiment.
+    """Returns, for a trace that may be new, its experiment, and the trace if it exists there; both
+    None without such an experiment. One round trip unless the trace is in another one.
 
     Raises:
-        InvalidParameterValue: another workspace has a trace with this id.
+        InvalidParameterValue: another experiment, of any workspace, has a trace with this id.
     """
     known = _places.get(trace_id) or experiment_id
     reference, meta, item, elsewhere, *setting = table.batch_get(
@@ -129,7 +128,7 @@ def find_or_place(
             keys.experiment(experiment_id),
             keys.trace(known, trace_id),
             keys.experiment(known),
-            *ttl_policy.asking(),
+            *ttl_policy.unread_keys(),
         ]
     )
     ttl_policy.learn(setting)
@@ -141,8 +140,10 @@ def find_or_place(
         other = TraceReference.of(reference).experiment_id
         if other != known:
             read = _read([(other, trace_id)]).get(trace_id)
-    if read is not None and _visible(read, workspace) is None:
-        raise errors.InvalidParameterValue(f"Trace with ID '{trace_id}' cannot be logged here.")
+    if experiment is None:
+        return None, None
+    if read is not None:
+        check_experiment(trace_id, read.experiment.experiment_id, experiment_id)
     return experiment, read
 
 
@@ -159,18 +160,15 @@ def create(
     maps: Mapping[str, Mapping[str, str]],
     further: Iterable[Raw] = (),
 ) -> bool:
-    """One transaction: the trace, its location, and what else is to appear with it.
-
-    Returns:
-        False if the trace is there already: read it and decide again.
-    """
+    """Creates a trace, the reference to it and further items in one transaction. Returns False if
+    the trace exists already: read it and decide again."""
     experiment_id = experiment.experiment_id
     attributes, children = document.initial((experiment_id, trace_id), trace_children.MAPS, maps)
-    place = keys.trace(experiment_id, trace_id)
+    key = keys.trace(experiment_id, trace_id)
     gsi1pk, gsi1sk = keys.gsi1_trace(trace_id, experiment_id)
     model = TraceItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         gsi1pk=gsi1pk,
         gsi1sk=gsi1sk,
         lsi1sk=trace_marks.of_new(trace_id),
@@ -182,8 +180,8 @@ def create(
         version=1,
     )
     item = {**model.serialize(), **attributes}
-    name = maps.get("tags", {}).get(TRACE_NAME_TAG)
-    session = maps.get("trace_metadata", {}).get(SESSION)
+    name = maps.get("tags", {}).get(reserved_tags.TRACE_NAME)
+    session = maps.get("trace_metadata", {}).get(reserved_tags.TRACE_SESSION)
     for attribute, value in _values(trace_id, info, name, session):
         if value is not None:
             item[attribute.attr_name] = attribute.raw(value)
@@ -196,23 +194,26 @@ def create(
         updated_at=now_ms(),
         version=1,
     )
-    end = ttl_policy.until("traces")
-    item, children = ttl_policy.marked(item, end), [ttl_policy.marked(c, end) for c in children]
+    end = ttl_policy.expires_at("traces")
+    item, children = (
+        ttl_policy.with_expiry(item, end),
+        [ttl_policy.with_expiry(c, end) for c in children],
+    )
     table.batch_write(children)
-    absent = Condition()
+    absent = ConditionExpression()
     absent.require_absent(TraceItem.PK)
-    here = Condition()
+    here = ConditionExpression()
     here.require_absent_or_equal(TraceReference.experiment_id, experiment_id)
     rest = [Put(item, absent), *map(Put, further)]
     try:
         table.transact([Put(location.serialize(), here), *rest], token=new_ulid())
     except TransactionFailed as failed:
-        left = failed.items.get(0)
-        if left is None or len(failed.items) > 1:
+        existing = failed.items.get(0)
+        if existing is None or len(failed.items) > 1:
             return False
-        # Either the trace is in another experiment, or its deletion there was cut short.
-        former = TraceReference.of(left).experiment_id
-        same = Condition()
+        # Either the trace is in another experiment, or its deletion there was interrupted.
+        former = TraceReference.of(existing).experiment_id
+        same = ConditionExpression()
         same.require_equal(TraceReference.experiment_id, former)
         gone = Delete(keys.trace(former, trace_id), absent)
         try:
@@ -224,13 +225,14 @@ def create(
 
 
 def write(trace: StoredTrace, decide: Callable[[StoredTrace], Change | None]) -> StoredTrace | None:
-    """Changes a trace; decides again whenever another writer came first.
+    """Changes a trace; calls ``decide`` again after each conflict with another writer.
 
     Args:
-        decide: what to change in the trace as it is, None for nothing; raises what forbids it.
+        decide: returns the change of the current trace, None for no change; raises if it is not
+            allowed.
 
     Returns:
-        The trace as it was decided on last (not as it is after the write); None if it is gone.
+        The trace as it was before the write; None if it was deleted.
     """
     current = trace
 
@@ -246,15 +248,15 @@ def write(trace: StoredTrace, decide: Callable[[StoredTrace], Change | None]) ->
             if item is None:
                 return None
             current = of_item(item, current.experiment)
-            raise Conflict from failed
+            raise WriteConflict from failed
         return current
 
-    return settle("trace", attempt)
+    return retry_on_conflict("trace", attempt)
 
 
 def delete(records: Sequence[StoredTrace]) -> None:
-    """Spans and other children first, then the traces, then their locations: whoever repeats a
-    deletion that was cut short finishes it."""
+    """Deletes traces: spans and other children first, then the traces, then the references. An
+    interrupted deletion is completed by repeating it."""
     table.parallel([partial(_delete_children, trace) for trace in records])
     table.batch_write(deletes=[trace.document.key for trace in records])
     table.batch_write(deletes=[keys.trace_ref(trace.trace_id) for trace in records])
@@ -268,7 +270,7 @@ def entity(trace: StoredTrace) -> Trace:
 
 
 def after(trace: StoredTrace, change: Change) -> Trace:
-    """The trace as a write leaves it that was decided on it as it was read."""
+    """Returns the trace after a write."""
     maps = {
         name: {**trace.document.texts(name), **change.sets.get(name, {})}
         for name in trace_children.MAPS
@@ -298,9 +300,9 @@ def shown(
 
 
 def _send(trace: StoredTrace, change: Change) -> None:
-    """Raises ConditionFailed."""
-    name = _after(trace, change, "tags", TRACE_NAME_TAG)
-    session = _after(trace, change, "trace_metadata", SESSION)
+    """Writes the change. Raises ConditionFailed."""
+    name = _after(trace, change, "tags", reserved_tags.TRACE_NAME)
+    session = _after(trace, change, "trace_metadata", reserved_tags.TRACE_SESSION)
 
     item = trace.document.item
     mark = trace_marks.after(item, change.sets, change.removals, change.info.client_request_id)
@@ -317,7 +319,7 @@ def _send(trace: StoredTrace, change: Change) -> None:
 
 
 def _after(trace: StoredTrace, change: Change, name: str, key: str) -> str | None:
-    """What a map holds after the write."""
+    """Returns a map's text after a write."""
     present = None if (name, key) in change.removals else trace.document.texts(name).get(key)
     return change.sets.get(name, {}).get(key, present)
 
@@ -325,7 +327,8 @@ def _after(trace: StoredTrace, change: Change, name: str, key: str) -> str | Non
 def _values(
     trace_id: str, info: Info, name: str | None, session: str | None
 ) -> list[tuple[ItemAttribute[Any], Any]]:
-    """What a trace's info, name and session are on its item; None for what is not there."""
+    """Returns the item's attributes for a trace's info, name and session; None for absent
+    values."""
     time = info.request_time
     by_session = None if session is None else keys.lsi5_trace(session, time, trace_id)
     return [
@@ -347,7 +350,7 @@ def _values(
 
 
 def _locate(trace_ids: Iterable[str]) -> dict[str, str]:
-    """The experiments of those traces that have been made; they are remembered."""
+    """Returns the experiments of existing traces, and caches them."""
     unknown = [trace_id for trace_id in dict.fromkeys(trace_ids) if trace_id not in _places]
     for item in table.batch_get([keys.trace_ref(trace_id) for trace_id in unknown]):
         if item is not None:
@@ -361,32 +364,32 @@ def _locate(trace_ids: Iterable[str]) -> dict[str, str]:
 
 
 def _read(places: Sequence[tuple[str, str]]) -> dict[str, StoredTrace | None]:
-    """Traces of any workspace by id, from (experiment id, trace id) pairs."""
+    """Returns traces of any workspace by id, from (experiment id, trace id) pairs."""
     experiment_ids = list(dict.fromkeys(experiment_id for experiment_id, _ in places))
     wanted = [keys.trace(*place) for place in places]
     items = table.batch_get([*wanted, *map(keys.experiment, experiment_ids)])
     metas = zip(experiment_ids, items[len(wanted) :], strict=True)
     owners = {one: experiments.of_item(meta).experiment for one, meta in metas if meta is not None}
-    found: dict[str, StoredTrace | None] = {}
+    traces: dict[str, StoredTrace | None] = {}
     for (experiment_id, trace_id), item in zip(places, items[: len(wanted)], strict=True):
         owner = owners.get(experiment_id)
-        found[trace_id] = None if item is None or owner is None else of_item(item, owner)
-    return found
+        traces[trace_id] = None if item is None or owner is None else of_item(item, owner)
+    return traces
 
 
 def _delete_children(trace: StoredTrace) -> None:
-    found = list(
+    items = list(
         table.query_all(
             trace.document.key.pk,
             prefix=keys.trace_prefix(trace.trace_id),
             attributes=[*KEY, TraceSpans.location],
         )
     )
-    for child in found:
+    for child in items:
         location = TraceSpans.of(child).location
         if location is not None:
             artifacts.store().delete(location)
-    table.batch_write(deletes=map(key_in, found))
+    table.batch_write(deletes=map(key_of_item, items))
 
 
 def _visible(trace: StoredTrace | None, workspace: str) -> StoredTrace | None:

@@ -1,4 +1,4 @@
-"""Grants of users, each with an entry in the list of those who hold one on the resource."""
+"""Grants of users. Each has a second item, in the list of users with a grant on the resource."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from mlcore.auth.permissions import EXPERIMENT, PROMPT, REGISTERED_MODEL, Grant
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw
+from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
 from mlcore.entities.users import User
@@ -16,7 +16,8 @@ from mlcore.ids import new_ulid, now_ms
 from mlcore.models.platform import ExperimentPermission, Grantee, ModelPermission, UserGrant
 
 GRANTS_AT_ONCE: Final = 24
-"""Of a model; more do not fit into the transaction that renames it, and follow it."""
+"""Grants on a model that are moved in the transaction that renames it; more do not fit and are
+moved after it."""
 
 
 class GrantExists(Exception):
@@ -28,27 +29,27 @@ class GrantMissing(Exception):
 
 
 def find(user: User, workspace: str, resource_type: str, resource_pattern: str) -> Grant | None:
-    """One consistent GetItem."""
-    place = keys.user_grant(user.username, workspace, resource_type, resource_pattern)
-    raw = table.get(place)
+    """Returns a user's grant on a resource; one consistent GetItem."""
+    key = keys.user_grant(user.username, workspace, resource_type, resource_pattern)
+    raw = table.get(key)
     if raw is None or (item := UserGrant.of(raw)).user_id != user.user_id:
         return None
     return Grant(resource_type, resource_pattern, item.permission)
 
 
 def put(user: User, workspace: str, grant: Grant) -> None:
-    """Grants, or changes what was granted."""
+    """Creates or changes a grant."""
     table.transact(granting(user, workspace, grant), new_ulid())
 
 
 def granting(user: User, workspace: str, grant: Grant) -> list[Put]:
-    """What :func:`put` writes, to be written with something else."""
+    """Returns the operations of :func:`put`, for a larger transaction."""
     return [Put(_item(user, workspace, grant)), _listing(user, workspace, grant)]
 
 
 def create(user: User, workspace: str, grant: Grant) -> None:
-    """Raises GrantExists."""
-    absent = Condition()
+    """Creates a grant. Raises GrantExists."""
+    absent = ConditionExpression()
     absent.require_absent_or_other(UserGrant.user_id, user.user_id)
     item = _item(user, workspace, grant)
     try:
@@ -58,8 +59,8 @@ def create(user: User, workspace: str, grant: Grant) -> None:
 
 
 def change(user: User, workspace: str, grant: Grant) -> None:
-    """Raises GrantMissing."""
-    mine = Condition()
+    """Changes an existing grant. Raises GrantMissing."""
+    mine = ConditionExpression()
     mine.require_equal(UserGrant.user_id, user.user_id)
     try:
         table.put(_item(user, workspace, grant), mine)
@@ -68,19 +69,19 @@ def change(user: User, workspace: str, grant: Grant) -> None:
 
 
 def delete(user: User, workspace: str, resource_type: str, resource_pattern: str) -> None:
-    """Raises GrantMissing."""
-    place = keys.user_grant(user.username, workspace, resource_type, resource_pattern)
+    """Deletes a grant. Raises GrantMissing."""
+    key = keys.user_grant(user.username, workspace, resource_type, resource_pattern)
     listed = keys.grantee(workspace, resource_type, resource_pattern, user.username)
-    mine = Condition()
+    mine = ConditionExpression()
     mine.require_equal(UserGrant.user_id, user.user_id)
     try:
-        table.transact([Delete(place, mine), Delete(listed)], new_ulid())
+        table.transact([Delete(key, mine), Delete(listed)], new_ulid())
     except TransactionFailed as failed:
         raise GrantMissing from failed
 
 
-def sweep(workspace: str, resource_type: str, resource_id: str) -> None:
-    """Takes every user's grant on a resource that is gone."""
+def delete_on_resource(workspace: str, resource_type: str, resource_id: str) -> None:
+    """Deletes all users' grants on a deleted resource."""
     names = holders(workspace, resource_type, resource_id)
     places = [keys.user_grant(name, workspace, resource_type, resource_id) for name in names]
     table.batch_write(deletes=places)
@@ -89,27 +90,27 @@ def sweep(workspace: str, resource_type: str, resource_id: str) -> None:
     )
 
 
-def moving(
+def transfer_operations(
     workspace: str, resource_type: str, resource_id: str, new_id: str | None
 ) -> list[list[Operation]]:
-    """For each grant on a resource what gives it to another resource, or (None) takes it. A grant
-    that changes meanwhile fails the transaction."""
+    """Returns for each grant on a resource the operations that transfer it to another resource, or
+    delete it if ``new_id`` is None. A grant that changes meanwhile fails the transaction."""
     names = holders(workspace, resource_type, resource_id)
-    found = table.batch_get(
+    items = table.batch_get(
         [keys.user_grant(name, workspace, resource_type, resource_id) for name in names]
     )
     moves: list[list[Operation]] = []
-    for name, raw in zip(names, found, strict=True):
+    for name, raw in zip(names, items, strict=True):
         listed = Delete(keys.grantee(workspace, resource_type, resource_id, name))
         if raw is None:
             moves.append([listed])
             continue
         item = UserGrant.of(raw)
-        same = Condition()
+        same = ConditionExpression()
         same.require_equal(UserGrant.permission, item.permission)
         same.require_equal(UserGrant.user_id, item.user_id)
-        place = keys.user_grant(name, workspace, resource_type, resource_id)
-        move: list[Operation] = [listed, Delete(place, same)]
+        key = keys.user_grant(name, workspace, resource_type, resource_id)
+        move: list[Operation] = [listed, Delete(key, same)]
         if new_id is not None:
             user = User(item.user_id, name, "", False, {})
             grant = Grant(resource_type, new_id, item.permission)
@@ -118,33 +119,36 @@ def moving(
     return moves
 
 
-def moving_of_model(workspace: str, name: str, new_name: str | None) -> list[Operation]:
-    """As :func:`moving`, what goes into the transaction that renames or deletes a model."""
+def transfer_operations_of_model(
+    workspace: str, name: str, new_name: str | None
+) -> list[Operation]:
+    """Returns the operations of :func:`transfer_operations` for the transaction that renames or
+    deletes a model."""
     moves = [
         operations
         for kind in (REGISTERED_MODEL, PROMPT)
-        for operations in moving(workspace, kind, name, new_name)
+        for operations in transfer_operations(workspace, kind, name, new_name)
     ]
     return [operation for operations in moves[:GRANTS_AT_ONCE] for operation in operations]
 
 
-def move(workspace: str, resource_type: str, resource_id: str, new_id: str) -> None:
-    """As :func:`moving`, one grant after the other."""
-    for operations in moving(workspace, resource_type, resource_id, new_id):
-        # A grant that goes meanwhile needs no move.
+def transfer(workspace: str, resource_type: str, resource_id: str, new_id: str) -> None:
+    """Transfers the grants on a resource to another, one transaction each."""
+    for operations in transfer_operations(workspace, resource_type, resource_id, new_id):
+        # A grant that is deleted meanwhile needs no move.
         with contextlib.suppress(TransactionFailed):
             table.transact(operations, new_ulid())
 
 
 def holders(workspace: str, resource_type: str, resource_id: str) -> list[str]:
-    """The names of the users who have a grant on a resource."""
+    """Returns the names of the users who have a grant on a resource."""
     pk = keys.grantee(workspace, resource_type, resource_id, "").pk
     return [Grantee.of(item).username for item in table.query_all(pk)]
 
 
 def _item(user: User, workspace: str, grant: Grant) -> Raw:
     resource_type, pattern, permission = grant
-    place = keys.user_grant(user.username, workspace, resource_type, pattern)
+    key = keys.user_grant(user.username, workspace, resource_type, pattern)
     model: type[ExperimentPermission | ModelPermission | UserGrant] = UserGrant
     extra: dict[str, Any] = {}
     if workspace == DEFAULT_WORKSPACE and resource_type == EXPERIMENT:
@@ -154,8 +158,8 @@ def _item(user: User, workspace: str, grant: Grant) -> Raw:
         pk, sk = keys.gsi4_model_permission(pattern, user.username)
         model, extra = ModelPermission, {"name": pattern, "gsi4pk": pk, "gsi4sk": sk}
     made = model(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         username=user.username,
         user_id=user.user_id,
         workspace=workspace,
@@ -169,6 +173,6 @@ def _item(user: User, workspace: str, grant: Grant) -> Raw:
 
 
 def _listing(user: User, workspace: str, grant: Grant) -> Put:
-    place = keys.grantee(workspace, grant.resource_type, grant.resource_pattern, user.username)
-    entry = Grantee(PK=place.pk, SK=place.sk, username=user.username, updated_at=now_ms())
+    key = keys.grantee(workspace, grant.resource_type, grant.resource_pattern, user.username)
+    entry = Grantee(PK=key.pk, SK=key.sk, username=user.username, updated_at=now_ms())
     return Put(entry.serialize())

@@ -1,7 +1,7 @@
-"""Wrong passwords, counted for a minute by address and user name.
+"""Counts wrong passwords per minute, by address and user name.
 
-Names share 4,096 counters of an address, or somebody who tries many names could fill the table; and
-counters are not asked whether the name exists, or their number would tell.
+The names tried from one address share 4,096 counters, so that nobody can fill the table with names.
+A counter does not depend on whether the name exists, which it would otherwise reveal.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from mlcore.models.platform import Login
 from mlcore.repos.users import users
 
 MAXIMUM_FAILURES: Final = 20
-"""In a window; then passwords are no longer tried until the window ends."""
+"""Wrong passwords in a window after which no more are checked until the window ends."""
 
 WINDOW_SECONDS: Final = 60
 
 
 COUNTERS: Final = 4_096
-"""Of one address."""
+"""Counters per address."""
 
 
 def find(username: str, address: str) -> tuple[User | None, int]:
-    """The user, and the number of wrong passwords in this window; one BatchGetItem."""
+    """Returns the user and the number of wrong passwords in this window; one BatchGetItem."""
     item, counted = table.batch_get([keys.user(username), _counter(username, address)])
     user = None if item is None else users.user_in(item)
     login = None if counted is None else Login.of(counted)
@@ -58,7 +58,7 @@ def failed(username: str, address: str) -> None:
         try:
             table.update(place, first)
         except ConditionFailed:
-            table.update(place, again)  # somebody else began the window meanwhile
+            table.update(place, again)  # another request began the window meanwhile
 
 
 def _counter(username: str, address: str) -> Key:
@@ -67,14 +67,14 @@ def _counter(username: str, address: str) -> Key:
 
 
 def network(address: str) -> str:
-    """An address, of IPv6 the half that a caller cannot choose."""
+    """Returns an address; of IPv6 only the network half, because a caller can choose the other."""
     try:
-        found = ipaddress.ip_address(address)
+        parsed = ipaddress.ip_address(address)
     except ValueError:
         return address
-    if found.version == 4:
+    if parsed.version == 4:
         return address
-    return str(ipaddress.IPv6Network((int(found) >> 64 << 64, 64)))
+    return str(ipaddress.IPv6Network((int(parsed) >> 64 << 64, 64)))
 
 
 def _window() -> int:

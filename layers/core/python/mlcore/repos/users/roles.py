@@ -1,4 +1,4 @@
-"""Roles with their permissions, and who was assigned them: one partition, for there are few."""
+"""Roles with their permissions and assignments: few, so all in one partition."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from typing import Any
 from mlcore import errors
 from mlcore.auth.permissions import Grant
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update
+from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Change, Delete, Put, TransactionFailed, table
+from mlcore.db.table import Delete, ItemUpdate, Put, TransactionFailed, table
 from mlcore.entities.users import Assignment, Role, RolePermission, User
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.platform import Role as RoleItem
 from mlcore.models.platform import RoleName, RoleUser, UserRole
+from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos.counters import next_number
-from mlcore.settle import Conflict, settle
 
 PERMISSIONS_PER_ROLE = 100_000
-"""A permission's number is its role's times this, plus its own: so it names its role."""
+"""A permission's number is its role's number times this, plus its own number, so it identifies its
+role."""
 
 
 class RoleNameTaken(Exception):
@@ -28,11 +29,11 @@ class RoleNameTaken(Exception):
 
 
 class PermissionExists(Exception):
-    """The role has a permission of that type and pattern."""
+    """The role already has a permission of that type and pattern."""
 
 
 class AlreadyAssigned(Exception):
-    """The user has the role."""
+    """The user already has the role."""
 
 
 class NotAssigned(Exception):
@@ -48,7 +49,7 @@ def missing_permission(permission_id: int) -> errors.ResourceDoesNotExist:
 
 
 def get(role_id: int) -> Role:
-    """Raises ResourceDoesNotExist."""
+    """Returns a role. Raises ResourceDoesNotExist."""
     item = table.get(keys.role(str(role_id)))
     if item is None:
         raise missing(role_id)
@@ -56,24 +57,24 @@ def get(role_id: int) -> Role:
 
 
 def find_many(role_ids: Iterable[int]) -> list[Role]:
-    """Those that exist; one BatchGetItem."""
-    found = table.batch_get([keys.role(str(role_id)) for role_id in role_ids])
-    return [_role(item) for item in found if item is not None]
+    """Returns those of the roles that exist; one BatchGetItem."""
+    items = table.batch_get([keys.role(str(role_id)) for role_id in role_ids])
+    return [_role(item) for item in items if item is not None]
 
 
 def find_all() -> list[Role]:
-    """All roles, the oldest first."""
+    """Returns all roles, oldest first."""
     items = table.query_all(keys.ROLE.pk.text, prefix=keys.role_prefix())
     return sorted(map(_role, items))
 
 
 def create(name: str, workspace: str, description: str | None) -> Role:
-    """One transaction: the name and the role. Raises RoleNameTaken."""
+    """Creates a role and takes its name, in one transaction. Raises RoleNameTaken."""
     role = Role(next_number("role"), name, workspace, description, ())
-    place = keys.role(str(role.role_id))
+    key = keys.role(str(role.role_id))
     item = RoleItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         role_id=role.role_id,
         name=name,
         workspace=workspace,
@@ -83,7 +84,7 @@ def create(name: str, workspace: str, description: str | None) -> Role:
         version=1,
         updated_at=now_ms(),
     )
-    absent = Condition()
+    absent = ConditionExpression()
     absent.require_absent(RoleName.PK)
     try:
         table.transact([Put(_name(role), absent), Put(item.serialize())], new_ulid())
@@ -93,7 +94,7 @@ def create(name: str, workspace: str, description: str | None) -> Role:
 
 
 def update(role_id: int, name: str | None, description: str | None) -> Role:
-    """Raises ResourceDoesNotExist, RoleNameTaken."""
+    """Changes the given fields. Raises ResourceDoesNotExist, RoleNameTaken."""
 
     def attempt() -> Role:
         role = get(role_id)
@@ -106,9 +107,9 @@ def update(role_id: int, name: str | None, description: str | None) -> Role:
         if changed.description is not None:
             change.set(RoleItem.description, changed.description)
         change.require_equal(RoleItem.name, role.name)
-        operations: list[Put | Delete | Change] = [Change(keys.role(str(role_id)), change)]
+        operations: list[Put | Delete | ItemUpdate] = [ItemUpdate(keys.role(str(role_id)), change)]
         if changed.name != role.name:
-            absent = Condition()
+            absent = ConditionExpression()
             absent.require_absent(RoleName.PK)
             operations += [
                 Put(_name(changed), absent),
@@ -119,14 +120,15 @@ def update(role_id: int, name: str | None, description: str | None) -> Role:
         except TransactionFailed as failed:
             if 1 in failed.items:
                 raise RoleNameTaken(changed.name) from failed
-            raise Conflict from failed
+            raise WriteConflict from failed
         return changed
 
-    return settle("role", attempt)
+    return retry_on_conflict("role", attempt)
 
 
 def delete(role_id: int) -> None:
-    """The role first: an assignment to no role grants nothing. Raises ResourceDoesNotExist."""
+    """Deletes a role, then its assignments: an assignment to a missing role grants nothing. Raises
+    ResourceDoesNotExist."""
     role = get(role_id)
     table.transact(
         [Delete(keys.role(str(role_id))), Delete(keys.role_name(role.workspace, role.name))],
@@ -146,7 +148,7 @@ def delete(role_id: int) -> None:
 
 
 def add_permission(role_id: int, grant: Grant) -> RolePermission:
-    """Raises ResourceDoesNotExist, PermissionExists."""
+    """Adds a permission to a role. Raises ResourceDoesNotExist, PermissionExists."""
     added: list[RolePermission] = []
 
     def add(role: Role, last: int) -> tuple[Sequence[RolePermission], int]:
@@ -160,7 +162,7 @@ def add_permission(role_id: int, grant: Grant) -> RolePermission:
 
 
 def find_permission(permission_id: int) -> tuple[Role, RolePermission]:
-    """Raises ResourceDoesNotExist."""
+    """Returns a permission and its role. Raises ResourceDoesNotExist."""
     item = table.get(keys.role(str(permission_id // PERMISSIONS_PER_ROLE)))
     if item is not None:
         role = _role(item)
@@ -171,7 +173,8 @@ def find_permission(permission_id: int) -> tuple[Role, RolePermission]:
 
 
 def replace_permission(permission_id: int, permission: str | None) -> RolePermission:
-    """Changes a permission's level, or (None) removes it. Raises ResourceDoesNotExist."""
+    """Changes a permission's level, or removes it if ``permission`` is None. Raises
+    ResourceDoesNotExist."""
     role, before = find_permission(permission_id)
     after = before if permission is None else _leveled(before, permission)
 
@@ -190,7 +193,8 @@ def replace_permission(permission_id: int, permission: str | None) -> RolePermis
 
 
 def assign(user: User, role_id: int) -> Assignment:
-    """One transaction: in the role, in the user. Raises ResourceDoesNotExist, AlreadyAssigned."""
+    """Assigns a role to a user: writes both lists in one transaction. Raises ResourceDoesNotExist,
+    AlreadyAssigned."""
     get(role_id)
     made = Assignment(next_number("assignment"), user.user_id, role_id)
     of_role, of_user = (
@@ -200,7 +204,7 @@ def assign(user: User, role_id: int) -> Assignment:
     attributes: dict[str, Any] = {"user_id": user.user_id, "assignment_id": made.assignment_id}
     first = RoleUser(PK=of_role.pk, SK=of_role.sk, username=user.username, **attributes)
     second = UserRole(PK=of_user.pk, SK=of_user.sk, role_id=role_id, **attributes)
-    absent = Condition()
+    absent = ConditionExpression()
     absent.require_absent_or_other(RoleUser.user_id, user.user_id)
     try:
         table.transact(
@@ -213,8 +217,8 @@ def assign(user: User, role_id: int) -> Assignment:
 
 
 def unassign(user: User, role_id: int) -> None:
-    """Raises NotAssigned."""
-    mine = Condition()
+    """Takes a role from a user. Raises NotAssigned."""
+    mine = ConditionExpression()
     mine.require_equal(UserRole.user_id, user.user_id)
     try:
         table.transact(
@@ -229,7 +233,7 @@ def unassign(user: User, role_id: int) -> None:
 
 
 def assignments(role_id: int) -> list[Assignment]:
-    """Raises ResourceDoesNotExist."""
+    """Returns the assignments of a role. Raises ResourceDoesNotExist."""
     get(role_id)
     return sorted(
         Assignment(item.assignment_id, item.user_id, role_id) for item in _assigned(role_id)
@@ -261,9 +265,9 @@ def _change_permissions(role_id: int, edit: Edit) -> None:
         try:
             table.update(keys.role(str(role_id)), change)
         except ConditionFailed as failed:
-            raise Conflict from failed
+            raise WriteConflict from failed
 
-    settle("role", attempt)
+    retry_on_conflict("role", attempt)
 
 
 def _leveled(entry: RolePermission, permission: str) -> RolePermission:
@@ -271,8 +275,8 @@ def _leveled(entry: RolePermission, permission: str) -> RolePermission:
 
 
 def _name(role: Role) -> Raw:
-    place = keys.role_name(role.workspace, role.name)
-    held = RoleName(PK=place.pk, SK=place.sk, role_id=role.role_id, updated_at=now_ms())
+    key = keys.role_name(role.workspace, role.name)
+    held = RoleName(PK=key.pk, SK=key.sk, role_id=role.role_id, updated_at=now_ms())
     return held.serialize()
 
 

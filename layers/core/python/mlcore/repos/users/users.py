@@ -1,4 +1,4 @@
-"""Users and what they hold: one partition a user, and the list of their names."""
+"""Users with their grants and roles: one partition per user, and a list of names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 from mlcore import errors
 from mlcore.auth.permissions import Grant
 from mlcore.db import keys
-from mlcore.db.expression import Condition, Raw, Update
+from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, TransactionFailed, table
 from mlcore.entities.users import HeldGrant, Profile, User
@@ -19,11 +19,11 @@ from mlcore.models.platform import UserGrant, UserName, UserRole
 from mlcore.repos.counters import next_number
 
 _GRANTS = {keys.USER_GRANT.name, keys.EXPERIMENT_PERMISSION.name, keys.MODEL_PERMISSION.name}
-"""The types of the items that are read as a :class:`mlcore.models.platform.UserGrant`."""
+"""Types of items that are read as :class:`mlcore.models.platform.UserGrant`."""
 
 
 class UserExists(Exception):
-    """The name is another user's."""
+    """Another user has the name."""
 
 
 def missing(username: str) -> errors.ResourceDoesNotExist:
@@ -31,13 +31,13 @@ def missing(username: str) -> errors.ResourceDoesNotExist:
 
 
 def find(username: str) -> User | None:
-    """One consistent GetItem."""
+    """Returns a user; one consistent GetItem."""
     item = table.get(keys.user(username)) if username else None
     return None if item is None else user_in(item)
 
 
 def get(username: str) -> User:
-    """Raises ResourceDoesNotExist."""
+    """Returns a user. Raises ResourceDoesNotExist."""
     user = find(username)
     if user is None:
         raise missing(username)
@@ -45,7 +45,7 @@ def get(username: str) -> User:
 
 
 def find_profile(username: str) -> Profile | None:
-    """One consistent Query of the user's partition."""
+    """Returns a user with grants and roles; one consistent Query of the user's partition."""
     if not username:
         return None
     items = list(table.query_all(keys.user(username).pk))
@@ -54,24 +54,24 @@ def find_profile(username: str) -> Profile | None:
 
 def get_profile(username: str) -> Profile:
     """As :func:`find_profile`. Raises ResourceDoesNotExist."""
-    found = find_profile(username)
-    if found is None:
+    profile = find_profile(username)
+    if profile is None:
         raise missing(username)
-    return found
+    return profile
 
 
 def find_all() -> list[Profile]:
-    """Every user with grants and roles, by name."""
+    """Returns every user with grants and roles, ordered by name."""
     names = [
         UserName.of(item).username
         for item in table.query_all(keys.USER_NAME.pk.text, attributes=[UserName.username])
     ]
-    found = table.parallel([partial(find_profile, name) for name in names])
-    return [profile for profile in found if profile is not None]
+    profiles = table.parallel([partial(find_profile, name) for name in names])
+    return [profile for profile in profiles if profile is not None]
 
 
 def create(username: str, password_hash: str, is_admin: bool) -> User:
-    """One transaction: the user and the entry in the list. Raises UserExists."""
+    """Creates a user and the entry in the list of names, in one transaction. Raises UserExists."""
     user = User(next_number("user"), username, password_hash, is_admin, {})
     place, listed = keys.user(username), keys.user_name(username)
     item = UserItem(
@@ -86,7 +86,7 @@ def create(username: str, password_hash: str, is_admin: bool) -> User:
         updated_at=now_ms(),
     )
     name = UserName(PK=listed.pk, SK=listed.sk, username=username, updated_at=now_ms())
-    absent = Condition()
+    absent = ConditionExpression()
     absent.require_absent(UserItem.PK)
     try:
         table.transact([Put(item.serialize(), absent), Put(name.serialize())], new_ulid())
@@ -96,8 +96,8 @@ def create(username: str, password_hash: str, is_admin: bool) -> User:
 
 
 def ensure(username: str) -> User:
-    """The user of a name, made at first sight without password and grants: for names that somebody
-    else vouches for. One GetItem for a known user."""
+    """Returns the user with this name, and creates a missing one without password and grants. For
+    names that an external login has verified. One GetItem for an existing user."""
     user = find(username)
     if user is not None:
         return user
@@ -110,7 +110,7 @@ def ensure(username: str) -> User:
 def update(
     username: str, *, password_hash: str | None = None, is_admin: bool | None = None
 ) -> None:
-    """Raises ResourceDoesNotExist."""
+    """Changes the given fields. Raises ResourceDoesNotExist."""
     change = Update()
     if password_hash is not None:
         change.set(UserItem.password_hash, password_hash)
@@ -125,10 +125,10 @@ def update(
 
 
 def delete(profile: Profile) -> None:
-    """The user first, so that a name is free only of what nobody honours any more; then the rest.
+    """Deletes a user, then the user's grants, roles and name, so that the name is not free while
+    its grants are still valid.
 
-    What a killed process leaves behind names the number of the deleted user, and no other user
-    gets that number.
+    Leftovers of an interrupted deletion carry the deleted user's number, which no other user gets.
     """
     username = profile.user.username
     table.delete(keys.user(username))
@@ -152,7 +152,8 @@ def delete(profile: Profile) -> None:
 
 
 def own_role_id(user: User, workspace: str) -> int:
-    """The number that stands for a user's own grants in a workspace; given out at first need."""
+    """Returns the role number that stands for a user's own grants in a workspace; assigned at first
+    use."""
     known = user.role_ids.get(workspace)
     if known is not None:
         return known
@@ -196,7 +197,7 @@ def _assigned(user: User, items: Iterable[Raw]) -> Iterator[int]:
 
 
 def user_in(item: Raw) -> User:
-    """The user that a ``U#META`` item holds."""
+    """Returns the user in a ``U#META`` item."""
     user = UserItem.of(item)
     return User(
         user.user_id,

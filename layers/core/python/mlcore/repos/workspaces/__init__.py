@@ -1,1 +1,1 @@
-"""Workspaces, and what moves between them."""
+"""Workspaces."""

@@ -1,8 +1,8 @@
-"""Workspaces: one item each and an entry in their list; the default one is there without an item.
+"""Workspaces: one item and one list entry each. The default workspace needs neither.
 
-Whoever makes an experiment, a model or a webhook in a workspace writes ``entered_at`` in the same
-transaction. So nothing new comes to a workspace that is being deleted, and whoever deletes it knows
-how far the global indexes may be behind.
+Every transaction that creates an experiment, model or webhook in a workspace also sets its
+attribute ``entered_at``. So nothing can be created in a workspace that is being deleted, and the
+deletion knows how long the global indexes may lag.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from typing import Any, Final
 from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.attributes import TextAttribute
-from mlcore.db.expression import Condition, Raw, Update
+from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Change, Delete, Put, TransactionFailed, table
+from mlcore.db.table import Delete, ItemUpdate, Put, TransactionFailed, table
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE, Workspace
 from mlcore.environment import settings
 from mlcore.ids import new_ulid, now_ms
-from mlcore.memory import Memory
 from mlcore.models.platform import Workspace as WorkspaceItem
 from mlcore.models.platform import WorkspaceName
+from mlcore.process_cache import ProcessCache
 
 REMEMBERED_SECONDS: Final = 5.0
-"""For so long a process takes a workspace for granted that it has seen."""
+"""How long a process assumes that a workspace which it has read still exists."""
 
 DEFAULT_DESCRIPTION: Final = "Default workspace for legacy resources"
 
-_seen: Memory[tuple[str, str], bool] = Memory("workspace", seconds=REMEMBERED_SECONDS)
+_seen: ProcessCache[tuple[str, str], bool] = ProcessCache("workspace", seconds=REMEMBERED_SECONDS)
 
 
 def missing(name: str) -> errors.ResourceDoesNotExist:
@@ -36,7 +36,8 @@ def missing(name: str) -> errors.ResourceDoesNotExist:
 
 
 def check_exists(name: str) -> None:
-    """One consistent GetItem in a while. Raises ResourceDoesNotExist."""
+    """Raises ResourceDoesNotExist for an unknown workspace. One consistent GetItem per workspace
+    every few seconds."""
     if name == DEFAULT_WORKSPACE:
         return
     place = (settings().table_name, name)
@@ -46,7 +47,7 @@ def check_exists(name: str) -> None:
 
 
 def get(name: str) -> Workspace:
-    """One that is being deleted looks missing. Raises ResourceDoesNotExist."""
+    """Returns a workspace. Raises ResourceDoesNotExist, also for one that is being deleted."""
     item = find(name)
     if item is None or WorkspaceItem.of(item).leaving is not None:
         _seen.pop((settings().table_name, name))
@@ -55,31 +56,31 @@ def get(name: str) -> Workspace:
 
 
 def find(name: str) -> Raw | None:
-    """The item, also of a workspace that is being deleted."""
+    """Returns the item of a workspace, also of one that is being deleted."""
     item = table.get(keys.workspace(name))
     return _default() if item is None and name == DEFAULT_WORKSPACE else item
 
 
 def names() -> list[str]:
-    """Of all workspaces, also those that are being deleted; one Query."""
+    """Returns the names of all workspaces, including those being deleted. One Query."""
     listed = table.query_all(keys.WORKSPACE_NAME.pk.text, attributes=[WorkspaceName.name])
     return sorted({WorkspaceName.of(item).name for item in listed} | {DEFAULT_WORKSPACE})
 
 
 def find_all() -> list[Workspace]:
-    """By name; one Query, and one BatchGetItem for each hundred."""
+    """Returns all workspaces, ordered by name. One Query and one BatchGetItem per hundred."""
     items = table.batch_get([keys.workspace(name) for name in names()])
-    found = {WorkspaceItem.of(item).name: item for item in items if item is not None}
-    found.setdefault(DEFAULT_WORKSPACE, _default())
+    items_by_name = {WorkspaceItem.of(item).name: item for item in items if item is not None}
+    items_by_name.setdefault(DEFAULT_WORKSPACE, _default())
     return [
         _workspace(item)
-        for _, item in sorted(found.items())
+        for _, item in sorted(items_by_name.items())
         if WorkspaceItem.of(item).leaving is None
     ]
 
 
 def create(workspace: Workspace) -> None:
-    """One transaction: the workspace and its entry in the list. Raises ResourceAlreadyExists."""
+    """Writes the workspace and its list entry in one transaction. Raises ResourceAlreadyExists."""
     place, listed = keys.workspace(workspace.name), keys.workspace_name(workspace.name)
     item = WorkspaceItem(
         PK=place.pk,
@@ -93,7 +94,7 @@ def create(workspace: Workspace) -> None:
         updated_at=now_ms(),
     )
     entry = WorkspaceName(PK=listed.pk, SK=listed.sk, name=workspace.name, updated_at=now_ms())
-    absent = Condition()
+    absent = ConditionExpression()
     absent.require_absent(WorkspaceItem.PK)
     try:
         table.transact([Put(item.serialize(), absent), Put(entry.serialize())], new_ulid())
@@ -104,11 +105,8 @@ def create(workspace: Workspace) -> None:
 
 
 def change(name: str, values: Mapping[str, str]) -> Workspace:
-    """Sets fields, given by their names in :class:`Workspace`; "" clears all but the description.
-
-    Raises:
-        ResourceDoesNotExist: there is no such workspace.
-    """
+    """Sets fields, given by their names in :class:`Workspace`; "" removes any but the description.
+    Raises ResourceDoesNotExist if there is no such workspace."""
     update = Update()
     update.set(WorkspaceItem.type, keys.WORKSPACE.name)
     update.set(WorkspaceItem.name, name)
@@ -130,21 +128,21 @@ def change(name: str, values: Mapping[str, str]) -> Workspace:
     return _workspace(item)
 
 
-def entering(name: str) -> list[Change]:
-    """What belongs into the transaction that makes something in a workspace: nothing for the
-    default one."""
+def creation_guard(name: str) -> list[ItemUpdate]:
+    """Returns the operation for the transaction that creates something in a workspace; none for the
+    default workspace, which always exists."""
     if name == DEFAULT_WORKSPACE:
         return []
     update = Update()
     update.set(WorkspaceItem.entered_at, now_ms())
     update.require_exists(WorkspaceItem.PK)
     update.require_absent(WorkspaceItem.leaving)
-    return [Change(keys.workspace(name), update)]
+    return [ItemUpdate(keys.workspace(name), update)]
 
 
-def leave(name: str, mode: str) -> None:
-    """From now on the workspace looks missing and nothing new comes to it. May be repeated. Raises
-    ResourceDoesNotExist."""
+def start_deletion(name: str, mode: str) -> None:
+    """Starts the deletion of a workspace: from now on it appears missing and nothing can be created
+    in it. Idempotent. Raises ResourceDoesNotExist."""
     update = Update()
     update.set(WorkspaceItem.leaving, mode)
     update.require_exists(WorkspaceItem.PK)
@@ -155,14 +153,16 @@ def leave(name: str, mode: str) -> None:
     _seen.pop((settings().table_name, name))
 
 
-def entered_at(item: Raw) -> int:
-    """When something was last made in a workspace, in milliseconds since the epoch; 0 for never."""
+def last_creation_time(item: Raw) -> int:
+    """Returns when something was last created in a workspace, in milliseconds since the epoch; 0
+    for never."""
     return WorkspaceItem.of(item).entered_at or 0
 
 
 def delete(item: Raw) -> bool:
-    """Deletes a workspace unless something came to it after it was read; whether it did."""
-    unchanged = Condition()
+    """Deletes a workspace unless something was created in it since the item was read; returns
+    whether it did."""
+    unchanged = ConditionExpression()
     stored = WorkspaceItem.of(item)
     if stored.entered_at is None:
         unchanged.require_absent(WorkspaceItem.entered_at)
@@ -180,9 +180,9 @@ def delete(item: Raw) -> bool:
 
 
 def _default() -> Raw:
-    place = keys.workspace(DEFAULT_WORKSPACE)
+    key = keys.workspace(DEFAULT_WORKSPACE)
     item = WorkspaceItem(
-        PK=place.pk, SK=place.sk, name=DEFAULT_WORKSPACE, description=DEFAULT_DESCRIPTION, version=0
+        PK=key.pk, SK=key.sk, name=DEFAULT_WORKSPACE, description=DEFAULT_DESCRIPTION, version=0
     )
     return item.serialize()
 
@@ -193,7 +193,7 @@ _CHANGEABLE: Mapping[str, TextAttribute[Any]] = {
     "trace_archival_location": WorkspaceItem.trace_archival_location,
     "trace_archival_retention": WorkspaceItem.trace_archival_retention,
 }
-"""By the fields of :class:`Workspace`."""
+"""Attributes by the field names of :class:`Workspace`."""
 
 
 def _workspace(raw: Raw) -> Workspace:

@@ -1,1 +1,1 @@
-"""What quality is judged with, in the shape of MLflow's JSON."""
+"""Converts entities of evaluation (datasets, scorers, jobs, reviews, issues) to MLflow's JSON."""

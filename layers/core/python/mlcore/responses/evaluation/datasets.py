@@ -9,7 +9,8 @@ from mlcore.entities.evaluation.datasets import EvaluationDataset, EvaluationRec
 
 
 def dataset(entity: EvaluationDataset) -> dict[str, Any]:
-    """``mlflow.datasets.Dataset``, of which clients ask the experiments by themselves."""
+    """Returns the JSON of ``mlflow.datasets.Dataset``, without its experiments, for which clients
+    send a request of their own."""
     fields = {
         "dataset_id": entity.dataset_id,
         "name": entity.name,
@@ -26,7 +27,7 @@ def dataset(entity: EvaluationDataset) -> dict[str, Any]:
 
 
 def record(entity: EvaluationRecord) -> dict[str, Any]:
-    """A record as MLflow's clients read it."""
+    """Returns a record as MLflow's clients read it."""
     return {
         "dataset_record_id": entity.record_id,
         "dataset_id": entity.dataset_id,

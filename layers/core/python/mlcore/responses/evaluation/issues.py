@@ -7,8 +7,11 @@ from typing import Any
 from mlcore.entities.evaluation.issues import Issue
 
 
-def issue(entity: Issue, trace_count: int | None = None) -> dict[str, Any]:
-    """``mlflow.issues.Issue``."""
+def issue(entity: Issue, trace_count: int | None = None, *, basic: bool = False) -> dict[str, Any]:
+    """Returns the JSON of MLflow's message ``mlflow.issues.Issue``; a ``basic`` one has no
+    description, root causes and metadata."""
+    if basic:
+        entity = entity._replace(description="", root_causes=(), metadata={})
     fields = {
         "issue_id": entity.issue_id,
         "experiment_id": entity.experiment_id,
@@ -23,5 +26,8 @@ def issue(entity: Issue, trace_count: int | None = None) -> dict[str, Any]:
         "created_by": entity.created_by,
         "categories": list(entity.categories) or None,
         "trace_count": trace_count,
+        "last_seen_timestamp": entity.last_seen_time,
+        "last_updated_by": entity.last_updated_by,
+        "metadata": dict(entity.metadata) or None,
     }
     return {name: value for name, value in fields.items() if value is not None}

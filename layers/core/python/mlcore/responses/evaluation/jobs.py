@@ -1,4 +1,4 @@
-"""Jobs in the shapes of MLflow's two ways to ask for them."""
+"""Converts jobs to the JSON of MLflow's two routes that return them."""
 
 from __future__ import annotations
 
@@ -7,54 +7,57 @@ from typing import Any
 from mlcore.entities.evaluation.jobs import CANCELED, FAILED, PENDING, RUNNING, TIMEOUT, Job
 
 
-def job(one: Job) -> dict[str, Any]:
-    """As ``/ajax-api/3.0/jobs`` answers."""
+def job(entity: Job) -> dict[str, Any]:
+    """Returns the JSON of a job for ``/ajax-api/3.0/jobs``."""
     return {
-        "job_id": one.job_id,
-        "creation_time": one.creation_time,
-        "job_name": one.name,
-        "params": one.params,
-        "timeout": one.timeout,
-        "status": one.status,
-        "result": _result(one),
-        "error_message": _error(one),
-        "retry_count": one.retry_count,
-        "last_update_time": one.last_update_time,
+        "job_id": entity.job_id,
+        "creation_time": entity.creation_time,
+        "job_name": entity.name,
+        "params": entity.params,
+        "timeout": entity.timeout,
+        "status": entity.status,
+        "result": _result(entity),
+        "error_message": _error(entity),
+        "retry_count": entity.retry_count,
+        "last_update_time": entity.last_update_time,
         "status_details": None,
-        "creator": one.creator,
+        "creator": entity.creator,
         "status_message": None,
-        "progress": None if (told := _progress(one)) is None else {"phase": None, **told},
-        "progress_updated_at": None if told is None else one.last_update_time,
+        "progress": None
+        if (progress := _progress(entity)) is None
+        else {"phase": None, **progress},
+        "progress_updated_at": None if progress is None else entity.last_update_time,
     }
 
 
-def status(one: Job) -> dict[str, Any]:
-    """As ``/ajax-api/3.0/mlflow/jobs`` answers."""
-    told = _progress(one)
+def status(entity: Job) -> dict[str, Any]:
+    """Returns the JSON of a job's status for ``/ajax-api/3.0/mlflow/jobs``."""
+    progress = _progress(entity)
     return {
-        "status": one.status,
-        "result": _result(one),
-        "error_message": _error(one),
+        "status": entity.status,
+        "result": _result(entity),
+        "error_message": _error(entity),
         "status_details": None,
         "status_message": None,
-        "progress": told,
-        "progress_updated_at": None if told is None else one.last_update_time,
+        "progress": progress,
+        "progress_updated_at": None if progress is None else entity.last_update_time,
     }
 
 
-def _result(one: Job) -> Any:
-    """Of a job that failed, why; none of one that is not done."""
-    if one.status in (PENDING, RUNNING, CANCELED):
+def _result(entity: Job) -> Any:
+    """Returns the result of a finished job, the error message of a failed one; None for a job that
+    is pending, running or canceled."""
+    if entity.status in (PENDING, RUNNING, CANCELED):
         return None
-    return one.error_message if one.status in (FAILED, TIMEOUT) else one.result
+    return entity.error_message if entity.status in (FAILED, TIMEOUT) else entity.result
 
 
-def _error(one: Job) -> str | None:
-    return one.error_message if one.status in (FAILED, TIMEOUT) else None
+def _error(entity: Job) -> str | None:
+    return entity.error_message if entity.status in (FAILED, TIMEOUT) else None
 
 
-def _progress(one: Job) -> dict[str, Any] | None:
-    """How far a job is that somebody works on."""
-    if one.status != RUNNING or one.total is None:
+def _progress(entity: Job) -> dict[str, Any] | None:
+    """Returns the progress of a running job; None if it is not running or its total is unknown."""
+    if entity.status != RUNNING or entity.total is None:
         return None
-    return {"completed": one.completed or 0, "total": one.total, "unit": "trace"}
+    return {"completed": entity.completed or 0, "total": entity.total, "unit": "trace"}

@@ -10,7 +10,7 @@ from mlcore.entities.evaluation.label_schemas import (
 
 
 def label_schema(schema: LabelSchema) -> dict[str, Any]:
-    """``mlflow.label_schemas.LabelSchema``."""
+    """Returns the JSON of MLflow's message ``mlflow.label_schemas.LabelSchema``."""
     (kind,) = schema.input
     fields = {name: value for name, value in schema.input[kind].items() if value != []}
     answer = {

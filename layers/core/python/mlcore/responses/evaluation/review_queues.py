@@ -11,7 +11,7 @@ from mlcore.entities.evaluation.review_queues import (
 
 
 def review_queue(queue: ReviewQueue) -> dict[str, Any]:
-    """``mlflow.review_queues.ReviewQueue``."""
+    """Returns the JSON of MLflow's message ``mlflow.review_queues.ReviewQueue``."""
     fields = {
         "queue_id": queue.queue_id,
         "experiment_id": queue.experiment_id,
@@ -27,7 +27,7 @@ def review_queue(queue: ReviewQueue) -> dict[str, Any]:
 
 
 def review_queue_item(item: QueueItem) -> dict[str, Any]:
-    """``mlflow.review_queues.ReviewQueueItem``."""
+    """Returns the JSON of MLflow's message ``mlflow.review_queues.ReviewQueueItem``."""
     fields = {
         "queue_id": item.queue_id,
         "item_type": item.item_type,

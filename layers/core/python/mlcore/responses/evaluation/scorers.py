@@ -11,8 +11,8 @@ MAX_INT32: Final = 2**31 - 1
 
 
 def scorer(version: ScorerVersion) -> dict[str, Any]:
-    """``mlflow.Scorer``, in which an experiment's id is an int32: one that is no such number is
-    left out, or clients could not read the answer."""
+    """Returns the JSON of ``mlflow.Scorer``. Its experiment id is an int32, so an id that is not
+    one is omitted: clients could not parse it."""
     fields: dict[str, Any] = {}
     if version.experiment_id.isdecimal() and int(version.experiment_id) <= MAX_INT32:
         fields["experiment_id"] = int(version.experiment_id)
@@ -28,12 +28,12 @@ def scorer(version: ScorerVersion) -> dict[str, Any]:
 
 def online_config(config: OnlineScorer) -> dict[str, Any]:
     """``OnlineScoringConfig``; without a filter it names none."""
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "online_scoring_config_id": config.config_id,
         "scorer_id": config.scorer_id,
         "sample_rate": config.sample_rate,
         "experiment_id": config.experiment_id,
     }
     if config.filter_string is not None:
-        found["filter_string"] = config.filter_string
-    return found
+        fields["filter_string"] = config.filter_string
+    return fields

@@ -1,10 +1,10 @@
-"""Functions of Databricks as DuckDB's macros: those that DuckDB has not, or with another meaning.
+"""DuckDB macros for functions of Databricks that DuckDB lacks or defines differently.
 
-A macro ``spark_pmod`` is the function ``pmod`` of a statement; one whose name begins with
-``inner_`` only serves others. Where a type decides, a macro asks ``typeof()``, which DuckDB
-computes before it runs the query. Forms of a macro for several types are chosen well only where
-DuckDB knows the type, which it does not of an aggregate: so there are few, and a wrong one must
-fail or answer the same.
+The macro ``spark_pmod`` implements the function ``pmod``; a macro whose name begins with ``inner_``
+only serves other macros. A macro that depends on types uses ``typeof()``, which DuckDB computes
+before it runs the query. Few macros are overloaded by type: DuckDB chooses the right overload only
+if it knows the type, which it does not for an aggregate. A wrong choice must fail or give the same
+result.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DEFINITIONS: Final = {
 _NEEDED: Final = {
     name: frozenset(_USED.findall(text)) - {name} for name, text in DEFINITIONS.items()
 }
-"""The macros that each calls."""
+"""Names of the macros that each macro calls."""
 FUNCTIONS: Final = {
     name.removeprefix("spark_"): tuple(
         part.split()[0] for part in match[2].split(",") if part.strip()
@@ -37,19 +37,21 @@ FUNCTIONS: Final = {
     for name, text in DEFINITIONS.items()
     if name.startswith("spark_") and (match := _HEAD.match(text))
 }
-"""Names of parameters by the function of Databricks; of the first form where it has several."""
+"""Parameter names by function of Databricks, of the first overload."""
 
 
-def settle(connection: duckdb.DuckDBPyConnection) -> None:
-    """Lets arithmetic fail as Databricks' does: a division by zero is an error, not infinite."""
+def set_arithmetic_errors(connection: duckdb.DuckDBPyConnection) -> None:
+    """Makes arithmetic fail as in Databricks: a division by zero is an error, not infinity."""
     connection.execute("SET ieee_floating_point_ops = false; SET error_on_division_by_zero = true")
 
 
-def install(connection: duckdb.DuckDBPyConnection, sql: str, made: set[str] | None = None) -> None:
-    """Makes the macros that a statement needs: all of them would take longer than most queries.
+def create_macros(
+    connection: duckdb.DuckDBPyConnection, sql: str, made: set[str] | None = None
+) -> None:
+    """Creates the macros that a statement needs. Creating all would take longer than most queries.
 
     Args:
-        made: names of those that the connection has; more are added.
+        made: names of the macros that the connection has already. New ones are added.
     """
     made = set() if made is None else made
     for name in _USED.findall(sql):

@@ -1,5 +1,5 @@
-"""Casts, in which Databricks is stricter than DuckDB (texts), cuts where DuckDB rounds (numbers with
-a fraction to whole ones), and writes numbers and times differently as texts."""
+"""Macros for casts. Databricks is stricter than DuckDB with texts, truncates fractions where DuckDB
+rounds, and formats numbers and times differently."""
 
 # ruff: noqa: E501 -- SQL in lines of its own length
 

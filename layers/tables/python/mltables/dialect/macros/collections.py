@@ -1,4 +1,4 @@
-"""Lists and maps. Functions that take a lambda are in ``dialect/lambdas.py``."""
+"""Macros for lists and maps. Functions that take a lambda are in ``dialect/collection_functions.py``."""
 
 # ruff: noqa: E501 -- SQL in lines of its own length
 

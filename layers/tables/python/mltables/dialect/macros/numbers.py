@@ -1,5 +1,5 @@
-"""Arithmetic and mathematics: NULL or NaN where DuckDB fails, whole results where Databricks has
-them, and decimal results with Databricks' number of places."""
+"""Macros for arithmetic: NULL or NaN where DuckDB fails, integer results where Databricks has them, and
+decimals with Databricks' number of places."""
 
 # ruff: noqa: E501 -- SQL in lines of its own length
 

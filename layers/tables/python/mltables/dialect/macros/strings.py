@@ -1,4 +1,4 @@
-"""Texts, and JSON in texts."""
+"""Macros for texts, and for JSON in texts."""
 
 # ruff: noqa: E501 -- SQL in lines of its own length
 

@@ -1,6 +1,7 @@
-"""Dates and times. All are in UTC, as the session's time zone is.
+"""Macros for dates and times, all in UTC, the time zone of the session.
 
-An argument whose parameter is named ``day`` comes as a DATE, one named ``time`` as a TIMESTAMP.
+The generator casts the argument of a parameter named ``day`` to DATE, of one named ``time`` to
+TIMESTAMP.
 """
 
 # ruff: noqa: E501 -- SQL in lines of its own length

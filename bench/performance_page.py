@@ -1,0 +1,156 @@
+"""Makes docs/performance.md and its chart from a file of results."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bench.results import Figure, Results, Work
+
+OURS: Final = "ours"
+CHART: Final = "performance.svg"
+ABOVE: Final = 1.05
+"""Factor above which one server counts as better; below it the difference is noise."""
+
+_INTRODUCTION: Final = """# Performance
+
+The API's own time on a laptop, beside other servers of MLflow's API. `make bench` makes this page:
+it installs the other servers from PyPI into environments of their own, starts all of them, gives
+them the same work in turns, so that disturbances of the machine affect all alike, and checks their
+answers. `make bench SCALE=small` takes two minutes and writes its page into `.cache/bench`.
+"""
+
+_HOW: Final = """## How to read it
+- One Python client uses one connection. Times are from the request's first byte to the answer's
+  last, without the client's JSON. The servers work in turns, one at a time: a turn begins when the
+  previous server has become idle. Our server's work after its answers (the indexer's) is included
+  only in the load of runs and in the eight writers, whose turns last long enough.
+- All data are in memory (`/dev/shm`), so that a slow disk does not hide the servers.
+- {scale}
+- **–** means that a server has no such call or answers it wrongly; the reasons are below the table.
+- A deployment in AWS adds API Gateway, a network and DynamoDB: see the last table, and the
+  processor times in [operations](operations.md#what-it-costs).
+"""
+
+_WHY: Final = """The other servers keep their rows in a file that their own process opens. Ours
+sends one or more requests per call to an engine in another process, by DynamoDB's protocol over a
+socket, and keeps a history, a search index and a stream beside the run. Code and requests are the
+same as in AWS, where the table is DynamoDB and no server runs while nobody works.
+[Decision 55](adr/0055-maps-as-texts.md) has the parts of all calls, measured by `make profile`.
+"""
+
+
+def page(results: Results) -> str:
+    peers = [server for server in results.servers if server.name != OURS]
+    delayed = f"each request {results.delay_ms:g} ms longer"
+    machine = ", ".join(f"{value}" for value in results.machine.values())
+    parts = [
+        _INTRODUCTION,
+        f"![p50 of each call at each server, on a logarithmic scale]({CHART})\n",
+        f"**Machine**: {machine}.\n",
+        "| server | what was measured |\n|---|---|",
+        *(
+            f"| {server.title} | {server.about}{_failed(server.failure)} |"
+            for server in results.servers
+        ),
+        "",
+        _HOW.format(scale=_sizes(results)),
+        "## Where ours loses\n",
+        *_losses(results),
+        "",
+        _WHY,
+        "## All figures\n",
+        "p50 / p95 in milliseconds, unless a unit is named. In brackets: how many times better "
+        "ours is than that server (above 1) or worse (below 1).\n",
+        _row(["work", *(server.title for server in results.servers)]),
+        f"|---|{'---|' * len(results.servers)}",
+        *(_figures(work, results) for work in results.works),
+        "",
+    ]
+    reasons = [
+        f"- {work.name}, {peer.title}: {work.figures[peer.name].reason}"
+        for work in results.works
+        for peer in peers
+        if work.figures[peer.name].reason and not peer.failure
+    ]
+    if reasons:
+        parts += ["Not measured:\n", *reasons, ""]
+    parts += [
+        "## What a call asks of DynamoDB\n",
+        "Requests, how many of them run one after the other, and capacity units of one call of "
+        f"ours; and its time (p50) with {delayed}, about the distance of a table in AWS.\n",
+        _row(
+            [
+                "call",
+                "requests",
+                "one after the other",
+                "read units",
+                "write units",
+                f"ms, with {results.delay_ms:g} ms",
+            ]
+        ),
+        "|---|---|---|---|---|---|",
+        *(_cost(work) for work in results.works if work.cost or work.delayed),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _failed(failure: str) -> str:
+    return f" (not measured: {failure})" if failure else ""
+
+
+def _sizes(results: Results) -> str:
+    calls = max(
+        (figure.calls for work in results.works for figure in work.figures.values()), default=0
+    )
+    return (
+        f"Scale `{results.scale}`: at most {calls} calls of a kind to each server, fewer where "
+        "they take too long. Servers are started as they stand, with one worker, and none is tuned."
+    )
+
+
+def _number(value: float) -> str:
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 1 else f"{value:.2f}"
+
+
+def _shown(figure: Figure, unit: str) -> str:
+    if figure.p50 is None:
+        return "–"
+    if unit == "ms" and figure.p95 is not None:
+        return f"{_number(figure.p50)} / {_number(figure.p95)}"
+    return f"{_number(figure.p50)} {unit}"
+
+
+def _figures(work: Work, results: Results) -> str:
+    cells = [work.name]
+    for server in results.servers:
+        shown = _shown(work.figures[server.name], work.unit)
+        ratio = None if server.name == OURS else work.ratio(server.name, OURS)
+        cells.append(shown if ratio is None else f"{shown} ({_number(ratio)})")
+    return _row(cells)
+
+
+def _cost(work: Work) -> str:
+    cost = [f"{value:g}" for value in work.cost] if work.cost else ["–"] * 4
+    delayed = "–" if work.delayed is None else _number(work.delayed)
+    return _row([work.name, *cost, delayed])
+
+
+def _losses(results: Results) -> list[str]:
+    """Lists what each peer does better, the worst for this product first."""
+    lines = []
+    for server in results.servers:
+        if server.name == OURS or server.failure:
+            continue
+        ratios = [(work.ratio(server.name, OURS), work) for work in results.works]
+        known = [(ratio, work) for ratio, work in ratios if ratio is not None]
+        lost = sorted((ratio, work.name) for ratio, work in known if ratio * ABOVE < 1)
+        told = "; ".join(f"{name} ({_number(1 / ratio)} times)" for ratio, name in lost)
+        said = f"better in {len(lost)} of {len(known)}: {told}" if lost else "better in nothing"
+        lines.append(f"- **{server.title}** is {said}.")
+    return lines

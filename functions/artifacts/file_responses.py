@@ -1,0 +1,105 @@
+"""Responses for downloads: small files are returned, larger ones redirected to a presigned URL."""
+
+from __future__ import annotations
+
+import os
+from email.utils import formatdate
+from typing import Any, Final
+
+from mlcore import errors
+from mlcore.artifacts import OpenedFile, store
+from mlcore.artifacts.content import attachment, content_type
+from mlcore.http import Request, Response
+from mlcore.http.compression import MAX_BODY_BYTES
+
+MAX_INLINE_BYTES: Final = 1 << 20
+"""Largest file that the response itself contains. A larger one is fetched from the store, which
+costs the client one more request and the function no transfer."""
+
+MAX_RESPONSE_BYTES: Final = MAX_BODY_BYTES // 4 * 3 - 4
+"""Largest file that fits Lambda's response, which is JSON with the file in Base64."""
+
+SIGNED_UPLOADS: Final = (
+    "Send files in parts instead (POST …/mlflow-artifacts/mpu/create): MLflow's client does so for "
+    "all files where MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE=0 is set."
+)
+
+DOWNLOAD_SECONDS: Final = 300
+
+
+def download_seconds() -> int:
+    """Seconds for which a download URL is valid."""
+    return int(os.environ.get("MLFLOW_PRESIGNED_DOWNLOAD_URL_TTL_SECONDS", DOWNLOAD_SECONDS))
+
+
+def origin(request: Request) -> str:
+    """Scheme and host that the caller used; empty without a Host header."""
+    host = request.headers.get("host")
+    return f"{request.headers.get('x-forwarded-proto', 'http')}://{host}" if host else ""
+
+
+def existing_file(key: str, max_bytes: int) -> OpenedFile:
+    """Opens a file of the store; its data is included if it has at most ``max_bytes``.
+
+    Raises:
+        InvalidParameterValue: the key is a directory.
+        ResourceDoesNotExist: the key does not exist.
+    """
+    opened = store().open(key, max_bytes) if key else None
+    if opened is not None:
+        return opened
+    if not key or store().is_directory(key):
+        raise errors.InvalidParameterValue(
+            f"Artifact path refers to a directory, not a file: '{key}'"
+        )
+    raise errors.ResourceDoesNotExist(f"No such artifact: '{key}'")
+
+
+def file_response(key: str, request: Request) -> Response:
+    """Returns the file itself if it is small, else a redirect to a presigned URL. The file is
+    always an attachment: a browser must not run its content with this site's rights.
+
+    Requests with an AWS signature are not redirected: clients repeat the signature's headers, and
+    S3 refuses headers that its URL was not signed for. Raises BadRequest if the request is signed
+    and the file is too large for a response.
+    """
+    # Requests for a range are redirected: the store cuts out the range.
+    max_bytes = 0 if "range" in request.headers else MAX_INLINE_BYTES
+    opened = existing_file(key, MAX_RESPONSE_BYTES if request.is_signed() else max_bytes)
+    if opened.data is None and request.is_signed():
+        raise errors.BadRequest(
+            f"The file has {opened.size} bytes, more than the {MAX_RESPONSE_BYTES} that can be "
+            "answered to a request with an AWS signature. Ask for a URL instead "
+            "(GET …/mlflow-artifacts/presigned/PATH), as MLflow's client 3.17 does by itself."
+        )
+    if opened.data is None:
+        location = download_url(key, download_seconds(), request)
+        return Response(307, "", headers={"location": location, "cache-control": "no-store"})
+    name = key.rpartition("/")[2]
+    headers = {
+        "content-disposition": attachment(name),
+        "x-content-type-options": "nosniff",
+        "accept-ranges": "bytes",
+        "etag": opened.etag,
+        "last-modified": formatdate(opened.modified, usegmt=True),
+        "cache-control": "no-cache",
+    }
+    return Response(200, opened.data, content_type(name), headers)
+
+
+def presigned(key: str, request: Request) -> dict[str, Any]:
+    """Returns MLflow's object for a file that the client fetches from the store itself. Raises as
+    :func:`existing_file`."""
+    size = existing_file(key, 0).size
+    return {"url": download_url(key, download_seconds(), request), "headers": {}, "file_size": size}
+
+
+def download_url(key: str, seconds: int, request: Request) -> str:
+    name = key.rpartition("/")[2]
+    return store().download_url(
+        key,
+        seconds=seconds,
+        content_type=content_type(name),
+        disposition=attachment(name),
+        origin=origin(request),
+    )

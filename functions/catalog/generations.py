@@ -1,0 +1,310 @@
+"""Caches the parts of the catalog's generations (one per load) in this process.
+
+Only the parts that requests need are read. A generation never changes, so a cached part stays
+valid; each request checks with one consistent GetItem whether the generation is still the current
+one. The parts that a request needs are fetched in parallel, and so are the models of a page: a
+request makes at most three round trips.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import chain, repeat
+from operator import sub
+from typing import Any, Final, TypeVar
+
+from mlcore.catalog import candidates, columns
+from mlcore.catalog.candidates import Candidates
+from mlcore.catalog.columns import EMPTY, MODEL_LEVEL, Column, Columns
+from mlcore.catalog.entry import Entry, of_stored, source_key
+from mlcore.process_cache import ProcessCache, SingleEntryCache
+from mlcore.repos import catalog
+from mlcore.repos.catalog import Current, Place, unpacked
+
+T = TypeVar("T")
+
+_MAX_CACHED: Final = 20
+"""Results that a generation caches. Each may hold the positions of all models."""
+
+MODELS: Final = "models"
+SERVERS: Final = "servers"
+OPTIONS: Final = "options"
+CANDIDATES: Final = "candidates"
+
+_NO_MODELS: Final[Mapping[str, Any]] = {
+    **dict.fromkeys(
+        ("sources", "source", "id", "name", "weight", "part", "parts", "artifactParts"), ()
+    ),
+    "artifacts": (0,),
+}
+
+
+class PartGone(Exception):
+    """A part of a generation has been deleted: the catalog has been loaded again since."""
+
+
+class Generation:
+    """The entries that one load of the catalog stored, and the loader's state of each source.
+
+    A model's position is its index in the order of all models by name; an artifact's position is
+    its index among the artifacts of all models in that order.
+    """
+
+    def __init__(self, head: Current) -> None:
+        self.id = head.generation
+        self.state: Mapping[str, Any] = head.state
+        self._directory: Mapping[str, Any] = unpacked(head.directory) or {}
+        self._parts: dict[str, Any] = {}
+        self._cache: dict[tuple[Hashable, ...], Any] = {}
+        self.lost: list[bool] = []
+        """Not empty once a part was missing. A list, because :meth:`with_state` shares it."""
+
+    def with_state(self, state: Mapping[str, Any]) -> Generation:
+        """Returns this generation with other states of its sources; entries and caches are
+        shared."""
+        if state == self.state:
+            return self
+        other = Generation.__new__(Generation)
+        other.__dict__.update(self.__dict__)
+        other.state = state
+        return other
+
+    def cached(self, key: tuple[Hashable, ...], compute: Callable[[], T]) -> T:
+        """Returns the result that is cached under ``key``, or that of ``compute``, which is then
+        cached. Entries never change, so a result stays valid. Safe for threads."""
+        entry: tuple[T] | None = self._cache.get(key)
+        if entry is not None:
+            return entry[0]
+        result = compute()
+        if len(self._cache) >= _MAX_CACHED:
+            self._cache.clear()
+        self._cache[key] = (result,)
+        return result
+
+    # -------------------------------------------------------------- sources
+
+    def sources(self, workspace: str, asset_type: str | None = None) -> list[Mapping[str, Any]]:
+        """Returns the sources that a workspace sees: its own, and the shared ones. A workspace's
+        source hides a shared one with the same type and id."""
+        visible: dict[tuple[str, str], Mapping[str, Any]] = {}
+        for source in self.state.get("sources", ()):
+            key = (source["assetType"], source["id"])
+            if source["workspace"] == workspace or (not source["workspace"] and key not in visible):
+                visible[key] = source
+        return [source for source in visible.values() if asset_type in (None, source["assetType"])]
+
+    def source_keys(self, workspace: str, asset_type: str) -> frozenset[str]:
+        """Returns the keys of the sources of a type that a workspace sees."""
+        return frozenset(
+            source_key(source["workspace"], source["id"])
+            for source in self.sources(workspace, asset_type)
+        )
+
+    # -------------------------------------------------------------- parts
+
+    def fetch(self, names: Iterable[str]) -> None:
+        """Reads the named parts that are not cached yet, in parallel. Raises PartGone."""
+        missing = {name: self._locations(name) for name in names if name not in self._parts}
+        if not missing:
+            return
+        contents = iter(self._read([place for places in missing.values() for place in places]))
+        for name, places in missing.items():
+            self._parts[name] = [next(contents) for _ in places]
+
+    def _locations(self, name: str) -> list[Place]:
+        listed = self._directory.get(name, ())
+        kind, _, rest = name.partition(":")
+        if kind == "attribute":
+            listed = self._directory.get("attributes", {}).get(rest)
+        elif kind == "properties":
+            listed = self._directory["properties"][int(rest)]
+        if not listed:
+            return []
+        return [(first, count) for first, count in (listed if name == SERVERS else [listed])]
+
+    def _read(self, places: Sequence[Place]) -> list[Any]:
+        contents = catalog.parts(self.id, places) if places else []
+        if contents is None:
+            self.lost.append(True)
+            raise PartGone
+        return contents
+
+    def _part(self, name: str, default: Any) -> Any:
+        if name not in self._parts:
+            self.fetch([name])
+        held = self._parts[name]
+        return held[0] if held else default
+
+    # -------------------------------------------------------------- values
+
+    @staticmethod
+    def attribute_part(level: str, name: str) -> str:
+        """Returns the name of the part with an attribute of models or artifacts; for
+        :meth:`fetch`."""
+        return f"attribute:{columns.attribute_name(level, name)}"
+
+    def properties_part(self, name: str) -> str:
+        """Returns the name of the part with a custom property; for :meth:`fetch`."""
+        count = len(self._directory.get("properties", ()))
+        return f"properties:{columns.bucket_of(name, count)}" if count else "properties"
+
+    def attribute_values(self, level: str, name: str) -> Column:
+        """Returns the values of an attribute of all models, or of all artifacts."""
+        models = self.models
+        if level == MODEL_LEVEL and name in ("id", "name"):
+            return Column(range(len(models["id"])), models[name])
+        if level == MODEL_LEVEL and name in ("source_id", "sourceId"):
+            ids = [key.partition("/")[2] for key in models["sources"]]
+            source_ids = [ids[index] for index in models["source"]]
+            return Column(range(len(source_ids)), source_ids)
+        data = self._part(self.attribute_part(level, name), None)
+        return EMPTY if data is None else columns.of_stored(data, self.count(level))
+
+    def custom_values(self, level: str, name: str) -> Columns:
+        """Returns the values of a custom property, by type."""
+        by_type = self._part(self.properties_part(name), {}).get(level, {}).get(name, {})
+        count = self.count(level)
+        return {kind: columns.of_stored(data, count) for kind, data in by_type.items()}
+
+    @property
+    def models(self) -> Mapping[str, Any]:
+        """Lists with one member per model, by position: ``id``, ``name``, ``source`` (index into
+        ``sources``), ``weight`` (bytes of JSON), ``part`` (index into ``parts`` and
+        ``artifactParts``). ``artifacts`` has the position of each model's first artifact, and at
+        its end the number of artifacts."""
+        models: Mapping[str, Any] = self._part(MODELS, _NO_MODELS)
+        return models
+
+    def count(self, level: str) -> int:
+        """Returns the number of models (``OWN``) or of artifacts (``PARTS``)."""
+        return len(self.models["id"]) if level == MODEL_LEVEL else int(self.models["artifacts"][-1])
+
+    @property
+    def owners(self) -> list[int]:
+        """The position of each artifact's model, by the artifact's position."""
+        begins = self.models["artifacts"]
+        return self.cached(
+            ("owners",),
+            lambda: [
+                *chain.from_iterable(map(repeat, range(len(begins)), map(sub, begins[1:], begins)))
+            ],
+        )
+
+    @property
+    def candidates(self) -> Candidates:
+        """Returns the artifacts that recommendations compare, measured by the default
+        properties."""
+        data = self._part(CANDIDATES, None)
+        return (
+            candidates.CandidateCollector().candidates()
+            if data is None
+            else candidates.of_stored(data)
+        )
+
+    def options(self) -> list[Mapping[str, Any]]:
+        """Returns, for each source and kind of entry, the values by which entries can be
+        filtered."""
+        options: list[Mapping[str, Any]] = self._part(OPTIONS, [])
+        return options
+
+    # -------------------------------------------------------------- entries
+
+    def model(
+        self, workspace: str, source_id: str, name: str, *, with_artifacts: bool = False
+    ) -> Entry | None:
+        """Returns a model by source and name; None if the workspace sees no such model."""
+        for source in self.sources(workspace, "models"):
+            if source["id"] == source_id:
+                position = self._position(source_key(source["workspace"], source_id), name)
+                if position is None:
+                    return None
+                return self.entries([position], with_artifacts=with_artifacts)[0]
+        return None
+
+    def _position(self, key: str, name: str) -> int | None:
+        models = self.models
+        names = models["name"]
+        position = bisect_left(names, name)
+        while position < len(names) and names[position] == name:
+            if models["sources"][models["source"][position]] == key:
+                return position
+            position += 1
+        return None
+
+    def entries(self, positions: Sequence[int], *, with_artifacts: bool = False) -> list[Entry]:
+        """Returns the models at these positions. One round trip if some of them are not cached."""
+        models = self.models
+        part_of = models["part"]
+        by_part: dict[int, dict[int, Entry]] = {}
+        missing = []
+        for number in dict.fromkeys(part_of[position] for position in positions):
+            cached = _entries.get((self.id, number, with_artifacts))
+            if cached is None:
+                missing.append(number)
+            else:
+                by_part[number] = cached
+        places = [models["parts"][number] for number in missing]
+        if with_artifacts:
+            places += [models["artifactParts"][number] for number in missing]
+        contents = self._read([tuple(place) for place in places])
+        for index, number in enumerate(missing):
+            artifacts = contents[len(missing) + index] if with_artifacts else None
+            entries = map(of_stored, contents[index], artifacts or repeat(()))
+            by_part[number] = {entry.id: entry for entry in entries}
+            _entries.put((self.id, number, with_artifacts), by_part[number])
+        ids = models["id"]
+        return [by_part[part_of[position]][ids[position]] for position in positions]
+
+    @property
+    def servers(self) -> Sequence[Entry]:
+        """All MCP servers, ordered by name."""
+        if SERVERS not in self._parts:
+            self.fetch([SERVERS])
+        parts = self._parts[SERVERS]
+        return self.cached((SERVERS,), lambda: [of_stored(data) for part in parts for data in part])
+
+    def server(self, workspace: str, number: int) -> Entry | None:
+        """Returns an MCP server by its id; None if the workspace sees no such server."""
+        by_id = self.cached(("servers by id",), lambda: {entry.id: entry for entry in self.servers})
+        entry = by_id.get(number)
+        if entry is None or entry.source not in self.source_keys(workspace, "mcp_servers"):
+            return None
+        return entry
+
+
+_current: SingleEntryCache[str, Generation] = SingleEntryCache("catalog")
+_earlier: SingleEntryCache[str, Generation] = SingleEntryCache("catalog that was replaced")
+_entries: ProcessCache[tuple[str, int, bool], dict[int, Entry]] = ProcessCache(
+    "models of the catalog", weigh=lambda part: sum(_weight(entry) for entry in part.values())
+)
+
+
+def _weight(entry: Entry) -> int:
+    """Returns an estimate of the bytes of memory that an entry with its children takes."""
+    texts = sum(len(value) for value in entry.fields.values() if isinstance(value, str))
+    own = 1000 + texts + 150 * len(entry.types)
+    return own + sum(1000 + 150 * len(child.types) for child in entry.children)
+
+
+def current() -> Generation:
+    """Returns the newest complete generation. One round trip."""
+    head = catalog.current()
+    generation = _current.get(head.generation)
+    if generation is None or generation.lost:
+        generation = Generation(head)
+        if replaced := _current.put(generation.id, generation):
+            _earlier.put(*replaced)
+    return generation.with_state(head.state)
+
+
+def by_id(generation_id: str) -> Generation | None:
+    """Returns a generation by its id; None if it can no longer be read. At most one round trip,
+    none if the generation is cached."""
+    generation = _current.get(generation_id) or _earlier.get(generation_id)
+    if generation is None or generation.lost:
+        head = catalog.earlier(generation_id)
+        generation = None if head is None else Generation(head)
+        if generation is not None:
+            _earlier.put(generation_id, generation)
+    return generation

@@ -1,0 +1,122 @@
+"""Sorts entries by an attribute that all have or by a custom property, and models also by a custom
+property of their artifacts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from operator import itemgetter
+from typing import Any, Final, TypeVar
+
+from catalog.generations import MODELS, Generation
+from mlcore.catalog.columns import ARTIFACT_LEVEL, MODEL_LEVEL, Column
+from mlcore.catalog.entry import Entry
+from mlcore.search.filter_query import BOOL, DOUBLE, INT, SUFFIXES, TEXT
+
+T = TypeVar("T")
+
+_ENTRY_KEYS: Final[dict[str, Callable[[Entry], Any]]] = {
+    "ID": lambda entry: entry.id,
+    "NAME": lambda entry: entry.name,
+    "CREATE_TIME": lambda entry: entry.create_time,
+    "LAST_UPDATE_TIME": lambda entry: entry.update_time,
+}
+_COLUMNS: Final = {
+    "ID": "id",
+    "NAME": "name",
+    "CREATE_TIME": "createTimeSinceEpoch",
+    "LAST_UPDATE_TIME": "lastUpdateTimeSinceEpoch",
+}
+_ARTIFACTS: Final = "artifacts."
+_ACCURACY: Final = "artifacts.overall_average.double_value"
+_NUMBERS: Final = (INT, DOUBLE, BOOL)
+
+
+def sort_entries(
+    entries: Iterable[Entry], by: str, *, descending: bool, default: str = "NAME"
+) -> list[Entry]:
+    """Returns the entries sorted by the value that ``by`` names, then by id. Entries without the
+    value come last, by ascending id, in both directions. An unknown ``by`` counts as
+    ``default``."""
+    value = _value(by, default)
+    return _sorted(((value(entry), entry.id, entry) for entry in entries), descending=descending)
+
+
+def _sorted(triples: Iterable[tuple[Any, int, T]], *, descending: bool) -> list[T]:
+    """Sorts triples of value, id and item; returns the items."""
+    with_value: list[tuple[Any, int, T]] = []
+    without_value: list[tuple[Any, int, T]] = []
+    for triple in triples:
+        (without_value if triple[0] is None else with_value).append(triple)
+    with_value.sort(key=itemgetter(0, 1), reverse=descending)
+    without_value.sort(key=itemgetter(1))
+    return [item for _, _, item in with_value] + [item for _, _, item in without_value]
+
+
+def _value(by: str, default: str) -> Callable[[Entry], Any]:
+    name, _, kind = by.rpartition(".")
+    if name and kind in SUFFIXES:
+        return lambda entry: _property(entry, name, kind)
+    return _ENTRY_KEYS.get(by.upper(), _ENTRY_KEYS[default])
+
+
+def _property(entry: Entry, name: str, kind: str) -> Any:
+    """Returns the value of a custom property; None if it has another type. A text never counts as a
+    number."""
+    return entry.properties.get(name) if entry.types.get(name) in _types(kind) else None
+
+
+def _types(kind: str) -> tuple[str, ...]:
+    return (TEXT,) if kind == TEXT else _NUMBERS
+
+
+# ------------------------------------------------------------------ models
+
+
+def required_parts(by: str, generation: Generation) -> list[str]:
+    """Returns the parts of a generation that :func:`sort_models` needs; for prefetching."""
+    level, name, kind = _parse(by)
+    if kind:
+        return [MODELS, generation.properties_part(name)]
+    return [MODELS] if name in ("id", "name") else [MODELS, generation.attribute_part(level, name)]
+
+
+def sort_models(generation: Generation, by: str, *, descending: bool) -> list[int]:
+    """Returns the positions of all models in the order of :func:`sort_entries`. By a property of
+    artifacts, a model counts with its least value, in descending order with its greatest."""
+    level, name, kind = _parse(by)
+    ids = generation.models["id"]
+    if name == "name" and not kind:
+        positions = list(range(len(ids)))  # models are stored by name, then by id
+        return positions[::-1] if descending else positions
+    columns = (
+        _columns(generation, level, name, kind)
+        if kind
+        else [generation.attribute_values(level, name)]
+    )
+    owners = range(len(ids)) if level == MODEL_LEVEL else generation.owners
+    values: list[Any] = [None] * len(ids)
+    for column in columns:
+        for position, value in zip(column.at, column.values, strict=True):
+            owner = owners[position]
+            best = values[owner]
+            if best is None or (value > best if descending else value < best):
+                values[owner] = value
+    return _sorted(zip(values, ids, range(len(ids)), strict=True), descending=descending)
+
+
+def _parse(by: str) -> tuple[str, str, str]:
+    """Returns the level (``OWN`` for models, ``PARTS`` for their artifacts), the name, and the type
+    of a custom property; the type is "" for an attribute that all models may have."""
+    if by.upper() == "ACCURACY":
+        by = _ACCURACY
+    name, _, kind = by.rpartition(".")
+    if name and kind in SUFFIXES:
+        if name.startswith(_ARTIFACTS):
+            return ARTIFACT_LEVEL, name.removeprefix(_ARTIFACTS), kind
+        return MODEL_LEVEL, name, kind
+    return MODEL_LEVEL, _COLUMNS.get(by.upper(), "name"), ""
+
+
+def _columns(generation: Generation, level: str, name: str, kind: str) -> list[Column]:
+    columns = generation.custom_values(level, name)
+    return [columns[each] for each in _types(kind) if each in columns]

@@ -1,0 +1,149 @@
+"""Writes the parts of a generation, and reads its entries back. There are parts with several models
+or MCP servers each, so that a page reads few of them; one part with the list of all models; and
+parts with the values of attributes and custom properties, for filters and sorting."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
+from typing import Any, Final
+
+from catalog_loader.source_reading import Read
+from mlcore.catalog import candidates, columns, options
+from mlcore.catalog.columns import ColumnCollector
+from mlcore.catalog.entry import ASSET_TYPES, MODEL, Entry, StoredEntry, of_stored, stored
+from mlcore.repos.catalog import Current, Place, Store, parts, unpacked
+
+_PART_BYTES: Final = 48_000
+"""A part is full when its models and their artifacts have this many bytes of JSON. A part with
+models and the part with their artifacts have the same number. Parts are small, so that a page whose
+models are in many parts reads few bytes for each."""
+
+FORMAT: Final = 1
+"""Raise this number when the form of the parts changes: it is in the fingerprint of the catalog's
+files, so the next load then writes them again."""
+
+
+def store_parts(store: Store, reads: Sequence[Read]) -> dict[str, Any]:
+    """Stores the parts of a generation. Returns its directory: where each part is."""
+    entries = sorted(_numbered(reads), key=lambda entry: (entry.name, entry.id))
+    models = [entry for entry in entries if entry.kind == MODEL]
+    servers = [entry for entry in entries if entry.kind != MODEL]
+    gathering = ColumnCollector()
+    candidate_gathering = candidates.CandidateCollector()
+    for position, model in enumerate(models):
+        gathering.add(model)
+        if measured := candidates.of_model(model, candidates.Names()):
+            candidate_gathering.add(position, measured)
+    listing = _Models(store, models)
+    keys = sorted({model.source for model in models})
+    index_of = {key: index for index, key in enumerate(keys)}
+    columns_of_models = {
+        "sources": keys,
+        "source": [index_of[model.source] for model in models],
+        "id": [model.id for model in models],
+        "name": [model.name for model in models],
+        "weight": listing.weights,
+        "part": listing.numbers,
+        "parts": listing.parts,
+        "artifactParts": listing.artifact_parts,
+        "artifacts": columns.offsets(models),
+    }
+    filter_options = [
+        {"source": read.source.key, "kind": kind, "options": options.of_entries(kind, read.entries)}
+        for read in reads
+        if (kind := ASSET_TYPES[read.source.asset_type])
+    ]
+    attributes = {name: store(text) for name, text in gathering.attributes()}
+    return {
+        "models": store(json.dumps(columns_of_models, separators=(",", ":"))),
+        "servers": list(_stored(store, servers)),
+        "options": store(json.dumps(filter_options, separators=(",", ":"))),
+        "attributes": attributes,
+        "candidates": store(candidates.stored(candidate_gathering.candidates())),
+        "properties": [store(text) for text in gathering.buckets()],
+    }
+
+
+def read_entries(before: Current) -> Iterator[Entry]:
+    """Yields all entries of a generation; none if it has been deleted."""
+    directory = unpacked(before.directory)
+    if directory is None:
+        return
+    for place in directory["servers"]:
+        for part in parts(before.generation, [tuple(place)]) or ():
+            yield from map(of_stored, part)
+    contents = parts(before.generation, [tuple(directory["models"])])
+    if not contents:
+        return
+    listed = contents[0]
+    pairs = zip(listed["parts"], listed["artifactParts"], strict=True)
+    places = [tuple(place) for pair in pairs for place in pair]
+    for begin in range(0, len(places), 50):
+        chunk = iter(parts(before.generation, places[begin : begin + 50]) or ())
+        for models, artifacts in zip(chunk, chunk, strict=True):
+            yield from map(of_stored, models, artifacts or repeat(()))
+
+
+class _Models:
+    """Stores models, several in a part, and their artifacts in as many other parts."""
+
+    def __init__(self, store: Store, models: Iterable[Entry]) -> None:
+        self.parts: list[Place] = []
+        self.artifact_parts: list[Place] = []
+        """The artifacts of the models in the part of the same number; (0, 0) if they have none."""
+        self.weights: list[int] = []
+        """For each model the bytes of its JSON in responses."""
+        self.numbers: list[int] = []
+        """For each model the number of its part."""
+        batch: list[StoredEntry] = []
+        size = 0
+        for model in models:
+            texts = stored(model)
+            self.weights.append(texts.shown)
+            self.numbers.append(len(self.parts))
+            batch.append(texts)
+            size += len(texts.own) + len(texts.children)
+            if size >= _PART_BYTES:
+                self._store(store, batch)
+                batch, size = [], 0
+        if batch:
+            self._store(store, batch)
+
+    def _store(self, store: Store, batch: Sequence[StoredEntry]) -> None:
+        self.parts.append(store(_array(texts.own for texts in batch)))
+        have_artifacts = any(texts.children for texts in batch)
+        children = _array(texts.children or "[]" for texts in batch)
+        self.artifact_parts.append(store(children) if have_artifacts else (0, 0))
+
+
+def _array(texts: Iterable[str]) -> str:
+    return f"[{','.join(texts)}]"
+
+
+def _stored(store: Store, servers: Iterable[Entry]) -> Iterator[Place]:
+    """Stores MCP servers with their tools, several in a part; yields where each part is."""
+    batch: list[str] = []
+    size = 0
+    for server in servers:
+        batch.append(stored(server).whole)
+        size += len(batch[-1])
+        if size >= _PART_BYTES:
+            yield store(_array(batch))
+            batch, size = [], 0
+    if batch:
+        yield store(_array(batch))
+
+
+def _numbered(reads: Sequence[Read]) -> Iterator[Entry]:
+    """Yields the entries of all sources. An entry whose id another one has gets the next free
+    id."""
+    taken: set[int] = set()
+    for read in sorted(reads, key=lambda read: (read.source.key, read.source.asset_type)):
+        for entry in read.entries:
+            number = entry.id
+            while number in taken:
+                number = number % 999_999_999 + 1
+            taken.add(number)
+            yield entry if number == entry.id else entry._replace(id=number)

@@ -1,0 +1,29 @@
+"""Loads the experiment that a request names, from the caller's workspace. There are several
+functions because MLflow's RPCs raise different errors for a deleted experiment."""
+
+from __future__ import annotations
+
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.stages import ACTIVE
+from mlcore.http import Request
+from mlcore.limits import experiments as limits
+from mlcore.repos.experiments import experiments
+
+
+def get(experiment_id: str, request: Request) -> Experiment:
+    """Returns the experiment, active or deleted. Raises ResourceDoesNotExist."""
+    return experiments.get(limits.experiment_id(experiment_id), request.workspace).experiment
+
+
+def get_active(experiment_id: str, request: Request) -> Experiment:
+    """Returns the experiment. Raises InvalidParameterValue if it is deleted."""
+    owner = limits.experiment_id(experiment_id)
+    return experiments.get_active(owner, request.workspace).experiment
+
+
+def get_unless_deleted(experiment_id: str, request: Request) -> Experiment:
+    """Returns the experiment. Raises ResourceDoesNotExist if it is missing or deleted."""
+    experiment = get(experiment_id, request)
+    if experiment.lifecycle_stage != ACTIVE:
+        raise experiments.missing(experiment.experiment_id)
+    return experiment

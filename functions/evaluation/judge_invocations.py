@@ -1,0 +1,237 @@
+"""Starts jobs in which judges assess existing traces: either without a run, or as an evaluation
+run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from evaluation import experiment_lookup, gateway_scorers
+from evaluation import job_messages as m
+from mlcore import errors, ids, reserved_tags
+from mlcore.entities.evaluation.jobs import (
+    INVOKE_EVALUATION,
+    INVOKE_SCORER,
+    Job,
+    batches,
+)
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.runs import RUNNING, Run
+from mlcore.entities.stages import ACTIVE
+from mlcore.http import Request
+from mlcore.limits.artifact_locations import join
+from mlcore.limits.evaluation.judges import parse_judge
+from mlcore.limits.evaluation.scorers import check_payload
+from mlcore.repos.evaluation import jobs, scorers
+from mlcore.repos.runs.core import creations
+from mlcore.repos.traces import traces
+from mlcore.repos.traces.traces import StoredTrace
+from mlcore.run_names import generate
+from mlcore.wire import checks
+
+MAX_TRACES: Final = 2_000
+"""Traces that one request may name."""
+RUN_TYPE_TAG: Final = "mlflow.runType"
+RUN_TYPE: Final = "genai_evaluate"
+JOB_TAG: Final = "mlflow.genaiEvaluate.jobId"
+
+
+def invoke_scorer(message: m.InvokeScorer, request: Request) -> dict[str, Any]:
+    """Submits one job per 100 traces; for a judge of conversations, one job per session. Returns
+    the ids of the jobs and their traces."""
+    trace_ids = _check_invocation(message)
+    text, version = message.serialized_scorer, message.scorer_version
+    data = check_payload(_check_text(text))
+    experiment = experiment_lookup.get_active(str(message.experiment_id), request)
+    if message.scorer_name is not None:
+        text = _load_registered(experiment, message.scorer_name, version, request)
+        data = check_payload(text)
+    of_sessions = parse_judge(data).of_sessions
+    stored_traces = _load_traces(trace_ids, experiment, request)
+    submitted = [
+        jobs.new(
+            request.workspace,
+            INVOKE_SCORER,
+            {
+                "experiment_id": experiment.experiment_id,
+                "serialized_scorer": text,
+                "scorer_version": version,
+                "trace_ids": batch,
+                "log_assessments": bool(message.log_assessments),
+                "username": request.username(),
+            },
+            len(batch),
+            request.username(),
+        )
+        for batch in (_group_by_session(stored_traces) if of_sessions else batches(trace_ids))
+    ]
+    jobs.submit(submitted)
+    return {
+        "jobs": [{"job_id": job.job_id, "trace_ids": job.params["trace_ids"]} for job in submitted]
+    }
+
+
+def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str, Any]:
+    """Creates a run and submits the one job that will log the judges' results to it. Returns the
+    ids of both."""
+    trace_ids = list(dict.fromkeys(_copy_list(message.trace_ids)))
+    given_versions = message.scorer_versions
+    lists = {"serialized_scorers": message.serialized_scorers}
+    if given_versions is not None:
+        lists["scorer_versions"] = given_versions
+    # These fields are decoded as any type, so their types are checked here.
+    checks.run(dict.fromkeys(lists, (checks.array,)), lists, stopped=True)
+    texts = _copy_list(message.serialized_scorers)
+    versions = [None] * len(texts) if given_versions is None else _copy_list(given_versions)
+    _check_count(trace_ids)
+    if not texts:
+        raise errors.InvalidParameterValue("Please select at least one judge.")
+    if len(versions) != len(texts):
+        raise errors.InvalidParameterValue(
+            "scorer_versions must have the same length as serialized_scorers"
+        )
+    experiment = experiment_lookup.get_active(message.experiment_id, request)
+    _load_traces(trace_ids, experiment, request)
+    for index, version in enumerate(versions):
+        if version is None:
+            continue
+        if not isinstance(version, int) or isinstance(version, bool):
+            raise errors.InvalidParameterValue("Each scorer version must be an integer or null")
+        name = check_payload(_check_text(texts[index])).get("name")
+        if not isinstance(name, str):
+            raise errors.InvalidParameterValue("A registered scorer must contain a valid name")
+        texts[index] = _load_registered(experiment, name, version, request)
+    for text in texts:
+        parse_judge(check_payload(_check_text(text)))
+    run_id = ids.new_ulid()
+    params = {
+        "trace_ids": trace_ids,
+        "serialized_scorers": texts,
+        "scorer_versions": versions,
+        "experiment_id": experiment.experiment_id,
+        "run_id": run_id,
+        "username": request.username(),
+    }
+    username = request.username()
+    job = jobs.new(request.workspace, INVOKE_EVALUATION, params, len(trace_ids), username)
+    creations.create(_new_run(run_id, job, experiment), experiment, created_by=username)
+    jobs.submit([job])
+    return {"job_id": job.job_id, "run_id": run_id}
+
+
+def invoke_issue_detection(message: m.InvokeIssueDetection, request: Request) -> dict[str, Any]:
+    """Refuses the request: always raises FeatureDisabled."""
+    raise errors.FeatureDisabled(
+        "Issue detection is not available on this server. Select traces and run a judge on them, "
+        "or log issues with MLflow's client."
+    )
+
+
+def _check_invocation(message: m.InvokeScorer) -> list[str]:
+    """Validates the request and returns the ids of its traces without duplicates. Raises
+    InvalidParameterValue."""
+    for field in ("experiment_id", "serialized_scorer"):
+        if not getattr(message, field):
+            raise errors.InvalidParameterValue(f"Missing required parameter: {field}")
+    trace_ids, name = message.trace_ids, message.scorer_name
+    if not trace_ids:
+        _check_count(())
+    if not isinstance(trace_ids, list) or not all(
+        isinstance(trace_id, str) for trace_id in trace_ids
+    ):
+        raise errors.InvalidParameterValue("trace_ids must be a list of strings")
+    version = message.scorer_version
+    if (name is None) != (version is None):
+        raise errors.InvalidParameterValue(
+            "scorer_name and scorer_version must be specified together"
+        )
+    if name is not None and (
+        not isinstance(name, str) or not isinstance(version, int) or isinstance(version, bool)
+    ):
+        raise errors.InvalidParameterValue(
+            "scorer_name must be a string and scorer_version must be an integer"
+        )
+    distinct = list(dict.fromkeys(trace_ids))
+    _check_count(distinct)
+    return distinct
+
+
+def _check_count(trace_ids: Sequence[str]) -> None:
+    if not trace_ids:
+        raise errors.InvalidParameterValue("Please select at least one trace to evaluate.")
+    if len(trace_ids) > MAX_TRACES:
+        raise errors.InvalidParameterValue(
+            f"At most {MAX_TRACES} traces can be judged at once, got {len(trace_ids)}."
+        )
+
+
+def _copy_list(value: Any) -> list[Any]:
+    """Returns a copy of a list; an empty list for anything else. Like MLflow's, the check of lists
+    lets empty values of other types pass."""
+    return list(value) if isinstance(value, list) else []
+
+
+def _check_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise errors.InvalidParameterValue("serialized_scorer must be a string")
+    return value
+
+
+def _load_registered(experiment: Experiment, name: str, version: int, request: Request) -> str:
+    scorer = scorers.find(experiment, name, version)
+    if scorer is None:
+        of_version = f" and version {version}" if scorers.latest(experiment, name) else ""
+        raise errors.ResourceDoesNotExist(
+            f"Scorer with name '{name}'{of_version} not found for experiment "
+            f"{experiment.experiment_id}."
+        )
+    (shown,) = gateway_scorers.with_endpoint_names([scorer], request.workspace)
+    return shown.serialized_scorer
+
+
+def _load_traces(
+    trace_ids: Sequence[str], experiment: Experiment, request: Request
+) -> list[StoredTrace]:
+    """Returns the traces that exist; the job reports the missing ones. The caller's permission is
+    for this experiment, so a trace of another one raises PermissionDenied."""
+    stored_traces = [
+        each for each in traces.find_many(trace_ids, request.workspace) if each is not None
+    ]
+    if any(
+        stored_trace.experiment.experiment_id != experiment.experiment_id
+        for stored_trace in stored_traces
+    ):
+        raise errors.PermissionDenied("Not all requested traces could be accessed.")
+    return stored_traces
+
+
+def _group_by_session(stored_traces: Sequence[StoredTrace]) -> list[list[str]]:
+    """Returns the trace ids of each session, in order of time. Traces without a session are left
+    out."""
+    groups: dict[str, list[StoredTrace]] = {}
+    for trace in stored_traces:
+        session = trace.document.texts("trace_metadata").get(reserved_tags.TRACE_SESSION)
+        if session:
+            groups.setdefault(session, []).append(trace)
+    return [
+        [trace.trace_id for trace in sorted(group, key=lambda each: each.info.request_time)]
+        for group in groups.values()
+    ]
+
+
+def _new_run(run_id: str, job: Job, experiment: Experiment) -> Run:
+    name = generate()
+    return Run(
+        run_id=run_id,
+        experiment_id=experiment.experiment_id,
+        run_name=name,
+        user_id=job.creator or "",
+        status=RUNNING,
+        start_time=job.creation_time,
+        end_time=None,
+        artifact_uri=join(experiment.artifact_location, f"{run_id}/artifacts"),
+        lifecycle_stage=ACTIVE,
+        metrics={},
+        params={},
+        tags={RUN_TYPE_TAG: RUN_TYPE, JOB_TAG: job.job_id, reserved_tags.RUN_NAME: name},
+    )

@@ -1,0 +1,56 @@
+"""Checks the fields of a secret. As on MLflow's server, a secret may choose the destination of
+calls only by ``api_base``, which is validated."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from mlcore.errors import InvalidParameterValue
+from mlcore.providers.environment import private_allowed
+from mlcore.webhooks.addresses import check_public_url, parse_schemes
+
+_DESTINATIONS: Final = frozenset(
+    ("api_base", "base_url", "model_list", "fallbacks", "custom_llm_provider")
+)
+
+
+def check_auth_config(auth_config: Mapping[str, str]) -> dict[str, str]:
+    """Returns the configuration to store. A blank ``api_base`` is left out. Raises
+    InvalidParameterValue if another key would choose the destination of calls, or ``api_base`` is
+    not an allowed address."""
+    _check_reserved(
+        auth_config,
+        _DESTINATIONS - {"api_base"},
+        "auth_config must not contain {}: these LiteLLM options choose where the gateway sends "
+        "requests. Set the upstream with 'api_base', which is validated.",
+    )
+    kept = dict(auth_config)
+    api_base = kept.pop("api_base", "").strip()
+    if api_base:
+        check_public_url(
+            api_base,
+            "Gateway secret api_base",
+            parse_schemes(os.environ.get("MLFLOW_GATEWAY_API_BASE_ALLOWED_SCHEMES", "")),
+            private=private_allowed(),
+        )
+        kept["api_base"] = api_base
+    return kept
+
+
+def check_secret_value(secret_value: Iterable[str]) -> None:
+    """Checks that the keys of a secret do not choose the address that the gateway calls. The values
+    behind the keys are not checked. Raises InvalidParameterValue."""
+    _check_reserved(
+        secret_value,
+        _DESTINATIONS,
+        "secret_value must not contain {}: these keys choose where the gateway sends requests. "
+        "Set the upstream with 'api_base' in auth_config, where it is validated.",
+    )
+
+
+def _check_reserved(keys: Iterable[str], reserved: frozenset[str], message: str) -> None:
+    refused = sorted(reserved.intersection(keys))
+    if refused:
+        raise InvalidParameterValue(message.format(", ".join(map(repr, refused))))

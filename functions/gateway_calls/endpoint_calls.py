@@ -1,0 +1,19 @@
+"""Starts the call of an endpoint on behalf of the request's user."""
+
+from __future__ import annotations
+
+from mlcore.gateway import guarded_calls
+from mlcore.gateway.invocation import Invocation
+from mlcore.gateway.recording import Caller
+from mlcore.http import Request
+
+
+def start_call(request: Request, endpoint_name: str) -> Invocation:
+    """Finds the endpoint and checks that it may be called. Raises the errors of
+    :func:`mlcore.gateway.guarded_calls.begin`."""
+    return guarded_calls.begin(
+        request.workspace,
+        endpoint_name,
+        Caller(request.username(), request.headers),
+        known=None if request.access is None else request.access.gateway,
+    )

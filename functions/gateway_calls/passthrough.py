@@ -1,0 +1,69 @@
+"""Forwards requests in a provider's own form to that provider, with the credentials of an
+endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain
+
+from gateway_calls import replies
+from gateway_calls.endpoint_calls import start_call
+from gateway_calls.request_parsing import GatewayCall, ProxyCall
+from mlcore.environment import GATEWAY_LOGIN
+from mlcore.gateway import passthrough as passing
+from mlcore.http import Request
+from mlcore.http.response import Response
+from mlcore.providers.provider import (
+    ANTHROPIC_COUNT_TOKENS,
+    ANTHROPIC_MESSAGES,
+    GEMINI_STREAM_GENERATE_CONTENT,
+    OPENAI_EMBEDDINGS,
+)
+
+_NEVER_STREAMED = (OPENAI_EMBEDDINGS, ANTHROPIC_COUNT_TOKENS)
+
+
+def pass_on(action: str, call: GatewayCall, request: Request) -> Response:
+    """Forwards the call and returns the provider's response, as a stream where the caller asks for
+    one. The body's ``model`` names the endpoint; for Gemini's routes the path does.
+
+    Args:
+        action: a key of :data:`mlcore.providers.provider.ROUTES`.
+    """
+    body = call.body
+    invocation = start_call(request, call.endpoint_name)
+    streams = action == GEMINI_STREAM_GENERATE_CONTENT or (
+        bool(body.get("stream")) and action not in _NEVER_STREAMED
+    )
+    headers = _provider_headers(request)
+    if streams:
+        error_event = (
+            replies.anthropic_error_event
+            if action == ANTHROPIC_MESSAGES
+            else replies.openai_error_event
+        )
+        return replies.raw_event_stream(
+            passing.stream(invocation, action, body, headers), error_event
+        )
+    return replies.json_response(passing.answer(invocation, action, body, headers))
+
+
+def proxy(call: ProxyCall, request: Request) -> Response:
+    """``POST /gateway/proxy/{endpoint_name}/{path+}``: sends the body to a path of the endpoint's
+    provider, and returns the answer: JSON, or a stream if the provider sends one."""
+    invocation = start_call(request, call.endpoint_name)
+    parts = passing.proxy(invocation, call.path, call.body, _provider_headers(request))
+    first = next(parts, b"")
+    if isinstance(first, dict):
+        next(parts, None)  # ends the call, which writes its cost and trace
+        return replies.json_response(first)
+    lines = (part for part in chain((first,), parts) if isinstance(part, bytes))
+    return replies.raw_event_stream(lines)
+
+
+def _provider_headers(request: Request) -> Mapping[str, str]:
+    """Returns the headers that may be forwarded: all but the one with the caller's login here."""
+    headers = request.headers
+    if GATEWAY_LOGIN in headers or request.username() is None:
+        return headers
+    return {name: value for name, value in headers.items() if name != "authorization"}

@@ -1,0 +1,132 @@
+"""Responses to calls through the gateway: JSON, server-sent events, and errors. Errors have the
+form of MLflow's gateway, which differs from that of MLflow's API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from mlcore import errors
+from mlcore.http import Request
+from mlcore.http.handler import Manner
+from mlcore.http.response import Response
+from mlcore.http.routes import Route, allowed_methods
+from mlcore.observability import logger
+
+Json = dict[str, Any]
+
+EVENTS: Final = "text/event-stream; charset=utf-8"
+
+
+def json_response(body: Json) -> Response:
+    return Response(200, _to_json(body))
+
+
+_END_OF_CHAT: Final = b"data: [DONE]\n\n"
+"""The last event of a whole answer in OpenAI's form."""
+
+_ANTHROPIC_ERROR_TYPES: Final = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    529: "overloaded_error",
+}
+"""By status, from Anthropic's API reference, https://docs.claude.com/en/api/errors."""
+
+ErrorEvent = Callable[[errors.MlflowError], bytes]
+"""Encodes an error as the last event of a stream."""
+
+
+def event_stream(chunks: Iterator[Json]) -> Response:
+    """Sends each chunk of a chat as a server-sent event, and ``[DONE]`` after the last one. A
+    stream that fails ends with the error instead; one that breaks off before the model finished has
+    no ``[DONE]``."""
+    return raw_event_stream(_chat_events(chunks))
+
+
+def _chat_events(chunks: Iterator[Json]) -> Iterator[bytes]:
+    is_finished = False
+    for chunk in chunks:
+        yield f"data: {_to_json(chunk)}\n\n".encode()
+        choices = chunk.get("choices") or ()
+        is_finished = is_finished or any(choice.get("finish_reason") for choice in choices)
+    if is_finished:
+        yield _END_OF_CHAT
+
+
+def openai_error_event(error: errors.MlflowError) -> bytes:
+    """Returns an error in the form that clients of OpenAI's API read."""
+    kind, message = "MlflowException", error.message
+    if isinstance(error, errors.AllModelsFailed):
+        kind = "AIGatewayException"
+    elif isinstance(error, errors.GatewayCallFailed):
+        kind, message = "HTTPException", f"{error.status}: {error.message}"
+    return f"data: {json.dumps({'error': {'message': message, 'type': kind}})}\n\n".encode()
+
+
+def anthropic_error_event(error: errors.MlflowError) -> bytes:
+    """Returns an error in the form that clients of Anthropic's API read; they skip events without a
+    name."""
+    kind = "api_error"
+    if isinstance(error, errors.GatewayCallFailed):
+        kind = _ANTHROPIC_ERROR_TYPES.get(error.status, kind)
+    data = {"type": "error", "error": {"type": kind, "message": error.message}}
+    return f"event: error\ndata: {json.dumps(data)}\n\n".encode()
+
+
+def raw_event_stream(
+    parts: Iterator[bytes], error_event: ErrorEvent = openai_error_event
+) -> Response:
+    """Sends server-sent events that are already encoded. An error before the first of them is the
+    response, with its own status, so that clients can tell whether to retry. A later error is
+    reported as the last event.
+
+    Raises:
+        MlflowError: the stream failed before its first part.
+    """
+    first = next(parts, b"")
+    return Response(200, _with_error_event(first, parts, error_event), EVENTS)
+
+
+def _with_error_event(
+    first: bytes, parts: Iterator[bytes], error_event: ErrorEvent
+) -> Iterator[bytes]:
+    try:
+        yield first
+        yield from parts
+    except errors.MlflowError as error:
+        yield error_event(error)
+    except Exception:
+        logger.exception("unexpected error in a stream")
+        yield error_event(errors.InternalError("The request failed unexpectedly."))
+
+
+def _error_response(error: errors.MlflowError, _path: str) -> Response:
+    headers = {}
+    if isinstance(error, errors.GatewayCallFailed):
+        detail: Any = error.detail
+        if error.retry_after is not None:
+            headers["retry-after"] = error.retry_after
+    elif isinstance(error, errors.EndpointNotFound):
+        return Response(error.status, _to_json(error.body()))
+    else:
+        detail = {"error_code": error.error_code, "message": error.message}
+    return Response(error.status, _to_json({"detail": detail}), headers=headers)
+
+
+def _method_not_allowed(request: Request, methods: Mapping[str, Route]) -> Response:
+    allow = {"allow": allowed_methods(methods)}
+    if request.method == "OPTIONS":
+        return Response(200, "", "text/html; charset=utf-8", allow)
+    return Response(405, _to_json({"detail": "Method Not Allowed"}), headers=allow)
+
+
+def _to_json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+RESPONSE_STYLE: Final = Manner(_error_response, _method_not_allowed, lambda response: response)

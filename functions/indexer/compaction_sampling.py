@@ -1,0 +1,19 @@
+"""Decides by sampling when to check whether something must be compacted: about once per N bytes
+written, without a counter."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mlcore.db.keys import Key
+
+_DIGITS: Final = 8
+
+
+def is_due(key: Key, probability: float) -> bool:
+    """Returns whether an item that was just written triggers a check.
+
+    The decision depends only on the digest at the end of the item's key, so a redelivered record
+    decides the same.
+    """
+    return int(key.sk[-_DIGITS:], 16) / 16**_DIGITS < probability

@@ -1,0 +1,134 @@
+"""The first page of the dictionary: one item with the first words and values of an experiment's
+texts. In most experiments all fit on this page, and a search reads it whole.
+
+To remove an entry, a process marks it as ``leaving``, checks whether an entity still has its text,
+and removes the entry if it is still marked. If another process adds the text meanwhile, either the
+check sees the text, or the other process sees the mark and sets the entry again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from indexer.projection.child_items import Posting
+from mlcore.db import keys
+from mlcore.db.expression import ConditionExpression, Raw, Update
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import table
+from mlcore.models.index import FtsTexts
+
+ROOM: Final = 3_500
+"""Maximum size of a page's texts: one read unit, four write units."""
+LONGEST: Final = 200
+"""Maximum size of an entry in bytes; longer texts get items of their own."""
+TOGETHER: Final = 50
+"""Maximum number of entries in one write."""
+
+HELD: Final = "held"
+LEAVING: Final = "leaving"
+
+
+class Entry(NamedTuple):
+    """A word or a value that entities of a type have in a field."""
+
+    experiment_id: str
+    kind: str
+    posting: Posting
+
+    @property
+    def name(self) -> str:
+        """The entry's key in the page's map."""
+        field, (_, posting) = self.posting
+        return json.dumps([self.kind, field, posting], ensure_ascii=False, separators=(",", ":"))
+
+
+Page = Mapping[str, str]
+"""The state of each entry (``held`` or ``leaving``), by its name."""
+
+
+def texts_of(item: Raw | None) -> Page:
+    return {} if item is None else FtsTexts.of(item).texts
+
+
+def add_entries(page: Page | None, entries: Sequence[Entry]) -> list[Entry]:
+    """Adds entries of one experiment to its page while there is room. Returns the entries that did
+    not fit.
+
+    Args:
+        page: the page as it was read; None if there was none.
+    """
+    known = page or {}
+    room = ROOM - sum(len(name.encode()) for name in known)
+    fitting, others = [], []
+    for entry in entries:
+        size = len(entry.name.encode())
+        if entry.name in known or (size <= LONGEST and size <= room):
+            fitting.append(entry)
+            room -= 0 if entry.name in known else size
+        else:
+            others.append(entry)
+    if page is None and fitting and _begun(fitting):
+        return others
+    for at in range(0, len(fitting), TOGETHER):
+        _set(fitting[at : at + TOGETHER])
+    return others
+
+
+def _set(entries: Sequence[Entry]) -> None:
+    where = keys.fts_texts(entries[0].experiment_id)
+    update = Update()
+    for entry in entries:
+        update.set((FtsTexts.texts, entry.name), HELD)
+    update.require_exists(FtsTexts.PK)
+    try:
+        table.update(where, update)
+    except ConditionFailed:
+        if not _begun(entries):
+            table.update(where, update)
+
+
+def _begun(entries: Sequence[Entry]) -> bool:
+    """Creates the page with these entries; returns False if it exists by now."""
+    where = keys.fts_texts(entries[0].experiment_id)
+    first = ConditionExpression()
+    first.require_absent(FtsTexts.PK)
+    made = FtsTexts(PK=where.pk, SK=where.sk, texts={entry.name: HELD for entry in entries})
+    try:
+        table.put(made.serialize(), first)
+    except ConditionFailed:
+        return False
+    return True
+
+
+def begin_leaving(entry: Entry) -> bool:
+    """Marks an entry as ``leaving``. Returns False if the page does not have the entry."""
+    return _changed(entry, None)
+
+
+def end_leaving(entry: Entry) -> None:
+    """Removes an entry that is still marked as ``leaving``."""
+    _changed(entry, LEAVING)
+
+
+def stay(entries: Iterable[Entry]) -> None:
+    """Removes the mark ``leaving`` from entries whose texts an entity still has."""
+    for entry in entries:
+        _set([entry])
+
+
+def _changed(entry: Entry, known: str | None) -> bool:
+    place = (FtsTexts.texts, entry.name)
+    update = Update()
+    if known is None:
+        update.set(place, LEAVING)
+        update.require_exists(place)
+    else:
+        update.remove(place)
+        update.require_equal(place, known)
+    try:
+        table.update(keys.fts_texts(entry.experiment_id), update)
+    except ConditionFailed:
+        return False
+    return True

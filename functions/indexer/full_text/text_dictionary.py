@@ -1,0 +1,257 @@
+"""The dictionary of full text: FTS items that map trigrams to the words and values of an experiment
+that contain them.
+
+A text has one dictionary entry, however many entities have the text. The first texts of an
+experiment are entries of one item (:mod:`indexer.full_text.dictionary_page`). Any other text has an
+FTS item for each of its trigrams; the item of the last trigram is put after all others.
+
+Adding: the indexer puts the FTS item that maps the text to the entity, *then* checks whether the
+dictionary has the text (in the page, or as the last trigram's item), and puts missing items. It
+removes the entity's mark last. So every text of an entity without a mark is in the dictionary.
+
+Removing: the process that removed an entity's text (1) checks that no entity has the text, (2)
+marks the last trigram's item, or the page's entry, as ``leaving``, (3) checks again, (4) removes
+the items that did not change since it read them, the last trigram's item at the end. If another
+process adds the text meanwhile, either the second check sees it, or that process sees ``leaving``
+and puts all items again with a new ``version``. An unused entry costs searches a needless read
+and nothing else; ``reindex`` removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from functools import partial
+from random import getrandbits
+
+from indexer.full_text import dictionary_page, text_items
+from indexer.full_text.dictionary_page import HELD, Entry, Page
+from indexer.projection.child_items import Posting, SourceEntity
+from mlcore.db import keys
+from mlcore.db.attributes import text_of
+from mlcore.db.expression import ConditionExpression, Raw, Update
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.keys import Key
+from mlcore.db.table import key_of_item, table
+from mlcore.models.base import Item
+from mlcore.models.index import EntityEntry, Fts
+from mlcore.search import text, text_fields
+from mlcore.search.text import TRIGRAM, VALUE, WORD, IndexToken
+
+_KINDS = {text_fields.text_entity_type(kind): kind for kind in (text_items.RUN, text_items.TRACE)}
+
+_ENTITY_TYPE = Fts.entity_type.attr_name
+
+_VERSION_BITS = 53
+"""Bits of the random version that each put of an entry gets."""
+
+
+def entry_of(entity: SourceEntity, posting: Posting) -> Entry | None:
+    """Returns the dictionary entry of a posting; None for tokens without one: tokens of texts that
+    are searched as a whole, numbers, and tokens of fewer than three characters."""
+    entry = Entry(entity.experiment_id, entity.kind, posting)
+    return entry if _is_listed(entry) and _trigrams(entry) else None
+
+
+def places(entry: Entry) -> list[Key]:
+    """Returns the keys of an entry's items, in the order in which the items are put."""
+    return [_place(entry, trigram) for trigram in _trigrams(entry)]
+
+
+def items(entry: Entry) -> list[Raw]:
+    """Returns an entry's items, one for each trigram, in the order of :func:`places`."""
+    field, (_, token) = entry.posting
+    version = getrandbits(_VERSION_BITS)
+    fts_items = []
+    for trigram in _trigrams(entry):
+        key = _place(entry, trigram)
+        model = Fts(
+            PK=key.pk,
+            SK=key.sk,
+            level=TRIGRAM,
+            token=trigram,
+            field=None if field == text_fields.NAME else field,
+            entity_type=text_fields.text_entity_type(entry.kind),
+            entity_id=token,
+            version=version,
+        )
+        fts_items.append(model.serialize())
+    return fts_items
+
+
+def entry_of_item(experiment_id: str, item: Raw) -> Entry | None:
+    """Returns the entry of a dictionary item; None for any other item."""
+    kind = _KINDS.get(text_of(item, _ENTITY_TYPE) or "")
+    if kind is None:
+        return None
+    fts = Fts.of(item)
+    field = text_fields.NAME if fts.field is None else fts.field
+    level = WORD if text_fields.has_words(field) else VALUE
+    return Entry(experiment_id, kind, Posting(field, IndexToken(level, fts.entity_id)))
+
+
+def matches_key(experiment_id: str, item: Raw) -> bool:
+    """Whether the attributes of a dictionary item agree with its key. Raises KeyError if an
+    attribute is missing."""
+    entry = entry_of_item(experiment_id, item)
+    fts = Fts.of(item)
+    if entry is None or fts.level != TRIGRAM:
+        return False
+    return _place(entry, fts.token) == key_of_item(item)
+
+
+def items_needed_by(fts_items: Iterable[Raw], first_page: Page) -> list[Raw]:
+    """Returns the dictionary items that the given FTS items require, without the texts on the first
+    page."""
+    entries = dict.fromkeys(_named(fts_items))
+    return [item for entry in entries if entry.name not in first_page for item in items(entry)]
+
+
+def complete(fts_items: Iterable[Raw]) -> None:
+    """Adds the texts of FTS items that are already put to the dictionary: one BatchGetItem, then
+    writes for missing entries."""
+    for page, entries in missing_entries(fts_items):
+        put_all(dictionary_page.add_entries(page, entries))
+
+
+def missing_entries(fts_items: Iterable[Raw]) -> list[tuple[Page | None, list[Entry]]]:
+    """Returns the entries that the given FTS items need and the dictionary lacks, by experiment,
+    each list with the experiment's first page. One BatchGetItem."""
+    entries = list(dict.fromkeys(_named(fts_items)))
+    pages = {entry.experiment_id: keys.fts_texts(entry.experiment_id) for entry in entries}
+    lasts = [places(entry)[-1] for entry in entries]
+    read = iter(table.batch_get([*pages.values(), *lasts]))
+    listed = {page: _page(next(read)) for page in pages}
+    lacking: dict[str, list[Entry]] = {}
+    for entry, item in zip(entries, read, strict=True):
+        is_there = item is not None and Fts.of(item).leaving is None
+        if not is_there and (listed[entry.experiment_id] or {}).get(entry.name) != HELD:
+            lacking.setdefault(entry.experiment_id, []).append(entry)
+    return [(listed[experiment_id], new) for experiment_id, new in lacking.items()]
+
+
+def put_again(lost: Iterable[Raw]) -> None:
+    """Adds the texts of missing or wrong items to the dictionary again, on the first page if it has
+    room."""
+    entries: dict[str, dict[Entry, None]] = {}
+    for item in lost:
+        entry = entry_of_item(keys.experiment_id_of(key_of_item(item).pk), item)
+        if entry is not None:
+            entries.setdefault(entry.experiment_id, {})[entry] = None
+    for experiment_id, lost_entries in entries.items():
+        page = _page(table.get(keys.fts_texts(experiment_id)))
+        put_all(dictionary_page.add_entries(page, list(lost_entries)))
+
+
+def _page(item: Raw | None) -> Page | None:
+    return None if item is None else dictionary_page.texts_of(item)
+
+
+def put_all(entries: Iterable[Entry]) -> None:
+    """Puts the items of entries; the last item of each entry after all others."""
+    items_of_entries = [items(entry) for entry in entries]
+    table.batch_write(item for entry_items in items_of_entries for item in entry_items[:-1])
+    table.batch_write(entry_items[-1] for entry_items in items_of_entries)
+
+
+def remove_unused(removed_postings: Iterable[tuple[SourceEntity, Posting]]) -> None:
+    """Removes texts from the dictionary that no entity has after these postings were removed. If
+    the process is killed, unused texts stay, which is harmless."""
+    entries = {entry_of(entity, posting): None for entity, posting in removed_postings}
+    table.parallel([partial(remove_if_unused, entry) for entry in entries if entry is not None])
+
+
+def is_held(entry: Entry) -> bool:
+    """Whether an entity has the text: one Query."""
+    field, (level, token) = entry.posting
+    prefix = keys.fts_of_type_prefix(text_fields.key_level(level, field), token, entry.kind)
+    pk = keys.experiment(entry.experiment_id).pk
+    return bool(table.query(pk, prefix=prefix, limit=1, attributes=[Fts.SK]).items)
+
+
+def remove_if_unused(entry: Entry) -> None:
+    """Removes a text from the dictionary unless an entity has it, or gets it during the removal.
+    The steps are in the module's docstring."""
+    if is_held(entry):
+        return
+    was_listed = dictionary_page.begin_leaving(entry)
+    entry_items = [item for item in table.batch_get(places(entry)) if item is not None]
+    if entry_items and not _begin_leaving(entry, entry_items[-1]):
+        entry_items = []
+    if not was_listed and not entry_items:
+        return
+    if is_held(entry):
+        if was_listed:
+            dictionary_page.stay([entry])
+        else:
+            put_all([entry])
+        return
+    if was_listed:
+        dictionary_page.end_leaving(entry)
+    table.parallel([partial(remove_as_read, item) for item in entry_items[:-1]])
+    table.parallel([partial(remove_as_read, item) for item in entry_items[-1:]])
+
+
+def _begin_leaving(entry: Entry, item: Raw) -> bool:
+    """Marks the entry's last item as ``leaving``; returns False if it changed meanwhile. Other
+    items need no mark."""
+    if key_of_item(item) != places(entry)[-1]:
+        return True
+    marked = Update()
+    marked.set(Fts.leaving, True)
+    marked.require_exists(Fts.PK)
+    _require_as_read(marked, item)
+    try:
+        table.update(key_of_item(item), marked)
+    except ConditionFailed:
+        return False
+    return True
+
+
+def remove_as_read(item: Raw) -> None:
+    """Removes an index item unless its version has changed since it was read."""
+    as_read = ConditionExpression()
+    _require_as_read(as_read, item)
+    with contextlib.suppress(ConditionFailed):
+        table.delete(key_of_item(item), as_read)
+
+
+def _require_as_read(update: Update, item: Raw) -> None:
+    version = EntityEntry.of(item).version
+    if version is None:
+        update.require_absent(EntityEntry.version)
+    else:
+        update.require_equal(EntityEntry.version, version)
+
+
+def _named(fts_items: Iterable[Raw]) -> Iterator[Entry]:
+    for item in fts_items:
+        if Item.of(item).type != Fts.pattern.name or Fts.of(item).entity_type in _KINDS:
+            continue
+        experiment_id = keys.experiment_id_of(key_of_item(item).pk)
+        entity = text_items.entity_of(experiment_id, item)
+        entry = entry_of(entity, text_items.posting_of(item))
+        if entry is not None:
+            yield entry
+
+
+def _is_listed(entry: Entry) -> bool:
+    field, (level, _) = entry.posting
+    if entry.kind not in _KINDS.values():
+        return False
+    return level == (WORD if text_fields.has_words(field) else VALUE)
+
+
+def _trigrams(entry: Entry) -> list[str]:
+    trigrams = sorted(text.trigrams_of_token(entry.posting.token))
+    if entry.posting.field == text_fields.CONTENT:
+        return [trigram for trigram in trigrams if text.is_indexed_in_contents(trigram)]
+    return trigrams
+
+
+def _place(entry: Entry, trigram: str) -> Key:
+    field, (_, token) = entry.posting
+    level = text_fields.key_level(TRIGRAM, field)
+    return keys.fts(
+        entry.experiment_id, level, trigram, text_fields.text_entity_type(entry.kind), token
+    )

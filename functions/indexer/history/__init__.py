@@ -1,0 +1,1 @@
+"""Packs metric history, and completes log requests that were interrupted."""

@@ -1,0 +1,178 @@
+"""Packs the metric history of runs: rewrites ``MBATCH`` items (batches of points, one for each log
+request) as ``MHIST`` packs of one metric each, or as a file
+(:mod:`mlcore.repos.runs.history.history_files`), and deletes the batches.
+
+The batches of an active run are packed when they exceed :data:`MANY_BYTES`, the remaining ones when
+the run is inactive. Packs and files are written before their batches are deleted. Each step may be
+repeated, also by several processes at once: a point that is stored twice is read as one point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from indexer import compaction_sampling
+from mlcore.db import keys
+from mlcore.db.expression import Raw
+from mlcore.db.keys import Key
+from mlcore.db.table import key_of_item, table
+from mlcore.entities.metrics import Metric
+from mlcore.models.base import KEY
+from mlcore.models.runs import RunMetricBatch
+from mlcore.repos.document import Owner
+from mlcore.repos.removal import remains
+from mlcore.repos.runs.history import history_files, metric_history
+
+MANY_BYTES: Final = 512_000
+"""The batches of an active run are packed above this size: half of the bytes that one request
+reads."""
+CHECK_EACH_BYTES: Final = 128_000
+"""The size of a run's batches is checked on average once per this many bytes written. So of 100
+runs that reach :data:`MANY_BYTES`, two reach twice as many before a check."""
+FILE_POINTS: Final = 2_000
+"""A run with more points (about 15 KB) gets a file: writing a file costs as much as five write
+units, and an experiment of 10 GB may have a million runs."""
+PORTION_BYTES: Final = 2_000_000
+"""Maximum bytes of one run's batches that are packed at a time."""
+FEW_KEYS: Final = 16
+SPARSE_POINTS: Final = 8
+"""Batches of more metrics than :data:`FEW_KEYS`, with fewer points per metric than this, are not
+packed: they would become many packs of few points."""
+IN_PARALLEL: Final = 16
+SIDE_BY_SIDE: Final = 100
+"""Runs that are packed at a time. Each reads at most :data:`PORTION_BYTES`, most far less."""
+_ITEM_BYTES: Final = 150
+"""The size of a batch item without its points."""
+
+
+class _Portion(NamedTuple):
+    """Some batches of a run with their points."""
+
+    run: Owner
+    places: list[Key]
+    series: dict[str, list[Metric]]
+    size: int
+    """Bytes of the batches."""
+    more: bool
+    """Whether the run has further batches."""
+
+
+def project(records: Sequence[Mapping[str, Any]]) -> None:
+    """Handles stream records of batches: packs runs whose batches exceed :data:`MANY_BYTES`. Only a
+    sample of the records triggers the check."""
+    sampled = {
+        _run_of(record): None
+        for record in records
+        if "NewImage" in record and _is_sampled(record["NewImage"])
+    }
+    _pack(list(sampled), MANY_BYTES)
+
+
+def pack_run(experiment_id: str, run_id: str) -> None:
+    """Packs a run's batches, unless the packs would be larger than the batches. The process may be
+    killed at any point and the call repeated."""
+    pack_runs([(experiment_id, run_id)])
+
+
+def pack_runs(runs: Sequence[Owner], *, read: bool = False) -> None:
+    """Like :func:`pack_run`, for many runs: one Query for each in parallel, then the writes of all.
+    Handles :data:`SIDE_BY_SIDE` runs at a time, to limit memory.
+
+    Args:
+        read: whether the caller has just read the runs, so that their existence need not be
+            checked.
+    """
+    for at in range(0, len(runs), SIDE_BY_SIDE):
+        _pack(runs[at : at + SIDE_BY_SIDE], 0, there=read)
+
+
+def pack_batches(places: Iterable[Key]) -> None:
+    """Packs the history of the runs to which the given keys of ``MBATCH`` items belong."""
+    runs = list(dict.fromkeys(map(keys.run_of, places)))
+    for at in range(0, len(runs), IN_PARALLEL):
+        pack_runs(runs[at : at + IN_PARALLEL])
+
+
+def _pack(runs: Sequence[Owner], least: int, *, there: bool = False) -> None:
+    """Packs the runs that have more than ``least`` bytes of batches, a portion of each at a
+    time."""
+    while runs:
+        portions = table.parallel([partial(_portion, run) for run in runs])
+        worth = [
+            portion for portion in portions if portion.size > least and _is_worth_packing(portion)
+        ]
+        if not worth:
+            return
+        # An import writes the history of a run before the run.
+        runs_to_pack = [portion.run for portion in worth]
+        existing = set(runs_to_pack) if there else _existing(runs_to_pack)
+        packed = [portion for portion in worth if portion.run in existing]
+        _put(packed)
+        table.batch_write(deletes=[place for portion in packed for place in portion.places])
+        for experiment_id, run_id in existing - _existing(sorted(existing)):
+            remains.of_run(experiment_id, run_id)  # the run was removed meanwhile
+        runs = [portion.run for portion in packed if portion.more]
+
+
+def _portion(run: Owner) -> _Portion:
+    experiment_id, run_id = run
+    portion = _Portion(run, [], {}, 0, more=False)
+    size = 0
+    for item in table.query_all(
+        keys.run(experiment_id, run_id).pk,
+        prefix=keys.run_metric_batch_prefix(run_id),
+        attributes=[*KEY, RunMetricBatch.data],
+    ):
+        if size >= PORTION_BYTES:
+            return portion._replace(size=size, more=True)
+        size += _size(item)
+        portion.places.append(key_of_item(item))
+        for key, points in metric_history.batch_points(item).items():
+            portion.series.setdefault(key, []).extend(points)
+    return portion._replace(size=size)
+
+
+def _is_worth_packing(portion: _Portion) -> bool:
+    if not portion.places:
+        return False
+    points = sum(map(len, portion.series.values()))
+    many = len(portion.series) > FEW_KEYS and points < SPARSE_POINTS * len(portion.series)
+    return not many or points > FILE_POINTS
+
+
+def _put(portions: Iterable[_Portion]) -> None:
+    packs: list[Raw] = []
+    files = []
+    for (experiment_id, run_id), _, series_by_key, _, _ in portions:
+        series = {
+            key: metric_history.distinct(points) for key, points in sorted(series_by_key.items())
+        }
+        count = sum(map(len, series.values()))
+        if count > FILE_POINTS and history_files.has_place(experiment_id, run_id):
+            files += history_files.made_of(experiment_id, run_id, series)
+        else:
+            for key, points in series.items():
+                packs += metric_history.history_items(experiment_id, run_id, key, points)
+    if files:
+        history_files.store(files)
+    table.batch_write(metric_history.ending([*packs, *(file.item for file in files)]))
+
+
+def _existing(runs: Sequence[Owner]) -> set[Owner]:
+    references = table.batch_get([keys.run_ref(run_id) for _, run_id in runs])
+    return {run for run, item in zip(runs, references, strict=True) if item is not None}
+
+
+def _is_sampled(item: Raw) -> bool:
+    return compaction_sampling.is_due(key_of_item(item), _size(item) / CHECK_EACH_BYTES)
+
+
+def _size(item: Raw) -> int:
+    batch = RunMetricBatch.of(item)
+    return _ITEM_BYTES + len(batch.data or b"")
+
+
+def _run_of(record: Mapping[str, Any]) -> Owner:
+    return keys.run_of(key_of_item(record["Keys"]))

@@ -1,0 +1,1 @@
+"""Lets deleted runs, deleted experiments and archived models expire, and removes their files."""

@@ -1,0 +1,93 @@
+"""Lets archived models and versions expire: keeps a TTL item for each, and deletes the model or
+version when DynamoDB has removed that item.
+
+Each write is computed from the model or version, read again, so a record that comes twice, late or
+after a restoration has the same result. The version's own item has no TTL, because other items
+depend on it: its aliases, the greatest version of its stage. The version is deleted by the same
+steps as by a request, and kept while a deployed service names it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from mlcore.db.expression import Raw
+from mlcore.db.table import key_of_item
+from mlcore.models.base import Item, MetaItem
+from mlcore.models.registry import ModelEnd, ModelVersion, RegisteredModel
+from mlcore.repos.kubeflow import archive_expiry, tags
+from mlcore.repos.kubeflow.archive_expiry import Place
+from mlcore.repos.registry import registered_models
+from mlcore.repos.registry.model_versions import ARCHIVED
+from mlcore.repos.settings import ttl_policy
+
+_STATE: Final = f"{tags.PREFIX}state"
+
+
+def project(records: Sequence[Mapping[str, Any]]) -> None:
+    """Handles stream records of models and versions that were archived or restored, and of TTL
+    items that expired."""
+    moved: dict[Place, int] = {}
+    for record in records:
+        old, new = record.get("OldImage"), record.get("NewImage")
+        if new is None:
+            if old is not None and Item.of(old).type == ModelEnd.pattern.name:
+                _ended(old)
+        elif Item.of(new).type != ModelEnd.pattern.name and _may_have_moved(old, new):
+            moved[_place(new)] = _written_at(new)
+    for place, since in moved.items():
+        _update_end(place, since)
+
+
+def _place(image: Raw) -> Place:
+    if Item.of(image).type == RegisteredModel.pattern.name:
+        return Place(registered_models.home_of(image), 0)
+    return Place(key_of_item(image).pk, ModelVersion.of(image).model_version)
+
+
+def _may_have_moved(old: Raw | None, new: Raw) -> bool:
+    """Whether a write may have archived or restored an entity. An image with tags outside the item
+    does not show it, so it counts as changed."""
+    before = old is not None and _is_archived(old)
+    return MetaItem.of(new).overflow is not None or before != _is_archived(new)
+
+
+def _is_archived(image: Raw) -> bool:
+    """Whether an image shows a model or version as archived."""
+    if Item.of(image).type == ModelVersion.pattern.name:
+        return ModelVersion.of(image).current_stage == ARCHIVED
+    return (RegisteredModel.of(image).tags or {}).get(_STATE) == tags.ARCHIVED
+
+
+def _written_at(image: Raw) -> int:
+    """Returns when an image was written, in seconds since the epoch."""
+    if Item.of(image).type == RegisteredModel.pattern.name:
+        return RegisteredModel.of(image).last_update_time // 1000
+    return ModelVersion.of(image).last_update_time // 1000
+
+
+def _update_end(place: Place, since: int) -> None:
+    """Puts the TTL item of an archived model or version, or removes that of a restored one.
+
+    Args:
+        since: when it was archived, in seconds since the epoch.
+    """
+    kept = ttl_policy.kept_seconds(archive_expiry.kind(place))
+    if not archive_expiry.is_archived(place):
+        archive_expiry.forget(place)
+    elif kept is not None:
+        archive_expiry.end_at(place, since + kept)
+
+
+def _ended(image: Raw) -> None:
+    """Handles the removal of a TTL item: deletes the model or version if its time has come. Does
+    nothing if a restoration removed the TTL item."""
+    end = ModelEnd.of(image)
+    if end.ttl is None or end.ttl > time.time():
+        return
+    place = Place(key_of_item(image).pk, end.model_version)
+    kept = ttl_policy.kept_seconds(archive_expiry.kind(place))
+    if kept is not None and not archive_expiry.expire(place):
+        archive_expiry.end_at(place, int(time.time()) + kept)

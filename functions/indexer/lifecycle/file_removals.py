@@ -1,0 +1,151 @@
+"""Sends messages to the file remover that name the folders of removed runs, traces, logged models
+and
+experiments. A folder that may hold files of another entity is not removed
+(:mod:`mlcore.repos.files.owners`).
+
+If the experiment was removed too, its folder is removed as a whole, and the runs and traces in
+that folder get no messages.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from mlcore import file_removal
+from mlcore.db import keys
+from mlcore.db.expression import Raw
+from mlcore.db.keys import Key
+from mlcore.db.table import table
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
+from mlcore.file_removal import Removal
+from mlcore.models.base import Item
+from mlcore.models.experiments import Experiment
+from mlcore.models.index import ExperimentEntry
+from mlcore.models.runs import Run
+from mlcore.models.traces import Trace
+from mlcore.repos.files import locations
+from mlcore.repos.files import owners as file_owners
+from mlcore.repos.files.owners import Area, Part
+from mlcore.repos.removal import former_root
+from mlcore.repos.runs.history import history_files
+
+RUN_METRIC_FILE: Final = keys.RUN_METRIC_FILE.name
+
+QUEUE: Final = "FILE_REMOVAL_QUEUE_URL"
+"""Environment: the URL of the queue; without it files are kept."""
+
+LISTING_SECONDS: Final = 20.0
+"""For entering locations after ARTIFACT_ROOT was changed; ``gc`` takes as long as it needs."""
+
+
+def send(records: Sequence[Mapping[str, Any]]) -> None:
+    """Sends messages for the removed items in stream records. Reads their experiments in one
+    BatchGetItem, and the entities whose files may be in the same folders."""
+    queue = os.environ.get(QUEUE)
+    removed = [record for record in records if "NewImage" not in record]
+    if not queue or not removed:
+        return
+    former_root.enter_locations(time.monotonic() + LISTING_SECONDS)
+    experiment_keys = {_experiment_of(record["OldImage"]): None for record in removed}
+    experiments = dict(zip(experiment_keys, table.batch_get(list(experiment_keys)), strict=True))
+    parts: list[tuple[str, int, Part]] = []
+    internal_areas: list[tuple[str, int, Area]] = []
+    for record in removed:
+        image, before_ms = record["OldImage"], _time_ms(record)
+        experiment = experiments[_experiment_of(image)]
+        for part in _parts(image, experiment):
+            parts.append((part.workspace, before_ms, part))
+        internal_areas += [
+            (workspace, before_ms, area) for workspace, area in _internal(image, experiment)
+        ]
+    removable_areas = file_owners.areas([part for _, _, part in parts])
+    artifact_areas = [
+        (workspace, before_ms, area)
+        for (workspace, before_ms, _), area in zip(parts, removable_areas, strict=True)
+        if area is not None
+    ]
+    if artifact_areas or internal_areas:
+        file_removal.send(
+            queue,
+            [
+                Removal(workspace, before_ms, area.key, area.keep)
+                for workspace, before_ms, area in (*artifact_areas, *internal_areas)
+            ],
+        )
+    for record in removed:
+        _forget(record["OldImage"])
+
+
+def _parts(image: Raw, experiment: Raw | None) -> Iterator[Part]:
+    """Yields the artifact folders of a removed item."""
+    kind, experiment_id = Item.of(image).type, ExperimentEntry.of(image).experiment_id
+    if kind == RUN_METRIC_FILE:
+        return
+    if kind == keys.EXPERIMENT.name:
+        yield file_owners.of_experiment(image)
+    elif kind == keys.TRACE.name:
+        # Clients choose ids of traces: a folder below a slash may be another trace's.
+        trace_id = Trace.of(image).trace_id
+        if experiment is not None and "/" not in trace_id:
+            yield file_owners.of_trace(experiment, trace_id)
+    else:
+        make = file_owners.of_run if kind == keys.RUN.name else file_owners.of_logged_model
+        workspace = Experiment.of(experiment).workspace if experiment else DEFAULT_WORKSPACE
+        part = make(experiment_id, image, workspace)
+        if experiment is not None:
+            yield part
+            return
+        # The workspace is unknown, but only the default one has chosen locations.
+        key = locations.key_of(part.location, part.workspace)
+        above = None if key is None else locations.own_place_above(key)
+        if key is not None and (above is None or above[0] != experiment_id):
+            yield part
+
+
+def _internal(image: Raw, experiment: Raw | None) -> Iterator[tuple[str, Area]]:
+    """Yields the areas of files that only the product names: spans of a removed experiment or
+    trace, metric history of a removed experiment or run, the file of a removed item of history."""
+    kind, experiment_id = Item.of(image).type, ExperimentEntry.of(image).experiment_id
+    if kind == RUN_METRIC_FILE:
+        yield DEFAULT_WORKSPACE, Area(history_files.folder_of(image))
+    elif kind == keys.RUN.name:
+        run_id = Run.of(image).run_id
+        if history_files.has_place(experiment_id, run_id):
+            yield DEFAULT_WORKSPACE, file_owners.history(experiment_id, run_id)
+    elif kind == keys.EXPERIMENT.name:
+        workspace = Experiment.of(image).workspace
+        yield workspace, file_owners.internal(experiment_id, workspace)
+        yield DEFAULT_WORKSPACE, file_owners.history(experiment_id)
+    elif kind == keys.TRACE.name and experiment is not None:
+        trace_id, workspace = Trace.of(image).trace_id, Experiment.of(experiment).workspace
+        if "/" not in trace_id:
+            yield workspace, file_owners.internal(experiment_id, workspace, trace_id)
+
+
+def _forget(image: Raw) -> None:
+    if Item.of(image).type == keys.EXPERIMENT.name:
+        experiment = Experiment.of(image)
+        locations.remove_entry(
+            experiment.experiment_id, experiment.artifact_location, experiment.workspace
+        )
+
+
+def _experiment_of(image: Raw) -> Key:
+    return keys.experiment(ExperimentEntry.of(image).experiment_id)
+
+
+def _time_ms(record: Mapping[str, Any]) -> int:
+    """Returns the time in milliseconds up to which files are removed.
+
+    The record has whole seconds. For traces and experiments the time is the beginning of that
+    second,
+    because files written later in it may belong to a new trace or experiment with the same id. Ids
+    of
+    runs and logged models are never used again, so for these it is the end of the second.
+    """
+    second = int(float(record["ApproximateCreationDateTime"]))
+    comes_once = Item.of(record["OldImage"]).type in (keys.RUN.name, keys.LOGGED_MODEL.name)
+    return second * 1000 + (1000 if comes_once else 0)

@@ -1,0 +1,60 @@
+"""Computes when deleted runs and experiments expire. Pure functions over items and
+``ttl_policy``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from indexer.projection.child_items import Writes
+from mlcore.db.expression import Raw
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.stages import DELETED
+from mlcore.models.base import Item
+from mlcore.models.experiments import Experiment as ExperimentItem
+from mlcore.models.runs import Run
+from mlcore.repos.runs.core import runs
+from mlcore.repos.settings import ttl_policy
+
+CHILD_SECONDS: Final = 2 * 86_400
+"""Seconds by which children expire later than their parent: DynamoDB removes expired items in any
+order, and an entity that still exists must be complete."""
+
+
+def later(end: int) -> int:
+    """Returns the expiry time of the children of an entity that expires at ``end``."""
+    return end + CHILD_SECONDS
+
+
+def with_end(writes: Writes, source: Raw | None) -> Writes:
+    """If the source item has a TTL, adds a later one to the items to put."""
+    own = None if source is None else Item.of(source).ttl
+    if own is None:
+        return writes
+    end = later(own)
+    return writes._replace(
+        puts=[ttl_policy.with_expiry(item, end) for item in writes.puts],
+        careful_puts=[ttl_policy.with_expiry(item, end) for item in writes.careful_puts],
+        after=[ttl_policy.with_expiry(item, end) for item in writes.after],
+    )
+
+
+def experiment_until(item: Raw) -> int | None:
+    """Returns when a deleted experiment expires, in seconds since the epoch; None for never."""
+    experiment = ExperimentItem.of(item)
+    if experiment.stage != DELETED:
+        return None
+    kept = ttl_policy.kept_seconds("deleted_experiments")
+    return None if kept is None else experiment.last_update_time // 1000 + kept
+
+
+def run_until(item: Raw, experiment: Experiment, until: int | None) -> int | None:
+    """Returns when a run expires: with its deleted experiment (``until``), or after its own
+    deletion; None for never."""
+    run = Run.of(item)
+    if runs.stage(run, experiment) != DELETED:
+        return None
+    if run.epoch < experiment.epoch or run.deleted_time is None:
+        return until
+    kept = ttl_policy.kept_seconds("deleted_runs")
+    own = None if kept is None else run.deleted_time // 1000 + kept
+    return min((each for each in (own, until) if each is not None), default=None)

@@ -1,0 +1,1 @@
+"""Keeps derived items (child, index and full-text items) equal to their source items."""

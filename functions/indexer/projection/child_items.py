@@ -1,0 +1,101 @@
+"""Computes the child items that a source item must have: pure functions from images (an item before
+or
+after a write, as in a stream record) to keys and items.
+
+A stream record only shows *which* keys changed; the child items are computed from the source item
+as it is when the record is handled. So records that come twice, late or out of order result in the
+same items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from mlcore.db.attributes import texts_in
+from mlcore.db.expression import Raw
+from mlcore.db.keys import Key
+from mlcore.models.base import ChildItem
+from mlcore.repos.document import REPLACE, Maps, Owner
+from mlcore.search.text import IndexToken
+
+Changes = set[tuple[str, str]]
+"""(map attribute, key) pairs."""
+
+
+class SourceEntity(NamedTuple):
+    """An entity that full-text searches return: an experiment, a run or a trace."""
+
+    experiment_id: str
+    kind: str
+    entity_id: str
+
+
+class Posting(NamedTuple):
+    """A token in one field of an entity's texts."""
+
+    field: str
+    token: IndexToken
+
+
+class Writes(NamedTuple):
+    """The derived items to put and to remove for an entity."""
+
+    puts: list[Raw]
+    careful_puts: list[Raw]
+    """Child items to put, unless the stored item holds a value of its own (the value may have been
+    moved out of the source since the source was read)."""
+    deletes: list[Key]
+    """Keys of child items whose entry the source no longer has; to remove unless they hold a value
+    of their own."""
+    removals: Sequence[Key] = ()
+    """Keys of index items to remove after the puts; they never hold a value of their own."""
+    left: Sequence[tuple[SourceEntity, Posting]] = ()
+    """The removed postings, whose tokens the dictionary may no longer need."""
+    after: Sequence[Raw] = ()
+    """Items to put after all of ``puts``: child items whose existence tells readers that their
+    value is indexed."""
+
+
+def changes(old: Raw | None, new: Raw | None, maps: Iterable[str]) -> Changes:
+    """Returns the (map, key) pairs that differ between two images of an item."""
+    changed: Changes = set()
+    for attribute in maps:
+        if (old or {}).get(attribute) == (new or {}).get(attribute):
+            continue
+        before = content(old, attribute)
+        after = content(new, attribute)
+        changed |= {
+            (attribute, key)
+            for key in before.keys() | after.keys()
+            if before.get(key) != after.get(key)
+        }
+    return changed
+
+
+def children(current: Raw | None, owner: Owner, maps: Maps, changed: Changes) -> Writes:
+    """Returns the child items to put and to remove for the changed keys, computed from the current
+    source item."""
+    puts: list[Raw] = []
+    careful_puts: list[Raw] = []
+    deletes: list[Key] = []
+    texts = {name: content(current, name) for name in {attribute for attribute, _ in changed}}
+    for attribute, key in sorted(changed):
+        entry = maps[attribute]
+        text = texts[attribute].get(key)
+        if text is not None:
+            child = entry.child(entry.place(owner, key), key, text)
+            (careful_puts if entry.rule == REPLACE else puts).append(child)
+        else:
+            deletes.append(entry.place(owner, key))
+    return Writes(puts, careful_puts, deletes)
+
+
+def is_outside(item: Raw) -> bool:
+    """Whether a child item holds a value that did not fit into its source item."""
+    return ChildItem.of(item).outside is not None
+
+
+def content(image: Raw | None, attribute: str) -> dict[str, str]:
+    """Returns the texts of one map of an image, by key; empty without the image or the map."""
+    return {} if image is None or attribute not in image else texts_in(image[attribute])

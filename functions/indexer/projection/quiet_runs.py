@@ -1,0 +1,125 @@
+"""Finds quiet runs: runs that were not ended, but not written to for a while, because their client
+was
+killed or never ends runs.
+
+Every few minutes a schedule checks the experiments that have marked runs, and writes the current
+version of each quiet run to its ``quiet`` attribute. The stream record of that write makes the
+indexer index the run. If an experiment gets too many marked runs between two checks, the indexer
+indexes those that were not written to for a few seconds while it handles a batch of their
+experiment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterable
+from functools import partial
+from typing import Final
+
+from mlcore.db import keys
+from mlcore.db.expression import Raw, Update
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.keys import Key
+from mlcore.db.table import key_of_item, table
+from mlcore.ids import now_ms
+from mlcore.models.base import KEY
+from mlcore.models.runs import Run
+from mlcore.process_cache import ProcessCache
+from mlcore.repos.document import Owner
+from mlcore.repos.runs.core import marked_experiments, marks
+
+QUIET_MS: Final = 600_000
+"""Milliseconds without a write after which a run is quiet."""
+CALM_MS: Final = 3_000
+"""The same in an experiment with too many marked runs."""
+CROWD: Final = 100
+"""Above this number an experiment has too many marked runs: each search reads all of them
+(``docs/adr/0033``)."""
+COUNTED_EVERY: Final = 50
+"""The marked runs of an experiment are counted each time this many more runs became marked."""
+TOGETHER: Final = 300
+"""Maximum number of marked runs that are read for one batch of the stream."""
+
+_became_marked: ProcessCache[str, int] = ProcessCache("runs of an experiment that became marked")
+"""By experiment: how many runs have become marked and stayed active since this process last
+counted."""
+
+
+def sweep() -> int:
+    """Finds the quiet runs of all experiments and writes their ``quiet`` attribute; returns their
+    number."""
+    count = 0
+    for entry in marked_experiments.every():
+        marked = _marked(entry.experiment_id)
+        if not marked:
+            marked_experiments.drop(entry)
+            continue
+        before = now_ms() - (CALM_MS if len(marked) > CROWD else QUIET_MS)
+        quiet = _quiet_since(marked, before)
+        table.parallel([partial(_mark_as_quiet, item) for item in quiet])
+        count += len(quiet)
+    return count
+
+
+def crowded_runs(
+    experiments: Iterable[str], became_marked: Iterable[Owner]
+) -> list[tuple[Owner, Raw]]:
+    """Returns the runs to index now because their experiments have too many marked runs, as pairs
+    of owner and run item.
+
+    Args:
+        became_marked: the runs that became marked in this batch and are still active.
+    """
+    added = Counter(experiment_id for experiment_id, _ in became_marked)
+    crowded: list[tuple[Owner, Raw]] = []
+    for experiment_id in sorted(set(experiments)):
+        count = (_became_marked.get(experiment_id) or 0) + added[experiment_id]
+        if count >= COUNTED_EVERY:
+            marked = _marked(experiment_id)
+            quiet: list[Raw] = []
+            if len(marked) > CROWD:
+                quiet = _quiet_since(marked[:TOGETHER], now_ms() - CALM_MS)
+            crowded += [((experiment_id, Run.of(item).run_id), item) for item in quiet]
+            # If there are more, the next batch continues.
+            count = COUNTED_EVERY if quiet and len(marked) - len(quiet) > CROWD else 0
+        if count:
+            _became_marked.put(experiment_id, count)
+        else:
+            _became_marked.pop(experiment_id)
+    return crowded
+
+
+def _marked(experiment_id: str) -> list[Key]:
+    """Returns the keys of an experiment's marked runs, oldest first if ids are ULIDs; one Query."""
+    entries = table.query_all(
+        keys.experiment(experiment_id).pk,
+        index="LSI5",
+        prefix=keys.lsi5_run_mark_prefix(),
+        attributes=[*KEY, Run.lsi5sk],
+    )
+    return [key_of_item(entry) for entry in entries if marks.since(Run.of(entry))]
+
+
+def _quiet_since(run_keys: list[Key], before_ms: int) -> list[Raw]:
+    quiet = []
+    for item in table.batch_get(run_keys):
+        if item is not None:
+            run = Run.of(item)
+            if marks.since(run) and (run.updated_at or 0) < before_ms:
+                quiet.append(item)
+    return quiet
+
+
+def _mark_as_quiet(item: Raw) -> None:
+    """Writes the run's version to its ``quiet`` attribute, unless that has it already or the run
+    changed."""
+    run = Run.of(item)
+    if run.lsi5sk is None or run.quiet == run.version:
+        return
+    update = Update()
+    update.set(Run.quiet, run.version)
+    update.require_equal(Run.version, run.version)
+    update.require_equal(Run.lsi5sk, run.lsi5sk)
+    with contextlib.suppress(ConditionFailed):
+        table.update(key_of_item(item), update)

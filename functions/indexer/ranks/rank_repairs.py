@@ -1,0 +1,62 @@
+"""Finds and ranks unranked metrics, for a rebuild that runs beside the indexer.
+
+:mod:`indexer.verification.expected_items` requires a RANK item for each metric; a value in rows or
+in a segment counts as one. Ranking a metric twice is harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from indexer.ranks import rank_rows
+from indexer.verification.expected_items import Finding
+from mlcore.db import keys
+from mlcore.db.expression import Raw
+from mlcore.db.table import table
+from mlcore.models.base import Item
+from mlcore.models.index import RankMetric
+from mlcore.models.runs import Run
+from mlcore.repos.document import Owner
+from mlcore.repos.runs.ranks import metric_ranks
+
+
+def without_ranked(experiment_id: str, findings: Sequence[Finding]) -> list[Finding]:
+    """Returns the findings without missing RANK items of a run's metrics whose values are in rows
+    or a segment."""
+    missing = {
+        _key(finding): metric_ranks.ranked_of(_wanted(finding))
+        for finding in findings
+        if is_lacking(finding)
+    }
+    ranked = metric_ranks.are_ranked(experiment_id, missing) if missing else set()
+    return [
+        finding for finding in findings if not (is_lacking(finding) and _key(finding) in ranked)
+    ]
+
+
+def rank(run: Owner, findings: Iterable[Finding]) -> None:
+    """Ranks the metrics of a run whose RANK items the findings report as missing."""
+    missing = {_key(finding) for finding in findings if is_lacking(finding)}
+    item = table.get(keys.run(*run)) if missing else None
+    rows = None if item is None else rank_rows.of_run(Run.of(item), missing)
+    if rows is not None:
+        rank_rows.compact_if_due(rank_rows.put({run[0]: [rows]}))
+
+
+def is_lacking(finding: Finding) -> bool:
+    """Whether a finding reports a missing RANK item that rows or a segment may replace: that of a
+    metric inside its run item. Metrics outside it (their RANK items have no version) are never in
+    rows."""
+    wanted = finding.wanted
+    if wanted is None or finding.found is not None:
+        return False
+    is_rank = Item.of(wanted).type == RankMetric.pattern.name
+    return is_rank and RankMetric.of(wanted).version is not None
+
+
+def _key(finding: Finding) -> str:
+    return RankMetric.of(_wanted(finding)).key
+
+
+def _wanted(finding: Finding) -> Raw:
+    return finding.wanted or {}

@@ -1,0 +1,58 @@
+"""Separates lag, which the indexer repairs, from corruption, which only ``reindex`` repairs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from indexer.verification import expected_items, partition_scan
+from indexer.verification.expected_items import Finding
+from indexer.verification.partition_scan import Partition
+from mlcore.db import keys
+from mlcore.db.keys import Key
+from mlcore.db.table import key_of_item
+from mlcore.repos.traces import trace_candidates
+
+
+class IndexingLag:
+    """The sources of an experiment whose latest writes the indexer has not indexed yet.
+
+    Create it before the differences are read for the last time: writes that were indexed before
+    then
+    show no difference, and all others are known here.
+    """
+
+    def __init__(
+        self, partition: Partition, findings: Sequence[Finding], unread: Collection[Key]
+    ) -> None:
+        self._experiment_id = partition.experiment_id
+        self._unread = unread
+        self._runs: set[str] = set()
+        if findings:
+            self._runs = partition.running | partition_scan.marked_runs(self._experiment_id)
+        marked = (
+            trace_candidates.read_all(trace_candidates.marked(self._experiment_id))
+            if findings
+            else []
+        )
+        self._traces = {keys.trace_of(key_of_item(one)) for one in marked}
+
+    def covers(self, finding: Finding) -> bool:
+        """Whether the indexer, or the next reader of a history, will repair the finding."""
+        if finding.problem == expected_items.UNWRITTEN:
+            return True
+        run_id, trace = finding_source(finding)
+        if trace is not None:
+            return trace in self._traces or trace in self._unread
+        if run_id is None:
+            return keys.experiment(self._experiment_id) in self._unread
+        return run_id in self._runs or keys.run(self._experiment_id, run_id) in self._unread
+
+
+def finding_source(finding: Finding) -> tuple[str | None, Key | None]:
+    """Returns the run or trace from which a finding's item is derived."""
+    if finding.source is not None:
+        return finding.source
+    run_id, _, trace = partition_scan.suspects_of_item(
+        finding.place, finding.wanted or finding.found
+    )
+    return run_id, trace

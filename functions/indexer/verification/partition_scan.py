@@ -1,0 +1,381 @@
+"""Reads the partition of an experiment and returns the keys whose items may be wrong; writes
+nothing.
+
+Runs are read with their child items. Of the index items that they require only a hash of the key is
+kept; the stored index items are compared with these hashes. The table may change meanwhile, so the
+caller must read the returned keys again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import islice
+from typing import NamedTuple
+
+from indexer import run_scan
+from indexer.full_text import dictionary_page, text_dictionary, text_items
+from indexer.full_text.dictionary_page import Entry, Page
+from indexer.projection.child_items import is_outside
+from indexer.run_scan import RunItems
+from indexer.verification import expected_items
+from mlcore.db import keys
+from mlcore.db.expression import Raw
+from mlcore.db.keys import Key
+from mlcore.db.sortable import double_of_inverted_bits
+from mlcore.db.table import key_of_item, table
+from mlcore.models.base import KEY, Item
+from mlcore.models.index import DatasetLink, EntityEntry, Fts, FtsRev, RankMetric, RankParam
+from mlcore.models.runs import Run
+from mlcore.models.traces import Trace
+from mlcore.repos import document
+from mlcore.repos.runs.core import children as run_children
+from mlcore.repos.runs.core import marks
+from mlcore.repos.runs.ranks import metric_ranks
+from mlcore.repos.traces import trace_candidates
+from mlcore.search.text_fields import CONTENT, IndexedFields
+
+IN_PARALLEL = 64
+
+CHILD_TYPES = {
+    *(keys.RUN_METRIC.name, keys.RUN_PARAM.name, keys.RUN_TAG.name),
+    *(keys.RUN_INPUT.name, keys.RUN_LOGGED_MODEL.name),
+}
+_INDEX_PREFIXES = (
+    keys.DATASET_LINK.sk.prefix(),
+    keys.RANK_METRIC.sk.prefix(),
+    keys.RANK_PARAM.sk.prefix(),
+)
+_FULL_TEXT_PREFIXES = (keys.FTS.sk.prefix(), keys.FTS_REV.sk.prefix())
+_ANY = ""
+"""Stands for the experiment's id where any id will do."""
+
+
+class Suspects(NamedTuple):
+    """Keys of items that may be wrong, all derived from one run, trace or experiment.
+
+    ``run_id`` is None for a trace and for the experiment itself.
+    """
+
+    run_id: str | None
+    places: list[Key]
+    trace: Key | None = None
+    """The trace from which the items are derived."""
+
+
+class Partition:
+    """The state of one scan of an experiment's partition; its counts are complete at the end."""
+
+    def __init__(
+        self, experiment_id: str, indexed: IndexedFields | None, *, outdated: bool = False
+    ) -> None:
+        self.experiment_id = experiment_id
+        self.outdated = outdated
+        """The full-text index was made by other rules: searches do not use it, so nothing in it is
+        wrong."""
+        self.indexed = indexed
+        """The fields that the full-text index is to cover."""
+        self.pk = keys.experiment(experiment_id).pk
+        self.listed = listed(experiment_id)
+        """The first page of the dictionary; its texts need no items of their own."""
+        self.running = marked_runs(experiment_id)
+        """The ids of marked runs, which the indexer has not indexed yet."""
+        self.marked = len(trace_candidates.read_all(trace_candidates.marked(experiment_id)))
+        """How many traces and packs of spans the indexer has not indexed yet."""
+        self.batches: list[Key] = []
+        """Keys of ``MBATCH`` items, which are not packed yet."""
+        self.runs = 0
+        self.items = 0
+        """How many derived items there are."""
+        self.reverse: set[int] = set()
+        """Hashes of the required FTS_REV items with their content."""
+        self.unheld: dict[Entry, None] = {}
+        """Texts of the dictionary that no entity seemed to hold when they were read."""
+
+    def expects(self, unseen: set[int], items: Iterable[Raw]) -> None:
+        """Adds the hashes of required index items, and of the dictionary items that they need, to
+        ``unseen``."""
+        required = list(items)
+        for item in (*required, *text_dictionary.items_needed_by(required, self.listed)):
+            if self.outdated and _is_full_text(item):
+                continue
+            unseen.add(hash(key_of_item(item).sk))
+            if Item.of(item).type == FtsRev.pattern.name:
+                self.reverse.add(_hash(item))
+
+
+def marked_runs(experiment_id: str) -> set[str]:
+    """Returns the ids of the runs whose mark the indexer will remove."""
+    listed = table.query_all(
+        keys.experiment(experiment_id).pk,
+        index="LSI5",
+        prefix=keys.lsi5_run_mark_prefix(),
+        attributes=[Run.SK, Run.lsi5sk, Run.PK],
+    )
+    marked = [entry for entry in map(Run.of, listed) if marks.since(entry)]
+    return {keys.parse(entry.PK, entry.SK).fields["run_id"] for entry in marked}
+
+
+def suspects(partition: Partition) -> Iterator[Suspects]:
+    """Reads the experiment, its runs with their child items, then the indexes; yields the keys of
+    items that may be wrong."""
+    unseen: set[int] = set()
+    yield from _experiment(partition, unseen)
+    for run_items in run_scan.runs_with_items(partition.pk):
+        yield from _run(partition, run_items, unseen)
+    for _, wanted in _traces(partition):
+        partition.expects(unseen, wanted.values())
+    yield from _indexes(partition, unseen)
+    if unseen:
+        yield from _missing(partition, unseen)
+
+
+def source_of(experiment_id: str, run_id: str) -> tuple[Raw | None, dict[tuple[str, str], str]]:
+    """Reads a run item (None if it does not exist) and its texts that live in child items, by map
+    and key."""
+    run = (experiment_id, run_id)
+    item = table.get(keys.run(*run))
+    if item is None:
+        return None, {}
+    loaded = document.load(item, run, run_children.MAPS)
+    outside = {
+        (attribute, key): text
+        for attribute, texts in loaded.outside.items()
+        for key, text in texts.items()
+    }
+    return item, outside
+
+
+def trace_source(
+    trace: Key, indexed: IndexedFields | None, item: Raw | None = None
+) -> tuple[Raw | None, list[Raw]]:
+    """Returns a trace item, read unless ``item`` is given, and the packs of its spans if contents
+    of spans are indexed."""
+    if item is None:
+        item = table.get(trace)
+    if item is None or indexed is None or not indexed.covers(CONTENT):
+        return item, []
+    prefix = keys.trace_spans_prefix(Trace.of(item).trace_id)
+    return item, list(table.query_all(trace.pk, prefix=prefix))
+
+
+def listed(experiment_id: str) -> Page:
+    """Reads the first page of an experiment's dictionary."""
+    return dictionary_page.texts_of(table.get(keys.fts_texts(experiment_id)))
+
+
+def with_dictionary(wanted: expected_items.Items, page: Page) -> expected_items.Items:
+    """Adds the dictionary items that index items need, without those on the dictionary's first
+    page."""
+    dictionary_items = text_dictionary.items_needed_by(wanted.values(), page)
+    return {**wanted, **{key_of_item(item): item for item in dictionary_items}}
+
+
+def suspects_of_item(key: Key, item: Raw | None) -> Suspects:
+    """Returns the suspects for one derived item, with the run or trace from which it is derived. A
+    dictionary item has none."""
+    if item is not None and text_dictionary.entry_of_item(_ANY, item) is not None:
+        return Suspects(None, [key])
+    entity = EntityEntry.of(item or {})
+    if entity.entity_type == text_items.TRACE and entity.entity_id is not None:
+        trace = keys.trace(keys.parse(*key).fields["experiment_id"], entity.entity_id)
+        return Suspects(None, [key], trace)
+    return Suspects(run_of(key), [key])
+
+
+def run_of(key: Key) -> str | None:
+    """Returns the run that a derived item's key names; None for items of the experiment itself."""
+    try:
+        fields = keys.parse(*key).fields
+    except ValueError:
+        return None
+    if fields.get("entity_type") == text_items.EXPERIMENT:
+        return None
+    run_id: str | None = fields.get("run_id", fields.get("entity_id"))
+    return run_id
+
+
+def _experiment(partition: Partition, unseen: set[int]) -> Iterator[Suspects]:
+    """Compares the experiment's children, and adds the hashes of the index items that it
+    requires."""
+    experiment_id = partition.experiment_id
+    place = keys.experiment_name_rev(experiment_id)
+    item, reversed_name = table.batch_get([keys.experiment(experiment_id), place])
+    tags = table.query_all(partition.pk, prefix=keys.experiment_tag_prefix())
+    stored = {key_of_item(tag): tag for tag in tags}
+    if reversed_name is not None:
+        stored[place] = reversed_name
+    required = expected_items.of_experiment(item)
+    children = {place: one for place, one in required.items() if not _is_full_text(one)}
+    yield from _compared(partition, None, children, stored)
+    partition.expects(unseen, (one for place, one in required.items() if place not in children))
+
+
+def _run(partition: Partition, run_items: RunItems, unseen: set[int]) -> Iterator[Suspects]:
+    """Compares a run's children, and adds the hashes of the index items that it requires."""
+    source: Raw | None = None
+    stored: expected_items.Items = {}
+    for item in run_items.items:
+        place, kind = key_of_item(item), Item.of(item).type
+        if kind == keys.RUN_METRIC_BATCH.name:
+            partition.batches.append(place)
+        elif kind == keys.RUN.name and Run.of(item).run_id == run_items.run_id:
+            source = item
+        elif kind in CHILD_TYPES:
+            if run_of(place) == run_items.run_id:
+                stored[place] = item
+            elif not is_outside(item):
+                yield Suspects(run_of(place), [place])
+    if run_items.run_id is None:
+        return
+    partition.runs += 1
+    run = (partition.experiment_id, run_items.run_id)
+    required = expected_items.of_run(
+        run, source, expected_items.outside_texts(stored.values()), partition.indexed
+    )
+    children = {place: item for place, item in required.items() if _is_child(item)}
+    yield from _compared(partition, run_items.run_id, children, stored)
+    partition.expects(unseen, (one for place, one in required.items() if place not in children))
+
+
+def _compared(
+    partition: Partition,
+    run_id: str | None,
+    required: expected_items.Items,
+    stored: expected_items.Items,
+) -> Iterator[Suspects]:
+    partition.items += sum(not is_outside(item) for item in stored.values())
+    findings = expected_items.differences(required, stored, sorted(required.keys() | stored.keys()))
+    if findings:
+        yield Suspects(run_id, [finding.place for finding in findings])
+
+
+def _indexes(partition: Partition, unseen: set[int]) -> Iterator[Suspects]:
+    """Reads all index items, and yields suspects for those that no source requires or that are
+    damaged. Removes existing items from ``unseen``."""
+    for place in _ranked(partition):
+        unseen.discard(hash(place.sk))
+    of_traces: dict[Key, list[Key]] = {}
+    prefixes = _INDEX_PREFIXES if partition.outdated else (*_INDEX_PREFIXES, *_FULL_TEXT_PREFIXES)
+    for prefix in prefixes:
+        for item in table.query_all(partition.pk, prefix=prefix):
+            place = key_of_item(item)
+            partition.items += 1
+            known = hash(place.sk)
+            is_expected = known in unseen
+            unseen.discard(known)
+            if not is_expected or not _is_right(partition, item):
+                entry = text_dictionary.entry_of_item(partition.experiment_id, item)
+                if entry is not None and is_expected:
+                    unseen.add(known)  # handled as missing, with the source that requires it
+                    continue
+                if entry is not None and _is_whole(partition.experiment_id, item):
+                    partition.unheld[entry] = None
+                    continue
+                suspect = suspects_of_item(place, item)
+                if suspect.trace is None:
+                    yield suspect
+                else:
+                    of_traces.setdefault(suspect.trace, []).append(place)
+    for trace, places in of_traces.items():
+        yield Suspects(None, places, trace)
+
+
+def _ranked(partition: Partition) -> Iterator[Key]:
+    """Yields the keys that the RANK items of all values in rows and segments would have."""
+    for key, entries in metric_ranks.every(partition.experiment_id):
+        partition.items += 1
+        for at, run_id, *_ in entries:
+            yield keys.rank_metric(
+                partition.experiment_id, key, double_of_inverted_bits(at), run_id
+            )
+
+
+def _traces(partition: Partition) -> Iterator[tuple[Key, expected_items.Items]]:
+    """Yields each trace with the items that it requires."""
+    indexed = partition.indexed.of_traces if partition.indexed else None
+    if indexed is None:
+        return
+    listed = table.query_all(
+        partition.pk, index="LSI2", prefix=keys.lsi2_trace_prefix(), attributes=KEY
+    )
+    while together := [key_of_item(one) for one in islice(listed, IN_PARALLEL)]:
+        items = table.batch_get(together)
+        calls = [
+            partial(trace_source, place, indexed, item)
+            for place, item in zip(together, items, strict=True)
+            if item is not None
+        ]
+        for item, packs in table.parallel(calls):
+            if item is not None:
+                yield key_of_item(item), expected_items.of_trace(item, packs, indexed)
+
+
+def _missing(partition: Partition, unseen: set[int]) -> Iterator[Suspects]:
+    """Finds the sources of the required index items that are missing."""
+    named = expected_items.of_experiment(table.get(keys.experiment(partition.experiment_id)))
+    places = _take(unseen, named)
+    if places:
+        yield Suspects(None, places)
+    for sort_key in run_scan.run_sort_keys(partition.pk):
+        run_id: str = keys.parse(partition.pk, sort_key).fields["run_id"]
+        run = (partition.experiment_id, run_id)
+        wanted = expected_items.of_run(run, *source_of(*run), partition.indexed)
+        wanted = with_dictionary(wanted, partition.listed)
+        places = _take(unseen, (place for place, one in wanted.items() if not _is_child(one)))
+        if places:
+            yield Suspects(run_id, places)
+    for trace, trace_items in _traces(partition):
+        places = _take(unseen, with_dictionary(trace_items, partition.listed))
+        if places:
+            yield Suspects(None, places, trace)
+
+
+def _take(unseen: set[int], places: Iterable[Key]) -> list[Key]:
+    """Returns the keys that are in ``unseen``, and removes them there, because several sources may
+    require one item."""
+    expected = [place for place in places if hash(place.sk) in unseen]
+    unseen.difference_update(hash(place.sk) for place in expected)
+    return expected
+
+
+def _is_right(partition: Partition, item: Raw) -> bool:
+    """Whether a required index item has the required content."""
+    if Item.of(item).type == FtsRev.pattern.name:
+        return _hash(item) in partition.reverse
+    return _is_whole(partition.experiment_id, item)
+
+
+def _is_whole(experiment_id: str, item: Raw) -> bool:
+    """Whether the attributes of an index item (not FTS_REV) agree with its key."""
+    try:
+        kind = Item.of(item).type
+        if text_dictionary.entry_of_item(experiment_id, item) is not None:
+            return text_dictionary.matches_key(experiment_id, item)
+        if kind == Fts.pattern.name:
+            return text_items.matches_key(experiment_id, item)
+        if kind == RankMetric.pattern.name:
+            metric = RankMetric.of(item)
+            key = keys.rank_metric(experiment_id, metric.key, metric.value, metric.run_id)
+        elif kind == RankParam.pattern.name:
+            param = RankParam.of(item)
+            key = keys.rank_param(experiment_id, param.key, param.value, param.run_id)
+        else:
+            link = DatasetLink.of(item)
+            key = keys.dataset_link(experiment_id, link.run_id, link.name, link.digest)
+    except (KeyError, ValueError):
+        return False
+    return key == key_of_item(item)
+
+
+def _hash(item: Raw) -> int:
+    return hash(json.dumps(expected_items.content(item), sort_keys=True))
+
+
+def _is_full_text(item: Raw) -> bool:
+    return Item.of(item).type in (Fts.pattern.name, FtsRev.pattern.name)
+
+
+def _is_child(item: Raw) -> bool:
+    return Item.of(item).type in CHILD_TYPES

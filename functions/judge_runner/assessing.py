@@ -1,0 +1,222 @@
+"""Makes a judge's model assess a trace or a session, and converts its answers to assessments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
+
+from mlcore import errors, reserved_tags
+from mlcore.entities.evaluation.judges import Judge
+from mlcore.entities.traces import Assessment
+from mlcore.ids import now_ms
+from mlcore.judges import builtin, content, prompts, verdicts
+from mlcore.judges.builtin import Question
+from mlcore.judges.chat import JudgeModel
+from mlcore.judges.content import Subject
+from mlcore.judges.verdicts import Verdict
+from mlcore.observability import logger
+from mlcore.repos.traces import assessments as trace_assessments
+from mlcore.repos.traces import traces
+from mlcore.repos.traces.traces import Change, StoredTrace
+
+_PREFIX: Final = "mlflow.assessment."
+_SOURCE_RUN: Final = f"{_PREFIX}sourceRunId"
+
+
+class Task(NamedTuple):
+    """The purpose for which a judge assesses traces."""
+
+    task_id: str
+    """Part of the assessments' ids: repeating a task with the same id writes no second
+    assessment."""
+    judge: Judge
+    version: int | None
+    """The version of the registered scorer; None for one that is not registered."""
+    run_id: str | None = None
+    """The evaluation run that the task belongs to."""
+    extra: Mapping[str, str] = {}
+    """Metadata that all its assessments get."""
+
+
+def assess_trace(task: Task, subject: Subject, chat: JudgeModel) -> list[Assessment]:
+    """Returns the judge's assessments of a trace; a single assessment with the error if the judge
+    fails."""
+    try:
+        if task.judge.builtin:
+            questions = builtin.questions_about_trace(task.judge, subject)
+        else:
+            questions = [prompts.question_about_trace(task.judge, subject)]
+        made = [
+            _feedback(task, subject, number, question, _ask(task, chat, question))
+            for number, question in enumerate(questions)
+        ]
+    except Exception as error:  # any error: the other traces must still be assessed
+        return [_failure(task, subject, error)]
+    of_spans = any(question.span_id for question in questions)
+    return _with_precision(task, subject, made) if of_spans else made
+
+
+def assess_session(task: Task, session: Sequence[Subject], chat: JudgeModel) -> list[Assessment]:
+    """Returns the judge's assessments of a session. They belong to its first trace."""
+    first = content.chronological(session)[0]
+    session_task = task._replace(
+        extra={**task.extra, reserved_tags.TRACE_SESSION: first.session or ""}
+    )
+    try:
+        ask = (
+            builtin.question_about_session if task.judge.builtin else prompts.question_about_session
+        )
+        question = ask(task.judge, session)
+        return [_feedback(session_task, first, 0, question, _ask(session_task, chat, question))]
+    except Exception as error:  # any error: the other sessions must still be assessed
+        return [_failure(session_task, first, error)]
+
+
+def existing_assessments(task: Task, subject: Subject) -> list[Assessment]:
+    """Returns the assessments that the same task has already written to a trace."""
+    prefix = _id(task, subject.trace_id, 0)[:-4]
+    return [
+        assessment
+        for assessment in subject.trace.assessments
+        if assessment.assessment_id.startswith(prefix)
+    ]
+
+
+def write(stored: StoredTrace, made: Sequence[Assessment]) -> None:
+    """Adds assessments to their trace; existing ones are not changed. Does nothing if the trace has
+    been deleted meanwhile."""
+    texts = {each.assessment_id: trace_assessments.text(each) for each in made}
+
+    def add(current: StoredTrace) -> Change | None:
+        existing = current.document.texts("assessments")
+        new = {key: text for key, text in texts.items() if key not in existing}
+        return Change(current.info, {"assessments": new}) if new else None
+
+    traces.write(stored, add)
+
+
+def _ask(task: Task, chat: JudgeModel, question: Question) -> Verdict:
+    try:
+        answer = chat.ask(prompts.chat(task.judge, question))
+    except errors.MlflowError as error:
+        raise errors.InvalidParameterValue(
+            f"Failed to invoke judge model: {error.message}"
+        ) from error
+    return verdicts.parse_verdict(task.judge, answer)
+
+
+def _feedback(
+    task: Task, subject: Subject, number: int, question: Question, verdict: Verdict
+) -> Assessment:
+    tokens = {
+        "judgeInputTokens": verdict.input_tokens,
+        "judgeOutputTokens": verdict.output_tokens,
+    }
+    metadata = {
+        f"{_PREFIX}{name}": str(count) for name, count in tokens.items() if count is not None
+    }
+    if question.guideline is not None:
+        metadata["guideline"] = question.guideline
+    if question.chunk is not None:
+        metadata["chunk_index"] = str(question.chunk)
+    made = _assessment(task, subject, number, verdict.value, metadata)
+    return made._replace(
+        source_type="LLM_JUDGE",
+        source_id=task.judge.model,
+        rationale=verdict.rationale,
+        span_id=question.span_id or made.span_id,
+    )
+
+
+def _failure(task: Task, subject: Subject, error: Exception) -> Assessment:
+    """Returns an assessment with the error, in MLflow's form, but without a stack trace."""
+    if isinstance(error, errors.MlflowError):
+        message = error.message
+    else:
+        logger.exception("a judge failed", extra={"trace_id": subject.trace_id})
+        message = "The judge failed unexpectedly."
+    made = _assessment(task, subject, 0, None, {})
+    details: dict[str, str | None] = {"error_code": "SCORER_ERROR", "error_message": message}
+    return made._replace(error={**details, "stack_trace": None}, source_id=task.judge.name)
+
+
+def _with_precision(task: Task, subject: Subject, made: Sequence[Assessment]) -> list[Assessment]:
+    """Adds for each retrieval span an assessment ``…/precision``, the share of its chunks that are
+    relevant, before the assessments of the chunks."""
+    assessments: list[Assessment] = []
+    by_span: dict[str | None, list[Assessment]] = {}
+    for each in made:
+        by_span.setdefault(each.span_id, []).append(each)
+    for number, (span_id, chunks) in enumerate(by_span.items()):
+        share = sum(chunk.value == "yes" for chunk in chunks) / len(chunks)
+        precision = _assessment(task, subject, len(made) + number, share, {})
+        assessments.append(
+            precision._replace(
+                name=f"{task.judge.name}/precision",
+                span_id=span_id,
+                source_type="LLM_JUDGE",
+                source_id=task.judge.model,
+            )
+        )
+        assessments += chunks
+    return assessments
+
+
+def _assessment(
+    task: Task, subject: Subject, number: int, value: Any, metadata: Mapping[str, str]
+) -> Assessment:
+    """Returns an assessment with the metadata that MLflow's client gives the assessments of a
+    scorer.
+
+    Args:
+        number: the assessment's number among those of the task and the trace.
+    """
+    registered = {
+        f"{_PREFIX}scorerName": task.judge.name,
+        f"{_PREFIX}scorerVersion": str(task.version),
+    }
+    ran = {} if task.run_id is None else {_SOURCE_RUN: task.run_id}
+    now = now_ms()
+    return Assessment(
+        assessment_id=_id(task, subject.trace_id, number),
+        trace_id=subject.trace_id,
+        name=task.judge.name,
+        kind="feedback",
+        value=_with_doubles(value),
+        error=None,
+        source_type="CODE",
+        source_id=None,
+        create_time=now,
+        last_update_time=now,
+        run_id=task.run_id,
+        span_id=content.root_span_id(subject),
+        rationale=None,
+        metadata={
+            **metadata,
+            **task.extra,
+            f"{_PREFIX}scorerDigest": task.judge.digest,
+            **({} if task.version is None else registered),
+            **ran,
+        },
+        overrides=None,
+        valid=True,
+    )
+
+
+def _id(task: Task, trace_id: str, number: int) -> str:
+    """Returns the assessment's id: a digest of task, judge and trace, and in the last four digits
+    the assessment's number. So it is the same when the task is repeated."""
+    origin = "\n".join((task.task_id, task.judge.name, task.judge.digest, trace_id))
+    return f"a-{blake2b(origin.encode(), digest_size=14).hexdigest()}{number:04x}"
+
+
+def _with_doubles(value: Any) -> Any:
+    """Returns the value with floats for integers: protobuf's ``Value`` has only doubles."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, list):
+        return list(map(_with_doubles, value))
+    if isinstance(value, dict):
+        return {key: _with_doubles(each) for key, each in value.items()}
+    return value

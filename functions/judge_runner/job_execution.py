@@ -1,0 +1,148 @@
+"""Executes a job under a lease: starts it, writes its progress, ends it.
+
+A message may be delivered twice, and a function may die. So only the holder of a job's lease runs
+it, and renews the lease with each heartbeat.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from mlcore import ids
+from mlcore.entities.evaluation.jobs import (
+    FAILED,
+    FINAL,
+    PENDING,
+    RUNNING,
+    SUCCEEDED,
+    TIMEOUT,
+    Job,
+    deadline,
+)
+from mlcore.repos.evaluation import jobs
+
+LEASE_MS: Final = 180_000
+HEARTBEAT_MS: Final = 10_000
+"""Interval between two writes of the progress, which renew the lease."""
+MIN_REMAINING_MS: Final = 45_000
+"""If the function has less time than this left, no other trace is started."""
+
+
+class JobLeased(Exception):
+    """Another call holds the job's lease, for at most ``seconds``."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"{seconds:.0f} s")
+        self.seconds = seconds
+
+
+class JobStopped(Exception):
+    """The job must not continue: it was cancelled, its deadline has passed, or another call has
+    taken it over."""
+
+
+class OutOfTime(Exception):
+    """The function's time is nearly over; the job continues in another call."""
+
+
+class JobExecution:
+    """The execution of a job by this call. Its methods may be called from several threads."""
+
+    def __init__(self, job: Job, remaining: Callable[[], float]) -> None:
+        """
+        Args:
+            remaining: returns the remaining milliseconds of the function call.
+        """
+        self._job = job
+        self._remaining = remaining
+        self._lock = threading.Lock()
+        self._last_heartbeat = ids.now_ms()
+        self.results: dict[str, Any] = dict(job.result or {})
+        """The job's result for each trace that is done, by trace id."""
+
+    @property
+    def job(self) -> Job:
+        return self._job
+
+    def check(self) -> None:
+        """Must be called before each trace: checks time and deadline, and sends the heartbeat if it
+        is due. Raises JobStopped, OutOfTime."""
+        if self._remaining() < MIN_REMAINING_MS:
+            raise OutOfTime
+        if ids.now_ms() > deadline(self._job):
+            raise JobStopped
+        if ids.now_ms() - self._last_heartbeat > HEARTBEAT_MS:
+            self._heartbeat()
+
+    def done(self, trace_id: str, result: dict[str, Any]) -> None:
+        """Records the result of a trace; for a session, of its first trace."""
+        with self._lock:
+            self.results[trace_id] = result
+
+    def summarize(self, metrics: Mapping[str, float]) -> dict[str, Any]:
+        """Stores the metrics of an evaluation and the time at which they are logged, and returns
+        both (see :class:`Job`). If they were stored before, returns what was stored. Raises
+        JobStopped."""
+        if self._job.summary is None:
+            summary = {"metrics": dict(metrics), "time": ids.now_ms()}
+            self._write(lease_until=ids.now_ms() + LEASE_MS, summary=summary)
+            self._job = self._job._replace(summary=summary)
+        return dict(self._job.summary or {})
+
+    def pause(self) -> None:
+        """Stores the results so far and releases the lease, so that another call can continue.
+        Raises JobStopped."""
+        self._write(status=PENDING, lease_until=None, result=dict(self.results))
+
+    def succeed(self, result: Any) -> None:
+        """Ends the job with its result. Raises JobStopped."""
+        self._write(status=SUCCEEDED, lease_until=None, result=result, completed=self._job.total)
+
+    def fail(self, message: str) -> None:
+        """Ends the job with an error. Raises JobStopped if it was stopped meanwhile."""
+        self._write(status=FAILED, lease_until=None, result=None, error_message=message)
+
+    def _heartbeat(self) -> None:
+        """Writes the progress and renews the lease."""
+        with self._lock:
+            if ids.now_ms() - self._last_heartbeat <= HEARTBEAT_MS:
+                return  # another thread has just done it
+            self._last_heartbeat = ids.now_ms()
+            results, count = dict(self.results), len(self.results)
+        self._write(lease_until=ids.now_ms() + LEASE_MS, result=results, completed=count)
+
+    def _write(self, **changes: Any) -> None:
+        def change(job: Job) -> Job:
+            # Another call that has taken the job over has increased the counter.
+            if job.status != RUNNING or job.retry_count != self._job.retry_count:
+                raise JobStopped
+            return job._replace(**changes)
+
+        written = jobs.change(self._job.workspace, self._job.job_id, change)
+        if written is None:
+            raise JobStopped
+
+
+def start(job: Job, remaining: Callable[[], float]) -> JobExecution | None:
+    """Takes the job's lease and returns its execution; None if the job has ended or its deadline
+    has passed. Raises JobLeased if another call holds the lease."""
+
+    def begin(current: Job) -> Job | None:
+        now = ids.now_ms()
+        if current.status in FINAL:
+            return None
+        if now > deadline(current):
+            return current._replace(status=TIMEOUT, lease_until=None, result=None)
+        if current.status == RUNNING and (current.lease_until or 0) > now:
+            raise JobLeased(((current.lease_until or 0) - now) / 1000)
+        is_retry = current.status == RUNNING
+        return current._replace(
+            status=RUNNING,
+            lease_until=now + LEASE_MS,
+            retry_count=current.retry_count + int(is_retry),
+        )
+
+    changed = jobs.change(job.workspace, job.job_id, begin)
+    return None if changed is None or changed.status in FINAL else JobExecution(changed, remaining)

@@ -1,0 +1,129 @@
+"""Runs the job in which one judge assesses up to 100 traces, or one session."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import Any, Final
+
+from judge_runner import assessing
+from judge_runner.assessing import Task
+from judge_runner.job_execution import JobExecution
+from mlcore import errors
+from mlcore.entities.evaluation.jobs import Job
+from mlcore.entities.evaluation.judges import Judge
+from mlcore.entities.traces import Assessment
+from mlcore.judges import content
+from mlcore.judges.chat import Complete, JudgeModel, endpoint_of
+from mlcore.judges.content import Subject
+from mlcore.limits.evaluation.judges import parse_judge
+from mlcore.repos.traces import traces
+from mlcore.repos.traces.traces import StoredTrace
+from mlcore.responses import traces as responses
+
+PARALLEL_CALLS: Final = 8
+"""Traces that are assessed in parallel."""
+
+
+def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
+    """Assesses the traces. Returns the job's result: for each trace its assessments and failures.
+
+    Raises:
+        InvalidParameterValue: the judge is invalid, or the traces are not one session.
+        ResourceDoesNotExist: a trace is missing.
+        JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.
+    """
+    params, workspace = work.job.params, work.job.workspace
+    task = Task(
+        params.get("task") or work.job.job_id,
+        parse_judge(json.loads(params["serialized_scorer"])),
+        params["scorer_version"],
+    )
+    stored = load_traces(params["trace_ids"], workspace)
+    write = bool(params["log_assessments"])
+    chat = new_chat(task.judge, work.job, complete)
+    if task.judge.of_sessions:
+        work.check()
+        session = [content.read(each) for each in stored]
+        check_session(session)
+        first = content.chronological(session)[0]
+        made = assessing.existing_assessments(task, first) or assessing.assess_session(
+            task, session, chat
+        )
+        by_id = {each.trace_id: each for each in stored}
+        _record(work, by_id[first.trace_id], made, write)
+    else:
+
+        def assess(trace: StoredTrace) -> None:
+            work.check()
+            subject = content.read(trace)
+            made = assessing.existing_assessments(task, subject) or assessing.assess_trace(
+                task, subject, chat
+            )
+            _record(work, trace, made, write)
+
+        run_in_parallel(assess, [each for each in stored if each.trace_id not in work.results])
+    return dict(work.results)
+
+
+def new_chat(judge: Judge, job: Job, complete: Complete) -> JudgeModel:
+    """Returns the chat with a judge's model, which is called as the user who submitted the job.
+    Raises InvalidParameterValue if the model is not an endpoint of this server's gateway."""
+    return JudgeModel(job.workspace, endpoint_of(judge), job.creator, complete)
+
+
+def load_traces(trace_ids: Sequence[str], workspace: str) -> list[StoredTrace]:
+    """Returns the traces with these ids. Raises ResourceDoesNotExist if some are missing."""
+    stored_traces = traces.find_many(trace_ids, workspace)
+    missing = [each for each, trace in zip(trace_ids, stored_traces, strict=True) if trace is None]
+    if missing:
+        raise errors.ResourceDoesNotExist(f"Traces not found: {missing}")
+    return [trace for trace in stored_traces if trace is not None]
+
+
+def check_session(session: Sequence[Subject]) -> None:
+    """Checks that all traces belong to one session, and that each has one. Raises
+    InvalidParameterValue otherwise."""
+    if any(subject.session is None for subject in session):
+        raise errors.InvalidParameterValue(
+            "Session-level scorer requires traces with session metadata."
+        )
+    if len({subject.session for subject in session}) != 1:
+        raise errors.InvalidParameterValue(
+            "All traces in 'session' must belong to the same session."
+        )
+
+
+def run_in_parallel(call: Callable[[StoredTrace], None], stored: Iterable[StoredTrace]) -> None:
+    """Calls the function for each trace, in parallel. If a call fails, waits for the running ones,
+    cancels the others, and raises the error."""
+    with ThreadPoolExecutor(PARALLEL_CALLS, thread_name_prefix="judge") as pool:
+        calls = [pool.submit(call, each) for each in stored]
+        try:
+            for done in as_completed(calls):
+                done.result()
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _record(
+    work: JobExecution, trace: StoredTrace, made: Sequence[Assessment], write: bool
+) -> None:
+    if write and made:
+        assessing.write(trace, made)
+    work.done(
+        trace.trace_id,
+        {
+            "assessments": [responses.assessment(each) for each in made],
+            "failures": [
+                {
+                    "error_code": each.error["error_code"],
+                    "error_message": each.error["error_message"],
+                }
+                for each in made
+                if each.error is not None
+            ],
+        },
+    )

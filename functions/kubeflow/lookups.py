@@ -1,0 +1,92 @@
+"""Finds one entity by its name, by its name and its parent's id, or by its external id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from kubeflow.calls import Call
+from mlcore.kubeflow.errors import not_found
+from mlcore.kubeflow.kinds import Kind
+from mlcore.repos.kubeflow import steps
+
+R = TypeVar("R")
+
+
+def find_one(
+    call: Call,
+    kind: Kind,
+    by_name: Callable[[str], R | None],
+    by_number: Callable[[int, str], R | None],
+) -> R:
+    """Finds a record by the request's ``name``, or if it has none by its ``externalId``.
+
+    Args:
+        by_number: reads a record by its number and workspace.
+
+    Raises:
+        ResourceDoesNotExist.
+    """
+    arguments = call.parsed.arguments
+    name = arguments.get("name")
+    if name:
+        record = by_name(name)
+    else:
+        record = _by_external_id(call, kind, arguments["externalId"], by_number)
+    return _only(kind.words, [] if record is None else [record])
+
+
+def find_child(
+    call: Call,
+    kind: Kind,
+    by_name: Callable[[int, str], R | None],
+    by_number: Callable[[int, str], R | None],
+) -> R:
+    """Like :func:`find_one`, but ``by_name`` takes the parent's number and the name."""
+
+    def by_external_id(external_id: str) -> list[R]:
+        record = _by_external_id(call, kind, external_id, by_number)
+        return [] if record is None else [record]
+
+    def of_parent(parent: int, name: str) -> list[R]:
+        record = by_name(parent, name)
+        return [] if record is None else [record]
+
+    return find_child_among(call, kind.words, of_parent, by_external_id)
+
+
+def find_child_among(
+    call: Call,
+    words: str,
+    by_name: Callable[[int, str], list[R]],
+    by_external_id: Callable[[str], list[R]],
+) -> R:
+    """Like :func:`find_child`, for lookups that may return several records. Several records are
+    answered like a missing one.
+
+    Args:
+        words: the kind, as the error message names it.
+
+    Raises:
+        ResourceDoesNotExist.
+    """
+    arguments = call.parsed.arguments
+    if call.parsed.names_child:
+        records = by_name(call.parsed.parent, arguments["name"])
+    else:
+        records = by_external_id(arguments["externalId"])
+    return _only(words, records)
+
+
+def _by_external_id(
+    call: Call, kind: Kind, external_id: str, by_number: Callable[[int, str], R | None]
+) -> R | None:
+    number = steps.find_external(call.workspace, kind, external_id)
+    return None if number is None else by_number(number, call.workspace)
+
+
+def _only(words: str, records: list[R]) -> R:
+    """Returns the only record. Raises ResourceDoesNotExist if the list is empty or has several."""
+    if len(records) != 1:
+        raise not_found(words)
+    return records[0]

@@ -1,0 +1,97 @@
+"""Runs a query in separate processes, with limits on time, memory and concurrency.
+
+Only those processes load the SQL engines: neither functions of the API nor the local runner import
+them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import Any, Final
+
+from mlcore import errors
+from sql.query_process import NoAnswer, QueryProcess
+
+_logger = logging.getLogger("mlcore.sql")
+
+SECONDS: Final = 3.5
+"""The time limit of a query, unless ``SYSTEM_TABLES_SECONDS`` is set."""
+START_SECONDS: Final = 20.0
+"""The time limit for the steps before the query: files may have to be read from S3."""
+CONCURRENT_QUERIES: Final = 3
+"""The most queries that run at once, so that other requests find free workers."""
+RETRY_SECONDS: Final = 1
+
+_MISSING: Final = (
+    "The engine for SQL is not installed here: run `make setup`, which brings DuckDB and deltalake."
+)
+
+process: Final = QueryProcess()
+_slots: Final = threading.BoundedSemaphore(CONCURRENT_QUERIES)
+
+
+class Busy(errors.RequestLimitExceeded):
+    """The limit of concurrent queries is reached. The query was not started."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"{CONCURRENT_QUERIES} queries are running already. Try again in a moment."
+        )
+
+
+@contextlib.contextmanager
+def query_slot() -> Iterator[None]:
+    """Holds one of the slots for concurrent queries. Raises Busy if all slots are taken."""
+    if not _slots.acquire(blocking=False):
+        raise Busy
+    try:
+        yield
+    finally:
+        _slots.release()
+
+
+def run_query(request: dict[str, Any]) -> dict[str, Any]:
+    """Runs a query and returns its answer.
+
+    Args:
+        request: see ``mltables/query_server.py``; the limits are added here.
+
+    Raises:
+        InvalidParameterValue: the statement is wrong, or exceeded its limit of time or memory.
+        FeatureDisabled: the engines are not installed.
+        Busy: no process could be started.
+        InternalError: the tables cannot be read.
+    """
+    if find_spec("mltables") is None or find_spec("duckdb") is None:
+        raise errors.FeatureDisabled(_MISSING)
+    seconds = float(os.environ.get("SYSTEM_TABLES_SECONDS") or SECONDS)
+    limits = {"seconds": seconds, "starting": START_SECONDS, "environment": dict(os.environ)}
+    try:
+        # The process enforces the limits itself; this timeout is for a process that hangs.
+        reply = process.ask({**request, **limits}, 2 * (seconds + START_SECONDS))
+    except TimeoutError as error:
+        raise errors.InvalidParameterValue(too_long(seconds)) from error
+    except NoAnswer as error:
+        raise Busy from error
+    if reply.output:
+        answer: dict[str, Any] = json.loads(reply.output)
+        if "error" in answer:
+            raise errors.InvalidParameterValue(answer["error"])
+        return answer
+    if reply.signal == signal.SIGALRM:
+        raise errors.InvalidParameterValue(too_long(seconds))
+    _logger.error("a query ended with signal %s", reply.signal)
+    if reply.statement_started or reply.signal:
+        raise errors.InvalidParameterValue("The query needs more memory than it may have.")
+    raise errors.InternalError("The system tables cannot be read; the log says why.")
+
+
+def too_long(seconds: float) -> str:
+    return f"The query was ended after {seconds:g} seconds. Ask for less, or use Athena."

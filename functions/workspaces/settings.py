@@ -1,0 +1,30 @@
+"""Reads and changes the settings of the deployment. These routes are not MLflow's, and only for
+administrators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlcore.http import Request
+from mlcore.repos.settings import config
+from workspaces import messages as m
+
+
+def list_config(message: m.ListConfig, request: Request) -> dict[str, Any]:
+    return {"config": config.find_all()}
+
+
+def get_config(message: m.GetConfig, request: Request) -> dict[str, Any]:
+    return {"key": message.key, "value": config.get(message.key)}
+
+
+def put_config(message: m.PutConfig, request: Request) -> dict[str, Any]:
+    """Sets a value. Running processes read it within a minute."""
+    config.put(message.key, message.value)
+    return {"key": message.key, "value": message.value}
+
+
+def delete_config(message: m.GetConfig, request: Request) -> dict[str, Any]:
+    """Resets a setting to its default."""
+    config.delete(message.key)
+    return {}

@@ -1,0 +1,40 @@
+"""Lists and changes which users besides administrators may read the system tables, and the rows of
+which workspaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlcore.http import Request
+from mlcore.repos.settings import system_tables
+from mlcore.repos.workspaces import workspaces
+from workspaces import messages as m
+
+
+def list_readers(message: m.ListReaders, request: Request) -> dict[str, Any]:
+    """Lists the readers by name, and the workspaces that can be granted."""
+    readers = sorted(system_tables.find_all().items())
+    return {
+        "readers": [_reader(username, names) for username, names in readers],
+        "workspaces": [workspace.name for workspace in workspaces.find_all()],
+    }
+
+
+def put_reader(message: m.PutReader, request: Request) -> dict[str, Any]:
+    """Replaces the workspaces whose rows a user may read. Applies from the next query on. Raises
+    ResourceDoesNotExist if a workspace does not exist."""
+    names = sorted(set(message.workspaces))
+    if system_tables.ALL in names:
+        names = [system_tables.ALL]
+    system_tables.grant(message.username, names)
+    return {"reader": _reader(message.username, names)}
+
+
+def delete_reader(message: m.DeleteReader, request: Request) -> dict[str, Any]:
+    """Ends a user's access, from the next query on. Repeating the request has no further effect."""
+    system_tables.revoke(message.username)
+    return {}
+
+
+def _reader(username: str, names: list[str]) -> dict[str, Any]:
+    return {"username": username, "workspaces": names}

@@ -1,0 +1,71 @@
+"""Where the uploaded files of skills are: ``skills/[@organization/]name/<32 hex>`` in the store of
+their workspace. Only the skill registry writes there."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from mlcore.artifacts.locations import locate, root_of
+from mlcore.artifacts.paths import WORKSPACES
+from mlcore.entities.skills import SkillIdentity
+from mlcore.errors import InvalidParameterValue, PermissionDenied
+
+ROOT: Final = "skills"
+"""First segment of the paths, in any case: a folder may not tell ``Skills`` from ``skills``."""
+
+_NAME: Final = re.compile("[a-z0-9.-]+")
+_UPLOAD: Final = re.compile(r"mlflow-artifacts:/(skills/(?:@[^/]+/)?[^@/]+/[0-9a-f]{32})")
+
+
+def upload_path(identity: SkillIdentity, token: str) -> str:
+    """Returns the path of one upload within its workspace."""
+    return f"{ROOT}/{identity.resource_id}/{token}"
+
+
+def path_of_upload(source: str) -> str | None:
+    """Returns the path of an upload from the source of its version; None for another source."""
+    match = _UPLOAD.fullmatch(source)
+    return match[1] if match else None
+
+
+def segments_below(key: str) -> list[str] | None:
+    """Returns the segments of a key of the store below the folder of all skills of its workspace;
+    None for a key elsewhere."""
+    segments = [segment for segment in key.split("/") if segment not in ("", ".")]
+    if len(segments) >= 2 and segments[0].casefold() == WORKSPACES:
+        segments = segments[2:]
+    if not segments or segments[0].casefold() != ROOT:
+        return None
+    return segments[1:]
+
+
+def identity_below(segments: list[str]) -> SkillIdentity | None:
+    """Returns the skill that :func:`segments_below` lead to; None if they name none."""
+    organization = ""
+    names = [segment.lower() for segment in segments[:2]]
+    if names and names[0].startswith("@"):
+        organization, *names = names
+    if not names or not all(map(_NAME.fullmatch, (organization[1:] or "-", names[0]))):
+        return None
+    return SkillIdentity(organization[1:], names[0])
+
+
+def check_location(location: str, workspace: str) -> None:
+    """Refuses a location for the files of an experiment that lies among the files of skills.
+    Raises InvalidParameterValue."""
+    try:
+        key = "" if root_of(location) is None else locate(location, workspace)
+    except InvalidParameterValue:
+        return  # a path that this server never stores at
+    if segments_below(key) is not None:
+        raise InvalidParameterValue(
+            f"'artifact_location' '{location}' lies among the files of skills. Choose another "
+            "location, or none."
+        )
+
+
+def check_not_skill(key: str) -> None:
+    """Refuses to write or delete a key below the folder of skills. Raises PermissionDenied."""
+    if segments_below(key) is not None:
+        raise PermissionDenied("Skill upload content is immutable; register a new version instead")

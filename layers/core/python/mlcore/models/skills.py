@@ -1,0 +1,51 @@
+"""Declares the items of the skill registry."""
+
+from __future__ import annotations
+
+from mlcore.db import keys
+from mlcore.db.attributes import IntAttribute, TextAttribute
+from mlcore.models.base import Item
+
+
+class Skill(Item):
+    """A skill. ``icons``, ``tags``, ``aliases`` and ``states`` are JSON: alias to version, and
+    version to [status, type of source, fingerprint] for each version that is not deleted."""
+
+    pattern = keys.SKILL
+
+    version = IntAttribute()
+    name = TextAttribute()
+    organization = TextAttribute()
+    description = TextAttribute(null=True)
+    icons = TextAttribute(null=True)
+    tags = TextAttribute(null=True)
+    aliases = TextAttribute(null=True)
+    states = TextAttribute(null=True)
+    last_number = IntAttribute()
+    created_by = TextAttribute(null=True)
+    last_updated_by = TextAttribute(null=True)
+    created_at = IntAttribute()
+    last_updated_at = IntAttribute()
+
+
+class SkillVersion(Item):
+    """A version of a skill, which stays when the version is deleted, until the skill is. The
+    skill's item decides whether the version exists, and has its status."""
+
+    pattern = keys.SKILL_VERSION
+
+    version = IntAttribute()
+    workspace = TextAttribute()
+    organization = TextAttribute()
+    name = TextAttribute()
+    number = IntAttribute()
+    source_type = TextAttribute()
+    source = TextAttribute()
+    ref = TextAttribute(null=True)
+    subpath = TextAttribute(null=True)
+    digest = TextAttribute(null=True)
+    tags = TextAttribute(null=True)
+    created_by = TextAttribute(null=True)
+    last_updated_by = TextAttribute(null=True)
+    created_at = IntAttribute()
+    last_updated_at = IntAttribute()

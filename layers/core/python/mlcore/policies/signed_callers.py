@@ -1,0 +1,49 @@
+"""Callers who sign requests with AWS credentials. Their user name is their ARN, or the name that
+the settings map it to.
+
+An assumed role signs as ``arn:aws:sts::<account>:assumed-role/<role>/<session>``. The settings may
+name it by the ARN of its role, which covers all of its sessions.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from mlcore.policies.access import Access
+from mlcore.repos.settings import iam_users
+from mlcore.repos.users import users
+
+_ASSUMED: Final = re.compile(r"arn:([\w-]+):sts::(\d+):assumed-role/([^/]+)/.+")
+
+
+def signed_caller(identity: Mapping[str, Any], workspace: str) -> Access | None:
+    """Returns the caller whose signature API Gateway has checked; None without one. The user is
+    created at the first request.
+
+    Args:
+        identity: ``requestContext.authorizer.iam``.
+    """
+    arn = str(identity.get("userArn") or "")
+    if not arn:
+        return None
+    arns = [arn, *_role_arn(arn)]
+    parameter = dict(entry.split("=", 1) for entry in _setting_entries("IAM_USERS") if "=" in entry)
+    usernames = {**parameter, **iam_users.names()}
+    username = next((usernames[name] for name in arns if usernames.get(name)), arn)
+    is_administrator = not set(arns).isdisjoint(_setting_entries("IAM_ADMINISTRATORS"))
+    user = users.ensure(username)
+    return Access(username, is_administrator or user.is_admin, workspace, by_password=False)
+
+
+def _role_arn(arn: str) -> list[str]:
+    """Returns the ARN of the role of an assumed-role session, in a list; empty for other ARNs. The
+    role's path is in neither ARN."""
+    match = _ASSUMED.fullmatch(arn)
+    return [f"arn:{match[1]}:iam::{match[2]}:role/{match[3]}"] if match else []
+
+
+def _setting_entries(name: str) -> list[str]:
+    return [entry.strip() for entry in os.environ.get(name, "").split(",") if entry.strip()]

@@ -1,0 +1,157 @@
+"""Caches that live as long as the process, for values that requests share.
+
+All caches together have one limit of memory. Requests must be correct without them: a cached value
+never changes, or may be stale for the time to live of its cache.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+MAX_BYTES: Final = 12_000_000
+"""Estimated limit of all caches together: a tenth of the local runner's memory, or a thousand
+active
+runs. Beyond it the oldest entries are evicted."""
+
+ENTRY_BYTES: Final = 400
+"""Estimated size of an entry without its value: two short texts and a slot of a dict."""
+
+
+class _Entry(NamedTuple):
+    value: Any
+    until: float
+    """When the entry expires, on the clock of :func:`time.monotonic`."""
+    weight: int
+    number: int
+    """Ascends in the order of insertion."""
+
+
+_Entries = OrderedDict[Hashable, _Entry]
+"""The entries of one cache, oldest first, which is also the order of expiry. A plain dict would
+find
+its first entry slowly after many deletions at its beginning."""
+
+_caches: dict[str, _Entries] = {}
+"""The entries of all caches, by the caches' nouns."""
+_total_bytes = [0]
+"""Estimated bytes of all entries (a list of one number)."""
+_numbers = itertools.count()
+_writing = threading.Lock()
+_single_entries: dict[str, tuple[Hashable, Any]] = {}
+"""The entry of each :class:`SingleEntryCache`, by its noun."""
+
+
+class ProcessCache(Generic[K, V]):
+    """A thread-safe cache of values by key, within the limit of all caches."""
+
+    def __init__(
+        self,
+        noun: str,
+        *,
+        seconds: float = math.inf,
+        weigh: Callable[[V], int] = lambda _: 0,
+    ) -> None:
+        """
+        Args:
+            noun: unique name of the cached values.
+            seconds: time to live. Expired entries are removed at the next :meth:`put`.
+            weigh: estimates the bytes of a value; the default is for very small values.
+        """
+        self._noun = noun
+        with _writing:
+            self._entries = _caches.setdefault(noun, OrderedDict())
+        self._seconds = seconds
+        self._weigh = weigh
+
+    def __contains__(self, key: K) -> bool:
+        return self.get(key) is not None
+
+    def get(self, key: K) -> V | None:
+        """Returns the cached value; None if it is missing or has expired."""
+        entry = self._entries.get(key)
+        if entry is None or entry.until <= time.monotonic():
+            return None
+        value: V = entry.value
+        return value
+
+    def put(self, key: K, value: V) -> None:
+        """Caches a value, which must not be None. A value beyond the limit of all caches is not
+        cached."""
+        weight = ENTRY_BYTES + self._weigh(value)
+        now = time.monotonic()
+        with _writing:
+            _drop(self._entries, key)
+            _drop_expired(self._entries, now)
+            if weight > MAX_BYTES:
+                return
+            while _total_bytes[0] + weight > MAX_BYTES:
+                _drop_oldest()
+            until = now + self._seconds
+            self._entries[key] = _Entry(value, until, weight, next(_numbers))
+            _total_bytes[0] += weight
+
+    def pop(self, key: K) -> V | None:
+        """Removes and returns the value, as :meth:`get`. Of several threads, only one gets it."""
+        with _writing:
+            value = self.get(key)
+            _drop(self._entries, key)
+            return value
+
+
+class SingleEntryCache(Generic[K, V]):
+    """A thread-safe cache of one entry, the last one that was put. It does not count towards the
+    limit of all caches; its user limits the size of the value."""
+
+    def __init__(self, noun: str) -> None:
+        self._noun = noun
+
+    def get(self, key: K) -> V | None:
+        """Returns the cached value; None if the cache is empty or holds another key."""
+        entry = _single_entries.get(self._noun)
+        if entry is None or entry[0] != key:
+            return None
+        value: V = entry[1]
+        return value
+
+    def put(self, key: K, value: V) -> tuple[K, V] | None:
+        """Replaces the entry and returns the former one."""
+        with _writing:
+            former: Any = _single_entries.get(self._noun)
+            _single_entries[self._noun] = (key, value)
+            return None if former is None else (former[0], former[1])
+
+
+def clear() -> None:
+    """Empties all caches, as if the process had just started."""
+    with _writing:
+        for entries in _caches.values():
+            entries.clear()
+        _single_entries.clear()
+        _total_bytes[0] = 0
+
+
+def _drop(entries: _Entries, key: Hashable) -> None:
+    entry = entries.pop(key, None)
+    if entry is not None:
+        _total_bytes[0] -= entry.weight
+
+
+def _drop_expired(entries: _Entries, now: float) -> None:
+    while entries and entries[first := next(iter(entries))].until <= now:
+        _drop(entries, first)
+
+
+def _drop_oldest() -> None:
+    """Drops the oldest entry of all caches."""
+    filled = [entries for entries in _caches.values() if entries]
+    oldest = min(filled, key=lambda entries: entries[next(iter(entries))].number)
+    _drop(oldest, next(iter(oldest)))

@@ -1,2 +1,0 @@
-"""Reads that more than one function answers, by REST and by GraphQL: plain arguments in, MLflow's
-JSON out."""

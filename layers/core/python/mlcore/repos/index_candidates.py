@@ -1,0 +1,202 @@
+"""Reads ranges of an experiment's indexes page by page, and reads several ranges in competition
+until
+the cheapest answer to a search is known. Knows no filter, and reads no run and no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any, Protocol
+
+from mlcore.db import keys
+from mlcore.db.expression import Raw
+from mlcore.db.keys import Key
+from mlcore.db.table import key_of_item, table
+from mlcore.models.index import EntityEntry
+
+PAGE_IDS = 1000
+GROWTH = 4
+"""Each page of a range is this many times as long as the page before."""
+RUN_COST = 10
+"""Cost of reading a run, in index entries."""
+
+FEW = 250
+"""Minimum of entries in a page: a further round trip costs as much as reading these."""
+
+RUN, TRACE = "run", "trace"
+
+
+class Range(Protocol):
+    """A part of an index that is read on demand."""
+
+    @property
+    def done(self) -> bool: ...
+
+    def read(self) -> object: ...
+
+
+class Entries:
+    """The entries of one key range of an index, read page by page. ``items`` holds the matching
+    entries so far, ``seen`` counts all entries read, ``done`` is true after the last page.
+
+    Args:
+        keep: filter on entries; all are kept without it.
+        first: length of the first page; later pages are longer.
+    """
+
+    def __init__(
+        self,
+        experiment_id: str,
+        keep: Callable[[Raw], bool] | None = None,
+        first: int | None = None,
+        **query: Any,
+    ) -> None:
+        self._experiment_id = experiment_id
+        self._query = query
+        self._keep = keep
+        self._next = PAGE_IDS if first is None else first
+        self._start: Raw | None = None
+        self.items: list[Raw] = []
+        self.seen = 0
+        self.done = False
+
+    def read(self, limit: int | None = None) -> list[Raw]:
+        """Reads the next page and returns the entries that it added."""
+        if limit is None:
+            limit, self._next = self._next, self._next * GROWTH
+        page = table.query(
+            keys.experiment(self._experiment_id).pk,
+            start=self._start,
+            limit=limit,
+            **self._query,
+        )
+        self._start = page.last_key
+        self.done = page.last_key is None
+        self.seen += len(page.items)
+        keep = self._keep
+        added = page.items if keep is None else [item for item in page.items if keep(item)]
+        self.items += added
+        return added
+
+    def hold(self, most: int) -> None:
+        """Limits the next page to ``most`` entries."""
+        self._next = min(self._next, most)
+
+    def places(self) -> list[Key]:
+        """Returns the keys of the entities that the entries read so far name."""
+        return [key_named_by(self._experiment_id, item) for item in self.items]
+
+
+class Candidates:
+    """A set of ranges whose entries together name every entity that can meet a condition."""
+
+    __slots__ = ("access", "beside", "late", "ranges")
+
+    def __init__(self, access: str, *ranges: Range) -> None:
+        self.access = access
+        """The name of the access."""
+        self.ranges: tuple[Range, ...] = ranges
+        self.late = False
+        """Whether the indexer writes these entries, so that marked entities may be missing."""
+        self.beside = 0
+        """Number of other entities, such as marked ones, that must be read as well."""
+
+    @property
+    def done(self) -> bool:
+        return all(entries.done for entries in self.ranges)
+
+    @property
+    def seen(self) -> int:
+        return sum(entries.seen for entries in self._entries())
+
+    @property
+    def named(self) -> int:
+        """Number of entities named so far."""
+        return sum(len(entries.items) for entries in self._entries())
+
+    @property
+    def cost(self) -> float:
+        """Cost of the entries read so far and of reading the entities that they name, in index
+        entries."""
+        return self.seen + RUN_COST * (self.beside + self.named)
+
+    @property
+    def most(self) -> int | None:
+        """Upper bound of the number of entities, if it is known before reading."""
+        return None
+
+    def places(self) -> dict[Key, None]:
+        return dict.fromkeys(key for entries in self._entries() for key in entries.places())
+
+    def hold(self, most: int) -> None:
+        """Limits the next page of each index range to ``most`` entries."""
+        for entries in self._entries():
+            entries.hold(most)
+
+    def _entries(self) -> list[Entries]:
+        return [entries for entries in self.ranges if isinstance(entries, Entries)]
+
+    def follow(self) -> None:
+        """Called after each read: may replace ``ranges`` by the ranges that the entries name."""
+
+
+def key_named_by(experiment_id: str, entry: Raw) -> Key:
+    """Returns the key of the run or trace that an index entry names."""
+    named = EntityEntry.of(entry)
+    run_id = named.run_id or named.entity_id
+    if run_id is None:
+        return key_of_item(entry)
+    if named.entity_type == TRACE:
+        return keys.trace(experiment_id, run_id)
+    return keys.run(experiment_id, run_id)
+
+
+def read_first_pages(competitors: Sequence[Candidates]) -> None:
+    """Reads the first pages of all competitors in parallel, until one is complete or each has a
+    full page.
+
+    If one competitor has a known upper bound, the pages of the others are limited to it: reading
+    more than that could not win.
+    """
+    known = [
+        (competitor.most, competitor) for competitor in competitors if competitor.most is not None
+    ]
+    if known:
+        fewest, which = min(known, key=itemgetter(0))
+        for one in competitors:
+            if one is not which:
+                one.hold(max(fewest, FEW))
+    while not any(competitor.done for competitor in competitors):
+        waiting = [competitor for competitor in competitors if competitor.seen < PAGE_IDS]
+        if not waiting:
+            return
+        read_next_pages(waiting)
+
+
+def race(competitors: Sequence[Candidates]) -> list[Candidates]:
+    """Reads pages in parallel until no unfinished competitor can be cheaper than the cheapest
+    finished one. Returns all that finished, cheapest first."""
+    while True:
+        ended = sorted(
+            (competitor for competitor in competitors if competitor.done), key=lambda one: one.cost
+        )
+        running = [
+            competitor
+            for competitor in competitors
+            if not competitor.done and (not ended or competitor.cost < ended[0].cost)
+        ]
+        if ended and not running:
+            return ended
+        for one in running if ended else ():
+            # Beyond that it cannot cost less.
+            one.hold(max(FEW, int(ended[0].cost - one.cost) // (1 + RUN_COST)))
+        read_next_pages(running)
+
+
+def read_next_pages(competitors: Sequence[Candidates]) -> None:
+    """Reads the next page of each unfinished range, in parallel."""
+    ranges = dict.fromkeys(entries for competitor in competitors for entries in competitor.ranges)
+    table.parallel([entries.read for entries in ranges if not entries.done])
+    for competitor in competitors:
+        competitor.follow()

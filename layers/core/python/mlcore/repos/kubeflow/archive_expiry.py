@@ -1,0 +1,126 @@
+"""Expiry of archived models and versions."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Final, NamedTuple
+
+from mlcore import errors
+from mlcore.db import keys
+from mlcore.db.expression import ConditionExpression
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import Operation, table
+from mlcore.ids import now_ms
+from mlcore.kubeflow.kinds import REGISTERED_MODEL
+from mlcore.models.registry import ModelEnd
+from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
+from mlcore.prompts import is_prompt
+from mlcore.repos.kubeflow import models, numbers, serving, tags
+from mlcore.repos.registry import homes, model_versions, registered_models, stages
+from mlcore.repos.registry.model_versions import ARCHIVED, StoredModelVersion
+from mlcore.repos.registry.registered_models import StoredRegisteredModel
+from mlcore.repos.users import grants
+
+MODELS: Final = "archived_models"
+VERSIONS: Final = "archived_versions"
+
+
+class Place(NamedTuple):
+    """Identifies a model (version 0) or a version by its home, which does not change with the
+    model's name."""
+
+    home: str
+    version: int
+
+
+def kind(place: Place) -> str:
+    """Returns the name of the kind in ``ttl_policy``."""
+    return VERSIONS if place.version else MODELS
+
+
+def _archived(place: Place) -> StoredRegisteredModel | StoredModelVersion | None:
+    owner = homes.owner_of(place.home)
+    item = None if owner is None else homes.model_of(owner)
+    model = None if item is None else registered_models.of_item(item)
+    if model is None or is_prompt(model.model.tags):
+        return None
+    if not place.version:
+        state = model.model.tags.get(f"{tags.PREFIX}state")
+        return model if state == tags.ARCHIVED else None
+    try:
+        version = model_versions.of_model(model, place.version)
+    except errors.ResourceDoesNotExist:
+        return None
+    return version if version.version.current_stage == ARCHIVED else None
+
+
+def is_archived(place: Place) -> bool:
+    """Whether the model or version exists and is archived; up to three consistent GetItem."""
+    return _archived(place) is not None
+
+
+def end_at(place: Place, end: int) -> None:
+    """Sets when the model or version expires, in seconds since the epoch, unless a later time is
+    set."""
+    key = keys.model_end(place.home, place.version)
+    item = ModelEnd(
+        PK=key.pk,
+        SK=key.sk,
+        model_version=place.version,
+        ttl=end,
+        updated_at=now_ms(),
+        version=1,
+    )
+    earlier = ConditionExpression()
+    earlier.require_absent_or_less(ModelEnd.ttl, end)
+    with contextlib.suppress(ConditionFailed):
+        table.put(item.serialize(), earlier)
+
+
+def forget(place: Place) -> None:
+    """Cancels the expiry of a model or version."""
+    table.delete(keys.model_end(place.home, place.version))
+
+
+def expire(place: Place) -> bool:
+    """Deletes a model or version as MLflow does, if it is still archived. Returns False if a
+    deployed service refers to it."""
+
+    def attempt() -> None:
+        archived = _archived(place)
+        if isinstance(archived, StoredRegisteredModel):
+            model, number = archived.model, archived.item.number
+            referred = None
+            if number is not None:
+                raw = numbers.raw(number)
+                reference = numbers.of_kind(raw, REGISTERED_MODEL.name, model.workspace)
+                if reference is None:
+                    raise WriteConflict  # it was deleted meanwhile
+                referred = serving.unserved(reference)
+            moving = grants.transfer_operations_of_model(model.workspace, model.name, None)
+            models.delete(archived, moving, referred)
+        elif archived is not None:
+            _expire_version(archived, place)
+
+    try:
+        retry_on_conflict("model", attempt)
+    except errors.ResourceConflict:
+        return False
+    return True
+
+
+def _expire_version(stored: StoredModelVersion, place: Place) -> None:
+    """Deletes a version. Raises WriteConflict if its model was renamed meanwhile."""
+    model, number = stored.model, stored.item.number
+
+    def allowed() -> list[Operation]:
+        if model.item.number is None or number is None:
+            return []
+        return serving.unserved_version(model.item.number, model.model.workspace, number)
+
+    try:
+        stages.delete(stored, allowed)
+    except errors.ResourceDoesNotExist as error:
+        if _archived(place) is not None:
+            raise WriteConflict from error
+        # else another process deleted it

@@ -1,0 +1,36 @@
+"""Creates the model artifact for the source of a version that MLflow created."""
+
+from __future__ import annotations
+
+from mlcore.db.table import Operation
+from mlcore.kubeflow.entity import Entity
+from mlcore.kubeflow.errors import name_taken
+from mlcore.kubeflow.kinds import MODEL_ARTIFACT as KIND
+from mlcore.models.kubeflow import ContextRef
+from mlcore.models.registry import ModelVersion
+from mlcore.repos.kubeflow import entities, steps, tags
+
+
+def of_version(
+    item: ModelVersion, model: ContextRef, number: int, artifact: int
+) -> list[Operation]:
+    """Returns the operations that create the artifact, in the transaction that gives the version
+    its number. The artifact has the model's name."""
+    entity = Entity(
+        kind=KIND.name,
+        id=artifact,
+        name=model.name or "",
+        create_time=item.creation_time,
+        update_time=item.last_update_time,
+        description=None,
+        external_id=None,
+        properties={},
+        fields={"uri": item.source, "state": tags.LIVE},
+    )
+    location = item.storage_location if item.storage_location != item.source else None
+    made = entities.creation(
+        entity, model.workspace, parent=number, model=model.number, location=location
+    )
+    error = name_taken(KIND.title, entity.name)
+    linked = steps.child(number, KIND, entity.name, artifact, None, error)
+    return [step.operation for step in [*made, linked]]

@@ -1,0 +1,60 @@
+"""Completes the list of locations after the deployment's ``ARTIFACT_ROOT`` was changed.
+
+An experiment whose files lie in ``<ARTIFACT_ROOT>/<its id>`` has no entry in the list
+(:mod:`mlcore.repos.files.locations`). Under another root that folder is a location like any other,
+which a second experiment may choose as well. So it gets an entry before any file is removed.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import islice
+
+from mlcore.db import keys
+from mlcore.db.table import table
+from mlcore.models.experiments import Experiment
+from mlcore.repos.experiments import experiments
+from mlcore.repos.files import locations
+from mlcore.repos.workspaces import workspaces
+
+BATCH = 100
+"""Experiments that are read and entered together."""
+
+
+def enter_locations(deadline: float = float("inf"), *, again: bool = False) -> bool:
+    """Enters every experiment whose location the current root does not imply, and returns whether
+    the list is complete now. May be interrupted anywhere and repeated.
+
+    Args:
+        deadline: of :func:`time.monotonic`; checked after each batch.
+        again: also if the list is complete for the current root. The root may have been changed
+            and changed back, with experiments created in between.
+    """
+    if locations.is_complete() and not again:
+        return True
+    entered = 0
+    for workspace in workspaces.names():
+        ids = experiments.ids_of_workspace(workspace)
+        while batch := list(islice(ids, BATCH)):
+            entered += _enter(batch)
+            if time.monotonic() > deadline:
+                return False
+        if time.monotonic() > deadline:
+            return False
+    locations.set_complete(remember=entered > 0)
+    return True
+
+
+def _enter(experiment_ids: list[str]) -> int:
+    """Enters the locations of some experiments; returns how many need an entry."""
+    entries = []
+    for item in table.batch_get(
+        [keys.experiment(experiment_id) for experiment_id in experiment_ids]
+    ):
+        if item is not None:
+            experiment = Experiment.of(item)
+            entries += locations.of_experiment(
+                experiment.experiment_id, experiment.artifact_location, experiment.workspace
+            )
+    table.batch_write(entry.item for entry in entries)
+    return len(entries)

@@ -1,0 +1,138 @@
+"""Moves experiments, registered models and webhooks to another workspace, each in one transaction.
+The
+caller handles permissions.
+"""
+
+from __future__ import annotations
+
+from mlcore.db import keys
+from mlcore.db.expression import ConditionExpression, Raw, Update
+from mlcore.db.keys import Key
+from mlcore.db.table import Delete, ItemUpdate, Put, TransactionFailed, key_of_item, table
+from mlcore.entities.webhooks import Webhook
+from mlcore.ids import new_ulid, now_ms
+from mlcore.models.base import Item
+from mlcore.models.experiments import Experiment, ExperimentNameLock
+from mlcore.models.logged_models import LoggedModel
+from mlcore.models.registry import ModelHome, RegisteredModel
+from mlcore.optimistic_retry import WriteConflict
+from mlcore.prompts import is_prompt
+from mlcore.repos import webhooks as webhook_items
+from mlcore.repos.contexts import list_keys
+from mlcore.repos.files import locations
+from mlcore.repos.registry import names as model_names
+from mlcore.repos.registry import registered_models
+from mlcore.webhooks import secret_values
+
+
+class NameTakenInDefault(Exception):
+    """The target workspace already has an experiment or model of that name."""
+
+
+def experiment(experiment_id: str, workspace: str) -> None:
+    """Moves an experiment with its contents and its name. Raises NameTakenInDefault, Conflict."""
+    key = keys.experiment(experiment_id)
+    raw = table.get(key)
+    if raw is None or (item := Experiment.of(raw)).workspace == workspace:
+        return
+    name, old = item.name, item.workspace
+    lock_place = keys.experiment_name_lock(workspace, name)
+    lock = ExperimentNameLock(
+        PK=lock_place.pk,
+        SK=lock_place.sk,
+        experiment_id=experiment_id,
+        updated_at=now_ms(),
+        version=1,
+    )
+    gsi2pk, gsi2sk = keys.gsi2_experiment(workspace, experiment_id)
+    gsi5pk, gsi5sk = keys.gsi5_experiment(workspace, name)
+    change = Update()
+    change.set(Experiment.gsi2pk, gsi2pk)
+    change.set(Experiment.gsi2sk, gsi2sk)
+    change.set(Experiment.gsi5pk, gsi5pk)
+    change.set(Experiment.gsi5sk, gsi5sk)
+    change.set(Experiment.workspace, workspace)
+    change.set(Experiment.updated_at, now_ms())
+    change.add(Experiment.version, 1)
+    change.require_equal(Experiment.workspace, old)
+    change.require_equal(Experiment.name, name)
+    absent = ConditionExpression()
+    absent.require_absent(ExperimentNameLock.PK)
+    try:
+        table.transact(
+            [
+                Put(lock.serialize(), absent),
+                Delete(keys.experiment_name_lock(old, name)),
+                ItemUpdate(key, change),
+                *locations.of_moved(experiment_id, item.artifact_location, old),
+            ],
+            new_ulid(),
+        )
+    except TransactionFailed as failed:
+        held = failed.items.get(0)
+        if held is not None and ExperimentNameLock.of(held).experiment_id != experiment_id:
+            raise NameTakenInDefault(name) from failed
+        raise WriteConflict from failed
+    for model in table.query_all(key.pk, prefix=keys.LOGGED_MODEL.sk.prefix()):
+        if Item.of(model).type == keys.LOGGED_MODEL.name:
+            _name_workspace(key_of_item(model), workspace)
+
+
+def registered_model(key: Key, workspace: str) -> None:
+    """Moves a registered model; its versions' items stay in their partition. Raises
+    NameTakenInDefault, Conflict."""
+    raw = table.get(key)
+    if raw is None:
+        return
+    stored, item = registered_models.of_item(raw), RegisteredModel.of(raw)
+    target = keys.registered_model(workspace, stored.model.name)
+    moved: Raw = {**raw, **model_names.names(workspace, stored.model.name)}
+    for attribute, value in (
+        (RegisteredModel.PK, target.pk),
+        (RegisteredModel.SK, target.sk),
+        (RegisteredModel.workspace, workspace),
+        (RegisteredModel.home, stored.home),
+        (RegisteredModel.version, item.version + 1),
+        (RegisteredModel.updated_at, now_ms()),
+    ):
+        moved[attribute.attr_name] = attribute.raw(value)
+    if item.number is None and not is_prompt(stored.model.tags):
+        # Before the model moves: after a kill in between, the model is still here and the call is
+        # repeated.
+        list_keys.make_versions_listable(stored.home, item.incarnation, workspace)
+        moved |= list_keys.unnumbered_item_keys(workspace, item.type, item.incarnation)
+    absent, unchanged, mine = ConditionExpression(), ConditionExpression(), Update()
+    absent.require_absent(RegisteredModel.PK)
+    unchanged.require_equal(RegisteredModel.version, item.version)
+    mine.set(ModelHome.model_pk, target.pk)
+    mine.add(ModelHome.version, 1)
+    mine.require_equal(ModelHome.incarnation, item.incarnation)
+    try:
+        table.transact(
+            [
+                Put(moved, absent),
+                Delete(key, unchanged),
+                ItemUpdate(keys.model_home(stored.home), mine),
+            ],
+            new_ulid(),
+        )
+    except TransactionFailed as failed:
+        if failed.items.get(0) is not None:
+            raise NameTakenInDefault(stored.model.name) from failed
+        raise WriteConflict from failed
+
+
+def webhook(entity: Webhook, workspace: str) -> None:
+    """Moves a webhook and seals its secret again for the target workspace."""
+    secret = secret_values.seal(secret_values.open_secret(entity), workspace, entity.webhook_id)
+    webhook_items.put(entity._replace(workspace=workspace, sealed_secret=secret))
+    webhook_items.delete(entity)
+
+
+def _name_workspace(key: Key, workspace: str) -> None:
+    change = Update()
+    change.set(LoggedModel.workspace, workspace)
+    change.set(LoggedModel.updated_at, now_ms())
+    change.add(LoggedModel.version, 1)
+    change.require_exists(LoggedModel.PK)
+    table.update(key, change)

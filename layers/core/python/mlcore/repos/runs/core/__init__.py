@@ -1,0 +1,1 @@
+"""The run item, its child items, and every write of a run."""

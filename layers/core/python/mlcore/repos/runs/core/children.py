@@ -1,0 +1,189 @@
+"""The maps of a run item and the child items that the indexer derives from them: METRIC, PARAM,
+TAG, INPUT and LM."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from mlcore.db import keys
+from mlcore.db.attributes import TextMapAttribute
+from mlcore.db.expression import Raw
+from mlcore.entities.runs import Dataset, DatasetInput, ModelOutput, Run
+from mlcore.entities.tags import Tag
+from mlcore.models.runs import Run as RunItem
+from mlcore.models.runs import RunInput, RunLoggedModel, RunMetric, RunParam, RunTag
+from mlcore.repos import document
+from mlcore.repos.runs.core import datasets, latest_point_text
+
+
+class DatasetReference(NamedTuple):
+    """A dataset input in the run item: the dataset's identity and the input's tags."""
+
+    name: str
+    digest: str
+    tags: tuple[Tag, ...]
+
+
+def input_key(name: str, digest: str) -> str:
+    """Returns the key of a dataset in the map of inputs."""
+    return json.dumps([name, digest], ensure_ascii=False)
+
+
+def input_text(reference: DatasetReference, position: int) -> str:
+    return json.dumps(
+        {
+            "name": reference.name,
+            "digest": reference.digest,
+            "tags": [list(tag) for tag in reference.tags],
+            "at": position,
+        },
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )
+
+
+def texts(run: Run) -> dict[str, dict[str, str]]:
+    """Returns the texts of a run by map."""
+    return {
+        "metrics": {
+            key: latest_point_text.latest_text(metric) for key, metric in run.metrics.items()
+        },
+        "params": run.params,
+        "tags": run.tags,
+        "inputs": {
+            input_key(entry.dataset.name, entry.dataset.digest): input_text(
+                DatasetReference(entry.dataset.name, entry.dataset.digest, entry.tags), position
+            )
+            for position, entry in enumerate(run.dataset_inputs)
+        },
+        "model_inputs": {model: str(position) for position, model in enumerate(run.model_inputs)},
+        "model_outputs": {
+            output.model_id: json.dumps({**output._asdict(), "at": position})
+            for position, output in enumerate(run.model_outputs)
+        },
+    }
+
+
+def dataset_inputs(texts: Mapping[str, str]) -> list[DatasetReference]:
+    """Returns the dataset inputs in the order in which they were logged."""
+    parsed = map(json.loads, texts.values())
+    entries = sorted(parsed, key=lambda entry: (entry["at"], entry["name"], entry["digest"]))
+    return [
+        DatasetReference(
+            entry["name"], entry["digest"], tuple(Tag(key, value) for key, value in entry["tags"])
+        )
+        for entry in entries
+    ]
+
+
+def in_order(texts: Mapping[str, str]) -> tuple[str, ...]:
+    """Returns the keys of a map whose texts are positions, in the order of the positions."""
+    return tuple(sorted(texts, key=lambda key: (int(texts[key]), key)))
+
+
+def model_outputs(texts: Mapping[str, str]) -> tuple[ModelOutput, ...]:
+    """Returns the models that the run created, in the order in which they were logged."""
+    parsed = map(json.loads, texts.values())
+    entries = sorted(parsed, key=lambda entry: (entry["at"], entry["model_id"]))
+    return tuple(ModelOutput(entry["model_id"], entry["step"]) for entry in entries)
+
+
+def resolve(
+    outline: Run, by_identity: Mapping[datasets.Identity, Dataset]
+) -> tuple[DatasetInput, ...]:
+    """Returns the run's dataset inputs with their whole datasets; omits unknown datasets."""
+    return tuple(
+        DatasetInput(by_identity[identity], entry.tags)
+        for entry in outline.dataset_inputs
+        if (
+            identity := datasets.Identity(
+                outline.experiment_id, entry.dataset.name, entry.dataset.digest
+            )
+        )
+        in by_identity
+    )
+
+
+def _metric(item_key: keys.Key, key: str, text: str) -> Raw:
+    latest = latest_point_text.parse_latest(key, text)
+    model = RunMetric(
+        PK=item_key.pk,
+        SK=item_key.sk,
+        key=key,
+        value=latest.value,
+        step=latest.step,
+        timestamp=latest.timestamp,
+    )
+    return model.serialize()
+
+
+def _param(item_key: keys.Key, key: str, text: str) -> Raw:
+    return RunParam(PK=item_key.pk, SK=item_key.sk, key=key, value=text).serialize()
+
+
+def _tag(item_key: keys.Key, key: str, text: str) -> Raw:
+    return RunTag(PK=item_key.pk, SK=item_key.sk, key=key, value=text).serialize()
+
+
+def _input(item_key: keys.Key, key: str, text: str) -> Raw:
+    (reference,) = dataset_inputs({key: text})
+    model = RunInput(
+        PK=item_key.pk,
+        SK=item_key.sk,
+        key=key,
+        name=reference.name,
+        digest=reference.digest,
+        tags=json.dumps([list(tag) for tag in reference.tags], ensure_ascii=False),
+    )
+    return model.serialize()
+
+
+def _input_place(experiment_id: str, run_id: str, key: str) -> keys.Key:
+    # For the range of values outside the run item, the partition without a key is passed.
+    name, digest = json.loads(key) if key else ("", "")
+    return keys.run_input(experiment_id, run_id, name, digest)
+
+
+def _model(item_key: keys.Key, key: str, text: str) -> Raw:
+    return RunLoggedModel(PK=item_key.pk, SK=item_key.sk, key=key, value=text).serialize()
+
+
+def _entry(
+    attribute: TextMapAttribute[Any],
+    rule: str,
+    kind: str,
+    place: Callable[[str, str, str], keys.Key],
+    child: Callable[[keys.Key, str, str], Raw],
+) -> document.Map:
+    kind, _, begin = kind.partition("/")
+
+    def prefix(owner: document.Owner) -> str:
+        return keys.run_child_prefix(owner[1], kind) + begin
+
+    def at(owner: document.Owner, key: str) -> keys.Key:
+        return place(owner[0], owner[1], key)
+
+    return document.Map(attribute, rule, prefix, at, child, as_text=True)
+
+
+def _model_place(direction: str) -> Callable[[str, str, str], keys.Key]:
+    def place(experiment_id: str, run_id: str, model_id: str) -> keys.Key:
+        return keys.run_logged_model(experiment_id, run_id, f"{direction}:{model_id}")
+
+    return place
+
+
+MAPS: document.Maps = {
+    entry.attribute: entry
+    for entry in (
+        _entry(RunItem.metrics, document.LATER, "METRIC", keys.run_metric, _metric),
+        _entry(RunItem.params, document.KEEP, "PARAM", keys.run_param, _param),
+        _entry(RunItem.tags, document.REPLACE, "TAG", keys.run_tag, _tag),
+        _entry(RunItem.inputs, document.KEEP, "INPUT", _input_place, _input),
+        _entry(RunItem.model_inputs, document.KEEP, "LM/in:", _model_place("in"), _model),
+        _entry(RunItem.model_outputs, document.KEEP, "LM/out:", _model_place("out"), _model),
+    )
+}
+"""The map attributes of a run item; the owner of a run's children is (experiment id, run id)."""

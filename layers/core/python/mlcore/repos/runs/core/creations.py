@@ -1,0 +1,93 @@
+"""The transaction that creates a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import NAMESPACE_OID, uuid5
+
+from mlcore.db import keys
+from mlcore.db.expression import ConditionExpression, Raw
+from mlcore.db.failures import AdditionalOperationFailed
+from mlcore.db.table import Operation, Put, TransactionFailed, table
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.runs import Run
+from mlcore.ids import now_ms
+from mlcore.models.runs import Run as RunItem
+from mlcore.models.runs import RunReference
+from mlcore.repos import document
+from mlcore.repos.runs.core import children as run_children
+from mlcore.repos.runs.core import index_keys as run_keys
+from mlcore.repos.runs.core import runs
+from mlcore.repos.runs.core import writes as run_writes
+
+
+def create(
+    run: Run,
+    experiment: Experiment,
+    also: Sequence[Operation] = (),
+    more: Raw | None = None,
+    *,
+    created_by: str | None = None,
+) -> None:
+    """Creates a run with its mark and the reference to it, and executes ``also``, in one
+    transaction; ``more`` are further attributes of its item. Idempotent.
+
+    Args:
+        created_by: the caller's user name; None if there is no login.
+
+    Raises:
+        AdditionalOperationFailed: a condition of ``also`` does not hold.
+    """
+    key = keys.run(run.experiment_id, run.run_id)
+    owner = (run.experiment_id, run.run_id)
+    attributes, children = document.initial(owner, run_children.MAPS, run_children.texts(run))
+    gsi1pk, gsi1sk = keys.gsi1_run(run.run_id, run.experiment_id)
+    model = RunItem(
+        PK=key.pk,
+        SK=key.sk,
+        gsi1pk=gsi1pk,
+        gsi1sk=gsi1sk,
+        **run_keys.of_new(run)._asdict(),
+        run_id=run.run_id,
+        experiment_id=run.experiment_id,
+        run_name=run.run_name,
+        user_id=run.user_id,
+        created_by=created_by,
+        status=run.status,
+        start_time=run.start_time or 0,
+        end_time=run.end_time,
+        artifact_uri=run.artifact_uri,
+        stage=run.lifecycle_stage,
+        epoch=experiment.epoch,
+        primary_metric=experiment.tags.get(runs.PRIMARY_METRIC_TAG),
+        updated_at=now_ms(),
+        version=1,
+    )
+    reference = keys.run_ref(run.run_id)
+    location = RunReference(
+        PK=reference.pk,
+        SK=reference.sk,
+        run_id=run.run_id,
+        experiment_id=run.experiment_id,
+        updated_at=now_ms(),
+        version=1,
+    )
+    if children:
+        table.batch_write(children)
+    absent = ConditionExpression()
+    absent.require_absent(RunItem.PK)
+    item = {**model.serialize(), **attributes, **(more or {})}
+    operations = [
+        Put(item, absent),
+        Put(location.serialize(), absent),
+    ]
+    try:
+        table.transact([*operations, *also], token=str(uuid5(NAMESPACE_OID, run.run_id)))
+    except TransactionFailed as failed:
+        # The id is new and random: an existing item is this run, written by an attempt whose answer
+        # was lost.
+        if min(failed.items) >= len(operations):
+            raise AdditionalOperationFailed(min(failed.items) - len(operations)) from failed
+    else:
+        run_writes.cache_run(experiment, item)
+    runs.remember(run.run_id, run.experiment_id)

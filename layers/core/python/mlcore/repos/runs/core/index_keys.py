@@ -1,0 +1,60 @@
+"""Keys of run items in local indexes, derived from their attributes and texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from mlcore import reserved_tags
+from mlcore.db import keys
+from mlcore.db.attributes import ItemAttribute
+from mlcore.entities.runs import Run
+from mlcore.models.runs import Run as RunItem
+from mlcore.repos.runs.core import latest_point_text, marks
+
+Values = Sequence[tuple[ItemAttribute[Any], Any]]
+"""Attributes of a run item with their new values."""
+
+
+class LocalKeys(NamedTuple):
+    """A run item's keys in the local indexes."""
+
+    lsi1sk: str
+    lsi2sk: str
+    lsi3sk: str
+    lsi4sk: str
+    lsi5sk: str
+
+
+def of_new(run: Run) -> LocalKeys:
+    start = run.start_time or 0
+    return LocalKeys(
+        keys.lsi1_run(run.lifecycle_stage, start, run.run_id),
+        keys.lsi2_run(start, run.run_id),
+        keys.lsi3_run(run.status, start, run.run_id),
+        keys.lsi4_run(run.run_name, run.run_id),
+        marks.of_new(run.run_id),
+    )
+
+
+def of_texts(item: RunItem, sets: Mapping[str, Mapping[str, str]]) -> Values:
+    """Returns the attributes that follow from texts written to a run item: its name and the name's
+    index key."""
+    extra: list[tuple[ItemAttribute[Any], Any]] = []
+    name = sets.get("tags", {}).get(reserved_tags.RUN_NAME)
+    if name is not None:
+        extra.append((RunItem.run_name, name))
+        extra.append((RunItem.lsi4sk, keys.lsi4_run(name, item.run_id)))
+    return extra
+
+
+def primary_metric(item: RunItem) -> str | None:
+    """Returns the key in LSI5 of an unmarked run: the value of its experiment's primary metric, if
+    it has one."""
+    primary = item.primary_metric
+    latest = (item.metrics or {}).get(primary) if primary else None
+    if primary is None or latest is None:
+        return None
+    return keys.lsi5_run(
+        primary, latest_point_text.parse_latest(primary, latest).value, item.run_id
+    )

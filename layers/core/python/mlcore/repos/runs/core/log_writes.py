@@ -1,0 +1,102 @@
+"""Writes logged values to the run item, to metric history and to logged models, so that a reader of
+two of them sees a metric in both or in neither, even if the process dies in between.
+
+If each point is the latest of its metric, the run item and the points are written in parallel, in
+one round trip: a reader can tell from either what is missing in the other (see
+:mod:`.latest_points`). Everything else is one transaction, which costs twice the write units:
+several points of one metric, older points beside latest ones, and points of logged models. See
+``docs/adr/0061``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+from mlcore.db.expression import Raw
+from mlcore.db.table import Operation, Put, TransactionFailed, table
+from mlcore.entities.logged_models import ModelMetric
+from mlcore.entities.metrics import Metric
+from mlcore.ids import new_ulid
+from mlcore.optimistic_retry import WriteConflict
+from mlcore.repos import concurrent_writes
+from mlcore.repos.logged_models import points as logged_model_points
+from mlcore.repos.runs.core import runs
+from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core.runs import StoredRun
+from mlcore.repos.runs.core.writes import Change, Decision
+from mlcore.repos.runs.history import metric_history
+
+MOST_TOGETHER: Final = 80
+"""Items beside the run that one transaction writes; DynamoDB allows 100, and some texts may move
+out of the run item. Points of more logged models are written after it."""
+
+
+class ModelPoints(NamedTuple):
+    """Points to write for a logged model, with its item."""
+
+    item: Raw
+    points: Sequence[ModelMetric]
+
+
+def write(
+    run: StoredRun,
+    decide: Decision,
+    metrics: Sequence[Metric],
+    models: Sequence[ModelPoints] = (),
+) -> None:
+    """Writes logged values to a run that was just read; calls ``decide`` again after each conflict
+    with another writer. Raises InvalidParameterValue if the run is not active."""
+    runs.check_active(run)
+    batches = metric_history.batches(run.experiment.experiment_id, run.run_id, metrics)
+    change = run_writes.decided(run, decide, ())
+    if not batches:
+        run_writes.write(run, decide)
+    elif not models and change is not None and are_latest(change, metrics):
+        calls: list[Callable[[], object]] = [
+            partial(run_writes.write, run, decide),
+            partial(metric_history.put, batches),
+        ]
+        if change.sets.get("params"):  # if another writer sets another value, no point is written
+            for call in calls:
+                call()
+        else:
+            table.parallel(calls)
+    else:
+        _write_together(run, decide, [Put(batch) for batch in batches], models)
+
+
+def are_latest(change: Change, metrics: Sequence[Metric]) -> bool:
+    """Whether each point becomes the latest value of its metric in the run item."""
+    return len(change.sets.get("metrics", ())) == len(metrics)
+
+
+def _write_together(
+    run: StoredRun, decide: Decision, puts: Sequence[Operation], models: Sequence[ModelPoints]
+) -> None:
+    waiting = [op for model in models for op in logged_model_points.operations(*model)]
+    later = waiting if len(waiting) > MOST_TOGETHER else []
+    beside = [*puts, *([] if later else waiting)]
+
+    def send(current: StoredRun) -> None:
+        nonlocal beside
+        runs.check_active(current)
+        change = run_writes.decided(current, decide, ())
+        try:
+            if change is not None:
+                first = current is run
+                run_writes.send_change(
+                    current, change, exclusive=first, shared=not first, beside=beside
+                )
+            elif len(beside) == 1 and isinstance(beside[0], Put):
+                table.put(*beside[0])
+            elif beside:
+                table.transact(beside, token=new_ulid())
+        except TransactionFailed as failed:
+            beside = logged_model_points.missing(beside, failed)
+            raise WriteConflict from failed
+
+    concurrent_writes.write("run", run, send, run_writes.meanwhile)
+    if later:
+        table.parallel([partial(logged_model_points.write, *model) for model in models])

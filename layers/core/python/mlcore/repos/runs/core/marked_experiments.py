@@ -1,0 +1,54 @@
+"""The list of experiments that may have runs which the indexer has not processed.
+
+The indexer enters an experiment when it postpones one of its runs. The search for quiet runs reads
+the list and removes experiments without such runs. An experiment with new records is entered again,
+more often than it is removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Final
+
+from mlcore.db import keys
+from mlcore.db.expression import ConditionExpression
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import table
+from mlcore.ids import now_ms
+from mlcore.models.index import MarkedExperiment
+from mlcore.process_cache import ProcessCache
+
+NOTED_SECONDS: Final = 300.0
+"""Seconds for which a process does not enter an experiment again."""
+
+KEPT_MS: Final = 900_000
+"""Younger entries are not removed, because a process may rely on them."""
+
+_noted: ProcessCache[str, bool] = ProcessCache("noted experiment", seconds=NOTED_SECONDS)
+
+
+def note(experiment_id: str) -> None:
+    """Enters an experiment; at most one write per process every five minutes."""
+    if experiment_id in _noted:
+        return
+    key = keys.marked_experiment(experiment_id)
+    model = MarkedExperiment(
+        PK=key.pk, SK=key.sk, experiment_id=experiment_id, updated_at=now_ms(), version=1
+    )
+    table.put(model.serialize())
+    _noted.put(experiment_id, True)
+
+
+def every() -> Iterator[MarkedExperiment]:
+    return map(MarkedExperiment.of, table.query_all(keys.marked_experiments_pk()))
+
+
+def drop(entry: MarkedExperiment) -> None:
+    """Removes an experiment without such runs, unless a process may rely on its entry."""
+    if entry.updated_at is None or now_ms() - entry.updated_at < KEPT_MS:
+        return
+    unchanged = ConditionExpression()
+    unchanged.require_equal(MarkedExperiment.updated_at, entry.updated_at)
+    with contextlib.suppress(ConditionFailed):
+        table.delete(keys.marked_experiment(entry.experiment_id), unchanged)

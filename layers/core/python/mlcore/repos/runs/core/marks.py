@@ -1,0 +1,52 @@
+"""Marks of runs that the indexer has not processed yet: which writes set one.
+
+A mark is the run's key in LSI5, set by the write itself. A search reads the marks before the items
+that the indexer writes, and reads marked runs from their source. A run keeps its mark until it
+ends. Once the indexer has processed the run, its key in LSI5 is its primary metric. See
+``docs/adr/0033``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from mlcore.db import keys
+from mlcore.models.runs import Run
+
+FOR_GOOD = 0
+"""The version in a permanent mark: the run has values outside its item, which have records of their
+own."""
+
+INDEXED_MAPS = frozenset(("metrics", "params", "tags", "inputs"))
+"""The maps of a run that searches look up in an index."""
+
+
+def of_new(run_id: str) -> str:
+    return keys.lsi5_run_mark(run_id, 1)
+
+
+def after(
+    item: Run, sets: Mapping[str, Mapping[str, str]], removals: Iterable[tuple[str, str]]
+) -> str | None:
+    """Returns the mark to set with a write; None if the indexer need not process the write. The
+    mark names the first version to process. It must be set even if it does not change, because the
+    indexer may be removing it at the same time."""
+    touched = {attribute for attribute, texts in sets.items() if texts}
+    touched.update(attribute for attribute, _ in removals)
+    if INDEXED_MAPS.isdisjoint(touched):
+        return None
+    if since(item):
+        return item.lsi5sk
+    return keys.lsi5_run_mark(item.run_id, item.version + 1)
+
+
+def since(item: Run) -> int | None:
+    """Returns the first version that the indexer has to process; :data:`FOR_GOOD` for a permanent
+    mark; None for a run without a mark."""
+    return None if item.lsi5sk is None else keys.marked_since(item.lsi5sk)
+
+
+def overflows(item: Run) -> bool:
+    """Whether a run has indexed texts outside its item. Such a run stays marked permanently,
+    because the record of a write does not show these texts to the indexer."""
+    return item.overflow is not None and not INDEXED_MAPS.isdisjoint(item.overflow.split())

@@ -1,0 +1,240 @@
+"""Writes of runs, each on the condition that the run did not change since the decision; and a cache
+of runs as this process left them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from mlcore.db import keys
+from mlcore.db.expression import Raw, Update
+from mlcore.db.table import Operation, table
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.runs import ENDED, RUNNING
+from mlcore.entities.stages import DELETED
+from mlcore.ids import now_ms
+from mlcore.models.base import MetaItem
+from mlcore.models.runs import Run as RunItem
+from mlcore.process_cache import ProcessCache
+from mlcore.repos import concurrent_writes, document, document_writes
+from mlcore.repos.property_types import remove_types
+from mlcore.repos.runs.core import children as run_children
+from mlcore.repos.runs.core import index_keys as run_keys
+from mlcore.repos.runs.core import marks, runs
+from mlcore.repos.runs.core.index_keys import Values
+from mlcore.repos.runs.core.runs import StoredRun
+
+KNOWN_BYTES: Final = 16_000
+"""Maximum bytes of texts of a cached run; larger runs are read."""
+
+KNOWN_SECONDS: Final = 600.0
+
+
+class Left(NamedTuple):
+    """A run as this process wrote it last."""
+
+    experiment: Experiment
+    item: Raw
+
+
+def _weigh(cached: Left) -> int:
+    """Returns the bytes that an entry takes in Python's memory: the item's attributes, its
+    experiment, and its maps, whose entries are objects unless the map is one text."""
+    tags = sum(len(key) + len(value) + 150 for key, value in cached.experiment.tags.items())
+    texts = 2 if all(one.is_text(cached.item) for one in run_children.MAPS.values()) else 12
+    return 9_500 + tags + texts * (MetaItem.of(cached.item).bytes or 0)
+
+
+_known: ProcessCache[str, Left] = ProcessCache("run as left", seconds=KNOWN_SECONDS, weigh=_weigh)
+
+
+def cached_run(run_id: str, workspace: str) -> StoredRun | None:
+    """Returns a running run as this process wrote it last, without a request; other processes may
+    have written it since."""
+    cached = _known.get(run_id)
+    if cached is None or cached.experiment.workspace != workspace:
+        return None
+    return runs.of_item(cached.item, cached.experiment)
+
+
+def cache_run(experiment: Experiment, item: Raw) -> None:
+    """Caches a run that was just written, if it is still running and small enough."""
+    run, meta = RunItem.of(item), MetaItem.of(item)
+    if run.status != RUNNING or meta.overflow or (meta.bytes or 0) > KNOWN_BYTES:
+        _known.pop(run.run_id)
+        return
+    before = _known.get(run.run_id)
+    if before is None or MetaItem.of(before.item).version < meta.version:
+        _known.put(run.run_id, Left(experiment, item))
+
+
+def forget_run(run_id: str) -> None:
+    _known.pop(run_id)
+
+
+def set_stage(run: StoredRun, target: str) -> None:
+    """Deletes or restores a run, whatever its stage is.
+
+    The update requires that nobody deleted or restored the run since it was read, so an update that
+    DynamoDB executes late or twice changes nothing. Raises ResourceDoesNotExist.
+    """
+
+    def send(current: StoredRun) -> None:
+        # The stage may be set already: this call was repeated, or another request did the same.
+        if current is run or current.stage != target:
+            table.update(current.document.key, _stage_change(current, target))
+
+    forget_run(run.run_id)
+    concurrent_writes.write("run", run, send, meanwhile)
+
+
+def _stage_change(run: StoredRun, target: str) -> Update:
+    item = run.item
+    change = Update()
+    document.touch(change)
+    change.set(RunItem.stage, target)
+    change.set(RunItem.epoch, run.experiment.epoch)
+    change.set(RunItem.lsi1sk, keys.lsi1_run(target, item.start_time, item.run_id))
+    if target == DELETED:
+        change.set(RunItem.deleted_time, now_ms())
+    else:
+        change.remove(RunItem.deleted_time)
+        change.remove(RunItem.ttl)
+    change.require_exists(RunItem.PK)
+    # The version of the item would conflict with every metric that is logged meanwhile.
+    if item.stage_changes is None:
+        change.require_absent(RunItem.stage_changes)
+    else:
+        change.require_equal(RunItem.stage_changes, item.stage_changes)
+    change.add(RunItem.stage_changes, 1)
+    return change
+
+
+Decision = Callable[[StoredRun], tuple[Mapping[str, Mapping[str, str]], Sequence[tuple[str, str]]]]
+"""Decides, from the current run, which texts to set by map and which (map, key) pairs to remove.
+Raises if the write is not allowed."""
+
+
+def write(
+    run: StoredRun,
+    decide: Decision,
+    attributes: Values = (),
+    *,
+    exclusive: bool = False,
+    any_stage: bool = False,
+    shared: bool = False,
+) -> StoredRun:
+    """Changes maps and attributes of an active run; calls ``decide`` again after each conflict with
+    another writer.
+
+    Args:
+        decide: returns the changes for the run as it is now.
+        attributes: further attributes to set, or to remove where the value is None.
+        exclusive: the decision depends on the value that it replaces, so no other write may come in
+            between.
+        any_stage: also write a run that is no longer active, to complete an earlier write.
+        shared: other processes are known to write at the same time.
+
+    Returns:
+        The run on which the last decision was based (not the run after the write).
+
+    Raises:
+        InvalidParameterValue: the run is not active.
+    """
+    check = _any if any_stage else runs.check_active
+    check(run)
+    change = decided(run, decide, attributes)
+    if change is None:
+        return run
+
+    def send(current: StoredRun) -> None:
+        to_send: Change | None = change
+        if current is not run:
+            check(current)
+            to_send = decided(current, decide, attributes)
+        if to_send is not None:
+            others = shared or current is not run
+            send_change(current, to_send, exclusive=exclusive, shared=others)
+
+    return concurrent_writes.write("run", run, send, meanwhile)
+
+
+def _any(_: StoredRun) -> None:
+    """Allows a write in any stage."""
+
+
+class Change(NamedTuple):
+    """The changes of a run in one write."""
+
+    sets: Mapping[str, Mapping[str, str]]
+    removals: Sequence[tuple[str, str]]
+    attributes: Values
+
+
+def decided(run: StoredRun, decide: Decision, attributes: Values) -> Change | None:
+    """Returns the changes that ``decide`` makes in a run; None for none."""
+    sets, removals = decide(run)
+    extra = [*attributes, *run_keys.of_texts(run.item, sets)]
+    if not any(sets.values()) and not removals and not extra:
+        return None
+    return Change(sets, removals, extra)
+
+
+def send_change(
+    run: StoredRun,
+    change: Change,
+    *,
+    exclusive: bool,
+    shared: bool = False,
+    beside: Sequence[Operation] = (),
+) -> Raw | None:
+    """Writes the changes and caches the run, if it is running and small enough. Returns the item
+    after the write; None if it is not known.
+
+    Raises ConditionFailed, TooLarge and TransactionFailed as
+    :func:`mlcore.repos.document_writes.write` does.
+
+    Args:
+        exclusive, shared: as for :func:`write`.
+        beside: further operations of the same transaction.
+    """
+    item = run.item
+    mark = marks.after(item, change.sets, change.removals)
+
+    def complete(update: Update) -> None:
+        for attribute, value in change.attributes:
+            update.set_or_remove(attribute, value)
+        if mark is not None:
+            update.set(RunItem.lsi5sk, mark)
+        if not any(attribute is RunItem.property_types for attribute, _ in change.attributes):
+            types = item.property_types
+            remove_types(update, RunItem.property_types, types, change.sets, change.removals)
+        update.require_equal(RunItem.epoch, item.epoch)
+        update.require_equal(RunItem.stage, item.stage)
+
+    worth_it = item.status == RUNNING and (item.bytes or 0) <= KNOWN_BYTES
+    written = document_writes.write(
+        run.document,
+        change.sets,
+        change.removals,
+        complete,
+        beside,
+        exclusive=exclusive,
+        shared=shared,
+        settled=any(place is RunItem.status and to in ENDED for place, to in change.attributes),
+        returning=worth_it,
+    )
+    if written is None:
+        forget_run(run.run_id)
+    else:
+        cache_run(run.experiment, written)
+    return written
+
+
+def meanwhile(run: StoredRun, item: Raw | None) -> StoredRun:
+    """Returns the run after another writer was first. If its stage changed, or the item is
+    incomplete, reads it again with its experiment."""
+    moved = item is None or RunItem.of(item).epoch != run.item.epoch
+    if item is None or moved or RunItem.run_id.attr_name not in item:
+        return runs.load(run.run_id, run.experiment.workspace)
+    return runs.of_item(item, run.experiment)

@@ -1,0 +1,226 @@
+"""Metric history in files of the artifact store, for runs with many points.
+
+An experiment's items may take 10 GB, and a write unit costs a fifth of writing a file. So the
+points of many batches go into one file as a sequence of segments, each with points of one metric in
+order. The file's item sorts right after the run's batches and contains its directory, so a read
+fetches only the segments that it needs. A file is named by its content and never changes; it is
+deleted with its run (:mod:`mlcore.repos.files.owners`).
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+from mlcore import errors
+from mlcore.db import keys
+from mlcore.db.expression import Raw
+from mlcore.db.table import table
+from mlcore.entities.metrics import Metric
+from mlcore.ids import now_ms
+from mlcore.models.runs import RunMetricFile
+from mlcore.repos.runs.history import point_columns, point_positions
+
+SEGMENT_POINTS: Final = 4096
+"""Maximum number of points in a segment, and in a pack: about 30 KB."""
+DIRECTORY_BYTES: Final = 200_000
+"""Maximum bytes of keys and positions in one item, before compression."""
+_ENTRY_BYTES: Final = 80
+_NAME: Final = "points"
+"""Name of each file, in a folder of its own, because only folders are removed."""
+
+
+class NoStore(errors.TemporarilyUnavailable):
+    """The environment names no artifact store."""
+
+
+class Segment(NamedTuple):
+    """Points of one metric in a file."""
+
+    location: str
+    begin: int
+    length: int
+    size: int
+    """Number of points."""
+    first: str
+    """Timestamp and step of the first point, in the form of :mod:`.point_positions`; ``last`` of
+    the last one."""
+    last: str
+
+
+class HistoryFile(NamedTuple):
+    """A file to write, and its item."""
+
+    location: str
+    content: bytes
+    item: Raw
+
+
+_Entry = tuple[int, int, int, int, int, int, int]
+"""Offset, length, number of points, timestamp and step of the first and of the last."""
+
+
+def chunks(series: Sequence[Metric]) -> Iterator[list[Metric]]:
+    """Yields points of one metric in order, in lists that fit a segment or a pack."""
+    ordered = sorted(series, key=point_positions.order)
+    for at in range(0, len(ordered), SEGMENT_POINTS):
+        yield ordered[at : at + SEGMENT_POINTS]
+
+
+def made_of(
+    experiment_id: str, run_id: str, series: Mapping[str, Sequence[Metric]]
+) -> list[HistoryFile]:
+    """Returns the files for distinct points by key: one, unless there are very many keys."""
+    made: list[HistoryFile] = []
+    named: dict[str, Sequence[Metric]] = {}
+    size = 0
+    for key, points in series.items():
+        weight = len(key.encode()) + _ENTRY_BYTES * (1 + len(points) // SEGMENT_POINTS)
+        if named and size + weight > DIRECTORY_BYTES:
+            made.append(_file(experiment_id, run_id, named))
+            named, size = {}, 0
+        named[key] = points
+        size += weight
+    made.append(_file(experiment_id, run_id, named))
+    return made
+
+
+def has_place(experiment_id: str, run_id: str) -> bool:
+    """Whether there is an artifact store and the run's ids can be segments of a path in it (ids of
+    imported experiments and runs may contain any characters)."""
+    from mlcore import artifacts  # noqa: PLC0415 -- 5 ms of a cold start that mostly are for nothing
+
+    if not artifacts.has_store():
+        return False
+    path = f"{experiment_id}/{run_id}"
+    try:
+        return path.count("/") == 1 and artifacts.exact_path(path) == path
+    except errors.InvalidParameterValue:
+        return False
+
+
+def store(made: Sequence[HistoryFile]) -> None:
+    """Writes files; put their items afterwards."""
+    from mlcore import artifacts  # noqa: PLC0415 -- as above
+
+    table.parallel([partial(artifacts.store().put, one.location, one.content) for one in made])
+
+
+def segments(item: Raw, key: str) -> list[Segment]:
+    """Returns the segments of a metric in an item's file, in order."""
+    item_view = RunMetricFile.of(item)
+    return [
+        _segment(item_view.location, entry)
+        for entry in _directory(item_view.directory).get(key, ())
+    ]
+
+
+def every(item: Raw) -> list[Segment]:
+    """Returns all segments in the file of an item."""
+    item_view = RunMetricFile.of(item)
+    listed = _directory(item_view.directory).values()
+    return [_segment(item_view.location, entry) for entries in listed for entry in entries]
+
+
+def folder_of(item: Raw) -> str:
+    """Returns the key of the folder that contains only the file of an item."""
+    return RunMetricFile.of(item).location.rpartition("/")[0]
+
+
+def read(wanted: Iterable[Segment]) -> list[Metric]:
+    """Returns the points of segments. Raises as :func:`contents`."""
+    found = []
+    for data in contents(wanted):
+        for points in point_columns.unpack(data).values():
+            found += points
+    return found
+
+
+def contents(wanted: Iterable[Segment]) -> list[bytes]:
+    """Returns the bytes of segments, for :mod:`.point_columns` to unpack; adjacent segments are one
+    request.
+
+    Raises:
+        NoStore: the environment names no store.
+        TemporarilyUnavailable: a file no longer exists, or cannot be read now.
+    """
+    stretches: list[list[Segment]] = []
+    for one in sorted(wanted):
+        if stretches and one[:2] == _end(stretches[-1][-1]):
+            stretches[-1].append(one)
+        else:
+            stretches.append([one])
+    chunks_read = table.parallel([partial(_read, stretch) for stretch in stretches])
+    return [data for parts in chunks_read for data in parts]
+
+
+def _end(segment: Segment) -> tuple[str, int]:
+    return segment.location, segment.begin + segment.length
+
+
+def _read(stretch: Sequence[Segment]) -> list[bytes]:
+    from mlcore import artifacts  # noqa: PLC0415 -- as above
+
+    if not artifacts.has_store():
+        raise NoStore("The files with the history of metrics are out of reach.")
+    begin = stretch[0].begin
+    length = sum(one.length for one in stretch)
+    data = artifacts.store().read(stretch[0].location, begin, length)
+    if data is None or len(data) != length:
+        raise errors.TemporarilyUnavailable("The history of the metric cannot be read. Try again.")
+    places = [one.begin - begin for one in stretch]
+    return [data[at : at + one.length] for at, one in zip(places, stretch, strict=True)]
+
+
+def _segment(location: str, entry: _Entry) -> Segment:
+    begin, length, size, *moments = entry
+    first, last = (point_positions.moment(*moments[at : at + 2]) for at in (0, 2))
+    return Segment(location, begin, length, size, first, last)
+
+
+def _directory(data: bytes) -> dict[str, list[_Entry]]:
+    entries: dict[str, list[_Entry]] = json.loads(zlib.decompress(data))
+    return entries
+
+
+def _file(experiment_id: str, run_id: str, series: Mapping[str, Sequence[Metric]]) -> HistoryFile:
+    from mlcore import artifacts  # noqa: PLC0415 -- as above
+
+    directory: dict[str, list[_Entry]] = {}
+    content = bytearray()
+    named = blake2b(digest_size=16)
+    for key, points in series.items():
+        entries = directory.setdefault(key, [])
+        for chunk in chunks(points):
+            data, digest = point_columns.pack({key: chunk})
+            first, last = chunk[0], chunk[-1]
+            entries.append(
+                (
+                    len(content),
+                    len(data),
+                    len(chunk),
+                    *(first.timestamp, first.step),
+                    *(last.timestamp, last.step),
+                )
+            )
+            content += data
+            named.update(digest.encode())
+    file_id = named.hexdigest()
+    item_key = keys.run_metric_file(experiment_id, run_id, file_id)
+    location = f"{artifacts.history_folder(experiment_id, run_id)}/{file_id}/{_NAME}"
+    directory_text = json.dumps(directory, separators=(",", ":"), ensure_ascii=False)
+    model = RunMetricFile(
+        PK=item_key.pk,
+        SK=item_key.sk,
+        experiment_id=experiment_id,
+        run_id=run_id,
+        location=location,
+        directory=zlib.compress(directory_text.encode(), 9),
+        updated_at=now_ms(),
+        version=1,
+    )
+    return HistoryFile(location, bytes(content), model.serialize())

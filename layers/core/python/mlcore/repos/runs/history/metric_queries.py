@@ -1,0 +1,177 @@
+"""Reads the points of one metric, of one run or of many, whole, by page or sampled for charts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Generic, NamedTuple, TypeVar
+
+from mlcore.db.table import table
+from mlcore.entities.metrics import Metric, MetricColumns
+from mlcore.environment import workspaces_enabled
+from mlcore.limits import runs as limits
+from mlcore.repos.experiments import experiments
+from mlcore.repos.runs.core import runs
+from mlcore.repos.runs.history import history_pages, latest_points, metric_history, metric_sampling
+from mlcore.repos.runs.history.history_pages import HistoryPage
+from mlcore.repos.runs.history.history_pages import Kept as KeptPoints
+from mlcore.repos.runs.history.latest_points import Latest, Place
+from mlcore.repos.runs.history.metric_history import Kept
+from mlcore.repos.runs.history.metric_sampling import Wanted
+from mlcore.repos.runs.history.point_positions import Order
+
+T = TypeVar("T")
+
+_NONE = MetricColumns((), (), ())
+
+
+def history_interval(
+    workspace: str,
+    run_ids: Sequence[str],
+    key: str,
+    low: int | None,
+    high: int | None,
+    limit: int,
+) -> list[tuple[str, MetricColumns]]:
+    """Returns for each run at most ``limit`` of its points from step ``low`` to ``high``, spread
+    evenly and including the last."""
+    limits.check_step_range(low, high)
+
+    def read(run_id: str, home: str) -> Kept:
+        return metric_history.kept(home, run_id, key)
+
+    wanted = Wanted(key, low, high, limit)
+    histories = _of_runs(workspace, run_ids, key, read, refuse=True)
+    return [
+        (run_id, _NONE if one is None else metric_sampling.of(one.read, one.latest, wanted))
+        for run_id, one in zip(run_ids, histories, strict=True)
+    ]
+
+
+def read_page(
+    workspace: str, run_id: str, key: str, after: Order | None, size: int, large: int
+) -> HistoryPage:
+    """Returns a page of a run's points after a position; see
+    :mod:`mlcore.repos.runs.history.history_pages`. The latest value is read in parallel and
+    included; later points are left out.
+
+    Raises:
+        ResourceDoesNotExist: with workspaces, if the run does not exist.
+    """
+    home = runs.locate(run_id)
+    if home is not None:
+        owned: list[bool] = []
+        latest: dict[str, Latest] = {}
+
+        def own() -> None:
+            owned.append(experiments.find(home, workspace) is not None)
+
+        def look() -> None:
+            latest.update(latest_points.of([(home, run_id)], key))
+
+        # Not in a branch of parallel calls, for it makes such calls itself.
+        page = history_pages.read(home, run_id, key, after, size, large, beside=(own, look))
+        if all(owned):
+
+            def again(kept: KeptPoints) -> HistoryPage:
+                return history_pages.read(home, run_id, key, after, size, page.large, kept=kept)
+
+            return latest_points.paged(again, page, latest.get(run_id), Place(after, size))
+    if workspaces_enabled():
+        raise runs.missing(run_id)
+    return HistoryPage([], False, 0)
+
+
+def read_beginnings(
+    workspace: str, run_ids: Sequence[str], key: str, limit: int | None
+) -> list[list[Metric]]:
+    """Returns the first ``limit`` points of the metric ``key`` of each run, in the order of the
+    history (timestamp, step, value); all points if ``limit`` is None."""
+    if limit is None:
+        return read_many(workspace, run_ids, key)
+
+    def read(run_id: str, home: str) -> HistoryPage:
+        return history_pages.read(home, run_id, key, None, limit)
+
+    def again(run_id: str, home: str, kept: KeptPoints) -> HistoryPage:
+        return history_pages.read(home, run_id, key, None, limit, kept=kept)
+
+    place = Place(None, limit)
+    return [
+        []
+        if one is None
+        else latest_points.paged(
+            partial(again, run_id, one.home), one.read, one.latest, place
+        ).points
+        for run_id, one in zip(run_ids, _of_runs(workspace, run_ids, key, read), strict=True)
+    ]
+
+
+def read_many(workspace: str, run_ids: Sequence[str], key: str) -> list[list[Metric]]:
+    """Returns the points of each run; none for runs of another workspace."""
+
+    def read(run_id: str, home: str) -> list[Metric]:
+        return metric_history.read(home, run_id, key)
+
+    histories = _of_runs(workspace, run_ids, key, read)
+    return [
+        [] if history is None else latest_points.completed(history.read, history.latest)
+        for history in histories
+    ]
+
+
+class _OfRun(NamedTuple, Generic[T]):
+    home: str
+    """The run's experiment."""
+    read: T
+    latest: Latest | None
+
+
+def _of_runs(
+    workspace: str,
+    run_ids: Sequence[str],
+    key: str,
+    page_of: Callable[[str, str], T],
+    *,
+    refuse: bool = False,
+) -> list[_OfRun[T] | None]:
+    """Returns the result of ``page_of`` for each run, with the latest value of the metric; None for
+    runs of another workspace. Workspaces and latest values are read in parallel with the points.
+
+    Args:
+        refuse: with workspaces, raise for missing runs instead of treating them as empty.
+
+    Raises:
+        ResourceDoesNotExist: see ``refuse``.
+    """
+    homes = table.parallel([partial(runs.locate, run_id) for run_id in run_ids])
+    distinct = list(dict.fromkeys(home for home in homes if home is not None))
+    owned: set[str] = set()
+    latest: dict[str, Latest] = {}
+
+    def own() -> None:
+        owned.update(one.experiment_id for one in experiments.find_existing(distinct, workspace))
+
+    def look() -> None:
+        owners = [(home, run_id) for home, run_id in zip(homes, run_ids, strict=True) if home]
+        latest.update(latest_points.of(owners, key))
+
+    calls: list[Callable[[], T | None]] = [
+        _nothing if home is None else partial(page_of, run_id, home)
+        for home, run_id in zip(homes, run_ids, strict=True)
+    ]
+    _, _, *results = table.parallel([own, look, *calls])
+    if refuse and workspaces_enabled():
+        for home, run_id in zip(homes, run_ids, strict=True):
+            if home not in owned:
+                raise runs.missing(run_id)
+    return [
+        None
+        if one is None or home is None or home not in owned
+        else _OfRun(home, one, latest.get(run_id))
+        for home, run_id, one in zip(homes, run_ids, results, strict=True)
+    ]
+
+
+def _nothing() -> None:
+    return None

@@ -1,0 +1,2 @@
+"""Metric values in order, across the runs of an experiment: stored rows and segments, and how
+searches read them."""

@@ -1,0 +1,359 @@
+"""Reads the ranked metrics of settled runs for searches; the indexer writes them.
+
+The metrics of runs that were settled together are *rows*, one item. When there are many rows, they
+are sorted into *segments*, one per metric: values in order, in the segment item itself or on pages.
+Many segments are merged into one. RANK items, one per value, hold values that live outside their
+run's item. An entry may be outdated or appear twice; a search tests the runs themselves. See
+``docs/adr/0056``.
+
+The reads are separate requests, but no value is missed while it moves:
+
+* Marks are read before rows: an unmarked run is in rows, or was.
+* Rows are deleted after they are in segments and ``RANK_ROWS_SORTED`` has counted that. The count
+is read with the rows, after them. If it differs from what it was before the segments were read,
+they are read again. The count before is cached from an earlier search (the first one assumes that
+nothing was sorted): read in parallel with the segments, it might be read after them.
+* Merged segments are deleted after the new one exists, which sorts after them.
+* A missing page was deleted with its segment: the segments are read again.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+from mlcore.db import keys
+from mlcore.db.expression import Raw
+from mlcore.db.keys import Key
+from mlcore.db.sortable import double_of_inverted_bits, inverted_double_bits
+from mlcore.db.table import table
+from mlcore.models.base import Item
+from mlcore.models.index import RankMetric, RankPage, RankRows, RankRowsSorted, RankSegment
+from mlcore.process_cache import ProcessCache
+from mlcore.repos import index_candidates
+from mlcore.repos.index_candidates import PAGE_IDS, Candidates, Entries
+from mlcore.repos.runs.ranks import rank_columns
+from mlcore.repos.runs.ranks.rank_columns import Ranked
+from mlcore.search.plan import MetricRange
+
+PAGE_ENTRIES: Final = 150
+"""Values on a page: one read unit, four write units."""
+TRIES: Final = 4
+"""How often one search reads the segments again. If they are still inconsistent, they need a
+rebuild, and the search uses another access."""
+
+_sorted: ProcessCache[str, int] = ProcessCache("how often rows of an experiment were sorted")
+
+
+class Segment(NamedTuple):
+    """Values of a metric in order."""
+
+    key: str
+    level: int
+    segment_id: str
+    size: int
+    """Number of values."""
+    entries: Sequence[Ranked] | None
+    """All values, if they are few."""
+    bounds: Sequence[int]
+    """The rank positions at which its pages begin, and the last position."""
+
+    def pages(self, first: int, last: int) -> range:
+        """Returns the numbers of the pages that may have values between two positions."""
+        if self.entries is not None or not self.bounds or first > self.bounds[-1]:
+            return range(0)
+        # Equal values may be on two pages.
+        begin = max(0, bisect_left(self.bounds, first) - 1)
+        return range(begin, min(len(self.bounds) - 1, bisect_right(self.bounds, last)))
+
+    def places(self, experiment_id: str) -> list[Key]:
+        """Returns the keys of all its pages."""
+        return [self.place(experiment_id, number) for number in self.all_pages()]
+
+    def place(self, experiment_id: str, number: int) -> Key:
+        return keys.rank_page(experiment_id, self.key, self.segment_id, number)
+
+    def all_pages(self) -> range:
+        return range(max(0, len(self.bounds) - 1))
+
+
+def segment_of(item: Raw) -> Segment:
+    view = RankSegment.of(item)
+    return Segment(
+        view.key,
+        view.level,
+        view.segment_id,
+        view.count,
+        None if view.data is None else rank_columns.unpack(view.data),
+        [] if view.bounds is None else rank_columns.unpack_places(view.bounds),
+    )
+
+
+def segments(experiment_id: str, key: str) -> list[Segment]:
+    """Returns the segments of a metric; one Query."""
+    pk = keys.experiment(experiment_id).pk
+    return [segment_of(one) for one in table.query_all(pk, prefix=keys.rank_segment_prefix(key))]
+
+
+def every_segment(experiment_id: str) -> Iterator[Segment]:
+    """Yields the segments of all metrics."""
+    pk = keys.experiment(experiment_id).pk
+    return map(segment_of, table.query_all(pk, prefix=keys.rank_segment_prefix()))
+
+
+def every(experiment_id: str) -> Iterator[tuple[str, list[Ranked]]]:
+    """Yields all ranked values in rows and segments by metric; some come twice."""
+    for item in every_row(experiment_id):
+        yield from by_key([item]).items()
+    for segment in every_segment(experiment_id):
+        yield segment.key, values_of(segment, table.batch_get(segment.places(experiment_id)))
+
+
+def every_row(experiment_id: str) -> Iterator[Raw]:
+    """Yields the items of all rows."""
+    pk = keys.experiment(experiment_id).pk
+    return table.query_all(pk, prefix=keys.rank_rows_prefix())
+
+
+def by_key(rows: Iterable[Raw], wanted: Sequence[str] | None = None) -> dict[str, list[Ranked]]:
+    """Returns the values in rows by metric, unordered; of ``wanted`` metrics only, if given."""
+    ranked: dict[str, list[Ranked]] = {}
+    for item in rows:
+        for key, entries in rank_columns.unpack_runs(RankRows.of(item).data, wanted).items():
+            ranked.setdefault(key, []).extend(entries)
+    return ranked
+
+
+def values_of(segment: Segment, pages: Iterable[Raw | None]) -> list[Ranked]:
+    """Returns the values of a segment and of those of its pages that exist."""
+    ranked = [*(segment.entries or ())]
+    for page in pages:
+        ranked += [] if page is None else page_of(page)
+    return ranked
+
+
+def are_ranked(experiment_id: str, wanted: Mapping[str, Ranked]) -> set[str]:
+    """Returns those metrics of a run whose values are ranked in rows or a segment."""
+    ranks = Ranks(experiment_id, list(wanted))
+    table.parallel(ranks.reads())
+    candidates = {}
+    for key, one in wanted.items():
+        value = double_of_inverted_bits(one.place)
+        candidates[key] = MetricCandidates(ranks, MetricRange(key, value, value))
+    while not ranks.are_lost and (
+        undecided := [candidate for candidate in candidates.values() if not candidate.done]
+    ):
+        index_candidates.read_next_pages(undecided)
+    return {
+        key
+        for key, one in candidates.items()
+        if keys.run(experiment_id, wanted[key].run_id) in one.places()
+    }
+
+
+def page_of(item: Raw) -> list[Ranked]:
+    return rank_columns.unpack(RankPage.of(item).data)
+
+
+class Rows:
+    """All rows of an experiment, and the count of how often rows were sorted into segments."""
+
+    def __init__(self, experiment_id: str, wanted: Sequence[str]) -> None:
+        self._experiment_id = experiment_id
+        self._wanted = wanted
+        self.by_key: dict[str, list[Ranked]] = {}
+        self.sorted = 0
+        self.done = False
+
+    def read(self) -> None:
+        pk = keys.experiment(self._experiment_id).pk
+        items = list(table.query_all(pk, between=keys.rank_rows_range()))
+        if items and Item.of(items[-1]).type == RankRowsSorted.pattern.name:
+            self.sorted = RankRowsSorted.of(items.pop()).version
+        self.by_key = by_key(items, self._wanted)
+        self.done = True
+
+
+class Ranks:
+    """The segments of some metrics and the rows of an experiment, as read by one search."""
+
+    def __init__(self, experiment_id: str, wanted: Sequence[str]) -> None:
+        self.experiment_id = experiment_id
+        self._wanted = wanted
+        self._segments: dict[str, list[Segment]] = {}
+        self._sorted = _sorted.get(experiment_id) or 0
+        """What was read of the count before any segment was."""
+        self._gone = False
+        self.rows = Rows(experiment_id, wanted)
+        self.generation = 0
+        """How often the segments were read again."""
+
+    def reads(self) -> list[Callable[[], None]]:
+        """Returns functions that read the rows and segments; call them in parallel, before all
+        other reads. Run together with the reads of marks, they cost no extra round trip."""
+        unread = [key for key in self._wanted if key not in self._segments]
+        return [partial(self._read_segments, key) for key in unread]
+
+    def begin(self) -> None:
+        """Reads the rows and segments, unless they were read already."""
+        table.parallel(self.reads())
+
+    def segments(self, key: str) -> Sequence[Segment]:
+        return self._segments[key]
+
+    @property
+    def are_lost(self) -> bool:
+        """Whether a segment lacks pages, however often it is read."""
+        return self.generation > TRIES
+
+    def page(self, item: Raw | None) -> list[Ranked]:
+        """Returns the values of a page that was read."""
+        if item is None:
+            self._gone = True
+            return []
+        return page_of(item)
+
+    def refresh(self) -> None:
+        """Called after each read: reads the segments again if they have changed meanwhile."""
+        moved = self.rows.done and self.rows.sorted != self._sorted
+        if not (moved or self._gone) or self.are_lost:
+            return
+        if moved:
+            self._sorted = self.rows.sorted
+            _sorted.put(self.experiment_id, self._sorted)
+        self._gone = False
+        self._segments.clear()
+        self.begin()
+        self.generation += 1
+
+    def _read_segments(self, key: str) -> None:
+        self._segments[key] = segments(self.experiment_id, key)
+
+
+class _Pages:
+    """The values of a range that are in segments, read on demand."""
+
+    def __init__(self, ranks: Ranks, key: str, first: int, last: int) -> None:
+        self._ranks = ranks
+        self.items: list[Ranked] = []
+        self._waiting: list[tuple[Segment, int]] = []
+        for segment in ranks.segments(key):
+            if segment.entries is not None:
+                self.items += within(segment.entries, first, last)
+            self._waiting += [(segment, number) for number in segment.pages(first, last)]
+        self._next = PAGE_IDS // PAGE_ENTRIES
+        self._first, self._last = first, last
+
+    @property
+    def done(self) -> bool:
+        return not self._waiting
+
+    @property
+    def most(self) -> int:
+        """Upper bound of the number of values."""
+        return len(self.items) + PAGE_ENTRIES * len(self._waiting)
+
+    def read(self) -> None:
+        asked, self._waiting = self._waiting[: self._next], self._waiting[self._next :]
+        self._next *= 4
+        experiment_id = self._ranks.experiment_id
+        found = table.batch_get([one.place(experiment_id, number) for one, number in asked])
+        for item in found:
+            self.items += within(self._ranks.page(item), self._first, self._last)
+
+
+class MetricCandidates(Candidates):
+    """Every run whose latest value of a metric is in a range, except marked ones."""
+
+    __slots__ = (
+        "_first",
+        "_generation",
+        "_key",
+        "_last",
+        "_of_rows",
+        "_pages",
+        "_ranks",
+        "_singles",
+    )
+
+    def __init__(self, ranks: Ranks, access: MetricRange) -> None:
+        self._ranks, self._key = ranks, access.key
+        self._first = inverted_double_bits(access.highest)
+        self._last = inverted_double_bits(access.lowest)
+        bounds = keys.rank_metric_range(access.key, access.highest, access.lowest)
+        self._singles = singles(ranks.experiment_id, bounds)
+        self._of_rows: list[Ranked] | None = None
+        super().__init__(MetricRange.__name__)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._generation = self._ranks.generation
+        self._pages = _Pages(self._ranks, self._key, self._first, self._last)
+        self.ranges = (self._singles, self._ranks.rows, self._pages)
+
+    @property
+    def done(self) -> bool:
+        return not self._ranks.are_lost and super().done
+
+    @property
+    def seen(self) -> int:
+        if self._ranks.are_lost:
+            return PAGE_IDS
+        return self._singles.seen + len(self._pages.items) + len(self._in_rows())
+
+    @property
+    def cost(self) -> float:
+        return math.inf if self._ranks.are_lost else super().cost
+
+    @property
+    def named(self) -> int:
+        return self.seen
+
+    @property
+    def most(self) -> int | None:
+        """Returns an upper bound of the number of runs. Without segments it is unknown: RANK items
+        are not counted."""
+        return self._pages.most if self._ranks.segments(self._key) else None
+
+    def places(self) -> dict[Key, None]:
+        experiment_id = self._ranks.experiment_id
+        run_keys = dict.fromkeys(self._singles.places())
+        for one in (*self._in_rows(), *self._pages.items):
+            run_keys[keys.run(experiment_id, one.run_id)] = None
+        return run_keys
+
+    def follow(self) -> None:
+        self._ranks.refresh()
+        if self._generation != self._ranks.generation:
+            self._begin()
+
+    def _in_rows(self) -> list[Ranked]:
+        if self._of_rows is None:
+            in_rows = within(self._ranks.rows.by_key.get(self._key, ()), self._first, self._last)
+            if not self._ranks.rows.done:
+                return in_rows
+            self._of_rows = in_rows
+        return self._of_rows
+
+
+def within(entries: Sequence[Ranked], first: int, last: int) -> list[Ranked]:
+    """Returns the values between two positions."""
+    return [entry for entry in entries if first <= entry.place <= last]
+
+
+def singles(experiment_id: str, bounds: tuple[str, str], *, descending: bool = False) -> Entries:
+    """RANK items."""
+    return Entries(
+        experiment_id,
+        between=bounds,
+        descending=descending,
+        attributes=[RankMetric.run_id, RankMetric.value],
+    )
+
+
+def ranked_of(item: Raw) -> Ranked:
+    view = RankMetric.of(item)
+    return Ranked(inverted_double_bits(view.value), view.run_id, 0, 0)

@@ -1,0 +1,212 @@
+"""The stored forms of ranked values: of one metric in order, and of whole runs.
+
+Each value is stored as its rank key in the order "greatest first, NaN last" (64 bits), with its
+run, the version of the run in which it was read, and the minute in which that version was written.
+Columns of numbers have all first bytes first (:mod:`mlcore.db.byte_planes`), rank keys are stored
+as differences, and zlib compresses the whole: between 15 and 25 bytes a value, most of them for the
+run's id.
+
+A body is its form (one byte), the length of a header (4 bytes), the header (JSON), and columns::
+
+    of one metric  {"n": values, "ids": …}, rank keys, versions, minutes, ids
+    of runs        {"runs": runs, "ids": …, "keys": {metric: values}}, versions, minutes, ids, then
+                   for each metric rank keys, and the positions of their runs
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, Final, NamedTuple
+
+from mlcore.db import byte_planes
+
+_FORM: Final = b"\x01"
+_HEADER: Final = struct.Struct("<I")
+_LEVEL: Final = 6
+_ID_BYTES: Final = 16
+_IS_HEX: Final = re.compile(r"[0-9a-f]{32}").fullmatch
+_SIZE: Final = byte_planes.NUMBER_BYTES
+CLOCKS_MINUTES: Final = 3
+"""Maximum difference between the clocks of two writers."""
+
+
+class UnknownRanks(ValueError):
+    """The data have a form that this version does not know."""
+
+
+class Ranked(NamedTuple):
+    """A run in the order of a metric. Sorted, the greatest value comes first, NaN last."""
+
+    place: int
+    """:func:`mlcore.db.sortable.inverted_double_bits` of its latest value."""
+    run_id: str
+    version: int
+    """Version of the run when it had this value."""
+    minute: int
+    """Minute since the epoch in which that version was written."""
+
+
+class RunRanks(NamedTuple):
+    """The values of a run's metrics that are ranked together."""
+
+    run_id: str
+    version: int
+    minute: int
+    places: Mapping[str, int]
+    """By metric."""
+
+
+def pack(entries: Sequence[Ranked]) -> bytes:
+    """Returns the stored form of values of one metric, in order."""
+    ids = [entry.run_id for entry in entries]
+    header, raw_ids = _ids(ids)
+    places = [entry.place for entry in entries]
+    columns = (
+        _numbers(byte_planes.differences(places)),
+        _numbers([entry.version for entry in entries]),
+        _numbers([entry.minute for entry in entries]),
+        raw_ids,
+    )
+    return _whole({"n": len(entries), "ids": header}, columns)
+
+
+def unpack(data: bytes) -> list[Ranked]:
+    """Reverses :func:`pack`. Raises UnknownRanks."""
+    header, body, at = _parts(data)
+    count: int = header["n"]
+    places = accumulate(_column(body, at, count))
+    at += count * _SIZE
+    versions, minutes = _column(body, at, count), _column(body, at + count * _SIZE, count)
+    ids, _ = _ids_at(header["ids"], body, at + 2 * count * _SIZE, count)
+    return list(map(Ranked, places, ids, versions, minutes))
+
+
+def pack_runs(runs: Sequence[RunRanks]) -> bytes:
+    """Returns the stored form of whole runs."""
+    header, raw_ids = _ids([run.run_id for run in runs])
+    by_key: dict[str, list[tuple[int, int]]] = {}
+    for position, one in enumerate(runs):
+        for key, place in one.places.items():
+            by_key.setdefault(key, []).append((place, position))
+    columns = [_numbers([run.version for run in runs]), _numbers([run.minute for run in runs])]
+    columns.append(raw_ids)
+    for found in by_key.values():
+        columns.append(_numbers([place for place, _ in found]))
+        columns.append(_numbers([position for _, position in found]))
+    counts = {key: len(found) for key, found in by_key.items()}
+    return _whole({"runs": len(runs), "ids": header, "keys": counts}, columns)
+
+
+def unpack_runs(data: bytes, wanted: Iterable[str] | None = None) -> dict[str, list[Ranked]]:
+    """Returns the values of each metric, unordered; of ``wanted`` metrics only, if given. Raises
+    UnknownRanks."""
+    header, body, at = _parts(data)
+    count: int = header["runs"]
+    versions, minutes = _column(body, at, count), _column(body, at + count * _SIZE, count)
+    ids, at = _ids_at(header["ids"], body, at + 2 * count * _SIZE, count)
+    chosen = None if wanted is None else set(wanted)
+    ranked: dict[str, list[Ranked]] = {}
+    for key, number in header["keys"].items():
+        if chosen is None or key in chosen:
+            places = _column(body, at, number)
+            positions = _column(body, at + number * _SIZE, number)
+            ranked[key] = [
+                Ranked(place, ids[position], versions[position], minutes[position])
+                for place, position in zip(places, positions, strict=True)
+            ]
+        at += 2 * number * _SIZE
+    return ranked
+
+
+def pack_places(places: Sequence[int]) -> bytes:
+    """Returns the stored form of positions alone."""
+    return struct.pack(f"<{len(places)}Q", *places)
+
+
+def unpack_places(data: bytes) -> list[int]:
+    return list(struct.unpack(f"<{len(data) // _SIZE}Q", data))
+
+
+def current(entries: Iterable[Ranked]) -> list[Ranked]:
+    """Returns the values in order, without outdated values of their runs.
+
+    A value is outdated if its run has another value with a later version and a later minute, by
+    more
+    than clocks differ. The minute alone does not decide, because several clocks may write one run;
+    nor
+    the version alone, because the versions of a run that was deleted and imported again start anew.
+    """
+    of_runs: dict[str, list[Ranked]] = {}
+    for entry in entries:
+        of_runs.setdefault(entry.run_id, []).append(entry)
+    current_entries: list[Ranked] = []
+    for group in of_runs.values():
+        current_entries += group if len(group) == 1 else _current_of_run(group)
+    return sorted(current_entries)
+
+
+def _current_of_run(group: Sequence[Ranked]) -> Iterator[Ranked]:
+    latest: dict[int, int] = {}
+    for one in sorted(group, key=lambda one: (one.version, one.minute), reverse=True):
+        # An entry with the same value, later by version and minute, stands for this one.
+        if one.minute > latest.get(one.place, -1):
+            latest[one.place] = one.minute
+            if not any(_is_before(one, other) for other in group):
+                yield one
+
+
+def _is_before(entry: Ranked, other: Ranked) -> bool:
+    return other.version > entry.version and other.minute > entry.minute + CLOCKS_MINUTES
+
+
+def _ids(ids: Sequence[str]) -> tuple[int | list[str], bytes]:
+    """Returns the header's description of ids, and their column: 0 for 32 hexadecimal digits stored
+    as 16 bytes, the common length, or else the ids themselves."""
+    if all(map(_IS_HEX, ids)):
+        return 0, byte_planes.apart(bytes.fromhex("".join(ids)), _ID_BYTES)
+    text, width = "".join(ids), len(ids[0])
+    if width and text.isascii() and all(len(id_) == width for id_ in ids):
+        return width, byte_planes.apart(text.encode(), width)
+    return list(ids), b""
+
+
+def _ids_at(
+    description: int | list[str], body: bytes, at: int, count: int
+) -> tuple[Sequence[str], int]:
+    """Returns the ids that :func:`_ids` was given, and where their column ends."""
+    if isinstance(description, list):
+        return description, at
+    width = description or _ID_BYTES
+    raw = byte_planes.together(body, at, count, width)
+    text, length = (raw.decode(), width) if description else (raw.hex(), 2 * _ID_BYTES)
+    ids = [text[begin : begin + length] for begin in range(0, len(text), length)]
+    return ids, at + count * width
+
+
+def _numbers(numbers: Sequence[int]) -> bytes:
+    return byte_planes.apart(struct.pack(f"<{len(numbers)}Q", *numbers))
+
+
+def _column(body: bytes, at: int, count: int) -> tuple[int, ...]:
+    return struct.unpack(f"<{count}Q", byte_planes.together(body, at, count))
+
+
+def _whole(header: Mapping[str, Any], columns: Iterable[bytes]) -> bytes:
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    body = b"".join((_HEADER.pack(len(text)), text, *columns))
+    return _FORM + zlib.compress(body, _LEVEL)
+
+
+def _parts(data: bytes) -> tuple[dict[str, Any], bytes, int]:
+    """Returns the header, and where in the body the columns begin."""
+    if data[:1] != _FORM:
+        raise UnknownRanks(f"ranks of form {data[0] if data else None}")
+    body = zlib.decompress(data[1:])
+    (length,) = _HEADER.unpack_from(body)
+    at = _HEADER.size + length
+    return json.loads(body[_HEADER.size : at]), body, at

@@ -1,0 +1,190 @@
+"""Runs in the order of a metric, merged from rows, segments and RANK items."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Final
+
+from mlcore.db import keys
+from mlcore.db.sortable import double_of_inverted_bits, inverted_double_bits
+from mlcore.db.table import table
+from mlcore.repos.index_candidates import Entries
+from mlcore.repos.runs.ranks import metric_ranks as run_ranks
+from mlcore.repos.runs.ranks.metric_ranks import Ranks, Segment
+from mlcore.repos.runs.ranks.rank_columns import Ranked
+from mlcore.search.plan import MetricOrder
+
+_FIRST: Final = inverted_double_bits(math.inf)
+_LAST_NUMBER: Final = inverted_double_bits(-math.inf)
+_NAN: Final = inverted_double_bits(math.nan)
+
+
+class Moved(Exception):
+    """The segments changed while they were read; they must be read again."""
+
+
+class _Source:
+    """Values in the requested order. ``waiting`` holds the next ones."""
+
+    def __init__(self, waiting: list[Ranked]) -> None:
+        self.waiting = waiting
+        self.done = True
+
+
+class _SingleSource(_Source):
+    def __init__(self, entries: Entries, size: int) -> None:
+        super().__init__([])
+        self._entries, self._size = entries, size
+        self.done = False
+
+    def read(self) -> None:
+        self.waiting = [run_ranks.ranked_of(item) for item in self._entries.read(self._size)]
+        self.done = self._entries.done
+
+
+class _PagedSource(_Source):
+    def __init__(self, segment: Segment, numbers: list[int], stretch: _Stretch) -> None:
+        super().__init__([])
+        self.segment, self._stretch = segment, stretch
+        self._numbers = numbers
+        self.done = not numbers
+
+    def next_pages(self, count: int) -> list[int]:
+        asked, self._numbers = self._numbers[:count], self._numbers[count:]
+        self.done = not self._numbers
+        return asked
+
+    def add(self, entries: list[Ranked]) -> None:
+        self.waiting += self._stretch.in_order(entries)
+
+
+class _Stretch:
+    """Values between two positions, in one direction."""
+
+    def __init__(self, ranks: Ranks, key: str, first: int, last: int, *, backwards: bool) -> None:
+        self._ranks, self._key = ranks, key
+        self._first, self._last, self._backwards = first, last, backwards
+        self._sign = -1 if backwards else 1
+        self._sources: list[_Source] = []
+        self._is_begun = False
+        self._generation = ranks.generation
+
+    def reads(self, size: int) -> list[Callable[[], None]]:
+        """Returns the calls that may be made, in parallel with others, before :meth:`lists`."""
+        self._is_begun = True
+        bounds = keys.rank_metric_range(
+            self._key, double_of_inverted_bits(self._first), double_of_inverted_bits(self._last)
+        )
+        single = _SingleSource(
+            run_ranks.singles(self._ranks.experiment_id, bounds, descending=self._backwards), size
+        )
+        self._sources = [single]
+        for segment in self._ranks.segments(self._key):
+            if segment.entries is not None:
+                self._sources.append(_Source(self.in_order(segment.entries)))
+            else:
+                numbers = [*segment.pages(self._first, self._last)][:: self._sign]
+                self._sources.append(_PagedSource(segment, numbers, self))
+        calls: list[Callable[[], None]] = [single.read, partial(self._read_pages, size)]
+        return calls if self._ranks.rows.done else [*calls, self._ranks.rows.read]
+
+    def lists(self, size: int) -> Iterator[list[Ranked]]:
+        """Yields all values in consecutive lists. Raises Moved."""
+        if not self._is_begun:
+            table.parallel(self.reads(size))
+        rows = self._ranks.rows.by_key.get(self._key, ())
+        self._sources.append(_Source(self.in_order(rows)))
+        while True:
+            self._ranks.refresh()
+            if self._generation != self._ranks.generation or self._ranks.are_lost:
+                raise Moved
+            hungry = [source for source in self._sources if not source.waiting and not source.done]
+            if hungry:
+                calls: list[Callable[[], None]] = [partial(self._read_pages, size)]
+                calls += [one.read for one in hungry if isinstance(one, _SingleSource)]
+                table.parallel(calls)
+                continue
+            found = self._until_somebody_is_hungry()
+            if not found:
+                return
+            yield found
+
+    def in_order(self, entries: Sequence[Ranked]) -> list[Ranked]:
+        return sorted(run_ranks.within(entries, self._first, self._last), reverse=self._backwards)
+
+    def _until_somebody_is_hungry(self) -> list[Ranked]:
+        ends = [
+            source.waiting[-1].place * self._sign for source in self._sources if not source.done
+        ]
+        end = min(ends, default=None)
+        ranked: list[Ranked] = []
+        for source in self._sources:
+            count = len(source.waiting)
+            if end is not None:
+                count = bisect_right(source.waiting, end, key=lambda each: each.place * self._sign)
+            ranked += source.waiting[:count]
+            source.waiting = source.waiting[count:]
+        ranked.sort(reverse=self._backwards)
+        return ranked
+
+    def _read_pages(self, size: int) -> None:
+        """Reads the next pages of all segments without waiting values; one BatchGetItem."""
+        hungry = [
+            source
+            for source in self._sources
+            if isinstance(source, _PagedSource) and not source.waiting and not source.done
+        ]
+        if not hungry:
+            return
+        each = max(1, size // (run_ranks.PAGE_ENTRIES * len(hungry)))
+        asked = [(one, number) for one in hungry for number in one.next_pages(each)]
+        experiment_id = self._ranks.experiment_id
+        items = table.batch_get([one.segment.place(experiment_id, at) for one, at in asked])
+        for (one, _), item in zip(asked, items, strict=True):
+            one.add(self._ranks.page(item))
+
+
+class InOrder:
+    """All runs that have a metric in the order of its value, NaN last, from ``begin`` on (None:
+    from the first; NaN: only NaN). A run may come twice, also with an outdated value."""
+
+    def __init__(self, ranks: Ranks, order: MetricOrder, begin: float | None) -> None:
+        stretch = partial(_Stretch, ranks, order.key)
+        self._stretches = [stretch(_NAN, _NAN, backwards=False)]
+        if begin is None or not math.isnan(begin):
+            if order.ascending:
+                last = _LAST_NUMBER if begin is None else inverted_double_bits(begin)
+                self._stretches.insert(0, stretch(_FIRST, last, backwards=True))
+            else:
+                first = _FIRST if begin is None else inverted_double_bits(begin)
+                self._stretches = [stretch(first, _NAN, backwards=False)]
+
+    def reads(self, size: int) -> list[Callable[[], None]]:
+        """Returns the first requests, which may be made in parallel with others."""
+        return self._stretches[0].reads(size)
+
+    def chunks(self, size: int, more: int) -> Iterator[list[Ranked]]:
+        """Yields lists of about ``size`` values. If possible a list ends with the first of a
+        different value among the next ``more``, so that the caller knows that a value has ended.
+
+        Raises:
+            Moved: begin again.
+        """
+        for stretch in self._stretches:
+            chunk: list[Ranked] = []
+            for added in stretch.lists(size + more):
+                chunk += added
+                while len(chunk) > size:
+                    changes = (
+                        at
+                        for at in range(size, len(chunk))
+                        if chunk[at].place != chunk[at - 1].place
+                    )
+                    end = next(changes, len(chunk) - 1) + 1
+                    yield chunk[:end]
+                    chunk = chunk[end:]
+            if chunk:
+                yield chunk

@@ -1,0 +1,122 @@
+"""Candidates for a search of runs, from the indexes of an experiment; reads no run.
+
+Local indexes are strongly consistent. RANK, DLINK and FTS items are written by the indexer; runs
+whose items may be stale are marked, and the marks must be read *before* those items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from mlcore.db import keys
+from mlcore.db.keys import Key
+from mlcore.db.table import key_of_item
+from mlcore.models.base import KEY
+from mlcore.models.index import DatasetLink, RankParam
+from mlcore.repos.index_candidates import Candidates, Entries
+from mlcore.search.grammar import Comparison
+from mlcore.search.match import value_test
+from mlcore.search.plan import (
+    Access,
+    DatasetLinks,
+    NamePrefix,
+    ParamTexts,
+    ParamValue,
+    Status,
+)
+
+MARKS_PAGE = 10_000
+"""One request reads as many marks as fit into 1 MB."""
+
+
+def is_asynchronous(access: Access) -> bool:
+    """Whether the indexer writes the entries that answer a condition."""
+    return not isinstance(access, NamePrefix | Status)
+
+
+def candidates(experiment_id: str, access: Access) -> list[Candidates]:
+    """Returns candidates for a condition other than :class:`TextLookups`; each names every run that
+    can meet the condition, except perhaps marked runs."""
+    return [Candidates(type(access).__name__, _entries(experiment_id, access))]
+
+
+def _entries(experiment_id: str, access: Access) -> Entries:
+    match access:
+        case ParamValue(key, value):
+            prefix = keys.rank_param_value_prefix(key, value)
+            return Entries(experiment_id, prefix=prefix, attributes=[RankParam.run_id])
+        case ParamTexts(condition, begin):
+            holds, param = value_test(condition), RankParam.of
+            return Entries(
+                experiment_id,
+                keep=lambda entry: holds(param(entry).value),
+                prefix=keys.rank_param_begin(condition.key, begin),
+                attributes=[RankParam.run_id, RankParam.value],
+            )
+        case DatasetLinks(condition):
+            return _links(experiment_id, condition)
+        case Status(status):
+            return _local(experiment_id, "LSI3", keys.lsi3_run_prefix(status))
+        case NamePrefix(text, whole):
+            prefix = keys.lsi4_run_name_prefix(text) if whole else keys.lsi4_run_begin(text)
+            return _local(experiment_id, "LSI4", prefix)
+    raise TypeError(access)
+
+
+def _links(experiment_id: str, condition: Comparison) -> Entries:
+    """Returns the entries of all dataset links of the experiment, which are ordered by run."""
+    holds, link = value_test(condition), DatasetLink.of
+    attributes_and_test, keep = [DatasetLink.run_id], None
+    if condition.key == "name":
+        attributes_and_test, keep = (
+            [*attributes_and_test, DatasetLink.name],
+            lambda entry: holds(link(entry).name),
+        )
+    elif condition.key == "digest":
+        attributes_and_test, keep = (
+            [*attributes_and_test, DatasetLink.digest],
+            lambda entry: holds(link(entry).digest),
+        )
+    prefix = keys.dataset_links_prefix()
+    return Entries(experiment_id, keep=keep, prefix=prefix, attributes=attributes_and_test)
+
+
+def runs_of_stages(experiment_id: str, stages: Sequence[str]) -> Entries:
+    """Returns all runs by start time, newest first: those with the given stage, or all."""
+    if len(stages) == 1:
+        prefix = keys.lsi1_run_prefix(stages[0])
+        return _local(experiment_id, "LSI1", prefix, descending=True)
+    return _local(experiment_id, "LSI2", keys.lsi2_run_prefix(), descending=True)
+
+
+class Marks:
+    """All runs of an experiment that the indexer has not processed yet."""
+
+    def __init__(self, experiment_id: str) -> None:
+        self._experiment_id = experiment_id
+        self._marked = Entries(
+            experiment_id, index="LSI5", prefix=keys.lsi5_run_mark_prefix(), attributes=KEY
+        )
+
+    def reads(self) -> list[Callable[[], None]]:
+        """Returns functions that read the marks; call them in parallel, before :meth:`runs`."""
+        return [partial(_read_all, self._marked)]
+
+    def runs(self) -> set[Key]:
+        return set(map(key_of_item, self._marked.items))
+
+
+def _read_all(entries: Entries) -> None:
+    while not entries.done:
+        entries.read(MARKS_PAGE)
+
+
+def _local(experiment_id: str, index: str, prefix: str, *, descending: bool = False) -> Entries:
+    return Entries(
+        experiment_id,
+        index=index,
+        prefix=prefix,
+        descending=descending,
+        attributes=KEY,
+    )

@@ -1,0 +1,119 @@
+"""Searches runs: from the filter text of a request to a page of JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from mlcore import paging
+from mlcore.auth.requirements import Reader
+from mlcore.entities.runs import Run
+from mlcore.entities.stages import VIEW_STAGES
+from mlcore.limits.shared_checks import check_max_results
+from mlcore.process_cache import ProcessCache
+from mlcore.repos.experiments.ids import canonical_ids
+from mlcore.repos.runs.core import runs
+from mlcore.repos.runs.core.runs import StoredRun
+from mlcore.repos.runs.search import run_search
+from mlcore.responses import runs as responses
+from mlcore.search import fields, grammar, order
+from mlcore.wire.encoding import Encoded
+
+
+class Shown(NamedTuple):
+    """A run in an answer."""
+
+    run: Run
+    """Without the data that are in ``data``."""
+    weight: int
+    """Estimated bytes of its JSON, without its datasets."""
+    data: responses.Json | Encoded
+
+
+def as_objects(stored: StoredRun) -> Shown:
+    """Returns a run for answers that the caller inspects."""
+    run = runs.outline(stored)
+    return Shown(run, _weight(run), responses.data(run))
+
+
+class _Seen(NamedTuple):
+    write: tuple[int, int | None]
+    """The run's version, and when it was written."""
+    shown: Shown
+
+
+_seen: ProcessCache[str, _Seen] = ProcessCache(
+    "run as searches show it", seconds=600.0, weigh=lambda seen: seen.shown.weight + 3_000
+)
+
+
+def as_text(stored: StoredRun) -> Shown:
+    """Returns a run for answers that are sent unchanged. The JSON text of each version is cached,
+    because the same runs are shown again and again."""
+    item = stored.item
+    write = (item.version, item.updated_at)
+    seen = _seen.get(item.run_id)
+    if seen is not None and seen.write == write:
+        # Whether an experiment is deleted is not in its runs' items.
+        return seen.shown._replace(run=seen.shown.run._replace(lifecycle_stage=stored.stage))
+    run = runs.outline(stored)
+    bare = run._replace(metrics={}, params={}, tags={})
+    shown = Shown(bare, _weight(run), responses.encoded_data(run))
+    _seen.put(item.run_id, _Seen(write, shown))
+    return shown
+
+
+def search(
+    workspace: str,
+    experiment_texts: Sequence[str],
+    filter_string: str,
+    view: str,
+    limit: int,
+    order_by: Sequence[str],
+    page_token: str,
+    readable: Reader,
+    show: Callable[[StoredRun], Shown] = as_objects,
+) -> dict[str, Any]:
+    """Returns a page of runs. Two round trips for the newest runs; for others see
+    :mod:`mlcore.repos.runs.search.run_search`."""
+    check_max_results(limit)
+    comparisons = grammar.parse_filter(filter_string, fields.RUN)
+    ordering = grammar.parse_order_by(order_by, fields.RUN)
+    query = [sorted(set(experiment_texts)), filter_string, view, list(order_by)]
+    position = paging.position_of(page_token, query)
+    after = None if position is None else order.restore_key(position, ordering, fields.RUN)
+
+    rows = run_search.find(
+        [
+            canonical_id
+            for canonical_id in canonical_ids(experiment_texts)
+            if readable(canonical_id)
+        ],
+        workspace,
+        run_search.RunQuery(comparisons, ordering, VIEW_STAGES[view], after, limit + 1),
+    )
+    shown_runs = [show(stored) for _, stored in rows[:limit]]
+    whole = runs.with_datasets([run.run for run in shown_runs])
+    shown_runs = [one._replace(run=run) for one, run in zip(shown_runs, whole, strict=True)]
+    page = paging.fitting(shown_runs, lambda one: one.weight + _weight_of_datasets(one.run))
+    answer: dict[str, Any] = {}
+    if page:
+        answer["runs"] = [responses.run(run, data) for run, _, data in page]
+    if len(page) < len(rows):
+        answer["next_page_token"] = paging.token(rows[len(page) - 1][0], query)
+    return answer
+
+
+def _weight(run: Run) -> int:
+    texts = [*run.metrics, *run.params, *run.params.values(), *run.tags, *run.tags.values()]
+    return 600 + 100 * len(run.metrics) + 30 * len(texts) + paging.weight_of(texts)
+
+
+def _weight_of_datasets(run: Run) -> int:
+    texts = [
+        text
+        for entry in run.dataset_inputs
+        for text in (entry.dataset.source, entry.dataset.schema, entry.dataset.profile)
+        if text
+    ]
+    return 300 * len(run.dataset_inputs) + 30 * len(texts) + paging.weight_of(texts)

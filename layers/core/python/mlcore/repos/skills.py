@@ -1,0 +1,331 @@
+"""Skills: one item each, all of a workspace in one partition; each version has an item too. All
+reads are strongly consistent.
+
+The skill's item decides: it has the states of its versions and its aliases, so one condition covers
+the next number, an alias to a deleted version, and the last version of a deleted skill. A version
+item that the skill does not list is ignored. The item of a deleted version stays until its skill is
+deleted, because it names the files that were uploaded for it; they are removed after the item.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from mlcore.db import keys
+from mlcore.db.expression import ConditionExpression, Raw
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.keys import Key
+from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
+from mlcore.entities.skills import (
+    DELETED,
+    MLFLOW,
+    Skill,
+    SkillIdentity,
+    SkillSource,
+    SkillVersion,
+    VersionState,
+)
+from mlcore.ids import new_ulid, now_ms
+from mlcore.models.skills import Skill as SkillItem
+from mlcore.models.skills import SkillVersion as VersionItem
+from mlcore.optimistic_retry import WriteConflict
+from mlcore.repos.workspaces import workspaces
+
+_VERSIONS_AT_ONCE: Final = 40
+"""Versions deleted in one transaction, which leaves room for the grants on the skill."""
+MAX_OPERATIONS: Final = 90
+"""Operations of one transaction; DynamoDB allows 100."""
+
+
+def find(workspace: str, identity: SkillIdentity) -> Skill | None:
+    """Returns a skill; one consistent GetItem."""
+    raw = table.get(keys.skill(workspace, *identity))
+    return None if raw is None else _skill(workspace, raw)
+
+
+def find_many(
+    workspace: str, identities: Sequence[SkillIdentity]
+) -> dict[SkillIdentity, Skill | None]:
+    """Returns skills, None for missing ones; one consistent BatchGetItem per 100."""
+    raws = table.batch_get([keys.skill(workspace, *identity) for identity in identities])
+    return {
+        identity: None if raw is None else _skill(workspace, raw)
+        for identity, raw in zip(identities, raws, strict=True)
+    }
+
+
+def find_with_version(
+    workspace: str, identity: SkillIdentity, number: int
+) -> tuple[Skill | None, SkillVersion | None]:
+    """Returns a skill and one of its versions unless that is deleted. One consistent
+    BatchGetItem."""
+    places = [
+        keys.skill(workspace, *identity),
+        keys.skill_version(workspace, *identity, number),
+    ]
+    skill_raw, version_raw = table.batch_get(places)
+    if skill_raw is None:
+        return None, None
+    skill = _skill(workspace, skill_raw)
+    return skill, None if version_raw is None else _live(skill, version_raw)
+
+
+def of_workspace(workspace: str) -> list[Skill]:
+    """Returns all skills of a workspace; one Query per MB."""
+    pk = keys.skill(workspace, "", "").pk
+    return [_skill(workspace, raw) for raw in table.query_all(pk, prefix=keys.skill_prefix())]
+
+
+def find_versions(wanted: Sequence[tuple[Skill, int]]) -> list[SkillVersion | None]:
+    """Returns versions of skills, in the order asked for; None for deleted ones. One consistent
+    BatchGetItem per 100."""
+    raws = table.batch_get(
+        [keys.skill_version(skill.workspace, *skill.identity, number) for skill, number in wanted]
+    )
+    return [
+        None if raw is None else _live(skill, raw)
+        for (skill, _), raw in zip(wanted, raws, strict=True)
+    ]
+
+
+def find_with_versions(
+    workspace: str, identity: SkillIdentity
+) -> tuple[Skill | None, list[SkillVersion]]:
+    """Returns a skill and all its versions that are not deleted; two reads in parallel."""
+    reads: list[Any] = table.parallel(
+        [lambda: find(workspace, identity), lambda: _version_items(workspace, identity)]
+    )
+    skill, raws = reads
+    if skill is None:
+        return None, []
+    versions = [_live(skill, raw) for raw in raws]
+    return skill, [version for version in versions if version is not None]
+
+
+def has_uploads(skill: Skill) -> bool:
+    """Whether files were uploaded for any version of a skill, a deleted one included."""
+    items = map(VersionItem.of, _version_items(skill.workspace, skill.identity))
+    return any(item.source_type == MLFLOW for item in items)
+
+
+def write(
+    skill: Skill, *, puts: Sequence[SkillVersion] = (), also: Sequence[Operation] = ()
+) -> None:
+    """Writes a new or changed skill, with versions of it.
+
+    Args:
+        puts: versions to write; one that was read must not have changed since.
+        also: further operations of the transaction.
+
+    Raises:
+        WriteConflict: something changed since it was read.
+        ResourceDoesNotExist: the workspace is gone.
+    """
+    guard = [] if skill.revision else workspaces.creation_guard(skill.workspace)
+    _transact([*guard, *writing(skill, puts), *also], skill.workspace if guard else None)
+
+
+def writing(skill: Skill, puts: Sequence[SkillVersion] = ()) -> list[Operation]:
+    """Returns the operations that write a skill with versions of it, for a transaction."""
+    return [Put(_item(skill), _unchanged(skill)), *map(_putting, puts)]
+
+
+def write_all(workspace: str, groups: Sequence[Sequence[Operation]], *, creates: bool) -> None:
+    """Executes groups of operations in as few transactions as possible; a group is never split.
+
+    Args:
+        creates: whether something new is made, for which the workspace must exist.
+
+    Raises:
+        WriteConflict: something changed since it was read. Groups before that one may have been
+            written.
+        ResourceDoesNotExist: the workspace is gone.
+    """
+    guard = workspaces.creation_guard(workspace) if creates else []
+    operations: list[Operation] = []
+    for group in groups:
+        if operations and len(operations) + len(group) > MAX_OPERATIONS:
+            _transact([*guard, *operations], workspace if guard else None)
+            operations = []
+        operations += group
+    if operations:
+        _transact([*guard, *operations], workspace if guard else None)
+
+
+def write_version(version: SkillVersion) -> None:
+    """Writes a changed version. Raises WriteConflict."""
+    _transact([_putting(version)])
+
+
+def delete(skill: Skill, also: Sequence[Operation] = ()) -> None:
+    """Deletes a skill with its versions. Versions that do not fit into one transaction are deleted
+    before it, so an interrupted call leaves a skill with fewer versions. Raises WriteConflict."""
+    places = [
+        keys.skill_version(skill.workspace, *skill.identity, VersionItem.of(raw).number)
+        for raw in _version_items(skill.workspace, skill.identity)
+    ]
+    while len(places) > _VERSIONS_AT_ONCE:
+        batch, places = places[:_VERSIONS_AT_ONCE], places[_VERSIONS_AT_ONCE:]
+        skill = _without(skill, batch)
+        _transact([*writing(skill), *map(Delete, batch)])
+        skill = skill._replace(revision=skill.revision + 1)
+    place = keys.skill(skill.workspace, *skill.identity)
+    _transact([Delete(place, _unchanged(skill)), *map(Delete, places), *also])
+
+
+def move(skill: Skill, workspace: str) -> None:
+    """Moves a skill without uploaded files to a workspace that has no skill of its name; versions
+    first. Idempotent."""
+    _, versions = find_with_versions(skill.workspace, skill.identity)
+    moved = [version._replace(workspace=workspace, revision=0) for version in versions]
+    table.batch_write([_version_item(version) for version in moved])
+    table.put(_item(skill._replace(workspace=workspace, revision=0)))
+    delete(skill)
+
+
+def _version_items(workspace: str, identity: SkillIdentity) -> list[Raw]:
+    pk = keys.skill_version(workspace, *identity, 0).pk
+    return list(table.query_all(pk, prefix=keys.skill_version_prefix()))
+
+
+def _without(skill: Skill, places: Iterable[Key]) -> Skill:
+    gone = set(places)
+    versions = {
+        number: state
+        for number, state in skill.versions.items()
+        if keys.skill_version(skill.workspace, *skill.identity, number) not in gone
+    }
+    aliases = {alias: number for alias, number in skill.aliases.items() if number in versions}
+    return skill._replace(versions=versions, aliases=aliases)
+
+
+def _transact(operations: Sequence[Operation], workspace: str | None = None) -> None:
+    """Executes operations. If ``workspace`` is given, the first operation requires that it
+    exists."""
+    first = operations[0]
+    try:
+        if len(operations) == 1 and isinstance(first, Put):
+            table.put(first.item, first.condition)
+        else:
+            table.transact(operations, new_ulid())
+    except ConditionFailed as failed:
+        raise WriteConflict from failed
+    except TransactionFailed as failed:
+        if workspace is not None and 0 in failed.items:
+            raise workspaces.missing(workspace) from failed
+        raise WriteConflict from failed
+
+
+def _putting(version: SkillVersion) -> Put:
+    """Returns the put of a version. A new one may overwrite what an interrupted move left."""
+    return Put(_version_item(version), _unchanged(version) if version.revision else None)
+
+
+def _unchanged(entity: Skill | SkillVersion) -> ConditionExpression:
+    """Returns the condition that an item is as it was read, and was not deleted and made again
+    meanwhile; for an entity that is not stored yet, that there is none."""
+    item_type = SkillItem if isinstance(entity, Skill) else VersionItem
+    condition = ConditionExpression()
+    if entity.revision:
+        condition.require_equal(item_type.version, entity.revision)
+        condition.require_equal(item_type.created_at, entity.created_at)
+    else:
+        condition.require_absent(item_type.PK)
+    return condition
+
+
+def _item(skill: Skill) -> Raw:
+    place = keys.skill(skill.workspace, *skill.identity)
+    item = SkillItem(
+        PK=place.pk,
+        SK=place.sk,
+        name=skill.identity.name,
+        organization=skill.identity.organization,
+        description=skill.description,
+        icons=None if skill.icons is None else _json(skill.icons),
+        tags=_json(skill.tags) if skill.tags else None,
+        aliases=_json(skill.aliases) if skill.aliases else None,
+        states=_json(skill.versions) if skill.versions else None,
+        last_number=skill.last_number,
+        created_by=skill.created_by,
+        last_updated_by=skill.last_updated_by,
+        created_at=skill.created_at,
+        last_updated_at=skill.last_updated_at,
+        version=skill.revision + 1,
+        updated_at=now_ms(),
+    )
+    return item.serialize()
+
+
+def _skill(workspace: str, raw: Raw) -> Skill:
+    item = SkillItem.of(raw)
+    states: dict[str, list[str]] = json.loads(item.states or "{}")
+    return Skill(
+        workspace=workspace,
+        identity=SkillIdentity(item.organization, item.name),
+        description=item.description,
+        icons=None if item.icons is None else json.loads(item.icons),
+        tags=json.loads(item.tags or "{}"),
+        aliases=json.loads(item.aliases or "{}"),
+        versions={int(number): VersionState(*state) for number, state in states.items()},
+        last_number=item.last_number,
+        created_by=item.created_by,
+        last_updated_by=item.last_updated_by,
+        created_at=item.created_at,
+        last_updated_at=item.last_updated_at,
+        revision=item.version,
+    )
+
+
+def _version_item(version: SkillVersion) -> Raw:
+    place = keys.skill_version(version.workspace, *version.identity, version.number)
+    source = version.source
+    item = VersionItem(
+        PK=place.pk,
+        SK=place.sk,
+        workspace=version.workspace,
+        organization=version.identity.organization,
+        name=version.identity.name,
+        number=version.number,
+        source_type=source.source_type,
+        source=source.source,
+        ref=source.ref,
+        subpath=source.subpath,
+        digest=source.digest,
+        tags=_json(version.tags) if version.tags else None,
+        created_by=version.created_by,
+        last_updated_by=version.last_updated_by,
+        created_at=version.created_at,
+        last_updated_at=version.last_updated_at,
+        version=version.revision + 1,
+        updated_at=now_ms(),
+    )
+    return item.serialize()
+
+
+def _live(skill: Skill, raw: Raw) -> SkillVersion | None:
+    """Returns a version with the status that its skill has for it; None if the skill does not list
+    it."""
+    item = VersionItem.of(raw)
+    state = skill.versions.get(item.number)
+    if state is None or state.status == DELETED:
+        return None
+    return SkillVersion(
+        workspace=skill.workspace,
+        identity=skill.identity,
+        number=item.number,
+        source=SkillSource(item.source_type, item.source, item.ref, item.subpath, item.digest),
+        tags=json.loads(item.tags or "{}"),
+        created_by=item.created_by,
+        last_updated_by=item.last_updated_by,
+        created_at=item.created_at,
+        last_updated_at=item.last_updated_at,
+        status=state.status,
+        revision=item.version,
+    )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))

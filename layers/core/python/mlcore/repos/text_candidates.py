@@ -1,0 +1,264 @@
+"""Candidates for a search by text, from the full-text index; reads no run and no trace.
+
+A word or value leads to one list of entities. For a pattern (LIKE), the words and values that
+contain its trigrams are read first, which costs one more round trip: from a list for each trigram,
+and from one dictionary item with the first texts of an experiment. :class:`Foreseen` reads these in
+parallel with the first requests of the search, so the search does not wait for them.
+
+The indexer updates the index asynchronously and marks the entities whose entries may be stale. The
+marks are read first, then the lists.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from mlcore.db import keys
+from mlcore.db.expression import Raw
+from mlcore.db.keys import Key
+from mlcore.db.table import table
+from mlcore.models.index import Fts, FtsTexts
+from mlcore.repos import index_candidates
+from mlcore.repos.index_candidates import Candidates, Entries
+from mlcore.search import text, text_fields
+from mlcore.search.lookups import Lookup
+from mlcore.search.plan import TextLookups
+from mlcore.search.text import LONG_TEXT_TOKEN, TRIGRAM
+from mlcore.search.text_fields import IndexedFields
+
+LISTED = 1_000
+"""Texts read from the list of a trigram; a trigram with more texts is not selective enough."""
+FOLLOWED = 100
+"""Texts whose entities are read list by list. For more texts, all lists of the field are
+scanned."""
+STRETCHES = 2
+"""How many trigrams of a pattern are looked up; the shortest of their lists is used."""
+FORESEEN = 2
+"""Searches of more experiments than this read nothing ahead."""
+
+
+class Foreseen:
+    """Reads ahead the lists of texts that a search is likely to need. The caller runs ``calls`` in
+    parallel with its own first requests."""
+
+    def __init__(
+        self, experiment_ids: Sequence[str], accesses: Iterable[object], entity_type: str
+    ) -> None:
+        self.calls: list[Callable[[], object]] = []
+        self._lists: dict[tuple[str, str, str], Entries] = {}
+        self._pages: dict[str, _Page] = {}
+        if len(experiment_ids) > FORESEEN:
+            return
+        asked = [access for access in accesses if isinstance(access, TextLookups)]
+        stretched = any(lookup.stretches for access in asked for lookup in access.lookups)
+        for experiment_id in experiment_ids if stretched else ():
+            self._pages[experiment_id] = _Page(experiment_id)
+            for field, lookups in asked:
+                for lookup in lookups:
+                    for stretch in _spread(lookup.stretches):
+                        place = (experiment_id, field, stretch)
+                        self._lists[place] = _texts(*place, entity_type)
+        self.calls += [one.read for one in (*self._lists.values(), *self._pages.values())]
+
+    def page(self, experiment_id: str) -> _Page | None:
+        """Returns the first page of an experiment's dictionary as it was read ahead."""
+        return self._pages.get(experiment_id)
+
+    def shortest(
+        self, experiment_id: str, field: str, lookup: Lookup
+    ) -> tuple[str, Entries] | None:
+        """Returns the trigram whose list is shortest, with that list as it was read ahead."""
+        lists = [
+            (stretch, entries)
+            for stretch in lookup.stretches
+            if (entries := self._lists.get((experiment_id, field, stretch))) and entries.done
+        ]
+        return min(lists, key=lambda list: len(list[1].items), default=None)
+
+
+def candidates(
+    experiment_id: str,
+    access: TextLookups,
+    indexed: IndexedFields | None,
+    entity_type: str,
+    foreseen: Foreseen,
+) -> list[Candidates]:
+    """Returns candidates for each lookup of a text condition; none if the index does not cover the
+    field.
+
+    Entities whose text has no tokens are in all of them.
+
+    Args:
+        indexed: the texts that the experiment's full-text index covers completely.
+    """
+    if indexed is None or not indexed.covers(access.field):
+        return []
+    long = _holding(
+        experiment_id, access.field, LONG_TEXT_TOKEN.level, LONG_TEXT_TOKEN.text, entity_type
+    )
+    page = _Page(experiment_id)
+    made = (_Reader(experiment_id, access.field, lookup, entity_type) for lookup in access.lookups)
+    return [_Candidates(reader, long, page, foreseen) for reader in made]
+
+
+class _Page(Entries):
+    """The first page of the dictionary: one item, with the interface of a range of entries."""
+
+    def __init__(self, experiment_id: str) -> None:
+        super().__init__(experiment_id)
+        self.place = keys.fts_texts(experiment_id)
+        self.names: list[str] = []
+
+    def read(self, limit: int | None = None) -> list[Raw]:
+        del limit
+        item = table.get(self.place)
+        self.names = [] if item is None else list(FtsTexts.of(item).texts)
+        self.done = True
+        return []
+
+
+class _Reader:
+    """Makes the ranges of entries that a lookup needs."""
+
+    def __init__(self, experiment_id: str, field: str, lookup: Lookup, entity_type: str) -> None:
+        self.experiment_id = experiment_id
+        self.field = field
+        self.lookup = lookup
+        self.entity_type = entity_type
+        self._holds = lookup.test()
+        self._level = text_fields.key_level(lookup.level, field)
+
+    def texts(self, stretch: str) -> Entries:
+        return _texts(self.experiment_id, self.field, stretch, self.entity_type)
+
+    def matching(self, listed: Entries | None, page: _Page | None) -> list[str]:
+        """Returns the texts of a list and of the dictionary's first page that meet the
+        condition."""
+        texts = [] if listed is None else [Fts.of(entry).entity_id for entry in listed.items]
+        for name in [] if page is None else page.names:
+            entity_type, field, known = json.loads(name)
+            if (entity_type, field) == (self.entity_type, self.field):
+                texts.append(known)
+        return [fromkey for fromkey in dict.fromkeys(texts) if self._holds(fromkey)]
+
+    def entities(self, word: str, together: int = 1) -> Entries:
+        return _holding(
+            self.experiment_id, self.field, self.lookup.level, word, self.entity_type, together
+        )
+
+    def begun(self, begin: str) -> Entries:
+        return self._among(prefix=keys.fts_begin(self._level, begin))
+
+    def all(self) -> Entries:
+        return self._among(prefix=keys.fts_begin(self._level, ""))
+
+    def numbers(self) -> Entries:
+        return self._among(between=keys.fts_numbers(self._level), numbers=True)
+
+    def _among(self, *, numbers: bool = False, **query: Any) -> Entries:
+        """Returns the entries of all texts in a key range that meet the condition."""
+        holds = self._holds
+
+        def keep(entry: Raw) -> bool:
+            view = Fts.of(entry)
+            return (
+                view.entity_type == self.entity_type
+                and (not numbers or text.is_number(view.token))
+                and holds(view.token)
+            )
+
+        attributes = [Fts.token, Fts.entity_type, Fts.entity_id]
+        return Entries(self.experiment_id, keep=keep, attributes=attributes, **query)
+
+
+class _Candidates(Candidates):
+    """The entities of one lookup. The lists of texts are read first; they determine which lists of
+    entities to read."""
+
+    __slots__ = ("_entities", "_lists", "_page", "_reader")
+
+    def __init__(self, reader: _Reader, long: Entries, page: _Page, foreseen: Foreseen) -> None:
+        lookup = reader.lookup
+        self._page = page
+        self._reader = reader
+        self._lists: list[Entries] = []
+        self._entities: dict[str, Entries] = {"": long}
+        """Ranges of entities by the text that leads to them."""
+        if lookup.exact is not None:
+            self._add([lookup.exact])
+        elif lookup.begin is not None:
+            self._entities["begin"] = reader.begun(lookup.begin)
+        else:
+            known = foreseen.shortest(reader.experiment_id, reader.field, lookup)
+            stretches = _spread(lookup.stretches) if known is None else [known[0]]
+            self._lists = [reader.texts(stretch) for stretch in stretches]
+            if lookup.numbers:
+                self._entities["number"] = reader.numbers()
+            listed = None if known is None else known[1]
+            found = reader.matching(listed, foreseen.page(reader.experiment_id))
+            self._add(found if len(found) <= FOLLOWED else [])
+        pages = [page] if self._lists else []
+        super().__init__(TextLookups.__name__, *pages, *self._lists, *self._entities.values())
+
+    @property
+    def done(self) -> bool:
+        return not self._lists and super().done
+
+    @property
+    def seen(self) -> int:
+        return sum(entries.seen for entries in self._entities.values())
+
+    def places(self) -> dict[Key, None]:
+        return dict.fromkeys(key for entity in self._entities.values() for key in entity.places())
+
+    def hold(self, most: int) -> None:
+        """Limits lists of entities only: a list of texts is useless until it is complete."""
+        for entries in self._entities.values():
+            entries.hold(most)
+
+    def follow(self) -> None:
+        """Once the shortest list of texts is read, replaces the lists of texts by those of their
+        entities."""
+        if not self._page.done or not any(list.seen or list.done for list in self._lists):
+            return
+        ended = [list for list in self._lists if list.done]
+        shortest = min(ended, key=lambda one: one.seen, default=None)
+        found = None if shortest is None else self._reader.matching(shortest, self._page)
+        self._lists = []
+        if found is not None and len(found) <= FOLLOWED:
+            self._add(found)
+        else:
+            self._entities["all"] = self._reader.all()
+        self.ranges = tuple(self._entities.values())
+
+    def _add(self, words: Sequence[str]) -> None:
+        for word in words:
+            # A word may be called as one of the other ranges is.
+            self._entities.setdefault(f"#{word}", self._reader.entities(word, len(words)))
+
+
+def _texts(experiment_id: str, field: str, stretch: str, entity_type: str) -> Entries:
+    """Returns the list of words or values that contain a trigram."""
+    level = text_fields.key_level(TRIGRAM, field)
+    prefix = keys.fts_of_type_prefix(level, stretch, text_fields.text_entity_type(entity_type))
+    return Entries(experiment_id, first=LISTED, prefix=prefix, attributes=[Fts.entity_id])
+
+
+def _holding(
+    experiment_id: str, field: str, level: str, token: str, entity_type: str, together: int = 1
+) -> Entries:
+    """Returns the entities of one type that contain a token."""
+    prefix = keys.fts_of_type_prefix(text_fields.key_level(level, field), token, entity_type)
+    return Entries(
+        experiment_id,
+        first=max(1, index_candidates.PAGE_IDS // together),
+        prefix=prefix,
+        attributes=[Fts.entity_type, Fts.entity_id],
+    )
+
+
+def _spread(stretches: Sequence[str]) -> Sequence[str]:
+    step = max(1, -(-len(stretches) // STRETCHES))
+    return stretches[::step]

@@ -1,0 +1,120 @@
+"""Candidates for a search of traces, from the indexes of an experiment; reads no trace.
+
+Local indexes are strongly consistent. FTS items are written by the indexer; traces whose FTS items
+may be stale are marked in LSI1, and the marks must be read *before* FTS items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from mlcore.db import keys
+from mlcore.db.expression import Raw
+from mlcore.db.keys import Key
+from mlcore.models.base import KEY
+from mlcore.models.index import Fts
+from mlcore.repos import text_candidates
+from mlcore.repos.index_candidates import TRACE, Candidates, Entries
+from mlcore.repos.text_candidates import Foreseen
+from mlcore.repos.traces.pages import Through, Window, bounds_of
+from mlcore.search import text_fields
+from mlcore.search.plan import NamePrefix, TextLookups
+from mlcore.search.text import WORD
+from mlcore.search.text_fields import IndexedFields
+from mlcore.search.trace_plan import Access, TraceIds, TracesOfRun, WholeValues
+
+MAX_PENDING = 1000
+"""With more marked traces than this, indexes that the indexer writes are not used."""
+
+Links = Mapping[str, Iterable[str]]
+"""Ids of the traces that are linked to a run, by run id."""
+
+
+class _Known(Entries):
+    """Entries for ids that are already known."""
+
+    def __init__(self, experiment_id: str, trace_ids: Iterable[str]) -> None:
+        super().__init__(experiment_id)
+        of_type = {Fts.entity_type.attr_name: Fts.entity_type.raw(TRACE)}
+        entity_id = Fts.entity_id
+        self.items = [
+            {**of_type, entity_id.attr_name: entity_id.raw(trace_id)}
+            for trace_id in dict.fromkeys(trace_ids)
+        ]
+        self.done = True
+
+
+def candidates(
+    experiment_id: str,
+    access: Access,
+    indexed: IndexedFields | None,
+    links: Links,
+    foreseen: Foreseen,
+) -> list[Candidates]:
+    """Returns candidates that each name every trace that can meet a condition; none if no index
+    helps.
+
+    Args:
+        indexed: the texts of traces that the experiment's full-text index covers completely.
+        links: the linked traces of every run in the filter.
+    """
+    name = type(access).__name__
+    match access:
+        case TraceIds(trace_ids):
+            return [Candidates(name, _Known(experiment_id, trace_ids))]
+        case NamePrefix(begin, whole):
+            prefix = keys.lsi4_trace_name_prefix(begin) if whole else keys.lsi4_trace_begin(begin)
+            entries = Entries(experiment_id, index="LSI4", prefix=prefix, attributes=KEY)
+            return [Candidates(name, entries)]
+        case WholeValues(field, values):
+            if indexed is None:
+                return []
+            return [Candidates(name, *(_holding(experiment_id, field, value) for value in values))]
+        case TracesOfRun(run_id):
+            if indexed is None:
+                return []
+            made = _holding(experiment_id, text_fields.SOURCE_RUN, run_id)
+            return [Candidates(name, made, _Known(experiment_id, links[run_id]))]
+        case TextLookups():
+            return text_candidates.candidates(experiment_id, access, indexed, TRACE, foreseen)
+    raise TypeError(access)
+
+
+def all_in_window(experiment_id: str, through: Through, window: Window) -> Entries:
+    """Returns all traces of a time window from an index that contains every wanted one, newest
+    first."""
+    return Entries(
+        experiment_id,
+        index=through.name,
+        between=bounds_of(through, window) or ("\0", "\0"),
+        descending=True,
+        attributes=KEY,
+    )
+
+
+def marked_traces(experiment_id: str) -> set[Key] | None:
+    """Returns the traces that the indexer has not processed yet; None if there are too many."""
+    entries = marked(experiment_id)
+    entries.read(MAX_PENDING + 1)
+    return set(map(keys.trace_of, entries.places())) if entries.done else None
+
+
+def marked(experiment_id: str) -> Entries:
+    """Returns marked traces and span packs, which the indexer has not processed yet."""
+    return Entries(experiment_id, index="LSI1", prefix=keys.lsi1_trace_prefix(), attributes=KEY)
+
+
+def read_all(entries: Entries) -> list[Raw]:
+    """Reads all entries of a range."""
+    while not entries.done:
+        entries.read()
+    return entries.items
+
+
+def _holding(experiment_id: str, field: str, value: str) -> Entries:
+    level = text_fields.key_level(WORD, field)
+    return Entries(
+        experiment_id,
+        prefix=keys.fts_of_type_prefix(level, value, TRACE),
+        attributes=[Fts.entity_type, Fts.entity_id],
+    )

@@ -1,0 +1,32 @@
+"""Keys that MLflow reserves in tags, metadata and attributes of spans, if more than one module of
+the product uses them. A key that only one module uses is defined in that module.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+RUN_NAME: Final = "mlflow.runName"
+DATASET_CONTEXT: Final = "mlflow.data.context"
+MODEL_ID: Final = "mlflow.modelId"
+
+IS_PROMPT: Final = "mlflow.prompt.is_prompt"
+PROMPT_TEXT: Final = "mlflow.prompt.text"
+
+TRACE_NAME: Final = "mlflow.traceName"
+TRACE_SESSION: Final = "mlflow.trace.session"
+TRACE_USER: Final = "mlflow.trace.user"
+TRACE_TOKEN_USAGE: Final = "mlflow.trace.tokenUsage"  # noqa: S105 -- no secret
+TRACE_COST: Final = "mlflow.trace.cost"
+SOURCE_RUN: Final = "mlflow.sourceRun"
+LINKED_PROMPTS: Final = "mlflow.linkedPrompts"
+ARTIFACT_LOCATION: Final = "mlflow.artifactLocation"
+
+SPAN_TYPE: Final = "mlflow.spanType"
+SPAN_INPUTS: Final = "mlflow.spanInputs"
+SPAN_OUTPUTS: Final = "mlflow.spanOutputs"
+SPAN_TOKEN_USAGE: Final = "mlflow.chat.tokenUsage"  # noqa: S105 -- no secret
+SPAN_MODEL: Final = "mlflow.llm.model"
+SPAN_PROVIDER: Final = "mlflow.llm.provider"
+
+DEMO: Final = "mlflow.demo"

@@ -1,0 +1,65 @@
+"""Column pruning: finds the tables that a statement reads and the columns that it names.
+
+The engine of a query gets only these columns. A column that is missing by mistake makes the engine
+refuse the statement; it never changes a result. Syntax whose meaning depends on the columns that a
+table has therefore reads all of them: ``*``, ``COLUMNS``, ``PIVOT``, ``NATURAL JOIN``, a table used
+as a value, columns that are renamed by position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from sqlglot import exp
+
+from mltables.table_definitions import TABLES
+
+Columns = frozenset[str]
+
+_OF_ALL: Final = (exp.Columns, exp.Pivot)
+
+
+def columns_read(query: exp.Query, schema: str) -> Mapping[str, Columns]:
+    """Returns the tables of the schema that the query names, each with the columns to read.
+
+    Args:
+        query: its table names already point to DuckDB's views.
+    """
+    named = {table.name for table in query.find_all(exp.Table) if table.db == schema}
+    words = None if _needs_all_columns(query) else _identifiers(query)
+    return {
+        table.name: frozenset(
+            name for name, *_ in table.columns if words is None or name.lower() in words
+        )
+        for table in TABLES
+        if table.name in named
+    }
+
+
+def _identifiers(query: exp.Query) -> frozenset[str]:
+    return frozenset(word.name.lower() for word in query.find_all(exp.Identifier))
+
+
+def _needs_all_columns(query: exp.Query) -> bool:
+    if any(True for _ in query.find_all(*_OF_ALL)):
+        return True
+    if not all(map(_is_count_star, query.find_all(exp.Star))):
+        return True
+    if any(join.method.upper() == "NATURAL" for join in query.find_all(exp.Join)):
+        return True
+    aliases = list(query.find_all(exp.TableAlias))
+    if any(alias.args.get("columns") and isinstance(alias.parent, exp.Table) for alias in aliases):
+        return True
+    rows = {alias.name.lower() for alias in aliases}
+    rows |= {table.name.lower() for table in query.find_all(exp.Table)}
+    return any(
+        not column.table and column.name.lower() in rows for column in query.find_all(exp.Column)
+    )
+
+
+def _is_count_star(star: exp.Star) -> bool:
+    """Whether the star belongs to ``count(*)``. In ``hash(*)``, for example, the result depends on
+    the set of columns."""
+    call = star.parent
+    return isinstance(call, exp.Anonymous) and call.name.lower() == "count"

@@ -1,0 +1,186 @@
+"""Translates calls of aggregates and window functions with DISTINCT, FILTER, ORDER BY, IGNORE
+NULLS, WITHIN GROUP and OVER. Skips NULL where Databricks skips it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from sqlglot import exp
+
+from mltables.dialect import function_list
+from mltables.dialect.aggregate_functions import AGGREGATES, FIRST_OR_LAST, WITHIN, Aggregate
+from mltables.dialect.refusal import Refused
+
+if TYPE_CHECKING:
+    from mltables.dialect.sql_generator import Generator
+
+_ORDERED: Final = frozenset(("string_agg", "listagg"))
+
+
+class _Parts(NamedTuple):
+    """The clauses around a call."""
+
+    condition: str | None
+    within: exp.Order | None
+    window: exp.Window | None
+    ignore_nulls: bool
+
+
+class _Given(NamedTuple):
+    """The translated content of a call's parentheses."""
+
+    arguments: list[str]
+    distinct: str
+    order: str
+
+
+def aggregate(writer: Generator, call: exp.Anonymous, root: exp.Expr | None) -> str:
+    """Translates a call together with the clauses around it.
+
+    Args:
+        root: the outermost of FILTER, WITHIN GROUP, IGNORE NULLS and OVER.
+    """
+    name = call.name.lower()
+    parts = _parts(writer, call, root)
+    if name in function_list.WINDOW:
+        return _window_function(writer, call, parts)
+    if name in WITHIN:
+        return _within(writer, call, parts)
+    if name not in AGGREGATES:
+        raise Refused(f"{call.name}() is no aggregate that exists here.")
+    definition = AGGREGATES[name]
+    arguments = list(call.expressions)
+    if name == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
+        return _whole(writer, "count(*)", parts, None)
+    distinct = ""
+    if arguments and isinstance(arguments[0], exp.Distinct):
+        distinct, arguments = "DISTINCT ", list(arguments[0].expressions)
+    if name == "count" and len(arguments) > 1:
+        arguments = [_all_present(writer, arguments, is_distinct=bool(distinct))]
+    writer.count(
+        exp.Anonymous(this=call.name, expressions=arguments), definition.least, definition.most
+    )
+    order, arguments = _order(writer, arguments)
+    if name in FIRST_OR_LAST and len(arguments) == 2:
+        ignore = isinstance(arguments[1], exp.Boolean) and bool(arguments[1].this)
+        parts = parts._replace(ignore_nulls=ignore)
+        arguments = arguments[:1]
+    if name in _ORDERED and len(arguments) == 1:
+        arguments.append(exp.Literal.string(""))
+    if parts.within:
+        if name not in _ORDERED:
+            raise Refused(f"{call.name}() takes no WITHIN GROUP.")
+        order = _ordering(writer, parts.within)
+    given = [writer.text(argument) for argument in arguments]
+    return _placed(writer, name, _Given(given, distinct, order), parts)
+
+
+def _placed(writer: Generator, name: str, given: _Given, parts: _Parts) -> str:
+    """Translates an aggregate whose arguments are translated already."""
+    definition, first = AGGREGATES[name], given.arguments[0]
+    if parts.window and name in FIRST_OR_LAST:
+        inner = f"{name.removesuffix('_value')}_value".replace("any_value", "first_value")
+        ignoring = " IGNORE NULLS" if parts.ignore_nulls else ""
+        return _whole(writer, f"{inner}({first}{ignoring})", parts, None)
+    if definition.without_null or parts.ignore_nulls:
+        present = f"{first} IS NOT NULL"
+        condition = f"({parts.condition}) AND {present}" if parts.condition else present
+        parts = parts._replace(condition=condition)
+    beside = {
+        name: _inside(template, given)
+        for name, template in (("least", "min({0})"), ("rows", "regr_count({0}, {1})"))
+        if f"{{{name}}}" in definition.outer
+    }
+    return _whole(writer, _inside(definition.inner, given), parts, definition, beside)
+
+
+def _all_present(writer: Generator, arguments: list[exp.Expr], *, is_distinct: bool) -> exp.Expr:
+    """Returns the argument for a count of the rows in which no argument is NULL."""
+    given = [writer.text(argument) for argument in arguments]
+    present = " AND ".join(f"{one} IS NOT NULL" for one in given)
+    value = f"row({', '.join(given)})" if is_distinct else "1"
+    return exp.Var(this=f"CASE WHEN {present} THEN {value} END")
+
+
+def _inside(template: str, given: _Given) -> str:
+    """Returns the content of the parentheses, such as ``list(DISTINCT x ORDER BY y)``."""
+    sql = template.format(*given.arguments)
+    if given.distinct and "(DISTINCT " not in sql:
+        opened = sql.index("(") + 1
+        sql = sql[:opened] + given.distinct + sql[opened:]
+    return sql[:-1] + given.order + sql[-1] if given.order else sql
+
+
+def _whole(
+    writer: Generator,
+    inside: str,
+    parts: _Parts,
+    definition: Aggregate | None,
+    beside: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    def placed(one: str) -> str:
+        if parts.condition:
+            one = f"{one} FILTER (WHERE {parts.condition})"
+        return writer.over(parts.window, one) if parts.window else one
+
+    if definition is None or definition.outer == "{a}":
+        return placed(inside)
+    others = {name: placed(one) for name, one in beside.items()}
+    return definition.outer.format(a=placed(inside), **others)
+
+
+def _within(writer: Generator, call: exp.Anonymous, parts: _Parts) -> str:
+    writer.count(call, 1, 1)
+    if parts.within is None or len(parts.within.expressions) != 1:
+        raise Refused(f"{call.name}() needs WITHIN GROUP (ORDER BY one expression).")
+    (ordered,) = parts.within.expressions
+    share = writer.text(call.expressions[0])
+    if ordered.args.get("desc"):
+        if call.name.lower() == "percentile_disc":
+            raise Refused("percentile_disc() takes no DESC here.")
+        share = f"(1 - {share})"
+    sql = WITHIN[call.name.lower()].format(writer.text(ordered.this), share)
+    return _whole(writer, sql, parts, None)
+
+
+def _window_function(writer: Generator, call: exp.Anonymous, parts: _Parts) -> str:
+    if parts.window is None:
+        raise Refused(f"{call.name}() needs OVER.")
+    if parts.condition or parts.within:
+        raise Refused(f"{call.name}() takes neither FILTER nor WITHIN GROUP.")
+    given = ", ".join(writer.text(expression) for expression in call.expressions)
+    if parts.ignore_nulls:
+        given += " IGNORE NULLS"
+    sql = writer.over(parts.window, f"{call.name.lower()}({given})")
+    kind = function_list.WINDOW[call.name.lower()]
+    return f"CAST({sql} AS {kind})" if kind else sql
+
+
+def _parts(writer: Generator, call: exp.Anonymous, root: exp.Expr | None) -> _Parts:
+    parts = _Parts(None, None, None, ignore_nulls=False)
+    node = root
+    while node is not None and node is not call:
+        if isinstance(node, exp.Window):
+            parts = parts._replace(window=node)
+        elif isinstance(node, exp.Filter):
+            parts = parts._replace(condition=writer.text(node.expression.this))
+        elif isinstance(node, exp.WithinGroup):
+            parts = parts._replace(within=node.expression)
+        elif isinstance(node, exp.IgnoreNulls):
+            parts = parts._replace(ignore_nulls=True)
+        node = node.this
+    return parts
+
+
+def _order(writer: Generator, arguments: list[exp.Expr]) -> tuple[str, list[exp.Expr]]:
+    """Separates the ORDER BY inside the parentheses from the arguments."""
+    if not arguments or not isinstance(arguments[-1], exp.Order):
+        return "", arguments
+    last = arguments[-1]
+    return _ordering(writer, last), [*arguments[:-1], last.this]
+
+
+def _ordering(writer: Generator, order: exp.Order) -> str:
+    return " ORDER BY " + ", ".join(writer.text(expression) for expression in order.expressions)

@@ -1,0 +1,53 @@
+"""The list of allowed syntax. Anything else is refused: sqlglot would translate it for DuckDB, but
+the results have not been compared with Spark's."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from mltables.dialect.refusal import Refused
+
+MOST_NODES: Final = 20_000
+
+_NAMES: Final = """
+Add Alias Aliases All And Anonymous Any Between BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Boolean
+Bracket Case Cast Column Concat CTE Cube CurrentDate CurrentTimestamp DataType DataTypeParam
+Distinct Div Dot DPipe EQ Escape Except Exists Extract Filter From Group GroupingSets GT GTE
+Having Hint Identifier If IgnoreNulls ILike In IntDiv Intersect Interval Is Join JoinHint Lambda
+Lateral Like Limit Literal LT LTE Mod Mul Neg NEQ Not Null NullSafeEQ NullSafeNEQ Offset Or Order
+Ordered Paren Pivot PivotAlias Placeholder Qualify RawString RegexpLike RespectNulls Rollup Select
+Star StrPosition Sub Subquery Substring Table TableAlias Trim TryCast Tuple Union Values Var Where
+Window WindowSpec With WithinGroup
+"""
+_NODES: Final = frozenset(getattr(exp, name) for name in _NAMES.split())
+_TOLD: Final = {
+    exp.Command: "commands",
+    exp.DDL: "statements that create",
+    exp.DML: "statements that write",
+    exp.Into: "INTO",
+    exp.MatchRecognize: "MATCH_RECOGNIZE",
+    exp.TableSample: "TABLESAMPLE",
+    exp.Parameter: "variables",
+    exp.SessionParameter: "variables",
+    exp.Lock: "locks",
+    exp.JSONExtract: "a path with a colon: use get_json_object(text, '$.a.b')",
+    exp.Array: "an index after array(…): use get(array(…), 0)",
+    exp.IntervalSpan: "an interval of several units: add two intervals",
+    exp.Sort: "SORT BY: use ORDER BY",
+}
+
+
+def check(query: exp.Query) -> None:
+    """Checks all nodes of the syntax tree. Raises Refused if the query is too long or uses syntax
+    that is not allowed."""
+    for count, node in enumerate(query.walk()):
+        if count > MOST_NODES:
+            raise Refused("The statement is too long.")
+        if type(node) in _NODES:
+            if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
+                raise Refused("Functions have no schema here.")
+            continue
+        syntax = next((name for kind, name in _TOLD.items() if isinstance(node, kind)), None)
+        raise Refused(f"Not allowed: {syntax or type(node).__name__.upper()}.")

@@ -1,0 +1,185 @@
+"""Translates constructors of lists, maps and structs, and functions that take a lambda."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from mltables.dialect.refusal import Refused
+from mltables.dialect.text_functions import is_list, literal
+
+if TYPE_CHECKING:
+    from mltables.dialect.sql_generator import Generator
+
+
+def _lambda(call: exp.Anonymous, place: int, least: int, most: int) -> exp.Lambda:
+    argument = call.expressions[place] if place < len(call.expressions) else None
+    if not isinstance(argument, exp.Lambda) or not least <= len(argument.expressions) <= most:
+        raise Refused(f"{call.name}() takes a lambda, such as x -> x + 1.")
+    return argument
+
+
+def _body(writer: Generator, function: exp.Lambda, put: dict[str, str]) -> str:
+    """Returns the SQL of a lambda's body, with its parameters renamed by ``put``."""
+    body = function.this.copy()
+    holder = exp.Paren(this=body)
+    for node in list(holder.find_all(exp.Identifier)):
+        name = node.name.lower()
+        if name not in put:
+            continue
+        target: exp.Expr = node
+        if isinstance(node.parent, exp.Column) and node.parent.this is node:
+            if node.parent.args.get("table"):
+                continue
+            target = node.parent
+        elif isinstance(node.parent, exp.Column):
+            # entry.metric_name: a field of the parameter
+            if node.arg_key != "table":
+                continue
+            field = node.parent.this
+            node.parent.replace(exp.Var(this=f"({put[name]}).{writer.text(field)}"))
+            continue
+        target.replace(exp.Var(this=put[name]))
+    return writer.text(holder.this)
+
+
+def _names(function: exp.Lambda) -> list[str]:
+    return [parameter.name.lower() for parameter in function.expressions]
+
+
+def _of_list(name: str) -> Callable[[Generator, exp.Anonymous], str]:
+    def written(writer: Generator, call: exp.Anonymous) -> str:
+        writer.count(call, 2, 2)
+        one = _lambda(call, 1, 1, 2)
+        names = _names(one)
+        put = {names[0]: "inner_x"}
+        given = "inner_x"
+        if len(names) == 2:
+            # The index counts from 0 in Databricks.
+            put[names[1]] = "CAST(inner_i - 1 AS INTEGER)"
+            given = "inner_x, inner_i"
+        body = _body(writer, one, put)
+        return f"{name}({writer.text(call.expressions[0])}, lambda {given}: {body})"
+
+    return written
+
+
+def _flags(name: str) -> Callable[[Generator, exp.Anonymous], str]:
+    def written(writer: Generator, call: exp.Anonymous) -> str:
+        return f"{name}({_of_list('list_transform')(writer, call)})"
+
+    return written
+
+
+def _aggregate(writer: Generator, call: exp.Anonymous) -> str:
+    writer.count(call, 3, 4)
+    items, start, _, *finish = call.expressions
+    function = _lambda(call, 2, 2, 2)
+    names = _names(function)
+    body = _body(writer, function, {names[0]: "inner_a", names[1]: "inner_x"})
+    sql = (
+        f"list_reduce({writer.text(items)}, lambda inner_a, inner_x: {body}, {writer.text(start)})"
+    )
+    if finish:
+        last = _lambda(call, 3, 1, 1)
+        body = _body(writer, last, {_names(last)[0]: "inner_a"})
+        sql = f"list_transform([{sql}], lambda inner_a: {body})[1]"
+    return sql
+
+
+def _of_map(key: str | None, value: str | None) -> Callable[[Generator, exp.Anonymous], str]:
+    """Translates a function that makes a map from the entries of another. ``key`` or ``value`` is
+    None if the lambda computes it; if both are given, the lambda filters the entries."""
+
+    def written(writer: Generator, call: exp.Anonymous) -> str:
+        writer.count(call, 2, 2)
+        one = _lambda(call, 1, 2, 2)
+        names = _names(one)
+        made = _body(writer, one, {names[0]: "inner_e.key", names[1]: "inner_e.value"})
+        entries = f"map_entries({writer.text(call.expressions[0])})"
+        if key and value:
+            return f"map_from_entries(list_filter({entries}, lambda inner_e: {made}))"
+        pair = f"struct_pack(key := {key or made}, value := {value or made})"
+        return f"map_from_entries(list_transform({entries}, lambda inner_e: {pair}))"
+
+    return written
+
+
+def _array(writer: Generator, call: exp.Anonymous) -> str:
+    return f"[{', '.join(writer.text(expression) for expression in call.expressions)}]"
+
+
+def _map(writer: Generator, call: exp.Anonymous) -> str:
+    if len(call.expressions) % 2:
+        raise Refused("map() takes keys and values in turn.")
+    given = [writer.text(expression) for expression in call.expressions]
+    return f"map([{', '.join(given[::2])}], [{', '.join(given[1::2])}])"
+
+
+def _struct(writer: Generator, call: exp.Anonymous) -> str:
+    fields = []
+    for place, one in enumerate(call.expressions):
+        value = one.this if isinstance(one, exp.Alias) else one
+        named = isinstance(one, exp.Alias | exp.Column)
+        fields.append((one.alias_or_name if named else f"col{place + 1}", value))
+    return _packed(writer, fields)
+
+
+def _named_struct(writer: Generator, call: exp.Anonymous) -> str:
+    if len(call.expressions) % 2:
+        raise Refused("named_struct() takes names and values in turn.")
+    names = [literal(expression, "The name of a field") for expression in call.expressions[::2]]
+    return _packed(writer, list(zip(names, call.expressions[1::2], strict=True)))
+
+
+def _packed(writer: Generator, fields: list[tuple[str, exp.Expr]]) -> str:
+    if not fields:
+        raise Refused("A struct has at least one field.")
+    return (
+        "struct_pack("
+        + ", ".join(
+            f"{exp.to_identifier(name, quoted=True).sql('duckdb')} := {writer.text(value)}"
+            for name, value in fields
+        )
+        + ")"
+    )
+
+
+def _round(writer: Generator, call: exp.Anonymous) -> str:
+    writer.count(call, 1, 2)
+    value = writer.text(call.expressions[0])
+    places = writer.text(call.expressions[1]) if len(call.expressions) > 1 else "0"
+    return writer.once(f"inner_round({{0}}, {places})", value)
+
+
+def _reverse(writer: Generator, call: exp.Anonymous) -> str:
+    writer.count(call, 1, 1)
+    (value,) = call.expressions
+    return f"{'list_reverse' if is_list(value) else 'inner_reverse'}({writer.text(value)})"
+
+
+def _array_sort(_writer: Generator, call: exp.Anonymous) -> None:
+    if len(call.expressions) > 1:
+        raise Refused("array_sort() takes no lambda here.")
+
+
+SPECIAL: Final[dict[str, Callable[[Generator, exp.Anonymous], str | None]]] = {
+    "array": _array,
+    "map": _map,
+    "struct": _struct,
+    "named_struct": _named_struct,
+    "transform": _of_list("list_transform"),
+    "filter": _of_list("list_filter"),
+    "exists": _flags("inner_any"),
+    "forall": _flags("inner_all"),
+    "aggregate": _aggregate,
+    "reduce": _aggregate,
+    "map_filter": _of_map("inner_e.key", "inner_e.value"),
+    "transform_values": _of_map("inner_e.key", None),
+    "transform_keys": _of_map(None, "inner_e.value"),
+    "array_sort": _array_sort,
+    "round": _round,
+    "reverse": _reverse,
+}

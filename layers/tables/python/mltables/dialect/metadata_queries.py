@@ -1,0 +1,229 @@
+"""Metadata queries of SQL tools: SHOW, DESCRIBE and ``system.information_schema``. The results are
+the same for every caller and depend on neither rows nor workspaces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from sqlglot import exp
+
+from mltables.dialect.parser import Reader
+from mltables.dialect.refusal import Refused
+from mltables.dialect.result_types import databricks_type
+from mltables.table_definitions import TABLES
+
+CATALOG: Final = "system"
+SCHEMA: Final = "mlflow"
+INFORMATION: Final = "information_schema"
+_TABLES: Final = {table.name: table for table in sorted(TABLES, key=lambda table: table.name)}
+
+Rows = tuple[tuple[str, ...], list[tuple[Any, ...]]]
+
+
+def unknown_table(name: str) -> Refused:
+    return Refused(
+        f"There is no table {name}. There are system.mlflow.experiments_latest, "
+        "system.mlflow.runs_latest and system.mlflow.run_metrics_history."
+    )
+
+
+def metadata_query(text: str) -> str | None:
+    """Translates SHOW or DESCRIBE to a query for DuckDB; None for any other statement. Raises
+    Refused if the statement names something that does not exist or is not supported."""
+    words = [token.text for token in Reader().tokenize(text)]
+    if len(words) > 1 and words[0].upper() == "SHOW":
+        # sqlglot reads the rest of the statement as one token.
+        words = ["SHOW", *(token.text for token in Reader().tokenize(words[1]))]
+    while words and words[-1] == ";":
+        words.pop()
+    if not words:
+        return None
+    verb, rest = words[0].upper(), words[1:]
+    if verb == "SHOW" and rest:
+        return _query(*_shown(rest))
+    if verb in {"DESCRIBE", "DESC"} and rest:
+        return _query(*_described(rest))
+    return None
+
+
+def information_schema_table(name: str) -> exp.Expr | None:
+    """Returns a table of ``information_schema`` as a subquery; None if the name is unknown."""
+    rows = _INFORMATION.get(name)
+    if rows is None:
+        return None
+    from mltables.dialect.row_generators import Duck  # noqa: PLC0415 -- which asks here for no table
+
+    return exp.Subquery(this=Duck(this=_query(*rows()), expressions=[]))
+
+
+def _shown(words: Sequence[str]) -> Rows:
+    kind, rest = words[0].upper(), list(words[1:])
+    if kind == "TABLES":
+        place, pattern = _place(rest, ["IN", "FROM"])
+        if place not in ((), (SCHEMA,), (CATALOG, SCHEMA)):
+            raise Refused(f"There is no schema {'.'.join(place)}. There is system.mlflow.")
+        rows = [(SCHEMA, name, False) for name in _TABLES if _is_like(name, pattern)]
+        return ("database", "tableName", "isTemporary"), rows
+    if kind == "COLUMNS" and rest and rest[0].upper() in {"IN", "FROM"}:
+        for at in range(1, len(rest)):
+            # SHOW COLUMNS IN runs_latest IN system.mlflow
+            if rest[at].upper() in {"IN", "FROM"}:
+                rest = [rest[0], *rest[at + 1 :], ".", *rest[1:at]]
+                break
+        name, _ = _place(rest, ["IN", "FROM"])
+        return ("col_name",), [(column,) for column, *_ in _table(name).columns]
+    if kind in {"SCHEMAS", "DATABASES"}:
+        place, pattern = _place(rest, ["IN", "FROM"])
+        if place not in ((), (CATALOG,)):
+            raise Refused(f"There is no catalog {'.'.join(place)}. There is system.")
+        names = [name for name in (INFORMATION, SCHEMA) if _is_like(name, pattern)]
+        return ("databaseName",), [(name,) for name in names]
+    if kind == "CATALOGS":
+        return ("catalog",), [(CATALOG,)]
+    if kind == "VIEWS":
+        return ("namespace", "viewName", "isTemporary", "isMaterialized"), []
+    raise Refused("SHOW knows TABLES, COLUMNS, SCHEMAS, CATALOGS and VIEWS here.")
+
+
+def _described(words: Sequence[str]) -> Rows:
+    rest = list(words)
+    while rest and rest[0].upper() in {"TABLE", "EXTENDED", "FORMATTED"}:
+        rest = rest[1:]
+    if not rest or rest[0].upper() in {"QUERY", "SELECT", "WITH", "FUNCTION", "HISTORY", "DETAIL"}:
+        raise Refused("DESCRIBE takes one of the tables, such as system.mlflow.runs_latest.")
+    names = ("col_name", "data_type", "comment")
+    if rest[0].upper() in {"SCHEMA", "DATABASE"}:
+        place, _ = _place(["IN", *rest[1:]], ["IN"])
+        if place not in ((SCHEMA,), (CATALOG, SCHEMA)):
+            raise Refused(f"There is no schema {'.'.join(place)}. There is system.mlflow.")
+        facts = [("Catalog Name", CATALOG), ("Namespace Name", SCHEMA), ("Comment", "")]
+        return ("database_description_item", "database_description_value"), facts
+    name, _ = _place(["IN", *rest], ["IN"])
+    rows = [
+        (column, databricks_type(kind).lower(), None) for column, kind, *_ in _table(name).columns
+    ]
+    return names, rows
+
+
+def _place(words: Sequence[str], before: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
+    """Returns the dotted name after IN or FROM, and the pattern, which may follow LIKE."""
+    rest, name = list(words), []
+    if rest and rest[0].upper() in before:
+        rest = rest[1:]
+        while rest:
+            name.append(rest.pop(0).lower())
+            if not rest or rest[0] != ".":
+                break
+            rest.pop(0)
+    if rest and rest[0].upper() == "LIKE":
+        rest = rest[1:]
+    if len(rest) > 1:
+        raise Refused(f"This cannot be read: {' '.join(rest)[:100]}")
+    return tuple(name), rest[0] if rest else None
+
+
+def _is_like(name: str, pattern: str | None) -> bool:
+    """Whether a name matches a pattern of SHOW: ``*`` is any text, ``|`` separates alternatives."""
+    if pattern is None:
+        return True
+    import re  # noqa: PLC0415 -- of this rare statement alone
+
+    choices = (
+        re.escape(alternative).replace(r"\*", ".*") for alternative in pattern.lower().split("|")
+    )
+    return any(re.fullmatch(choice, name) for choice in choices)
+
+
+def _table(place: tuple[str, ...]) -> Any:
+    if place[:-1] not in ((), (SCHEMA,), (CATALOG, SCHEMA)) or place[-1:] == ():
+        raise unknown_table(".".join(place))
+    if place[-1] not in _TABLES:
+        raise unknown_table(".".join(place))
+    return _TABLES[place[-1]]
+
+
+def _tables() -> Rows:
+    names = (
+        "table_catalog",
+        "table_schema",
+        "table_name",
+        "table_type",
+        "is_insertable_into",
+        "commit_action",
+        "table_owner",
+        "comment",
+        "data_source_format",
+    )
+    rows = [
+        (CATALOG, SCHEMA, name, "MANAGED", "NO", "PRESERVE", "System user", None, "DELTA")
+        for name in _TABLES
+    ]
+    return names, rows
+
+
+def _columns() -> Rows:
+    names = (
+        "table_catalog",
+        "table_schema",
+        "table_name",
+        "column_name",
+        "ordinal_position",
+        "column_default",
+        "is_nullable",
+        "full_data_type",
+        "data_type",
+        "comment",
+    )
+    rows = []
+    for table in _TABLES.values():
+        for place, (column, kind, _, nullable) in enumerate(table.columns):
+            full = databricks_type(kind).lower()
+            shown = full.split("<")[0].upper().replace("BIGINT", "LONG")
+            null = "YES" if nullable else "NO"
+            rows.append((CATALOG, SCHEMA, table.name, column, place, None, null, full, shown, None))
+    return names, rows
+
+
+def _schemata() -> Rows:
+    names = ("catalog_name", "schema_name", "schema_owner", "comment")
+    return names, [(CATALOG, name, "System user", None) for name in (INFORMATION, SCHEMA)]
+
+
+def _catalogs() -> Rows:
+    return ("catalog_name", "catalog_owner", "comment"), [(CATALOG, "System user", None)]
+
+
+_INFORMATION: Final[dict[str, Callable[[], Rows]]] = {
+    "tables": _tables,
+    "columns": _columns,
+    "schemata": _schemata,
+    "catalogs": _catalogs,
+}
+
+
+def _query(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
+    """Returns a DuckDB query for the rows, in their order."""
+    listed = ", ".join(f'"{name}"' for name in names)
+    kinds = dict.fromkeys(range(len(names)), "VARCHAR")
+    if not rows:
+        empty = ", ".join(f'CAST(NULL AS VARCHAR) AS "{name}"' for name in names)
+        return f"SELECT {empty} WHERE false"
+    for place, value in enumerate(rows[0]):
+        if isinstance(value, bool):
+            kinds[place] = "BOOLEAN"
+        elif isinstance(value, int):
+            kinds[place] = "INTEGER"
+    values = ", ".join(
+        "(" + ", ".join(f"CAST({_constant(v)} AS {kinds[p]})" for p, v in enumerate(row)) + ")"
+        for row in rows
+    )
+    return f"SELECT {listed} FROM (VALUES {values}) AS inner_rows({listed})"
+
+
+def _constant(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return str(value).lower()

@@ -1,0 +1,55 @@
+"""Derives types of operands from the syntax tree, as far as it shows them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+_MAKE_DATES: Final = """
+date to_date date_add date_sub add_months last_day next_day trunc make_date curdate current_date
+date_from_unix_date
+"""
+_MAKE_TIMES: Final = """
+now current_timestamp timestamp to_timestamp date_trunc timestamp_seconds timestamp_millis
+timestamp_micros make_timestamp from_utc_timestamp to_utc_timestamp
+"""
+_DATES: Final = frozenset(_MAKE_DATES.split())
+_TIMES: Final = frozenset(_MAKE_TIMES.split())
+
+
+def is_number(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Paren | exp.Neg):
+        return is_number(node.this)
+    if isinstance(node, exp.Cast):
+        return bool(node.to.is_type(*exp.DataType.NUMERIC_TYPES))
+    return isinstance(node, exp.Literal) and not node.is_string
+
+
+def is_date(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Paren):
+        return is_date(node.this)
+    if isinstance(node, exp.Cast):
+        return bool(node.to.is_type(exp.DType.DATE))
+    if isinstance(node, exp.Add | exp.Sub) and is_number(node.expression):
+        return is_date(node.this)
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in _DATES
+    return isinstance(node, exp.CurrentDate)
+
+
+def may_be_date(node: exp.Expr) -> bool:
+    """Whether an expression may have the type DATE although the syntax tree does not show it."""
+    return not (isinstance(node, exp.Anonymous) and node.name.lower() in _TIMES) and not isinstance(
+        node, exp.Cast | exp.CurrentTimestamp | exp.Interval | exp.Placeholder
+    )
+
+
+def digit_count(node: exp.Expr) -> str:
+    """Returns, as SQL, the number of digits of an integer literal, which is its precision as a
+    decimal; NULL for other expressions."""
+    if isinstance(node, exp.Neg | exp.Paren):
+        return digit_count(node.this)
+    if isinstance(node, exp.Literal) and node.is_int:
+        return str(len(node.name))
+    return "NULL"

@@ -1,0 +1,44 @@
+"""Parses Databricks' SQL with sqlglot and keeps function calls as they are written.
+
+sqlglot's own parser turns most calls into nodes that several dialects share, and its generator
+turns them into functions of DuckDB that sometimes mean something else. Here a call stays its name
+and its arguments, and ``dialect/function_list.py`` defines the meaning.
+
+Why this is here, and when it can go: ``Reader`` replaces tables of sqlglot's parser
+(``FUNCTIONS``, ``FUNCTION_PARSERS``) and calls its private ``_parse_cast``, because sqlglot has no
+option to leave calls alone. The override of casts can go when sqlglot marks casts that come from
+typed literals.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.databricks import Databricks
+from sqlglot.parsers.databricks import DatabricksParser
+
+_SPECIAL = ("EXTRACT", "POSITION", "SUBSTR", "SUBSTRING", "TRIM")
+"""Calls with special syntax, such as ``EXTRACT(year FROM start_time)``."""
+
+
+def _cast(parser: Any, *, safe: bool) -> exp.Expr:
+    """Marks an explicit CAST. ``DATE '2026-01-05'`` and ``1.5D`` are casts in the tree, too."""
+    cast: exp.Expr = parser._parse_cast(not safe, safe=safe)
+    cast.meta["written"] = True
+    return cast
+
+
+class Reader(Databricks):
+    """Databricks' dialect with calls as ``exp.Anonymous``."""
+
+    class Parser(DatabricksParser):
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        FUNCTION_PARSERS: ClassVar = {
+            **{name: DatabricksParser.FUNCTION_PARSERS[name] for name in _SPECIAL},
+            "CAST": lambda self: _cast(self, safe=False),
+            "TRY_CAST": lambda self: _cast(self, safe=True),
+        }
+        NO_PAREN_FUNCTION_PARSERS: ClassVar = {
+            name: DatabricksParser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("CASE", "IF")
+        }

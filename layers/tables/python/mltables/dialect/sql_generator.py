@@ -1,0 +1,398 @@
+"""Generates DuckDB SQL with Databricks' semantics from the syntax tree of ``parser.Reader``.
+
+sqlglot's own translation is not used for calls, operators and casts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.generators.duckdb import DuckDBGenerator
+
+from mltables.dialect import (
+    aggregate_calls,
+    aggregate_functions,
+    collection_functions,
+    function_list,
+    operand_types,
+    row_generators,
+    text_functions,
+    time_functions,
+)
+from mltables.dialect.refusal import Refused
+
+LONGEST: Final = 2_000_000
+"""Most characters of the generated SQL."""
+
+_CASTS: Final = {
+    exp.DType.TINYINT: "inner_tinyint({0})",
+    exp.DType.SMALLINT: "inner_smallint({0})",
+    exp.DType.INT: "inner_int({0})",
+    exp.DType.BIGINT: "inner_bigint({0})",
+    exp.DType.FLOAT: "CAST(inner_double({0}) AS FLOAT)",
+    exp.DType.DOUBLE: "inner_double({0})",
+    exp.DType.TEXT: "spark_string({0})",
+    exp.DType.BOOLEAN: "inner_boolean({0})",
+    exp.DType.DATE: "spark_date({0})",
+    exp.DType.TIMESTAMPTZ: "spark_timestamp({0})",
+}
+_TRIED: Final = {
+    **dict.fromkeys(
+        (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT),
+        "inner_try_integer",
+    ),
+    **dict.fromkeys((exp.DType.FLOAT, exp.DType.DOUBLE), "inner_try_double"),
+    exp.DType.DECIMAL: "inner_try_decimal",
+    exp.DType.BOOLEAN: "inner_try_boolean",
+    exp.DType.DATE: "inner_try_date",
+    exp.DType.TIMESTAMPTZ: "inner_try_time",
+}
+_NULLS: Final = {exp.DType.TIMESTAMPTZ: "TIMESTAMPTZ", exp.DType.TEXT: "VARCHAR"}
+_SHORT: Final = 60
+"""Longest argument that a template may repeat."""
+_DAYS: Final = frozenset(("day", "week", "month", "quarter", "year"))
+
+
+class Generator(DuckDBGenerator):
+    """Generates the SQL of one statement."""
+
+    named = 0
+    """Number of variables that :meth:`once` has introduced."""
+
+    def text(self, node: exp.Expr) -> str:
+        sql = str(self.sql(node))
+        if len(sql) > LONGEST:
+            raise Refused("The statement is too long.")
+        return sql
+
+    def grouped(self, node: exp.Expr) -> str:
+        """Returns an operand, in parentheses unless it is a single term."""
+        sql = self.text(node)
+        plain = isinstance(
+            node, exp.Column | exp.Literal | exp.Paren | exp.Anonymous | exp.Cast | exp.Placeholder
+        )
+        return sql if plain else f"({sql})"
+
+    # Calls
+
+    def anonymous_sql(self, expression: exp.Anonymous) -> str:
+        name = expression.name.lower()
+        if name in aggregate_functions.AGGREGATES or name in aggregate_functions.WITHIN:
+            return aggregate_calls.aggregate(self, expression, None)
+        if name in function_list.WINDOW:
+            raise Refused(f"{expression.name}() needs OVER.")
+        if name in function_list.GENERATORS:
+            raise Refused(f"{expression.name}() stands alone in SELECT, or in LATERAL VIEW.")
+        arguments = expression.expressions
+        if name in function_list.CASTS:
+            self.count(expression, 1, 1)
+            return self.cast(
+                arguments[0], exp.DataType.build(function_list.CASTS[name], "databricks")
+            )
+        special = (
+            text_functions.SPECIAL.get(name)
+            or time_functions.SPECIAL.get(name)
+            or collection_functions.SPECIAL.get(name)
+        )
+        if special and (sql := special(self, expression)) is not None:
+            return sql
+        simple = function_list.SIMPLE.get(name)
+        if simple:
+            self.count(expression, simple.least, simple.most)
+            given = [self.text(argument) for argument in arguments]
+            if simple.template is None:
+                return f"{name}({', '.join(given)})"
+            return f"({simple.template.format(*given)})"
+        named = function_list.parameters(name)
+        if named is None:
+            raise Refused(f"The function {expression.name}() does not exist here.")
+        return f"spark_{name}({', '.join(self.arguments(arguments, named))})"
+
+    def arguments(self, given: list[exp.Expr], named: tuple[str, ...]) -> list[str]:
+        """Returns the SQL of a macro's arguments. An argument is cast to DATE if its parameter's
+        name ends in ``day``, to TIMESTAMP if it ends in ``time``."""
+        arguments_sql = []
+        for place, argument in enumerate(given):
+            name = named[place] if place < len(named) else ""
+            text = self.text(argument)
+            if name.endswith("day"):
+                text = self.null_safe(argument, "DATE", self.once("spark_date({0})", text))
+            elif name.endswith("time"):
+                text = self.null_safe(
+                    argument, "TIMESTAMPTZ", self.once("spark_timestamp({0})", text)
+                )
+            arguments_sql.append(text)
+        return arguments_sql
+
+    def once(self, template: str, *given: str) -> str:
+        """Fills a template that repeats its arguments, and returns the SQL. A long argument becomes
+        a variable, which is computed once; otherwise nested calls would make the text grow
+        exponentially."""
+        if all(len(argument) <= _SHORT for argument in given):
+            return template.format(*given)
+        names, bound = [], []
+        for argument in given:
+            name = argument
+            if "(" in argument:
+                self.named += 1
+                name = f"inner_v{self.named}"
+                bound.append((name, argument))
+            names.append(name)
+        sql = template.format(*names)
+        for name, argument in reversed(bound):
+            sql = f"list_transform([{argument}], lambda {name}: {sql})[1]"
+        return sql
+
+    def null_safe(self, node: exp.Expr, kind: str, otherwise: str) -> str:
+        return f"CAST(NULL AS {kind})" if isinstance(node, exp.Null) else otherwise
+
+    def count(self, call: exp.Anonymous, least: int, most: int) -> None:
+        if not least <= len(call.expressions) <= most:
+            wanted = str(least) if least == most else f"{least} to {most}"
+            raise Refused(f"{call.name}() takes {wanted} arguments, not {len(call.expressions)}.")
+
+    # Aggregates and windows
+
+    def _around(self, expression: exp.Expr) -> str:
+        call: Any = expression
+        while isinstance(
+            call, exp.Window | exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls
+        ):
+            call = call.this
+        if not isinstance(call, exp.Anonymous):
+            raise Refused("OVER, FILTER and WITHIN GROUP follow an aggregate or a window function.")
+        return aggregate_calls.aggregate(self, call, expression)
+
+    def window_sql(self, expression: exp.Window) -> str:
+        # A named window, as WINDOW w AS (…) lists it, has no function.
+        if isinstance(expression.this, exp.Identifier) or expression.this is None:
+            return str(super().window_sql(expression))
+        return self._around(expression)
+
+    def filter_sql(self, expression: exp.Filter) -> str:
+        return self._around(expression)
+
+    def withingroup_sql(self, expression: exp.WithinGroup) -> str:
+        return self._around(expression)
+
+    def ignorenulls_sql(self, expression: exp.IgnoreNulls) -> str:
+        return self._around(expression)
+
+    def respectnulls_sql(self, expression: exp.RespectNulls) -> str:
+        return self._around(expression)
+
+    def over(self, window: exp.Window, inside: str) -> str:
+        """Returns ``inside OVER (…)`` for a window."""
+        plain = window.copy()
+        plain.set("this", exp.Var(this=inside))
+        return str(super().window_sql(plain))
+
+    def duck_sql(self, expression: row_generators.Duck) -> str:
+        return str(expression.this).format(*(self.text(one) for one in expression.expressions))
+
+    # Casts
+
+    def cast_sql(self, expression: exp.Cast, _safe_prefix: str | None = None) -> str:
+        return self.cast(expression.this, expression.to)
+
+    def trycast_sql(self, expression: exp.TryCast) -> str:
+        value, to = expression.this, expression.to
+        if isinstance(value, exp.Null):
+            return self.cast(value, to)
+        if to.is_type(exp.DType.TEXT):
+            return self.once("spark_string({0})", self.text(value))
+        if to.this not in _TRIED:
+            raise Refused(f"TRY_CAST to {to.sql('databricks')} does not exist here.")
+        clean = self.once(f"{_TRIED[to.this]}({{0}})", self.text(value))
+        return f"TRY_CAST({clean} AS {to.sql('duckdb')})"
+
+    def cast(self, value: exp.Expr, to: exp.DataType) -> str:
+        if to.is_type(exp.DType.DECIMAL):
+            sizes = ", ".join(expression.this.name for expression in to.expressions) or "10, 0"
+            if isinstance(value, exp.Null):
+                return f"CAST(NULL AS DECIMAL({sizes}))"
+            return self.once(
+                f"CAST(inner_decimal_text({{0}}) AS DECIMAL({sizes}))", self.text(value)
+            )
+        if to.this not in _CASTS or to.expressions:
+            raise Refused(f"CAST to {to.sql('databricks')} does not exist here.")
+        if isinstance(value, exp.Null):
+            return f"CAST(NULL AS {_NULLS.get(to.this, to.this.value)})"
+        return self.once(_CASTS[to.this], self.text(value))
+
+    # Operators
+
+    def div_sql(self, expression: exp.Div) -> str:
+        a, b = expression.this, expression.expression
+        digits = ", ".join(operand_types.digit_count(one) for one in (a, b))
+        return self.once(f"inner_divide({{0}}, {{1}}, {digits})", self.text(a), self.text(b))
+
+    def intdiv_sql(self, expression: exp.IntDiv) -> str:
+        return f"spark_div({self.text(expression.this)}, {self.text(expression.expression)})"
+
+    def mod_sql(self, expression: exp.Mod) -> str:
+        return f"({self.grouped(expression.this)} % {self.grouped(expression.expression)})"
+
+    def sub_sql(self, expression: exp.Sub) -> str:
+        return self._plus_or_minus(expression, "-")
+
+    def add_sql(self, expression: exp.Add) -> str:
+        return self._plus_or_minus(expression, "+")
+
+    def _plus_or_minus(self, expression: exp.Binary, sign: str) -> str:
+        a, b = expression.this, expression.expression
+        if isinstance(a, exp.Interval) and sign == "+":
+            a, b = b, a
+        if isinstance(b, exp.Interval):
+            if operand_types.is_date(a):
+                # Databricks keeps a date unless hours are added.
+                kind = "DATE" if time_functions.of_interval(b) in _DAYS else "TIMESTAMPTZ"
+                return f"CAST({self.grouped(a)} {sign} {self.text(b)} AS {kind})"
+            if operand_types.may_be_date(a):
+                return f"inner_no_date({self.text(a)}) {sign} {self.text(b)}"
+        elif sign == "-" and not operand_types.is_number(a) and not operand_types.is_number(b):
+            return self.once("inner_minus({0}, {1})", self.text(a), self.text(b))
+        return f"{self.grouped(a)} {sign} {self.grouped(b)}"
+
+    def interval_sql(self, expression: exp.Interval) -> str:
+        return time_functions.interval(self, expression)
+
+    def extract_sql(self, expression: exp.Extract) -> str:
+        return time_functions.extract(self, expression.name, expression.expression)
+
+    def bracket_sql(self, expression: exp.Bracket) -> str:
+        if len(expression.expressions) != 1:
+            raise Refused("An index is one value.")
+        value, (key,) = self.grouped(expression.this), expression.expressions
+        is_map = row_generators.is_map(expression.this)
+        if is_map or (isinstance(key, exp.Literal) and key.is_string):
+            return f"{value}[{self.text(key)}]"
+        return f"inner_item({value}, {self.text(key)}, cardinality({value}))"
+
+    def like_sql(self, expression: exp.Like) -> str:
+        return text_functions.like(self, expression, "like_escape")
+
+    def ilike_sql(self, expression: exp.ILike) -> str:
+        return text_functions.like(self, expression, "ilike_escape")
+
+    def escape_sql(self, expression: exp.Escape) -> str:
+        return text_functions.escaped(self, expression)
+
+    def regexplike_sql(self, expression: exp.RegexpLike) -> str:
+        pattern = text_functions.pattern(self, expression.expression)
+        sql = f"regexp_matches({self.text(expression.this)}, {pattern})"
+        return f"(NOT {sql})" if expression.args.get("negate") else sql
+
+    def concat_sql(self, expression: exp.Concat) -> str:
+        # Of literals that stand side by side.
+        return "(" + " || ".join(self.text(one) for one in expression.expressions) + ")"
+
+    def rawstring_sql(self, expression: exp.RawString) -> str:
+        return text_functions.quoted(str(expression.this))
+
+    def substring_sql(self, expression: exp.Substring) -> str:
+        parts = (expression.this, expression.args.get("start"), expression.args.get("length"))
+        return f"spark_substring({', '.join(self.text(part) for part in parts if part)})"
+
+    def strposition_sql(self, expression: exp.StrPosition) -> str:
+        parts = (expression.args["substr"], expression.this, expression.args.get("position"))
+        return f"spark_position({', '.join(self.text(part) for part in parts if part)})"
+
+    def trim_sql(self, expression: exp.Trim) -> str:
+        side = (expression.args.get("position") or "BOTH").lower()
+        name = {"both": "trim", "leading": "ltrim", "trailing": "rtrim"}[side]
+        characters = expression.expression
+        shown = self.text(characters) if characters else "' '"
+        return f"{name}({self.text(expression.this)}, {shown})"
+
+    def dpipe_sql(self, expression: exp.DPipe) -> str:
+        return text_functions.concatenation(self, [expression.this, expression.expression])
+
+    def currentdate_sql(self, _expression: exp.CurrentDate) -> str:
+        return "current_date"
+
+    def currenttimestamp_sql(self, _expression: exp.CurrentTimestamp) -> str:
+        return "now()"
+
+    def literal_sql(self, expression: exp.Literal) -> str:
+        if expression.is_string:
+            return "'" + str(expression.this).replace("'", "''") + "'"
+        return str(super().literal_sql(expression))
+
+    # Comparisons
+
+    def eq_sql(self, expression: exp.EQ) -> str:
+        return self._compared(expression, "=")
+
+    def neq_sql(self, expression: exp.NEQ) -> str:
+        return self._compared(expression, "<>")
+
+    def gt_sql(self, expression: exp.GT) -> str:
+        return self._compared(expression, ">")
+
+    def gte_sql(self, expression: exp.GTE) -> str:
+        return self._compared(expression, ">=")
+
+    def lt_sql(self, expression: exp.LT) -> str:
+        return self._compared(expression, "<")
+
+    def lte_sql(self, expression: exp.LTE) -> str:
+        return self._compared(expression, "<=")
+
+    def nullsafeeq_sql(self, expression: exp.NullSafeEQ) -> str:
+        return self._compared(expression, "IS NOT DISTINCT FROM")
+
+    def _compared(self, expression: exp.Binary, sign: str) -> str:
+        a, b = expression.this, expression.expression
+        return f"{self.comparable(a, b)} {sign} {self.comparable(b, a)}"
+
+    def comparable(self, operand: exp.Expr, other: exp.Expr) -> str:
+        """Returns one side of a comparison, cast to a number if the other side is a number. DuckDB
+        would compare them as texts."""
+        if (
+            isinstance(other, exp.Null)
+            or isinstance(operand, exp.Null)
+            or operand_types.is_number(operand)
+        ):
+            return self.grouped(operand)
+        if operand_types.is_number(other):
+            if isinstance(operand, exp.Literal) and operand.is_string:
+                return f"inner_double_of({self.text(operand)})"
+            if isinstance(operand, exp.Column | exp.Bracket | exp.Placeholder):
+                return f"inner_as_number({self.text(operand)})"
+        return self.grouped(operand)
+
+    def in_sql(self, expression: exp.In) -> str:
+        members = expression.expressions
+        if not members or not any(operand_types.is_number(member) for member in members):
+            return str(super().in_sql(expression))
+        value = self.comparable(
+            expression.this, next(member for member in members if operand_types.is_number(member))
+        )
+        return f"{value} IN ({', '.join(self.text(member) for member in members)})"
+
+    def between_sql(self, expression: exp.Between) -> str:
+        low, high = expression.args["low"], expression.args["high"]
+        value = self.comparable(expression.this, low if operand_types.is_number(low) else high)
+        return f"{value} BETWEEN {self.grouped(low)} AND {self.grouped(high)}"
+
+
+_OWN: Final = frozenset(name for name in vars(Generator) if name.endswith("_sql"))
+
+
+class Writer(DuckDB):
+    """DuckDB's dialect, written by ``Generator``."""
+
+    class Generator(Generator):
+        TRANSFORMS: ClassVar = {
+            kind: transform
+            for kind, transform in Generator.TRANSFORMS.items()
+            if f"{kind.key}_sql" not in _OWN
+        } | {row_generators.Duck: lambda self, node: self.duck_sql(node)}
+
+
+def generate_sql(tree: exp.Expr) -> str:
+    sql: str = Writer().generate(tree, copy=False, comments=False)
+    return sql

@@ -1,0 +1,252 @@
+"""Translates date and time functions that take a unit, a field or a format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from mltables.dialect.macros import FUNCTIONS
+from mltables.dialect.refusal import Refused
+from mltables.dialect.text_functions import literal, quoted
+
+if TYPE_CHECKING:
+    from mltables.dialect.sql_generator import Generator
+
+_SIZES: Final = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+"""Microseconds."""
+_MONTHS: Final = {"month": 1, "quarter": 3, "year": 12}
+_FIELDS: Final = {
+    "year": "year",
+    "y": "year",
+    "years": "year",
+    "yr": "year",
+    "yrs": "year",
+    "yearofweek": "yearofweek",
+    "quarter": "quarter",
+    "qtr": "quarter",
+    "month": "month",
+    "mon": "month",
+    "mons": "month",
+    "months": "month",
+    "week": "week",
+    "w": "week",
+    "weeks": "week",
+    "day": "day",
+    "d": "day",
+    "days": "day",
+    "dayofweek": "dayofweek",
+    "dow": "dayofweek",
+    "dayofweek_iso": "inner",
+    "dow_iso": "inner",
+    "doy": "dayofyear",
+    "hour": "hour",
+    "h": "hour",
+    "hours": "hour",
+    "hr": "hour",
+    "hrs": "hour",
+    "minute": "minute",
+    "m": "minute",
+    "min": "minute",
+    "mins": "minute",
+    "minutes": "minute",
+    "second": "second",
+    "s": "second",
+    "sec": "second",
+    "secs": "second",
+    "seconds": "second",
+}
+_LETTERS: Final = {
+    "yyyy": "%Y",
+    "y": "%Y",
+    "yy": "%y",
+    "MM": "%m",
+    "M": "%-m",
+    "MMM": "%b",
+    "MMMM": "%B",
+    "dd": "%d",
+    "d": "%-d",
+    "HH": "%H",
+    "H": "%-H",
+    "hh": "%I",
+    "h": "%-I",
+    "mm": "%M",
+    "m": "%-M",
+    "ss": "%S",
+    "s": "%-S",
+    "SSS": "%g",
+    "SSSSSS": "%f",
+    "a": "%p",
+    "E": "%a",
+    "EEE": "%a",
+    "EEEE": "%A",
+    "DDD": "%j",
+    "D": "%-j",
+}
+_PIECES: Final = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")
+
+
+def _unit(node: exp.Expr) -> str:
+    """Returns the unit's name: ``day`` for DAY, 'day' or DAYS."""
+    name = node.name.lower()
+    return name[:-1] if name.endswith("s") and name[:-1] in {*_SIZES, *_MONTHS} else name
+
+
+def _known_unit(node: exp.Expr) -> str:
+    unit = _unit(node)
+    if unit == "dayofyear":
+        unit = "day"
+    if unit not in _SIZES and unit not in _MONTHS:
+        raise Refused(f"{node.name} is no unit: use one of {', '.join([*_SIZES, *_MONTHS])}.")
+    return unit
+
+
+def of_interval(interval: exp.Interval) -> str:
+    unit = interval.args.get("unit")
+    return _unit(unit) if isinstance(unit, exp.Var) else ""
+
+
+def interval(writer: Generator, node: exp.Interval) -> str:
+    unit = node.args.get("unit")
+    if not isinstance(unit, exp.Var) or node.this is None:
+        raise Refused("An interval is a number and a unit here, such as INTERVAL 7 DAYS.")
+    name = _known_unit(unit)
+    value = node.this
+    if isinstance(value, exp.Literal):
+        if not re.fullmatch(r"\s*[+-]?\d+\s*", value.name) and name in _MONTHS:
+            raise Refused(f"An interval of {name}s is a whole number.")
+        if not re.fullmatch(r"\s*[+-]?\d+(\.\d+)?\s*", value.name):
+            raise Refused("An interval is a number and a unit here, such as INTERVAL 7 DAYS.")
+        return f"INTERVAL {quoted(f'{value.name.strip()} {name}')}"
+    return f"(INTERVAL '1 {name}' * CAST({writer.text(value)} AS INTEGER))"
+
+
+def extract(writer: Generator, field: str, value: exp.Expr) -> str:
+    name = _FIELDS.get(field.lower())
+    if name is None:
+        raise Refused(f"EXTRACT knows no field {field} here.")
+    (time,) = writer.arguments([value], ("time",))
+    if isinstance(value, exp.Sub):
+        # Of an interval.
+        if name not in {"day", "hour", "minute", "second"}:
+            raise Refused("EXTRACT of an interval knows DAY, HOUR, MINUTE and SECOND here.")
+        time = writer.text(value)
+        if name != "second":
+            return f"CAST({name}({time}) AS INTEGER)"
+    if name == "second":
+        return f"inner_extract_second({time})"
+    if name == "inner":
+        return f"inner_extract_dayofweek_iso({time})"
+    return f"spark_{name}({time})"
+
+
+def _date_part(writer: Generator, call: exp.Anonymous) -> str:
+    writer.count(call, 2, 2)
+    return extract(writer, literal(call.expressions[0], "The field"), call.expressions[1])
+
+
+def _difference(writer: Generator, call: exp.Anonymous) -> str:
+    """Translates ``datediff(end, start)``, days between dates, and ``datediff(unit, start, end)``,
+    whole units."""
+    writer.count(call, 2, 3)
+    if len(call.expressions) == 2:
+        if call.name.lower() == "timestampdiff":
+            raise Refused("timestampdiff() takes a unit, a start and an end.")
+        return f"inner_days({', '.join(writer.arguments(call.expressions, ('day', 'day')))})"
+    unit = _known_unit(call.expressions[0])
+    a, b = writer.arguments(call.expressions[1:], ("time", "time"))
+    if unit in _MONTHS:
+        return f"inner_months_passed({a}, {b}, {_MONTHS[unit]})"
+    return f"inner_passed({a}, {b}, {_SIZES[unit]})"
+
+
+def _addition(writer: Generator, call: exp.Anonymous) -> str | None:
+    """Translates ``date_add(unit, number, start)``."""
+    if len(call.expressions) == 2 and call.name.lower() != "timestampadd":
+        days = writer.arguments(call.expressions, FUNCTIONS["date_add"])
+        return f"spark_date_add({', '.join(days)})"
+    writer.count(call, 3, 3)
+    unit, number, start = call.expressions
+    (time,) = writer.arguments([start], ("time",))
+    return f"inner_later({time}, {writer.text(number)}, INTERVAL '1 {_known_unit(unit)}')"
+
+
+def strftime_format(node: exp.Expr, function: str) -> str:
+    """Translates a Java date pattern to strftime's, as an SQL literal."""
+    pattern_text = ""
+    place = 0
+    text = literal(node, f"The pattern of {function}()")
+    for match in _PIECES.finditer(text):
+        if match.start() != place:
+            break
+        place = match.end()
+        piece = match[0]
+        if match[1] is not None:
+            pattern_text += (match[1].replace("''", "'") or "'").replace("%", "%%")
+        elif match[2] is None:
+            pattern_text += piece.replace("%", "%%")
+        elif piece in _LETTERS:
+            pattern_text += _LETTERS[piece]
+        else:
+            raise Refused(f"The pattern of {function}() may not have {piece} here.")
+    if place != len(text):
+        raise Refused(f"The pattern of {function}() cannot be read.")
+    return quoted(pattern_text)
+
+
+def _date_format(writer: Generator, call: exp.Anonymous) -> str:
+    writer.count(call, 2, 2)
+    (time,) = writer.arguments(call.expressions[:1], ("time",))
+    return f"strftime({time}, {strftime_format(call.expressions[1], call.name)})"
+
+
+def _from_unixtime(writer: Generator, call: exp.Anonymous) -> str | None:
+    writer.count(call, 1, 2)
+    if len(call.expressions) == 1:
+        return None
+    shape = strftime_format(call.expressions[1], call.name)
+    return f"strftime(to_timestamp(CAST({writer.text(call.expressions[0])} AS BIGINT)), {shape})"
+
+
+def _parsed(writer: Generator, call: exp.Anonymous) -> str | None:
+    """Translates ``to_date(text, pattern)`` and similar functions."""
+    if len(call.expressions) < 2:
+        return None
+    writer.count(call, 1, 2)
+    text, shape = call.expressions
+    name = call.name.lower()
+    made = f"CAST(strptime({writer.text(text)}, {strftime_format(shape, name)}) AS TIMESTAMPTZ)"
+    if name == "to_date":
+        return f"CAST({made} AS DATE)"
+    if name == "try_to_timestamp":
+        return f"TRY({made})"
+    return made if name == "to_timestamp" else f"inner_seconds({made})"
+
+
+SPECIAL: Final[dict[str, Callable[[Generator, exp.Anonymous], str | None]]] = {
+    "datediff": _difference,
+    "date_diff": _difference,
+    "timestampdiff": _difference,
+    "date_add": _addition,
+    "dateadd": _addition,
+    "timestampadd": _addition,
+    "date_part": _date_part,
+    "datepart": _date_part,
+    "date_format": _date_format,
+    "from_unixtime": _from_unixtime,
+    "to_date": _parsed,
+    "to_timestamp": _parsed,
+    "try_to_timestamp": _parsed,
+    "unix_timestamp": _parsed,
+    "to_unix_timestamp": _parsed,
+}

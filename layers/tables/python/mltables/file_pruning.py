@@ -1,0 +1,242 @@
+"""File pruning: decides from a statement's WHERE which files of a table it does not need.
+
+Only plain conditions are used: ``column >= constant`` and the like on the table itself, joined by
+AND. Any other condition is ignored, which costs time but changes no result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+import duckdb
+from sqlglot import exp
+
+from mltables.dialect import macros, sql_generator
+from mltables.duckdb_connection import connect
+from mltables.snapshot import quoted
+from mltables.table_definitions import HISTORY, RUNS, Table
+
+TIMES: Final = frozenset(("insert_time", "start_time"))
+TEXTS: Final = frozenset(("run_id", "experiment_id"))
+
+_OPERATORS: Final[Mapping[type[exp.Expr], str]] = {
+    exp.GTE: ">=",
+    exp.GT: ">",
+    exp.LTE: "<=",
+    exp.LT: "<",
+    exp.EQ: "=",
+}
+_NOW: Final = (exp.CurrentTimestamp, exp.CurrentDate)
+_NOW_CALLS: Final = frozenset(("now", "current_timestamp", "current_date", "curdate"))
+_CALLS: Final = _NOW_CALLS | {
+    "date",
+    "timestamp",
+    "to_date",
+    "to_timestamp",
+    "date_add",
+    "date_sub",
+}
+"""Functions that a constant expression may call."""
+_CONSTANT: Final = (
+    *(exp.Literal, exp.Placeholder, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Paren, exp.Neg),
+    *(exp.Add, exp.Sub, exp.Mul, exp.Interval, exp.Var, *_NOW),
+)
+"""Syntax of which a constant expression may consist. None of it can run long."""
+_PARTITIONED_BY: Final = {
+    HISTORY.name: ("insert_time", "%Y-%m-%d"),
+    RUNS.name: ("start_time", "%Y-%m"),
+}
+_FIRST_YEAR: Final = 1000
+"""Earlier years have fewer than four digits and would sort wrongly as texts."""
+_PRECISION: Final = timedelta(milliseconds=1)
+"""Precision of times in the log of a table."""
+
+
+class Bound(NamedTuple):
+    """A condition ``column operator value`` that holds for at least one of the values."""
+
+    column: str
+    operator: str
+    values: tuple[Any, ...]
+    """SQL for DuckDB; after :func:`evaluate_bounds` texts or times."""
+
+    def admits(self, low: Any, high: Any) -> bool:
+        """Whether a value from ``low`` to ``high`` may fulfil the bound. None is an unknown end.
+        Statistics truncate texts, so the greatest value may be longer than ``high``."""
+        if low is None or high is None:
+            return True
+        return any(self._admits(value, low, high) for value in self.values)
+
+    def _admits(self, value: Any, low: Any, high: Any) -> bool:
+        if isinstance(value, datetime):
+            reaches = high + _PRECISION >= value
+            begins = low - _PRECISION <= value
+        else:
+            reaches = high >= value or value.startswith(high)
+            begins = low <= value
+        if self.operator == "=":
+            return bool(reaches and begins)
+        return bool(reaches if self.operator.startswith(">") else begins)
+
+    def condition(self) -> str:
+        """Returns the bound as a condition for DuckDB."""
+        values = [
+            f"{quoted(value.isoformat())}::TIMESTAMPTZ"
+            if isinstance(value, datetime)
+            else quoted(value)
+            for value in self.values
+        ]
+        return "(" + " OR ".join(f"{self.column} {self.operator} {value}" for value in values) + ")"
+
+
+Bounds = Sequence[Sequence[Bound]]
+"""Alternatives, one for each mention of the table. A row is needed if it fulfils all bounds of one
+alternative. An empty alternative, or no alternative, means all rows."""
+
+
+def where_bounds(query: exp.Query, schema: str) -> Mapping[str, Bounds]:
+    """Returns for each table one list of bounds for each time that the statement names it.
+
+    Args:
+        query: its table names already point to DuckDB's views.
+    """
+    bounds_by_table: dict[str, list[tuple[Bound, ...]]] = {}
+    for table in query.find_all(exp.Table):
+        if table.db == schema:
+            bounds_by_table.setdefault(table.name, []).append(tuple(_bounds(table)))
+    return bounds_by_table
+
+
+def _bounds(table: exp.Table) -> Iterator[Bound]:
+    place = table.parent
+    select = place.parent if isinstance(place, exp.From | exp.Join) else None
+    where = select.args.get("where") if isinstance(select, exp.Select) else None
+    if select is None or where is None:
+        return
+    is_alone = not select.args.get("joins") and not select.args.get("laterals")
+    names = {table.alias_or_name.lower()} | ({""} if is_alone else set())
+    for condition in where.this.flatten() if isinstance(where.this, exp.And) else [where.this]:
+        yield from _bounds_of(condition.unnest(), names)
+
+
+def _bounds_of(condition: exp.Expr, names: set[str]) -> Iterator[Bound]:
+    if isinstance(condition, exp.And):
+        for one in condition.flatten():
+            yield from _bounds_of(one.unnest(), names)
+        return
+    column = condition.this
+    if not isinstance(column, exp.Column) or column.table.lower() not in names:
+        return
+    name = column.name.lower()
+    if name not in TIMES | TEXTS:
+        return
+    if isinstance(condition, exp.Between) and not condition.args.get("symmetric"):
+        given = [(">=", [condition.args["low"]]), ("<=", [condition.args["high"]])]
+    elif isinstance(condition, exp.In) and not condition.args.get("query"):
+        given = [("=", condition.expressions)]
+    elif operator := _OPERATORS.get(type(condition)):
+        given = [(operator, [condition.expression])]
+    else:
+        return
+    for operator, values in given:
+        # The statement runs later than this: a value may be below now() by then but not here. So
+        # now() is used in lower bounds only.
+        if values and all(_is_constant(value, now=operator in (">", ">=")) for value in values):
+            yield Bound(
+                name, operator, tuple(sql_generator.generate_sql(value.copy()) for value in values)
+            )
+
+
+def _is_constant(value: exp.Expr, *, now: bool) -> bool:
+    for node in value.walk():
+        if isinstance(node, exp.Anonymous):
+            name = node.name.lower()
+            if name not in _CALLS or (name in _NOW_CALLS and not now):
+                return False
+        elif not isinstance(node, _CONSTANT) or (isinstance(node, _NOW) and not now):
+            return False
+    return True
+
+
+# ------------------------------------------------------------------ values
+
+
+def evaluate_bounds(
+    found: Mapping[str, Bounds], parameters: Mapping[str, Any]
+) -> Mapping[str, Bounds]:
+    """Computes the values of bounds in a database without rows. Drops bounds whose values are NULL
+    or cannot be computed."""
+    if not any(bound for bounds in found.values() for bound in bounds):
+        return {}
+    with connect(None) as connection:
+        return {
+            table: [
+                [known for bound in each if (known := _known(connection, bound, parameters))]
+                for each in bounds
+            ]
+            for table, bounds in found.items()
+        }
+
+
+def _known(
+    connection: duckdb.DuckDBPyConnection, bound: Bound, parameters: Mapping[str, Any]
+) -> Bound | None:
+    values = []
+    for sql in bound.values:
+        wanted = f"({sql})::TIMESTAMPTZ" if bound.column in TIMES else sql
+        given = {name: one for name, one in parameters.items() if f"${name}" in sql}
+        macros.create_macros(connection, sql)
+        try:
+            ((value, kind),) = connection.execute(
+                f"SELECT {wanted}, typeof({wanted})", given
+            ).fetchall()
+        except (duckdb.Error, RuntimeError, ValueError, OverflowError):
+            return None
+        if value is None or (bound.column in TEXTS and kind != "VARCHAR"):
+            return None
+        values.append(value)
+    return bound._replace(values=tuple(values))
+
+
+# ------------------------------------------------------------------- files
+
+
+def may_hold(file: Mapping[str, Any], bounds: Bounds) -> bool:
+    """Whether a file may contain rows within the bounds, according to its statistics in the table's
+    log."""
+    return not bounds or any(
+        all(
+            bound.admits(file.get(f"min.{bound.column}"), file.get(f"max.{bound.column}"))
+            for bound in each
+        )
+        for each in bounds
+    )
+
+
+def partition_may_hold(table: Table, partition: str | None, bounds: Bounds) -> bool:
+    """Like :func:`may_hold`, but uses only the day or month of the file's partition."""
+    if partition is None or table.name not in _PARTITIONED_BY:
+        return True
+    column, form = _PARTITIONED_BY[table.name]
+    coarse = [
+        [
+            bound._replace(values=tuple(value.strftime(form) for value in bound.values))
+            for bound in each
+            if bound.column == column and all(value.year >= _FIRST_YEAR for value in bound.values)
+        ]
+        for each in bounds
+    ]
+    return not coarse or any(
+        all(bound.admits(partition, partition) for bound in each) for each in coarse
+    )
+
+
+def sql_condition(bounds: Bounds) -> str:
+    """Returns the bounds as a condition for DuckDB; empty if they admit all rows."""
+    if not bounds or not all(bounds):
+        return ""
+    return " OR ".join(
+        "(" + " AND ".join(bound.condition() for bound in each) + ")" for each in bounds
+    )

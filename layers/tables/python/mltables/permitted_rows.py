@@ -1,0 +1,175 @@
+"""Row-level security: prepares files that contain only the rows that a caller may read.
+
+The engine that runs a caller's SQL gets these files only. A condition inside that engine would not
+protect other rows: the engine may evaluate the caller's expressions on a row before the condition
+drops it, and a failed cast, a division by zero or the time taken would reveal the row's values.
+
+The input of a restricted caller's engine depends only on the rows that the caller may read. The
+rows are sorted, so that neither their order nor the bytes of the files reveal where other rows are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from mltables.column_pruning import Columns
+from mltables.duckdb_connection import connect
+from mltables.file_pruning import Bounds, may_hold, partition_may_hold, sql_condition
+from mltables.lake import Lake
+from mltables.snapshot import quoted
+from mltables.table_definitions import EXPERIMENTS, RUNS, TABLES, Table, open_if_exists
+
+MEMORY: Final = "450MB"
+"""Memory for choosing rows. DuckDB spills the rest to the folder of the query."""
+
+_ORDER: Final = {RUNS.name: ("run_id",), EXPERIMENTS.name: ("experiment_id",)}
+"""The sort order of tables with one row per id. The history is sorted by all columns that are
+read."""
+_FIRST: Final = ("experiment_id", "run_id", "metric_name", "metric_step", "metric_time")
+
+_NEVER_REACHED: Final = 2**63 - 1
+
+
+class Source(NamedTuple):
+    """The columns of a table that a query reads, and the table's files (none if it has no rows)."""
+
+    table: str
+    columns: tuple[str, ...]
+    files: tuple[str, ...]
+
+    @classmethod
+    def of_json(cls, fields: Sequence[Any]) -> Source:
+        table, columns, files = fields
+        return cls(table, tuple(columns), tuple(files))
+
+    def relation(self) -> str:
+        """Returns a FROM source with the rows, for DuckDB."""
+        if not self.files:
+            (table,) = (one for one in TABLES if one.name == self.table)
+            return table.nothing
+        listed = ", ".join(map(quoted, self.files))
+        # Otherwise DuckDB would add columns from the names of folders.
+        return f"read_parquet([{listed}], hive_partitioning=false)"
+
+
+def row_sources(
+    reads: Mapping[str, Columns],
+    workspaces: Sequence[str] | None,
+    folder: Path,
+    wanted: Mapping[str, Bounds] = MappingProxyType({}),
+) -> list[Source]:
+    """Returns the sources of the tables in ``reads``, with only the rows that the caller may read.
+
+    Args:
+        workspaces: the workspaces whose rows the caller may read; None means all rows.
+        folder: the folder of the query.
+        wanted: bounds by table; rows outside of them may be left out.
+
+    Raises:
+        NoRoomForColumns: the disk has no space for the columns that are read.
+    """
+    lake = Lake()
+    sources = []
+    for table in TABLES:
+        if table.name not in reads:
+            continue
+        read = reads[table.name]
+        # A query such as count(*) names no column, but a file needs one.
+        columns = tuple(name for name, *_ in table.columns if name in read) or ("account_id",)
+        bounds = wanted.get(table.name, ())
+        if workspaces is None:
+            files = _files_with_columns(
+                lake, table, columns, folder, partial(may_hold, bounds=bounds)
+            )
+            sources.append(Source(table.name, columns, tuple(files)))
+        else:
+            sources.append(_write_permitted_rows(lake, table, columns, workspaces, folder, bounds))
+    return sources
+
+
+def _files_with_columns(
+    lake: Lake,
+    table: Table,
+    columns: Sequence[str],
+    folder: Path,
+    may_matter: Callable[[Mapping[str, Any]], bool],
+) -> list[str]:
+    """Returns the local paths of the table's files that may matter, with at least these columns."""
+    delta = open_if_exists(lake, table)
+    if delta is None:
+        return []
+    log = delta.get_add_actions(flatten=True)
+    listed = {name: log.column(name).to_pylist() for name in log.schema.names}
+    files = [
+        dict(zip(listed, values, strict=True)) for values in zip(*listed.values(), strict=True)
+    ]
+    some = sorted((file["path"], file["size_bytes"]) for file in files if may_matter(file))
+    return lake.columns(delta, some, columns, folder / table.name)
+
+
+def _write_permitted_rows(
+    lake: Lake,
+    table: Table,
+    columns: tuple[str, ...],
+    workspaces: Sequence[str],
+    folder: Path,
+    bounds: Bounds,
+) -> Source:
+    """Copies the rows of some workspaces to a file and returns it as the source. A file is written
+    even without rows, so that an empty table looks like one with only rows of others.
+
+    Files are skipped only by whole days or months. If they were also skipped by ids, a caller could
+    probe for the ids of others by the time that a query takes.
+    """
+    partition = f"partition.{table.partition}"
+    used = {*columns, "workspace_id", *(bound.column for each in bounds for bound in each)}
+    used |= {*_ORDER.get(table.name, ())}
+    files = _files_with_columns(
+        lake,
+        table,
+        sorted(used),
+        folder,
+        lambda file: partition_may_hold(table, file.get(partition), bounds),
+    )
+    source = Source(table.name, columns, tuple(files))
+    target = str(folder / f"{table.name}.parquet")
+    # A separate engine, which is closed before the caller's engine starts.
+    with connect(folder, MEMORY) as connection:
+        connection.execute("SET preserve_insertion_order = true")
+        rows = permitted_relation(source, sorted(used), workspaces, bounds)
+        connection.execute(
+            f"COPY (SELECT {', '.join(columns)} FROM {rows} ORDER BY {_sort_order(source)}) "
+            f"TO {quoted(target)} (FORMAT parquet)"
+        )
+    return source._replace(files=(target,))
+
+
+def permitted_relation(
+    source: Source, columns: Sequence[str], workspaces: Sequence[str], bounds: Bounds
+) -> str:
+    """Returns a FROM source with the columns of the rows of some workspaces that are within bounds.
+
+    The bounds contain values from the caller, so they must not be evaluated on other rows or their
+    statistics. They are applied outside of a LIMIT that no table reaches, because DuckDB moves no
+    condition below a LIMIT.
+    """
+    allowed = ", ".join(map(quoted, workspaces)) or "NULL"
+    rows = f"{source.relation()} WHERE workspace_id IN ({allowed})"
+    where = sql_condition(bounds)
+    if not where:
+        return rows
+    return f"(SELECT {', '.join(columns)} FROM {rows} LIMIT {_NEVER_REACHED}) WHERE {where}"
+
+
+def _sort_order(source: Source) -> str:
+    if source.table in _ORDER:
+        return ", ".join(_ORDER[source.table])
+    first = [name for name in _FIRST if name in source.columns]
+    rest = [name for name in source.columns if name not in first]
+    # 0.0 and -0.0 compare equal but print differently.
+    sign = ["signbit(metric_value)"] if "metric_value" in source.columns else []
+    return ", ".join([*first, *rest, *sign])

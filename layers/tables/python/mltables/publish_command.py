@@ -1,0 +1,26 @@
+"""``python -m mltables.publish_command``: publishes the landing objects in a process of its own.
+
+With ``--upkeep`` it merges small files afterwards. It prints one line of JSON with the counts and
+the seconds of processor time."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+from mltables.publisher import publish
+from mltables.table_maintenance import maintain_tables
+
+
+def main(arguments: list[str]) -> int:
+    done: dict[str, float] = {**publish()._asdict()}
+    if "--upkeep" in arguments:
+        done["files"] = maintain_tables()
+    done["processor_seconds"] = time.process_time()
+    sys.stdout.write(json.dumps(done) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

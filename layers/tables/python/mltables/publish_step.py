@@ -1,0 +1,162 @@
+"""One step of the publisher: makes rows from landing objects and DynamoDB items and commits them
+table by table. ``publisher`` decides when to run a step and whether to repeat it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import duckdb
+
+from mlcore.system_tables import source
+from mltables import history_publishing, metric_aggregates, run_publishing, staging
+from mltables.lake import Lake
+from mltables.snapshot import Snapshot
+from mltables.table_definitions import EXPERIMENTS, HISTORY, RUNS
+from mltables.writable_table import WritableTable
+
+RUNS_TOGETHER: Final = 5000
+"""Most runs that one commit changes."""
+
+
+class Published(NamedTuple):
+    """Counts of a publication: landing objects consumed, points appended to the history, runs and
+    experiments written or removed."""
+
+    objects: int = 0
+    points: int = 0
+    runs: int = 0
+    experiments: int = 0
+
+
+class PublishStep:
+    """One step of the publisher, on an open snapshot of each table."""
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        lake: Lake,
+        snapshots: dict[str, Snapshot],
+        folder: Path,
+    ) -> None:
+        self._connection, self._folder = connection, folder
+        self._history, self._runs, self._experiments = (
+            WritableTable(connection, lake, snapshots[table.name], folder)
+            for table in (HISTORY, RUNS, EXPERIMENTS)
+        )
+
+    def run(self) -> Published:
+        """Publishes the rows that ``staging.load_landed`` has staged.
+
+        Raises:
+            CommitFailedError: another publisher committed first; the caller repeats the step.
+        """
+        named = [
+            one
+            for (one,) in self._connection.execute(
+                "SELECT experiment_id FROM touched_experiments ORDER BY 1"
+            ).fetchall()
+        ]
+        stored = source.find_experiments(named)
+        staging.load_experiments(
+            self._connection, (one.row for one in stored.values()), self._folder
+        )
+        self._connection.execute(
+            "CREATE TEMP TABLE old_experiments AS "
+            f"SELECT {EXPERIMENTS.names} FROM {self._experiments.source()}"
+        )
+        self._touch_runs_of_moved()
+        places = self._connection.execute(
+            "SELECT experiment_id, run_id FROM touched ORDER BY ALL"
+        ).fetchall()
+        appended = changed = 0
+        for at in range(0, len(places), RUNS_TOGETHER):
+            some = places[at : at + RUNS_TOGETHER]
+            staging.load_runs(self._connection, source.find_runs(some, stored), self._folder)
+            self._connection.execute(
+                f"""
+                CREATE OR REPLACE TEMP TABLE part AS
+                SELECT run_id FROM touched ORDER BY experiment_id, run_id
+                LIMIT {RUNS_TOGETHER} OFFSET {at};
+                CREATE OR REPLACE TEMP TABLE gone AS
+                SELECT run_id FROM part ANTI JOIN new_runs USING (run_id)
+                """
+            )
+            appended += history_publishing.append_points(self._connection, self._history)
+            files = run_publishing.load_published_runs(self._connection, self._runs)
+            metric_aggregates.aggregate_metrics(
+                self._connection,
+                lambda table: self._history.source(self._history.overlapping(table, "run_id")),
+            )
+            changed += run_publishing.publish(self._connection, self._runs, files)
+        history_publishing.correct_workspaces(self._connection, self._history)
+        return Published(0, appended, changed, self._publish_experiments())
+
+    def _touch_runs_of_moved(self) -> None:
+        """Adds to ``touched`` the runs of experiments that were deleted, restored, moved or
+        removed, and creates ``placed``: the experiments whose published rows may have a wrong
+        workspace.
+
+        A killed step can leave rows with a workspace that ``experiments_latest`` never had. The
+        landing objects of the move, or of the move back, still name the experiment. So for each
+        experiment that a landing object reports as written, the workspaces of the rows themselves
+        are compared.
+        """
+        self._connection.execute(
+            """
+            CREATE TEMP TABLE moved AS
+            SELECT experiment_id FROM touched_experiments
+            LEFT JOIN new_experiments n USING (experiment_id)
+            LEFT JOIN old_experiments o USING (experiment_id)
+            WHERE n.name IS NULL OR o.name IS NULL OR n.workspace_id <> o.workspace_id
+               OR n.delete_time IS DISTINCT FROM o.delete_time
+            """
+        )
+        self._connection.execute(
+            """
+            CREATE TEMP TABLE placed AS
+            SELECT experiment_id, n.workspace_id AS destination FROM new_experiments n
+            LEFT JOIN old_experiments o USING (experiment_id)
+            WHERE experiment_id IN (SELECT experiment_id FROM changed_experiments)
+               OR n.workspace_id <> o.workspace_id
+            """
+        )
+        old = self._runs.source(self._runs.overlapping("moved", "experiment_id"))
+        maybe = self._runs.source(self._runs.misplaced("placed"))
+        self._connection.execute(
+            f"""
+            INSERT INTO touched (
+                SELECT experiment_id, run_id FROM {old}
+                WHERE experiment_id IN (SELECT experiment_id FROM moved)
+                UNION
+                SELECT experiment_id, run_id FROM {maybe} JOIN placed USING (experiment_id)
+                WHERE workspace_id <> destination
+            )
+            EXCEPT SELECT experiment_id, run_id FROM touched
+            """
+        )
+
+    def _publish_experiments(self) -> int:
+        """Replaces the whole table, which is small, in one commit. Returns the number of
+        experiments that changed."""
+        changed: int = self._connection.execute(
+            """
+            SELECT count(*) FROM touched_experiments
+            LEFT JOIN new_experiments n USING (experiment_id)
+            LEFT JOIN old_experiments o USING (experiment_id)
+            WHERE n IS DISTINCT FROM o
+            """
+        ).fetchall()[0][0]
+        if changed:
+            change = self._experiments.change()
+            change.remove(self._experiments.names())
+            change.add(
+                f"""
+                SELECT {EXPERIMENTS.names} FROM old_experiments
+                ANTI JOIN touched_experiments USING (experiment_id)
+                UNION ALL SELECT {EXPERIMENTS.names} FROM new_experiments ORDER BY experiment_id
+                """
+            )
+            change.commit()
+        return changed

@@ -1,0 +1,157 @@
+"""The work of a query's two processes, which ``mltables/query_server.py`` starts.
+
+The first process prepares the rows that the caller may read, the second runs the caller's statement
+on them. The operating system ends each at a time limit, and the second also at a memory limit.
+"""
+
+from __future__ import annotations
+
+import resource
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+
+from mltables import permitted_rows, result_encoding, statement_check
+from mltables.column_cache import NoRoomForColumns
+from mltables.dialect import error_messages, macros
+from mltables.duckdb_connection import connect
+from mltables.file_pruning import evaluate_bounds
+from mltables.permitted_rows import Source
+from mltables.snapshot import quoted
+from mltables.table_definitions import TABLES
+
+MEMORY: Final = "450MB"
+ADDRESS_SPACE: Final = 800 << 20
+"""Bytes of address space that a query may add to those that the process has at its start."""
+ROWS: Final = 10_000
+BYTES: Final = 4 << 20
+NAME_NOT_FOUND: Final = "missing"
+"""The first member of the result if the engine did not know a name in the statement."""
+
+
+def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Returns the statement for DuckDB, its parameters and the sources of its rows, or
+    ``{"error": message}``.
+
+    Args:
+        folder: where the rows of a restricted caller are written.
+    """
+    try:
+        # Parsing counts against the statement's own limit of time, reading files does not.
+        _set_deadline(float(request["seconds"]))
+        passed = statement_check.translate(str(request["sql"]))
+        given = request.get("parameters") or {}
+        missing = sorted(passed.parameters - given.keys())
+        if missing:
+            raise statement_check.Refused(f"The parameter {missing[0]!r} has no value.")
+        reads = passed.reads
+        if request.get("whole"):
+            reads = {
+                table.name: frozenset(name for name, *_ in table.columns)
+                for table in TABLES
+                if table.name in reads
+            }
+        _set_deadline(float(request["starting"]))
+        values = {name: given[name] for name in passed.parameters}
+        wanted = evaluate_bounds(passed.bounds, values)
+        sources = permitted_rows.row_sources(reads, request.get("workspaces"), folder, wanted)
+    except (statement_check.Refused, NoRoomForColumns) as refused:
+        return {"error": str(refused)}
+    except duckdb.Error as error:
+        if "space" in str(error) or isinstance(error, duckdb.OutOfMemoryException):
+            return {"error": str(NoRoomForColumns())}
+        raise
+    return {"sql": passed.sql, "parameters": values, "sources": sources}
+
+
+def run_statement(request: dict[str, Any], plan: dict[str, Any]) -> dict[str, Any]:
+    """Returns the result of the statement (``mltables/result_encoding.py``), or
+    ``{"error": message}``.
+
+    Args:
+        plan: the result of :func:`prepare_rows`.
+    """
+    try:
+        connection = open_views([Source.of_json(one) for one in plan["sources"]])
+        # From here on the caller's statement runs. It can neither write files nor reach others.
+        _restrict_resources()
+        _set_deadline(float(request["seconds"]))
+        return execute(connection, plan["sql"], {**request, "parameters": plan["parameters"]})
+    except duckdb.BinderException as error:
+        return {NAME_NOT_FOUND: True, "error": error_text(error)}
+    except result_encoding.TooLarge as refused:
+        return {"error": str(refused)}
+    except (duckdb.Error, RuntimeError, MemoryError) as error:
+        return {"error": error_text(error)}
+
+
+def execute(
+    connection: duckdb.DuckDBPyConnection, sql: str, request: dict[str, Any]
+) -> dict[str, Any]:
+    """Runs a statement and encodes its result in the format that the request asks for.
+
+    Raises:
+        TooLarge, duckdb.Error, RuntimeError, MemoryError: the statement failed.
+    """
+    values = request.get("parameters") or {}
+    most = int(request.get("bytes") or BYTES)
+    form = request.get("format")
+    macros.create_macros(connection, sql)
+    if form == "arrow":
+        return result_encoding.encode_arrow(connection.sql(sql, params=values), most)
+    cursor = connection.execute(sql, values)
+    if form == "csv":
+        return result_encoding.encode_csv(cursor, most)
+    return result_encoding.encode_json(cursor, int(request.get("rows") or ROWS), most)
+
+
+def open_views(sources: Sequence[Source]) -> duckdb.DuckDBPyConnection:
+    """Opens a database with a view of each source. It can read the files of the sources only, and
+    does not spill to disk."""
+    connection = connect(None, MEMORY)
+    macros.set_arithmetic_errors(connection)
+    connection.execute(f"CREATE SCHEMA {statement_check.SCHEMA}")
+    for source in sources:
+        connection.execute(
+            f"CREATE VIEW {statement_check.SCHEMA}.{source.table} AS "
+            f"SELECT {', '.join(source.columns)} FROM {source.relation()}"
+        )
+    paths = ", ".join(quoted(path) for source in sources for path in source.files)
+    connection.execute(
+        f"SET allowed_paths = [{paths}]; SET python_enable_replacements = false; "
+        "SET enable_external_access = false; SET lock_configuration = true"
+    )
+    return connection
+
+
+def _set_deadline(seconds: float) -> None:
+    """Makes the operating system end this process after these seconds, whatever its threads do.
+    0 removes the limit."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def _restrict_resources() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    except OSError:  # not Linux: DuckDB's own limit and the deadline remain
+        return
+    most = pages * resource.getpagesize() + ADDRESS_SPACE
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def error_text(error: Exception) -> str:
+    """Returns the message for the caller: the first line of the engine's error. Later lines, which
+    may name files of this machine, are dropped."""
+    if isinstance(error, duckdb.OutOfMemoryException | MemoryError) or "alloc" in str(error):
+        return "The query needs more memory than it may have."
+    text = str(error).split("\n\nLINE", maxsplit=1)[0].split("\n", maxsplit=1)[0]
+    return (
+        error_messages.databricks_text(text.replace(f'"{statement_check.SCHEMA}".', ""))[:1000]
+        or type(error).__name__
+    )

@@ -1,0 +1,186 @@
+"""``python -m mltables.query_server``: the warm process of queries. It has loaded the engines and
+runs
+no statement itself; for each query it forks processes, which end with the query.
+
+The process that started it sends one end of a new socket for each query, over the socket that is
+this server's standard input. For each query the server forks a *supervisor*, which first writes
+``+``, reads the request, and then forks
+
+1. the process that prepares the rows that the caller may read (``query_processes.prepare_rows``),
+2. the process that runs the caller's statement on these rows only
+   (``query_processes.run_statement``).
+
+The supervisor responds with a line of JSON that says how the last of these processes ended, and the
+JSON that this process returned. Queries are isolated: their processes are forked from a process
+that never held rows, and the folder of a query is removed when the query ends.
+
+Requests are JSON: ``{"sql", "parameters", "workspaces", "format", "rows", "bytes"}``, the limits
+``seconds`` and ``starting`` of the two processes, and ``environment``: all current environment
+variables.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import shutil
+import signal
+import socket
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from mlcore.system_tables import location
+from mltables import query_processes, statement_check
+from mltables.lake import Lake
+
+NICE: Final = 10
+IDLE_SECONDS: Final = 120.0
+"""After this time without a query the process ends and frees its memory. The next query starts a
+new process."""
+FOLDERS: Final = "query"
+"""``query-<process id of the server>-…`` is the folder of a query."""
+
+_MISSING: Final = f'{{"{query_processes.NAME_NOT_FOUND}"'.encode()
+
+Json = dict[str, Any]
+
+
+def main() -> None:
+    control = socket.socket(fileno=os.dup(0))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    control.settimeout(IDLE_SECONDS)
+    with contextlib.suppress(OSError):
+        os.nice(NICE)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors leave no zombies
+    statement_check.translate("SELECT count(*) FROM system.mlflow.runs_latest WHERE run_id = :id")
+    if not os.environ.get(location.FOLDER):
+        import botocore.session  # noqa: F401, PLC0415 -- else each query in AWS would load it
+
+    _sweep()
+    # Forked processes share the memory that exists now, as long as nothing writes to it.
+    gc.collect()
+    gc.freeze()
+    while True:
+        try:
+            message, ends, *_ = socket.recv_fds(control, 1, 1)
+        except TimeoutError:
+            return
+        if not message:
+            # The process that started this one has ended: no caller waits for running queries.
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            os.killpg(0, signal.SIGTERM)
+            _sweep()
+            return
+        for end in ends:
+            if os.fork() == 0:
+                control.close()
+                _supervise(socket.socket(fileno=end))
+            os.close(end)
+
+
+def _sweep() -> None:
+    """Removes the folders of killed queries of this server, and of servers that have ended."""
+    for folder in Lake().scratch.glob(f"{FOLDERS}-*-*"):
+        server = folder.name.split("-")[1]
+        if server == str(os.getpid()) or not _is_alive(server):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_alive(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except (ProcessLookupError, ValueError):
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+# ---------------------------------------------------------------- one query
+
+
+def _supervise(conversation: socket.socket) -> NoReturn:
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        conversation.sendall(b"+")
+        with conversation.makefile("rb") as sent:
+            request = json.load(sent)
+        os.environ.clear()
+        os.environ.update(request.pop("environment"))
+        with _folder() as folder:
+            ended, result = _processes(request, folder, conversation)
+        conversation.sendall(json.dumps(ended).encode() + b"\n" + result)
+    except BrokenPipeError:  # the caller has closed the connection
+        pass
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    path = Path(tempfile.mkdtemp(prefix=f"{FOLDERS}-{os.getppid()}-", dir=Lake().scratch))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _processes(request: Json, folder: Path, conversation: socket.socket) -> tuple[Json, bytes]:
+    ended, result = _process(lambda: query_processes.prepare_rows(request, folder), conversation)
+    plan = json.loads(result) if result else {}
+    if not result or "error" in plan:
+        return {**ended, "began": False}, result
+    ended, result = _process(lambda: _confined(request, plan), conversation)
+    if result.startswith(_MISSING) and not request.get("whole"):
+        # The error may come from column pruning. Run again with all columns, so that the error
+        # names those that the statement may have meant.
+        again = folder / "whole"
+        again.mkdir()
+        return _processes({**request, "whole": True}, again, conversation)
+    return {**ended, "began": True}, result
+
+
+def _confined(request: Json, plan: Json) -> Json:
+    """Runs the statement in a process without environment variables, and so without credentials,
+    and without standard error."""
+    os.environ.clear()
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
+    return query_processes.run_statement(request, plan)
+
+
+def _process(act: Callable[[], Json], conversation: socket.socket) -> tuple[Json, bytes]:
+    """Runs ``act`` in a forked process. Returns how the process ended, and its result as JSON."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.close(reading)
+            conversation.close()
+            result = json.dumps(act()).encode()
+            with os.fdopen(writing, "wb") as file:
+                file.write(result)
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            # A normal exit of the interpreter would wait for the threads of libraries.
+            os._exit(code)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as file:
+        result = file.read()
+    _, status, used = os.wait4(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    return {"signal": max(0, -code), "code": max(0, code), "memory": used.ru_maxrss}, result
+
+
+if __name__ == "__main__":
+    main()

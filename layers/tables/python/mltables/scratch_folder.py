@@ -1,0 +1,60 @@
+"""The scratch folder of this machine: processes keep copies of S3 files there, and the data that
+does not fit into memory."""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Final
+
+SCRATCH: Final = "SYSTEM_TABLES_SCRATCH"
+"""Environment variable that names another scratch folder."""
+
+
+def locate() -> Path:
+    """Returns the scratch folder and creates it if needed. Unless the environment names one, it
+    must belong to this user: other users of the machine could otherwise plant files there. Raises
+    PermissionError if another user owns the folder."""
+    named = os.environ.get(SCRATCH)
+    folder = Path(named or Path(tempfile.gettempdir()) / f"system-tables-{os.getuid()}")
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not named and (folder.is_symlink() or folder.stat().st_uid != os.getuid()):
+        raise PermissionError(f"{folder} belongs to another user: remove it, or set {SCRATCH}")
+    return folder
+
+
+class Part:
+    """A part of the scratch folder that this process has locked until :meth:`close` or its end.
+    ``files`` stays for the next process that locks the part; ``temporary`` starts empty."""
+
+    def __init__(self, folder: Path) -> None:
+        self._lock, path = _locked(folder)
+        self.files, self.temporary = path / "files", path / "temporary"
+        shutil.rmtree(self.temporary, ignore_errors=True)
+        self.temporary.mkdir()
+
+    def close(self) -> None:
+        os.close(self._lock)
+
+
+def _locked(folder: Path) -> tuple[int, Path]:
+    """Locks the first free part and returns the lock and the part's folder. Low numbers are used
+    most often, so they hold most copies."""
+    for number in itertools.count():
+        path = folder / f"part-{number}"
+        path.mkdir(exist_ok=True, mode=0o700)
+        try:
+            lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except PermissionError:  # a part of another user in a shared folder
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+        else:
+            return lock, path
+    raise AssertionError

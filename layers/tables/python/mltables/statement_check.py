@@ -1,0 +1,138 @@
+"""Checks a statement in Databricks' dialect and translates it to DuckDB's SQL. Runs nothing.
+
+A statement is refused unless it is a single query of the three tables. The SQL for DuckDB is
+written from the syntax tree only, so comments, hints, further statements and names of files in the
+text are dropped. ``mltables/dialect`` defines what functions and operators mean in DuckDB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from mltables.column_pruning import Columns, columns_read
+from mltables.dialect import (
+    allowed_syntax,
+    column_names,
+    metadata_queries,
+    refusal,
+    row_generators,
+    sql_generator,
+)
+from mltables.dialect.parser import Reader
+from mltables.file_pruning import Bounds, where_bounds
+from mltables.table_definitions import TABLES
+
+Refused = refusal.Refused
+
+LONGEST: Final = 100_000
+"""Most characters of a statement."""
+SCHEMA: Final = "mlflow"
+"""DuckDB's schema with the views. The catalog's name ``system`` is reserved in DuckDB."""
+
+_NAMES: Final = frozenset(table.name for table in TABLES)
+_QUALIFIERS: Final = frozenset((("system", "mlflow"), ("", "mlflow"), ("", "")))
+_INFORMATION: Final = frozenset(
+    (("system", metadata_queries.INFORMATION), ("", metadata_queries.INFORMATION))
+)
+_CTE: Final = "cte_"
+
+
+class TranslatedStatement(NamedTuple):
+    """A statement in DuckDB's SQL, its placeholders written ``$name``."""
+
+    sql: str
+    parameters: frozenset[str]
+    reads: Mapping[str, Columns]
+    """The columns that the statement reads, by table."""
+    bounds: Mapping[str, Bounds]
+    """The bounds of the rows that the statement may need, by table, with values still as SQL."""
+
+
+def translate(text: str) -> TranslatedStatement:
+    """Checks a statement and translates it for DuckDB. Raises Refused if the statement is not a
+    single query of the system tables."""
+    if len(text) > LONGEST:
+        raise Refused(f"A statement has at most {LONGEST} characters.")
+    try:
+        if (answer := metadata_queries.metadata_query(text)) is not None:
+            return TranslatedStatement(answer, frozenset(), {}, {})
+        query = _parse_query(text)
+        allowed_syntax.check(query)
+        column_names.name_columns(query)
+        row_generators.rewrite(query)
+        _point_to_views(query)
+        placeholders = frozenset(_placeholder(one) for one in query.find_all(exp.Placeholder))
+        reads = columns_read(query, SCHEMA)
+        bounds = where_bounds(query, SCHEMA)
+        return TranslatedStatement(sql_generator.generate_sql(query), placeholders, reads, bounds)
+    except SqlglotError as error:
+        raise Refused(f"Syntax error: {_first_line(error)}") from error
+    except RecursionError as error:
+        raise Refused("The statement is nested too deeply.") from error
+
+
+def _parse_query(text: str) -> exp.Query:
+    statements = [one for one in sqlglot.parse(text, read=Reader) if one is not None]
+    if len(statements) != 1:
+        raise Refused(f"One SELECT is needed, not {len(statements)} statements.")
+    (query,) = statements
+    if not isinstance(query, exp.Select | exp.SetOperation):
+        raise Refused("Only SELECT is allowed, and SHOW and DESCRIBE of the tables.")
+    return query
+
+
+def _point_to_views(query: exp.Query) -> None:
+    """Replaces names of tables by those of the views, and prefixes the names of common table
+    expressions, so that no name refers to anything outside of the statement but a view."""
+    expressions = {}
+    for cte in query.find_all(exp.CTE):
+        expressions[cte.alias.lower()] = cte.alias
+    for table in list(query.find_all(exp.Table)):
+        if not isinstance(table.this, exp.Identifier):
+            raise Refused("Table functions are not allowed.")
+        name = table.name.lower()
+        qualifier = table.catalog.lower(), table.db.lower()
+        alias = table.alias or table.name
+        if qualifier == ("", "") and name in expressions:
+            target = exp.to_identifier(_CTE + name, quoted=True)
+            table.set("this", target)
+        elif name in _NAMES and qualifier in _QUALIFIERS:
+            table.set("this", exp.to_identifier(name, quoted=True))
+            table.set("db", exp.to_identifier(SCHEMA, quoted=True))
+            table.set("catalog", None)
+        elif (
+            qualifier in _INFORMATION
+            and (subquery := metadata_queries.information_schema_table(name)) is not None
+        ):
+            subquery.set("alias", table.args.get("alias") or exp.TableAlias(this=table.this.copy()))
+            subquery.set("joins", table.args.get("joins"))
+            table.replace(subquery)
+            continue
+        else:
+            shown = ".".join(part for part in (table.catalog, table.db, table.name) if part)
+            raise metadata_queries.unknown_table(shown)
+        if not table.alias:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
+    for cte in query.find_all(exp.CTE):
+        cte.args["alias"].set("this", exp.to_identifier(_CTE + cte.alias.lower(), quoted=True))
+    for column in query.find_all(exp.Column):
+        # system.mlflow.runs_latest.run_id
+        if column.args.get("db"):
+            column.set("db", None)
+            column.set("catalog", None)
+
+
+def _placeholder(node: exp.Placeholder) -> str:
+    if not node.name or not node.name.isidentifier():
+        raise Refused("Parameters are written :name.")
+    return node.name
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).splitlines()[0] if str(error) else "the statement cannot be read"
+    return text[:300]

@@ -1,0 +1,200 @@
+"""Defines the system tables: columns, types, Delta properties, and how their files are written."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from deltalake import (
+    BloomFilterProperties,
+    ColumnProperties,
+    DeltaTable,
+    Field,
+    Schema,
+    WriterProperties,
+)
+from deltalake.exceptions import TableNotFoundError
+from deltalake.schema import ArrayType, MapType, PrimitiveType, StructType
+
+from mltables.lake import Lake
+
+Type = PrimitiveType | MapType | StructType | ArrayType
+
+WRITER: Final = "publisher"
+"""The application id under which Delta numbers the publisher's transactions."""
+
+ROW_GROUP: Final = 65_536
+FILE_BYTES: Final = 64 << 20
+"""Target size of files that compaction writes."""
+
+
+class Table(NamedTuple):
+    """A system table. ``columns`` are the columns that queries see, as (name, type in DuckDB, type
+    in Delta, nullable). ``partition`` names one more column, a text, by which files are
+    partitioned."""
+
+    name: str
+    columns: tuple[tuple[str, str, Type, bool], ...]
+    partition: str | None
+    skipping: str
+    """The columns with statistics in Delta's log, separated by commas. Never a double: statistics
+    ignore NaN, so a reader would skip files that hold rows with NaN."""
+
+    @property
+    def names(self) -> str:
+        """Returns the columns that queries see, separated by commas."""
+        return ", ".join(name for name, *_ in self.columns)
+
+    @property
+    def stored(self) -> str:
+        """Returns all columns, including the partition's, separated by commas."""
+        return self.names + (f", {self.partition}" if self.partition else "")
+
+    @property
+    def nothing(self) -> str:
+        """Returns a FROM source without rows, used while the table has no files."""
+        columns = [(name, kind) for name, kind, *_ in self.columns]
+        if self.partition:
+            columns.append((self.partition, "VARCHAR"))
+        empty = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in columns)
+        return f"(SELECT {empty} WHERE false)"
+
+
+_STRING = "VARCHAR"
+_TEXT = PrimitiveType("string")
+_DOUBLE = PrimitiveType("double")
+_TIME = "TIMESTAMP WITH TIME ZONE"
+
+AGGREGATE: Final = (
+    "STRUCT(metric_name VARCHAR, latest_value DOUBLE, min_value DOUBLE, max_value DOUBLE)[]"
+)
+# Members of lists and structs have to be nullable in Delta.
+_AGGREGATE = ArrayType(
+    StructType(
+        [
+            Field("metric_name", _TEXT),
+            Field("latest_value", _DOUBLE),
+            Field("min_value", _DOUBLE),
+            Field("max_value", _DOUBLE),
+        ]
+    ),
+    contains_null=True,
+)
+
+
+def _text(name: str, *, nullable: bool = False) -> tuple[str, str, Type, bool]:
+    return (name, _STRING, _TEXT, nullable)
+
+
+def _time(name: str, *, nullable: bool = False) -> tuple[str, str, Type, bool]:
+    return (name, _TIME, PrimitiveType("timestamp"), nullable)
+
+
+EXPERIMENTS: Final = Table(
+    "experiments_latest",
+    (
+        _text("account_id"),
+        _time("update_time"),
+        _time("delete_time", nullable=True),
+        _text("experiment_id"),
+        _text("workspace_id"),
+        _text("name"),
+        _time("create_time"),
+    ),
+    None,
+    "experiment_id",
+)
+RUNS: Final = Table(
+    "runs_latest",
+    (
+        _text("account_id"),
+        _time("update_time"),
+        _time("delete_time", nullable=True),
+        _text("workspace_id"),
+        _text("run_id"),
+        _text("experiment_id"),
+        _text("created_by", nullable=True),
+        _time("start_time"),
+        _time("end_time", nullable=True),
+        _text("run_name"),
+        _text("status"),
+        ("params", "MAP(VARCHAR, VARCHAR)", MapType(_TEXT, _TEXT), False),
+        ("tags", "MAP(VARCHAR, VARCHAR)", MapType(_TEXT, _TEXT), False),
+        ("aggregated_metrics", AGGREGATE, _AGGREGATE, False),
+    ),
+    "start_month",
+    "run_id,experiment_id,start_time,workspace_id",
+)
+HISTORY: Final = Table(
+    "run_metrics_history",
+    (
+        _text("account_id"),
+        _time("insert_time"),
+        _text("record_id"),
+        _text("workspace_id"),
+        _text("experiment_id"),
+        _text("run_id"),
+        _text("metric_name"),
+        _time("metric_time"),
+        ("metric_step", "BIGINT", PrimitiveType("long"), False),
+        ("metric_value", "DOUBLE", _DOUBLE, False),
+    ),
+    "insert_date",
+    "insert_time,experiment_id,run_id,workspace_id",
+)
+TABLES: Final = (HISTORY, RUNS, EXPERIMENTS)
+"""All system tables, in the order in which they are written."""
+
+
+def writer_properties(table: Table) -> WriterProperties:
+    """Returns the properties that **every** compaction and sort must pass to delta-rs, because
+    Delta does not store them with the table. ``metric_value`` has no statistics, otherwise readers
+    would skip rows with NaN. DuckDB itself writes no statistics for columns that contain NaN."""
+    columns = {}
+    if table is HISTORY:
+        columns["metric_value"] = ColumnProperties(statistics_enabled="NONE")
+        columns["record_id"] = ColumnProperties(dictionary_enabled=False)
+        columns["run_id"] = ColumnProperties(
+            bloom_filter_properties=BloomFilterProperties(
+                set_bloom_filter_enabled=True, fpp=0.01, ndv=2000
+            )
+        )
+    return WriterProperties(
+        compression="ZSTD", max_row_group_size=ROW_GROUP, column_properties=columns or None
+    )
+
+
+def delta_schema(table: Table) -> Schema:
+    """Returns the table's schema in Delta's types."""
+    fields = [Field(name, kind, nullable=nullable) for name, _, kind, nullable in table.columns]
+    if table.partition:
+        fields.append(Field(table.partition, _TEXT, nullable=False))
+    return Schema(fields)
+
+
+def open_if_exists(lake: Lake, table: Table) -> DeltaTable | None:
+    """Opens the current version of the table. None if nothing was published yet."""
+    try:
+        return DeltaTable(lake.uri(table.name), storage_options=lake.options)
+    except TableNotFoundError:
+        return None
+
+
+def open_or_create(lake: Lake, table: Table) -> DeltaTable:
+    """Opens the current version of the table and creates the table if it does not exist."""
+    delta = open_if_exists(lake, table)
+    if delta is None:
+        delta = DeltaTable.create(
+            lake.uri(table.name),
+            schema=delta_schema(table),
+            mode="ignore",
+            partition_by=[table.partition] if table.partition else None,
+            name=table.name,
+            configuration={
+                "delta.dataSkippingStatsColumns": table.skipping,
+                "delta.checkpointInterval": "50",
+                "delta.logRetentionDuration": "interval 1 days",
+                "delta.deletedFileRetentionDuration": "interval 1 days",
+            },
+            storage_options=lake.options,
+        )
+    return delta

@@ -1,0 +1,142 @@
+"""Maintains the tables: compacts small files of the history, sorts its past days, and deletes files
+that no version of the last day needs. Does not change rows.
+
+The publisher itself keeps the number of files of the other tables low (``run_publishing``,
+``publish_step``)."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import duckdb
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from mltables.duckdb_connection import connect
+from mltables.lake import Lake
+from mltables.table_definitions import (
+    FILE_BYTES,
+    HISTORY,
+    TABLES,
+    open_or_create,
+    writer_properties,
+)
+
+_logger = logging.getLogger("mlcore.system_tables")
+
+SMALL_FILES: Final = 8
+"""A day with at least this many files is compacted."""
+
+SORTED_BYTES: Final = 384 << 20
+"""A larger day, above some ten million points, is not sorted as a whole. Each of its appended files
+is sorted in itself."""
+
+SORTING_BYTES: Final = 192 << 20
+"""Memory for sorting a day; the rest spills to disk."""
+
+SMALL: Final = 8
+"""A file counts as small if the largest of its day is more than this many times larger."""
+
+KEPT_HOURS: Final = 24
+"""A reader that opened a table at most this long ago still finds its files."""
+
+
+def maintain_tables(*, today: str = "9999") -> int:
+    """Compacts, sorts and vacuums the tables. Returns the number of deleted files. On a conflict
+    with another writer the table waits for the next call.
+
+    Args:
+        today: the first day that may still get points, as ``YYYY-MM-DD``. Earlier days are sorted.
+    """
+    removed = 0
+    with Lake() as lake:
+        for table in TABLES:
+            delta = open_or_create(lake, table)
+            if table is HISTORY:
+                try:
+                    _merge_small(lake, delta, today)
+                except CommitFailedError:
+                    continue
+            removed += len(
+                delta.vacuum(
+                    retention_hours=KEPT_HOURS,
+                    dry_run=False,
+                    enforce_retention_duration=False,
+                    full=True,  # also files of a killed writer
+                )
+            )
+            delta.cleanup_metadata()
+    return removed
+
+
+def _merge_small(lake: Lake, delta: DeltaTable, today: str) -> None:
+    with (
+        tempfile.TemporaryDirectory(dir=lake.temporary) as folder,
+        connect(Path(folder)) as connection,
+    ):
+        for day, files, size, apart in _days(connection, delta):
+            over = day < today and size <= SORTED_BYTES
+            if over and not apart and _sort(delta, day):
+                continue
+            if files >= max(SMALL_FILES, 2 * (size // FILE_BYTES + 1)):
+                delta.optimize.compact(
+                    partition_filters=[(str(HISTORY.partition), "=", day)],
+                    target_size=FILE_BYTES,
+                    max_concurrent_tasks=1,
+                    writer_properties=writer_properties(HISTORY),
+                )
+
+
+def _days(
+    connection: duckdb.DuckDBPyConnection, delta: DeltaTable
+) -> list[tuple[str, int, int, bool]]:
+    """Returns name, number of files and bytes of each day, and whether it counts as sorted: the run
+    ids of its files do not overlap, except in small files with late points."""
+    actions = delta.get_add_actions(flatten=True)
+    if not actions.num_rows:
+        return []
+    connection.register("listed_files", actions)
+    try:
+        return connection.execute(
+            f"""
+            WITH files (name, bytes, low, high) AS (
+                SELECT "partition.{HISTORY.partition}", size_bytes, "min.run_id", "max.run_id"
+                FROM listed_files
+            ), sizes AS (
+                SELECT *, max(bytes) OVER (PARTITION BY name) AS largest FROM files
+            ), places AS (
+                SELECT *, max(high) FILTER (bytes * {SMALL} >= largest) OVER (
+                    PARTITION BY name ORDER BY low, high
+                    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+                ) AS before FROM sizes
+            )
+            SELECT name, count(*), sum(bytes)::BIGINT,
+                   coalesce(bool_and(low >= before) FILTER (bytes * {SMALL} >= largest), true)
+            FROM places GROUP BY name ORDER BY name
+            """
+        ).fetchall()
+    finally:
+        connection.unregister("listed_files")
+
+
+def _sort(delta: DeltaTable, day: str) -> bool:
+    """Rewrites a day so that the points of a run are adjacent. Spills to the machine's temporary
+    folder. Returns False if memory and disk do not suffice."""
+    try:
+        delta.optimize.z_order(
+            ["run_id"],
+            partition_filters=[(str(HISTORY.partition), "=", day)],
+            target_size=FILE_BYTES,
+            max_concurrent_tasks=1,
+            max_spill_size=SORTING_BYTES,
+            writer_properties=writer_properties(HISTORY),
+        )
+    except CommitFailedError:
+        raise
+    except DeltaError as error:
+        _logger.warning("the points of %s could not be sorted and stay as they are: %s", day, error)
+        return False
+    return True

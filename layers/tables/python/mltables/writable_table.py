@@ -1,0 +1,85 @@
+"""A table that a step of the publisher reads and writes: finds its files by their statistics and
+makes commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import duckdb
+
+from mltables.lake import Lake
+from mltables.snapshot import Snapshot, quoted
+from mltables.table_commit import TableCommit
+
+
+class WritableTable:
+    """A snapshot of a table, and the folder for its new files."""
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, lake: Lake, snapshot: Snapshot, folder: Path
+    ) -> None:
+        self._connection, self._lake, self._folder = connection, lake, folder
+        self.snapshot, self.table = snapshot, snapshot.table
+
+    def source(self, where: str = "") -> str:
+        """Returns SQL for a FROM clause: the rows of the files that meet ``where``, a condition on
+        the files' statistics."""
+        return self.snapshot.source(self._connection, where)
+
+    def names(self, where: str = "") -> list[str]:
+        """Returns the names, in Delta's log, of the files that match."""
+        return list(self.snapshot.files(self._connection, where))
+
+    def local(self, names: list[str]) -> dict[str, str]:
+        """Maps the local path of each file to its name in Delta's log."""
+        return dict(zip(self._lake.paths(self.snapshot.delta, names), names, strict=True))
+
+    def read(self, paths: Iterable[str]) -> str:
+        """Returns a FROM source with the rows of files, and a column ``filename``."""
+        listed = ", ".join(map(quoted, paths))
+        if not listed:
+            return f"(SELECT *, NULL::VARCHAR AS filename FROM {self.table.nothing})"
+        partition = self.table.partition
+        hive = f", hive_partitioning=true, hive_types={{{partition}: VARCHAR}}" if partition else ""
+        return f"read_parquet([{listed}], filename=true{hive})"
+
+    def overlapping(self, named: str, column: str) -> str:
+        """Returns a condition that selects the files that may contain rows with a staged table's
+        value of a column.
+
+        Statistics may be truncated, so the greatest value is compared as a prefix.
+        """
+        first, last = self._connection.execute(
+            f"SELECT min({column}), max({column}) FROM {named}"
+        ).fetchall()[0]
+        if first is None:
+            return "false"
+        low, high = f'"min.{column}"', f'"max.{column}"'
+        return (
+            f"({low} IS NULL OR {high} IS NULL OR ({low} <= {quoted(last)} AND "
+            f"({high} >= {quoted(first)} OR starts_with({quoted(first)}, {high}))))"
+        )
+
+    def misplaced(self, named: str) -> str:
+        """Returns an SQL condition that selects the files that may contain rows of moved
+        experiments with another workspace than their new one.
+
+        ``named`` is a table of (experiment_id, destination), one row for each moved experiment.
+        If all have the same destination, files that only contain rows of that workspace are left
+        out.
+        """
+        destinations = self._connection.execute(
+            f"SELECT DISTINCT destination FROM {named}"
+        ).fetchall()
+        overlapping = self.overlapping(named, "experiment_id")
+        if len(destinations) != 1:
+            return overlapping
+        place = quoted(destinations[0][0])
+        return (
+            f'({overlapping} AND ("min.workspace_id" = {place} AND "max.workspace_id" = {place}) '
+            "IS NOT TRUE)"
+        )
+
+    def change(self) -> TableCommit:
+        return TableCommit(self._connection, self._lake, self.snapshot, self._folder)

@@ -1,0 +1,133 @@
+"""The data folder: its lock, the paths of the files in it, and its removal if it is ephemeral."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from local import folder_format
+
+_PREFIX = "mlflow-serverless-"
+_LOCK = "lock"
+
+
+class FolderInUse(Exception):
+    """Another runner holds the folder's lock; the message names its process."""
+
+
+class DataFolder:
+    """A locked data folder. The lock ends with the process, however that ends."""
+
+    def __init__(self, path: Path, *, ephemeral: bool = False) -> None:
+        """Creates and locks the folder.
+
+        Raises:
+            FolderInUse: another process has locked it.
+            FolderTooNew: a newer version wrote it.
+            OSError: it cannot be written.
+        """
+        self.path = path
+        self.ephemeral = ephemeral
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if ephemeral:
+            self._on_disk.mkdir(exist_ok=True, mode=0o700)
+        self._lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._lock, 64, 0).decode("ascii", "replace").strip()
+            os.close(self._lock)
+            raise FolderInUse(
+                f"{path} is in use by another runner (process {holder or 'unknown'}); "
+                "stop it or choose another folder with --data"
+            ) from None
+        if not ephemeral:
+            try:
+                folder_format.checked(path)
+            except BaseException:
+                os.close(self._lock)
+                raise
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+
+    @property
+    def store(self) -> Path:
+        """The folder of the store, with a file for each table."""
+        return self.path / "store"
+
+    @property
+    def engine_database(self) -> Path:
+        """The file in which a DynamoDB engine kept the tables of folders that were made before this
+        product had a store of its own."""
+        return self.path / "dynamodb.sqlite"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The file with the sequence numbers up to which the stream is processed."""
+        return self.path / "checkpoints.json"
+
+    @property
+    def system_tables(self) -> Path:
+        """The folder of the system tables and of the files that wait to be published in them."""
+        return (self._on_disk if self.ephemeral else self.path) / "system-tables"
+
+    @property
+    def dead_letters(self) -> Path:
+        """The path of the batches of stream records that were given up, one JSON object a line."""
+        return self.path / "dead-letters.jsonl"
+
+    @property
+    def artifacts(self) -> Path:
+        """The folder of the files that clients log. It is on disk even if the data folder is
+        ephemeral and in memory."""
+        return (self._on_disk if self.ephemeral else self.path) / "artifacts"
+
+    @property
+    def _on_disk(self) -> Path:
+        return Path(tempfile.gettempdir()) / self.path.name
+
+    @property
+    def secrets_key(self) -> Path:
+        """The path of the key that encrypts secrets. Without the key secrets can no longer be
+        read."""
+        return self.path / "secrets.key"
+
+    @property
+    def queues(self) -> Path:
+        """The SQLite file with the messages of the queues."""
+        return self.path / "queues.sqlite"
+
+    def close(self) -> None:
+        """Releases the lock, and removes the folder if it is ephemeral."""
+        if self.ephemeral:
+            shutil.rmtree(self._on_disk, ignore_errors=True)
+            shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._lock)
+
+
+def _memory_folder() -> Path:
+    shared = Path("/dev/shm")  # noqa: S108 - the folders made in it are private and have random names
+    return shared if shared.is_dir() and os.access(shared, os.W_OK) else Path(tempfile.gettempdir())
+
+
+def _abandoned(parent: Path) -> Iterator[DataFolder]:
+    """Yields the ephemeral folders of this user whose runner was killed, each locked by this
+    process."""
+    for path in parent.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError, FolderInUse):
+            if path.stat().st_uid == os.getuid() and (path / _LOCK).is_file():
+                yield DataFolder(path, ephemeral=True)
+
+
+def ephemeral() -> DataFolder:
+    """Makes an ephemeral data folder, in memory where the system allows it. First removes the
+    ephemeral folders of killed runners."""
+    parent = _memory_folder()
+    for abandoned in _abandoned(parent):
+        abandoned.close()
+    return DataFolder(Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent)), ephemeral=True)

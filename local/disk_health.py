@@ -1,0 +1,123 @@
+"""Checks whether the data folder and the database file can be written, and makes the message for
+the
+user if not.
+Nothing is checked while requests succeed. A failed request or a failed call of the table marks the
+disk as suspected, which starts a check; a check without a fault ends the suspicion.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from local.log import report
+from local.store.table_file import TableFile, is_damage
+
+_PROBE_BYTES = 1 << 20
+_CHECK_INTERVAL_SECONDS = 1.0
+_MEGABYTE = 1 << 20
+
+
+def damage_message(file: TableFile, message: str) -> str:
+    """Returns the message for a damaged database file, with SQLite's own words."""
+    return (
+        f"the database file {file.path} is damaged ({' '.join(message.split())}). Stop the runner "
+        "and restore the file: docs/operations.md, 'The local runner'."
+    )
+
+
+def unwritable_message(folders: Sequence[Path]) -> str | None:
+    """Returns a message that names the first folder in which a file of one megabyte cannot be
+    written; None if all folders can be written."""
+    for folder in folders:
+        try:
+            with tempfile.TemporaryFile(dir=folder) as probe:
+                probe.write(bytes(_PROBE_BYTES))
+                probe.flush()
+                os.fsync(probe.fileno())
+        except OSError as error:
+            return f"{folder} cannot be written: {error.strerror}{_free(folder)}"
+    return None
+
+
+class DiskHealth(logging.Handler):
+    """Checks folders and the database file after a failure. As a logging handler it receives the
+    warnings of the core layer, which explain why calls of the table failed.
+    Callable from many threads.
+    """
+
+    def __init__(self, folders: Sequence[Path], file: TableFile | None) -> None:
+        """
+        Args:
+            folders: the folders with clients' data.
+            file: the table's file; None if the table is on an engine that the user runs.
+        """
+        super().__init__(logging.WARNING)
+        self._folders = folders
+        self._file = file
+        self._checking = threading.Lock()
+        self.suspected = False
+        """Whether a failure was seen since the last check that found no fault."""
+        self._checked_at = float("-inf")
+        self._damage: str | None = None
+        self._fault: str | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Records a warning of the core layer. It does not check the disk: other threads wait until
+        a logging handler returns."""
+        self.record_warning(record.getMessage())
+
+    def record_warning(self, message: str) -> None:
+        """Logs a warning of the core layer, from this process or from the stream process, and marks
+        the disk as suspected."""
+        report(message)
+        if is_damage(message) and self._file:
+            self._damage = damage_message(self._file, message)
+        self.suspected = True
+
+    def check_after_failure(self) -> None:
+        """Checks the disk, at most once a second, and logs the fault that it finds."""
+        self.suspected = True
+        if time.monotonic() - self._checked_at > _CHECK_INTERVAL_SECONDS:
+            self.fault()
+
+    def fault(self) -> str | None:
+        """Checks the disk if it is suspected. Returns the fault in words for the user; None without
+        a fault."""
+        if not self.suspected:
+            return None
+        with self._checking:
+            fault = self._damage or self._check()
+            self._checked_at = time.monotonic()
+            if fault != self._fault:
+                report(fault or "the data can be written again")
+            self._fault = fault
+            self.suspected = fault is not None
+            return fault
+
+    def _check(self) -> str | None:
+        unwritable = unwritable_message(self._folders)
+        if unwritable:
+            return unwritable
+        if self._file:
+            try:
+                self._file.write_probe()
+            except sqlite3.Error as error:
+                if is_damage(str(error)):
+                    return damage_message(self._file, str(error))
+                return f"the database file {self._file.path} cannot be written: {error}"
+        return None
+
+
+def _free(folder: Path) -> str:
+    try:
+        about = os.statvfs(folder)
+    except OSError:
+        return ""
+    return f"; {about.f_bavail * about.f_frsize / _MEGABYTE:.1f} MB are free on its disk"

@@ -1,1 +1,0 @@
-"""The DynamoDB engine of a laptop, its file and its table."""

@@ -1,0 +1,81 @@
+"""Completes writes of requests that were killed in an earlier run of the product.
+The last records of the stream show which runs to check; the indexer's code checks and completes
+them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterable
+from importlib import import_module
+
+from local.events.stream_poller import StreamPoller
+from local.log import report
+from local.store.table_file import TableFile
+
+WATCH_SECONDS = 0.5
+REQUEST_SECONDS = 31
+"""A request takes 30 seconds at most, and the stream's times are whole seconds."""
+
+
+class InterruptedWrites:
+    """A background thread that runs once after the start.
+    It waits until the stream is processed up to its end before the first request. Then it checks
+    the
+    runs of the last records before that end: an interrupted request wrote one of these.
+    """
+
+    def __init__(self, file: TableFile, pollers: list[StreamPoller], end: int) -> None:
+        """``end`` is the last record before the first request was served."""
+        self._file = file
+        self._pollers = pollers
+        self._end = end
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="completion", daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread after the experiment that is being checked; waits 5 s at most."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(5)
+
+    def _run(self) -> None:
+        while not self._stop.wait(WATCH_SECONDS):
+            try:
+                if self._followed():
+                    count = self._complete(
+                        self._file.keys_written_before(self._end, REQUEST_SECONDS)
+                    )
+                    if count:
+                        report(f"unfinished writes completed in {count} runs")
+                    return
+            except Exception as error:
+                report("unfinished writes cannot be completed, trying again", error)
+
+    def _followed(self) -> bool:
+        positions = [poller.processed() for poller in self._pollers]
+        return not self._end or all(
+            position is not None and position >= self._end for position in positions
+        )
+
+    def _complete(self, keys_written: Iterable[tuple[str, str]]) -> int:
+        """Completes the runs of the items; returns the number of incomplete runs."""
+        keys = import_module("mlcore.db.keys")
+        rebuild = import_module("indexer.verification.rebuild")
+        runs: dict[str, set[str]] = {}
+        for key in keys_written:
+            with contextlib.suppress(ValueError):
+                pattern, fields = keys.parse(*key)
+                if pattern in (keys.RUN, keys.RUN_METRIC_BATCH, keys.RUN_METRIC_HISTORY):
+                    runs.setdefault(fields["experiment_id"], set()).add(fields["run_id"])
+        count = 0
+        for experiment_id, run_ids in sorted(runs.items()):
+            if self._stop.is_set():
+                break
+            count += rebuild.complete(experiment_id, run_ids)
+        return count

@@ -1,0 +1,45 @@
+"""The work of the stream process, and its form on the channel to that process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+from local.definitions import FunctionDefinition, ScheduleDefinition, StreamMapping
+
+
+class StreamJob(NamedTuple):
+    """The work of the stream process. ``stream`` is an ARN; ``database`` is the table's file, None
+    if the table is on an engine of the user's."""
+
+    stream: str
+    region: str
+    table: str
+    database: str | None
+    checkpoints: str
+    dead_letters: str
+    mappings: list[StreamMapping]
+    functions: list[FunctionDefinition]
+    """The functions of mappings and schedules."""
+    schedules: list[ScheduleDefinition]
+    shared_activity: int
+    """Descriptor of a :class:`local.shared_activity.SharedActivity`."""
+    end: int
+    """The last record before the first request was served; 0 if that is not known."""
+
+    def text(self) -> str:
+        """Returns the job as one line of JSON."""
+        return json.dumps(self._asdict(), default=str)
+
+    @classmethod
+    def of(cls, text: str) -> StreamJob:
+        """Parses the output of :meth:`text`."""
+        job = cls(**json.loads(text))
+        mappings = [StreamMapping(*mapping) for mapping in job.mappings]
+        functions = [FunctionDefinition(*function) for function in job.functions]
+        return job._replace(
+            mappings=[mapping._replace(patterns=tuple(mapping.patterns)) for mapping in mappings],
+            functions=[function._replace(code=Path(function.code)) for function in functions],
+            schedules=[ScheduleDefinition(*schedule) for schedule in job.schedules],
+        )

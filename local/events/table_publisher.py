@@ -1,0 +1,158 @@
+"""Publishes the system tables: every minute if batches have landed, less often while publishing
+takes
+more than a hundredth of a processor, and at once on request.
+DuckDB and its libraries run in a child process that ends afterwards, so that the runner never loads
+them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from local.log import report
+from local.store.table_file import TableFile
+
+EVERY_SECONDS = 60.0
+LONGEST_SECONDS = 600.0
+PROCESSOR_SHARE = 0.01
+"""The share of one processor that publishing may take on average. Publishing many runs costs little
+more than publishing few, so that rarer publications save work under load."""
+UPKEEP_EVERY = 60
+"""After this many publications the next one also merges small files and removes old ones, unless a
+caller waits for it."""
+INDEX_WAIT_SECONDS = 15.0
+LOOK_SECONDS = 0.05
+NICE = 10
+
+
+class TablePublisher:
+    """Publishes in a background thread."""
+
+    def __init__(
+        self, folder: Path, positions: Sequence[Callable[[], int | None]], file: TableFile
+    ) -> None:
+        """
+        Args:
+            folder: the folder of the system tables.
+            positions: functions that return the sequence number up to which the lander has
+                processed
+                the stream, None while unknown.
+        """
+        self._landing = folder / "files/landing"
+        self._positions, self._file = positions, file
+        self._stop = threading.Event()
+        self._turn = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._is_waited_for = False
+        self._since_upkeep = 0
+        self._thread = threading.Thread(target=self._run, name="publishing", daemon=True)
+        self._begun = 0
+        self._succeeded = 0
+        """The number of the last publication that succeeded."""
+        self._processor_seconds = 0.0
+        self._freshness: Any = None
+
+    def start(self) -> None:
+        """Starts the thread if the SQL engine is installed, and lets requests for fresh tables call
+        :meth:`refresh`."""
+        # The layer's modules read the environment, which is complete by now.
+        self._freshness = import_module("mlcore.system_tables.freshness")
+        if find_spec("mltables") is not None and find_spec("duckdb") is not None:
+            self._freshness.provide(self.refresh)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread and its process. The next run repeats unfinished work."""
+        self._stop.set()
+        self._freshness.provide(None)
+        child = self._child
+        if child is not None:
+            child.terminate()
+        if self._thread.is_alive():
+            self._thread.join(5)
+
+    def refresh(self) -> None:
+        """Lands and publishes all writes until now. Callers that wait at the same time share one
+        publication.
+        A running publication without waiting callers is terminated and repeated: it has a low
+        priority,
+        and on a busy machine the caller would wait for minutes.
+        """
+        end = self._file.last_record()
+        deadline = time.monotonic() + INDEX_WAIT_SECONDS
+        while not self._followed(end) and time.monotonic() < deadline:
+            time.sleep(LOOK_SECONDS)
+        begun, child = self._begun, self._child
+        if child is not None and not self._is_waited_for:
+            child.terminate()
+        self._publish(after=begun)
+
+    def _followed(self, end: int) -> bool:
+        positions = [position() for position in self._positions]
+        return not end or all(position is not None and position >= end for position in positions)
+
+    def _run(self) -> None:
+        rest = EVERY_SECONDS
+        while not self._stop.wait(rest):
+            self._processor_seconds = 0.0
+            try:
+                self._publish()
+            except Exception as error:
+                report("the system tables cannot be published, trying again", error)
+            rest = min(
+                LONGEST_SECONDS, max(EVERY_SECONDS, self._processor_seconds / PROCESSOR_SHARE)
+            )
+
+    def _publish(self, after: int | None = None) -> None:
+        """Publishes once, if something has landed.
+
+        Args:
+            after: the number of a publication: does nothing if a later one has succeeded meanwhile.
+                None for a publication without waiting callers.
+        """
+        with self._turn:
+            if after is not None and self._succeeded > after:
+                return
+            if self._stop.is_set() or not any(self._landing.glob("*/*")):
+                return
+            self._begun += 1
+            self._since_upkeep += 1
+            self._is_waited_for = after is not None
+            command = [sys.executable, "-m", "local.store", "mltables.publish_command"]
+            keeps_up = after is None and self._since_upkeep >= UPKEEP_EVERY
+            if keeps_up:
+                command.append("--upkeep")
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+            self._child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+            )
+            if after is None:
+                # No caller waits for this process, but callers wait for searches: lower its
+                # priority.
+                with contextlib.suppress(OSError):
+                    os.setpriority(os.PRIO_PROCESS, self._child.pid, NICE)
+            done, errors = self._child.communicate()
+            code, self._child = self._child.returncode, None
+            if code == 0:
+                self._succeeded = self._begun
+                self._since_upkeep = 0 if keeps_up else self._since_upkeep
+                self._processor_seconds = float(json.loads(done)["processor_seconds"])
+            elif code != -signal.SIGTERM:
+                last = errors.decode(errors="replace").strip().splitlines()[-1:]
+                report(f"the system tables cannot be published, trying again: {''.join(last)}")

@@ -1,0 +1,35 @@
+"""Limits how many bytes of request bodies are in memory at the same time."""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+BODIES_BYTES: Final = 256 * 1024 * 1024
+"""Room for forty of the largest bodies that a function takes. Bodies that come whole with their
+headers are not counted."""
+
+
+class NoRoom(Exception):
+    """A body would exceed the limit. Nothing was done with the request."""
+
+
+class BodyBudget:
+    """Counts bytes. Callable from many threads."""
+
+    def __init__(self, limit: int = BODIES_BYTES) -> None:
+        self._lock = threading.Lock()
+        self._left = limit
+
+    def take(self, size: int) -> bool:
+        """Takes bytes if they are left; returns whether they were."""
+        with self._lock:
+            if size > self._left:
+                return False
+            self._left -= size
+            return True
+
+    def give_back(self, size: int) -> None:
+        """Returns bytes that were taken."""
+        with self._lock:
+            self._left += size

@@ -1,0 +1,370 @@
+"""Reads the requests of one client's connection and sends the answers, in one thread.
+
+:meth:`Connection.watch`, which another thread calls, ends a connection whose client is too slow,
+and answers in place of a function that takes too long.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from typing import Final
+
+from local.http.body_budget import BodyBudget, NoRoom
+from local.http.lambda_event import FileContent, HttpResponse, failure
+from local.http.request_parser import Malformed, RequestHead, RequestParser
+from local.http.response_head import WITHOUT_BODY, last_answer, response_head
+from local.log import report
+
+KEEP_ALIVE_SECONDS: Final = 75.0
+"""How long the next request may take to come, with its headers."""
+IDLE_SECONDS: Final = 1.0
+"""After this time a connection without a request may be ended to make room for another."""
+PROGRESS_SECONDS: Final = 60.0
+"""How long a client may take to send or to receive the next part of a body."""
+RECEIVED_BYTES: Final = 65_536
+RECEIVED_BODY_BYTES: Final = 262_144
+SENT_BYTES: Final = 1 << 18
+"""How much is sent at once, so that progress is seen."""
+_JOINED_BYTES: Final = 65_536
+"""Up to this size a body is copied behind its head and sent with it."""
+
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class Disconnected(Exception):
+    """The client went away, was too slow, or sent no HTTP."""
+
+
+class Connection:
+    """One connection. ``serve`` runs in a thread of its own; ``end`` and ``watch`` may be called
+    from others.
+
+    While a request is served, ``application`` reads ``head``, then the body, by :meth:`parts` or
+    :meth:`read`, and calls :meth:`send` once.
+    """
+
+    def __init__(
+        self,
+        client_socket: socket.socket,
+        client: str,
+        host: str,
+        application: Callable[[Connection], None],
+        budget: BodyBudget,
+    ) -> None:
+        """``client`` and ``host`` are the addresses of the two ends."""
+        self.client = client
+        self.host = host
+        self.head: RequestHead
+        self._socket = client_socket
+        self._application = application
+        self._budget = budget
+        self._parser = RequestParser()
+        self._until = time.monotonic() + KEEP_ALIVE_SECONDS
+        """When :meth:`watch` interferes."""
+        self._late: tuple[HttpResponse, str] | None = None
+        """The answer if the function takes too long, and a message for the log."""
+        self._late_status = 0
+        """The status of that answer, once it is sent."""
+        self._answering = threading.Lock()
+        """Held by whoever sends the answer of a request; forever by :meth:`watch`."""
+        self._waiting = True
+        """Whether no byte of a next request has come."""
+        self._ending = False
+        self._body_ended = True
+        self._must_continue = False
+        self._keep_alive = True
+        self._reserved = 0
+
+    # -- in the connection's own thread --
+
+    def serve(self) -> None:
+        """Serves requests until the connection ends."""
+        try:
+            while self._receive_head():
+                self._application(self)
+                if not self._keep_alive:
+                    if not self._body_ended:
+                        self._linger()
+                    break
+        except (Disconnected, OSError):
+            pass
+        except Exception as error:
+            report("a connection failed", error)
+        finally:
+            self._budget.give_back(self._reserved)
+            self._parser.close()
+            self._close()
+
+    def _receive_head(self) -> bool:
+        """Returns whether there is a next request."""
+        events = self._parser.events
+        if not events:
+            self._until = time.monotonic() + KEEP_ALIVE_SECONDS
+            self._waiting = True
+            if self._ending:
+                return False
+            while not events:
+                data = self._socket.recv(RECEIVED_BYTES)
+                if not data:
+                    return False
+                self._waiting = False
+                self._parser.feed(data)
+        event = events.popleft()
+        if not isinstance(event, RequestHead):
+            self._refuse(event.status if isinstance(event, Malformed) else 400)
+            return False
+        self.head = event
+        self._keep_alive = event.keep_alive
+        self._body_ended = False
+        self._must_continue = event.expects_continue and not events
+        self._until = math.inf
+        return True
+
+    def parts(self) -> Iterator[bytes]:
+        """Yields what is left of the body, part by part.
+
+        Raises:
+            Disconnected: the connection ended before the body.
+        """
+        events = self._parser.events
+        while not self._body_ended:
+            if not events:
+                self._receive_body()
+                continue
+            event = events.popleft()
+            if event is None:
+                self._body_ended = True
+            elif isinstance(event, bytes):
+                yield event
+            else:
+                self._refuse(event.status if isinstance(event, Malformed) else 400)
+                raise Disconnected
+
+    def _receive_body(self) -> None:
+        if self._must_continue:
+            self._must_continue = False
+            self._socket.sendall(_CONTINUE)
+        self._until = time.monotonic() + PROGRESS_SECONDS
+        data = self._socket.recv(RECEIVED_BODY_BYTES)
+        self._until = math.inf
+        if not data:
+            self._keep_alive = False
+            raise Disconnected
+        self._parser.feed(data)
+
+    def read(self, limit: int) -> bytes | None:
+        """Returns the whole body; None if it exceeds ``limit``. Then the rest of it is read and
+        dropped, so that the client gets the answer.
+
+        Raises:
+            Disconnected: the connection ended before the body.
+            NoRoom: the bodies in memory leave no room for this one.
+        """
+        if self._body_ended:
+            return b""
+        events = self._parser.events
+        if len(events) > 1 and events[1] is None:  # it came whole, with the head
+            body = events.popleft()
+            events.popleft()
+            self._body_ended = True
+            if isinstance(body, bytes):
+                return body if len(body) <= limit else None
+        if events and events[0] is None:
+            events.popleft()
+            self._body_ended = True
+            return b""
+        content = bytearray()
+        for part in self.parts():
+            if len(content) + len(part) > limit:
+                content.clear()
+                self.drain()
+                return None
+            if not self._budget.take(len(part)):
+                content.clear()
+                self.drain()
+                raise NoRoom
+            self._reserved += len(part)
+            content += part
+        return bytes(content)
+
+    def drain(self) -> None:
+        """Reads and drops the rest of the body, so that the client reads the answer and the
+        connection can be used again."""
+        for _ in self.parts():
+            pass
+
+    def within(self, seconds: float, late: HttpResponse, message: str) -> None:
+        """Sends the answer ``late`` and logs the message if nothing is sent within ``seconds``. The
+        connection ends then."""
+        self._late = late, message
+        self._until = time.monotonic() + seconds
+
+    def in_time(self) -> None:
+        """Ends what :meth:`within` began: the function has returned."""
+        self._until, self._late = math.inf, None
+
+    def send(self, response: HttpResponse) -> int:
+        """Sends the answer and returns its status, or that of the answer which :meth:`watch` sent
+        before. A client that has gone away is no error: the connection ends."""
+        if not self._answering.acquire(blocking=False):
+            self._discard(response)
+            self._keep_alive = False
+            return self._late_status
+        try:
+            self._until, self._late = math.inf, None
+            self._send(response)
+        except (Disconnected, OSError):
+            self._keep_alive = False
+        finally:
+            self._discard(response)
+            self._answering.release()
+            if self._reserved:
+                self._budget.give_back(self._reserved)
+                self._reserved = 0
+        return response.status
+
+    def _send(self, response: HttpResponse) -> None:
+        if not self._body_ended:
+            if self._must_continue:  # the client may send the body, or not
+                self._keep_alive = False
+            else:
+                self.drain()
+        if self._ending:
+            self._keep_alive = False
+        if response.parts is not None and self.head.version == "1.0":
+            self._keep_alive = False  # the end of the connection ends the body
+        text = response_head(response, self.head, keep_alive=self._keep_alive)
+        if text is None:
+            report(f"{self.head.method} {self.head.path}: a header of the answer has a line break")
+            self._send_all(last_answer(failure(500, "Internal Server Error")))
+            raise Disconnected
+        body = response.body
+        if self.head.method == "HEAD" or response.status in WITHOUT_BODY:
+            self._send_all(text)
+        elif response.parts is not None:
+            self._send_all(text)
+            self._send_parts(response.parts, is_chunked=self.head.version == "1.1")
+        elif response.file is not None:
+            self._send_all(text)
+            self._send_file(response.file)
+        elif len(body) <= _JOINED_BYTES:
+            self._send_all(text + body)
+        else:
+            self._send_all(text)
+            self._send_all(body)
+
+    def _send_all(self, data: bytes) -> None:
+        if len(data) <= SENT_BYTES:
+            self._until = time.monotonic() + PROGRESS_SECONDS
+            self._socket.sendall(data)
+        else:
+            view = memoryview(data)
+            for at in range(0, len(data), SENT_BYTES):
+                self._until = time.monotonic() + PROGRESS_SECONDS
+                self._socket.sendall(view[at : at + SENT_BYTES])
+        self._until = math.inf
+
+    def _send_parts(self, parts: Iterator[bytes], *, is_chunked: bool) -> None:
+        try:
+            for part in parts:
+                if part:
+                    self._send_all(b"%x\r\n%b\r\n" % (len(part), part) if is_chunked else part)
+        except OSError:
+            raise
+        except Exception as error:
+            # The client learns of it by the missing end.
+            report(f"{self.head.method} {self.head.path}: a streamed answer failed", error)
+            self._keep_alive = False
+            return
+        if is_chunked:
+            self._send_all(b"0\r\n\r\n")
+
+    def _send_file(self, file: FileContent) -> None:
+        content, first, size = file
+        while size:
+            self._until = time.monotonic() + PROGRESS_SECONDS
+            sent = self._socket.sendfile(content, first, min(SENT_BYTES, size))
+            if not sent:  # the file became shorter
+                raise Disconnected
+            first += sent
+            size -= sent
+        self._until = math.inf
+
+    def _discard(self, response: HttpResponse) -> None:
+        """Frees what an answer holds. Closing the parts of a stream ends the call that makes
+        them."""
+        if response.file is not None:
+            response.file.content.close()
+        close = getattr(response.parts, "close", None)
+        if close:
+            with contextlib.suppress(Exception):
+                close()
+
+    def _refuse(self, status: int) -> None:
+        """Answers bytes that are no request, and ends the connection."""
+        self._keep_alive = False
+        with contextlib.suppress(OSError):
+            message = HTTPStatus(status).phrase
+            self._socket.sendall(last_answer(failure(status, message)))
+            self._linger()
+
+    def _linger(self) -> None:
+        """Reads what the client has still sent. Closing a socket with unread bytes resets the
+        connection, and the client might lose the answer."""
+        self._until = time.monotonic() + 1.0
+        self._socket.shutdown(socket.SHUT_WR)
+        while self._socket.recv(RECEIVED_BODY_BYTES):
+            pass
+
+    def _close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    # -- called from other threads --
+
+    def watch(self, now: float) -> None:
+        """Interferes if it is time to."""
+        late = self._late  # read first: a thread that sends changes it last
+        if now < self._until:
+            return
+        if late is not None:
+            if not self._answering.acquire(blocking=False):
+                return
+            self._until = math.inf
+            answer, message = late
+            self._late_status = answer.status
+            report(message)
+            text = last_answer(answer)
+            with contextlib.suppress(OSError):
+                self._socket.send(text, getattr(socket, "MSG_DONTWAIT", 0))
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def is_idle(self, now: float) -> bool:
+        """Whether the connection has waited for :data:`IDLE_SECONDS` for a request of which nothing
+        has come."""
+        return self._waiting and self._until - now < KEEP_ALIVE_SECONDS - IDLE_SECONDS
+
+    def idle_until(self) -> float:
+        """When an idle connection will be ended."""
+        return self._until
+
+    def end(self) -> None:
+        """Ends the connection after the request that is being served. What has been received
+        before is served."""
+        self._ending = True
+        if self._waiting:
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RD)
+
+    def abort(self) -> None:
+        """Ends the connection at once."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)

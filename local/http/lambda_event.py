@@ -1,0 +1,261 @@
+"""Converts HTTP requests to events of API Gateway's payload format 2.0, and functions' answers to
+HTTP responses."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import re
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO, NamedTuple
+from urllib.parse import parse_qsl, unquote
+
+from local.http.routes import Match
+
+MAXIMUM_PAYLOAD_BYTES = 6 * 1024 * 1024
+"""Lambda's limit for a synchronous request and, separately, for its answer (as JSON)."""
+
+MAXIMUM_SKILL_BYTES = 32 * 1024 * 1024
+"""Limit for the upload of a skill, which AWS cannot take above Lambda's limit. Clients send it in
+one request, so that there is no other way; the function has a limit of its own below this one."""
+
+MAXIMUM_HEADER_BYTES = 10_240
+"""An HTTP API's limit for the request line and the headers together."""
+
+_TEXT_TYPES = frozenset({"application/json", "application/javascript", "application/xml"})
+_TEXT_SUFFIXES = ("+json", "+xml")
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+_CONTROLS = bytes(range(32))
+_FRAMING = frozenset({"connection", "content-length", "transfer-encoding"})
+"""Headers that the server sets, whatever a function says."""
+_JSON = [(b"content-type", b"application/json")]
+
+_request_prefix = uuid.uuid4().hex[:8]
+_request_numbers = itertools.count(1)
+
+
+_SKILL_UPLOAD = re.compile(r"/(ajax-)?api/3\.0/mlflow/skills/(@[^/]+/)?[^@/][^/]*/versions")
+
+
+class HttpRequest(NamedTuple):
+    """One HTTP request as the server received it. Header names are lower-case."""
+
+    method: str
+    path: str
+    """As sent, percent-encoded."""
+    query: str
+    headers: Iterable[tuple[bytes, bytes]]
+    body: bytes
+    protocol: str
+    client: str
+    host: str
+
+
+class FileContent(NamedTuple):
+    """Bytes of an open file. Whoever sends them closes it."""
+
+    content: BinaryIO
+    first: int
+    size: int
+
+
+class HttpResponse(NamedTuple):
+    """One HTTP answer."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+    parts: Iterator[bytes] | None = None
+    """The parts of the body, if it is streamed; ``body`` is empty then."""
+    file: FileContent | None = None
+    """What is sent of a file, if the body is one; its headers hold Content-Length."""
+
+
+class BadAnswer(Exception):
+    """For this answer of a function API Gateway sends 500; the message says why."""
+
+
+def failure(status: int, message: str) -> HttpResponse:
+    """Returns the answer that API Gateway gives for an error of its own or of a function."""
+    return HttpResponse(status, list(_JSON), _json({"message": message}))
+
+
+def is_text(headers: dict[str, str]) -> bool:
+    """Whether API Gateway passes a body with these headers as text rather than as Base64.
+    A body with Content-Encoding is binary. A form, and a body without a type, are Base64 too.
+    """
+    if headers.get("content-encoding", "identity") != "identity":
+        return False
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind.startswith("text/") or kind in _TEXT_TYPES or kind.endswith(_TEXT_SUFFIXES)
+
+
+def decoded_path(path: str) -> str:
+    """Returns the path percent-decoded, as API Gateway matches and passes it."""
+    return unquote(path) if "%" in path else path
+
+
+def from_http(request: HttpRequest, match: Match) -> dict[str, Any]:
+    """Returns the event of a request, for the route that matched."""
+    headers: dict[str, str] = {}
+    cookies: list[str] = []
+    for raw_name, raw_value in request.headers:
+        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+        if name == "cookie":
+            cookies += [cookie.strip() for cookie in value.split(";") if cookie.strip()]
+        elif name in headers:
+            headers[name] += f",{value}"
+        else:
+            headers[name] = value
+    now = time.time()
+    path = decoded_path(request.path)
+    domain = headers.get("host", request.host).partition(":")[0]
+    event: dict[str, Any] = {
+        "version": "2.0",
+        "routeKey": match.key,
+        "rawPath": path,
+        "rawQueryString": request.query,
+    }
+    if cookies:
+        event["cookies"] = cookies
+    event["headers"] = headers
+    if request.query:
+        parameters: dict[str, str] = {}
+        for name, value in parse_qsl(request.query, keep_blank_values=True):
+            parameters[name] = f"{parameters[name]},{value}" if name in parameters else value
+        event["queryStringParameters"] = parameters
+    event["requestContext"] = {
+        "accountId": "000000000000",
+        "apiId": "local",
+        "domainName": domain,
+        "domainPrefix": domain.partition(".")[0],
+        "http": {
+            "method": request.method,
+            "path": path,
+            "protocol": request.protocol,
+            "sourceIp": request.client,
+            "userAgent": headers.get("user-agent", ""),
+        },
+        "requestId": f"{_request_prefix}-{next(_request_numbers):08x}",
+        "routeKey": match.key,
+        "stage": "$default",
+        "time": _common_log_time(now),
+        "timeEpoch": int(now * 1000),
+    }
+    if match.path_parameters:
+        event["pathParameters"] = dict(match.path_parameters)
+    text = is_text(headers)
+    if request.body:
+        event["body"] = (
+            request.body.decode("utf-8", "replace")
+            if text
+            else base64.b64encode(request.body).decode("ascii")
+        )
+    event["isBase64Encoded"] = bool(request.body) and not text
+    return event
+
+
+def for_authorizer(event: dict[str, Any]) -> dict[str, Any]:
+    """Returns the event that an authorizer gets: the request without its body."""
+    request = {
+        name: value for name, value in event.items() if name not in {"body", "isBase64Encoded"}
+    }
+    method, path = event["requestContext"]["http"]["method"], event["rawPath"]
+    arn = f"arn:aws:execute-api:local:000000000000:local/$default/{method}{path}"
+    return {**request, "type": "REQUEST", "routeArn": arn, "identitySource": None}
+
+
+def is_too_large(event: dict[str, Any]) -> bool:
+    """Whether Lambda would refuse the event."""
+    return _exceeds(event, event.get("body", ""))
+
+
+def to_http(answer: Any) -> HttpResponse:
+    """Returns the HTTP response for a function's answer.
+
+    Raises:
+        BadAnswer: API Gateway would answer 500.
+    """
+    if not isinstance(answer, dict) or "statusCode" not in answer:
+        # Format 2.0 infers a JSON answer from anything that has no status.
+        return HttpResponse(200, list(_JSON), _json(answer))
+    body = answer.get("body") or ""
+    try:
+        status = int(answer["statusCode"])
+    except (TypeError, ValueError):
+        raise BadAnswer(f"statusCode is {answer['statusCode']!r}") from None
+    if not 200 <= status <= 599:
+        raise BadAnswer(f"statusCode is {status}")
+    parts = body if isinstance(body, Iterator) else None
+    if parts is not None:
+        body = ""
+    if not isinstance(body, str):
+        raise BadAnswer(f"body is a {type(body).__name__}, not a text")
+    if _exceeds(answer, body):
+        raise BadAnswer(f"the answer exceeds Lambda's {MAXIMUM_PAYLOAD_BYTES} bytes")
+    if answer.get("isBase64Encoded"):
+        try:
+            content = base64.b64decode(body, validate=True)
+        except ValueError as error:
+            raise BadAnswer(f"body is not Base64: {error}") from error
+    else:
+        content = body.encode()
+    headers: list[tuple[bytes, bytes]] = []
+    typed = False
+    for name, value in (answer.get("headers") or {}).items():
+        lower = name.lower()
+        if lower in _FRAMING:
+            continue
+        typed = typed or lower == "content-type"
+        headers.append((lower.encode("latin-1"), _header_value(value).encode("latin-1", "replace")))
+    if not typed:
+        headers.append((b"content-type", b"text/plain;charset=UTF-8"))
+    headers += [(b"set-cookie", cookie.encode("latin-1")) for cookie in answer.get("cookies") or ()]
+    return HttpResponse(status, headers, content, parts)
+
+
+def _header_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _json(value: Any) -> bytes:
+    try:
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    except (TypeError, ValueError) as error:
+        raise BadAnswer(f"the answer cannot be written as JSON: {error}") from error
+
+
+def is_skill_upload(method: str, path: str) -> bool:
+    """Whether a request with this decoded path may upload a skill."""
+    return method == "POST" and _SKILL_UPLOAD.fullmatch(path) is not None
+
+
+def _exceeds(payload: dict[str, Any], body: str) -> bool:
+    """Whether the payload is over the limit as JSON. It is encoded only if a cheap bound does not
+    decide."""
+    remaining = MAXIMUM_PAYLOAD_BYTES - MAXIMUM_HEADER_BYTES * 6
+    if len(body) * 6 < remaining or _most_bytes(body) < remaining:
+        return False
+    return len(body) > MAXIMUM_PAYLOAD_BYTES or len(_json(payload)) > MAXIMUM_PAYLOAD_BYTES
+
+
+def _most_bytes(body: str) -> int:
+    """Returns an upper bound of a text's bytes as JSON: quotes and backslashes take two, control
+    characters up to six."""
+    content = body.encode("utf-8", "surrogatepass")
+    controls = len(content) - len(content.translate(None, _CONTROLS))
+    # A text counts characters five times as fast as bytes do.
+    return len(content) + body.count('"') + body.count("\\") + 5 * controls
+
+
+def _common_log_time(now: float) -> str:
+    at = time.gmtime(now)
+    return (
+        f"{at.tm_mday:02}/{_MONTHS[at.tm_mon - 1]}/{at.tm_year}:"
+        f"{at.tm_hour:02}:{at.tm_min:02}:{at.tm_sec:02} +0000"
+    )

@@ -1,0 +1,211 @@
+"""Parses the bytes of a connection into requests, by llhttp (the parser of Node.js).
+
+llhttp refuses malformed requests, two lengths of one body, and a length beside
+Transfer-Encoding. What it leaves open, and servers must refuse by RFC 9112, is refused here.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Final, NamedTuple
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
+
+MAXIMUM_HEAD_BYTES: Final = 65_536
+"""How many bytes may come without completing a head or a part of a body."""
+
+_CHUNKED: Final = b"chunked"
+_BLANKS: Final = b" \t"
+
+
+class RequestHead(NamedTuple):
+    """What precedes the body of a request. Header names are lower-case."""
+
+    method: str
+    path: str
+    """As sent, percent-encoded."""
+    query: str
+    headers: list[tuple[bytes, bytes]]
+    version: str
+    """``1.1`` or ``1.0``."""
+    keep_alive: bool
+    """Whether the connection can be used again after the answer."""
+    length: int
+    """Content-Length; 0 without one."""
+    expects_continue: bool
+    """Whether the client waits for ``100 Continue`` before it sends the body."""
+
+
+class Malformed(NamedTuple):
+    """Bytes that are no request. Nothing after them can be understood."""
+
+    status: int
+
+
+Event = RequestHead | bytes | Malformed | None
+"""A head, a part of the body, the end of the body (None), or what ends the connection."""
+
+
+class RequestParser:
+    """Collects events from bytes. A request that follows another one at once (pipelining) is
+    parsed with it; ``events`` holds both in their order."""
+
+    __slots__ = (
+        "_body",
+        "_headers",
+        "_in_body",
+        "_is_head_known",
+        "_parser",
+        "_silent_bytes",
+        "_target",
+        "events",
+    )
+
+    def __init__(self) -> None:
+        self.events: deque[Event] = deque()
+        self._silent_bytes = 0
+        self._target = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._in_body = False
+        self._is_head_known = False
+        self._body: list[bytes] = []
+        self._parser: Any = HttpRequestParser(self)
+
+    def feed(self, data: bytes) -> None:
+        """Parses the next bytes of the connection."""
+        before, size = len(self.events), len(data)
+        try:
+            while data:
+                data = self._parse(data)
+        except HttpParserError:
+            self._end_part()
+            self.events.append(Malformed(400))
+        self._end_part()
+        if len(self.events) > before:
+            self._silent_bytes = 0
+            return
+        # Headers, trailers, or chunk sizes without an end.
+        self._silent_bytes += size
+        if self._silent_bytes > MAXIMUM_HEAD_BYTES:
+            self.events.append(Malformed(431))
+
+    def _parse(self, data: bytes) -> bytes:
+        """Returns what is left to parse. An offer to speak another protocol (Upgrade), which Java's
+        client sends with each request, is ignored, as RFC 9110 allows. llhttp stops behind the
+        headers of such a request and would take its body for the next one."""
+        try:
+            self._parser.feed_data(data)
+        except HttpParserUpgrade as offer:
+            head = self.events[-2] if len(self.events) > 1 else None
+            self._parser = HttpRequestParser(self)
+            if isinstance(head, RequestHead):
+                self._read_body_of(head)
+            return data[offer.args[0] :]
+        return b""
+
+    def _read_body_of(self, head: RequestHead) -> None:
+        """Makes a new parser expect the body of a request whose head is known."""
+        is_chunked = any(name == b"transfer-encoding" for name, _ in head.headers)
+        if not head.length and not is_chunked:
+            return
+        self.events.pop()  # the end of the request, which is yet to come
+        frame = b"transfer-encoding: chunked" if is_chunked else b"content-length: %d" % head.length
+        self._is_head_known = True
+        self._parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n\r\n" % frame)
+
+    def close(self) -> None:
+        """Frees the parser, which refers to this object."""
+        self._parser = None
+
+    # -- called by httptools --
+
+    def on_message_begin(self) -> None:
+        """Starts a request."""
+        self._target, self._headers, self._in_body = b"", [], False
+
+    def on_url(self, url: bytes) -> None:
+        """Takes a part of the request target."""
+        self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Takes a header. Trailers after a body are dropped."""
+        if not self._in_body:
+            self._headers.append((name.lower(), value.rstrip(_BLANKS)))
+
+    def on_headers_complete(self) -> None:
+        """Makes the head."""
+        self._in_body = True
+        if self._is_head_known:
+            self._is_head_known = False
+            return
+        parser = self._parser
+        fields = dict(self._headers)
+        version: str = parser.get_http_version()
+        target = self._target if self._target.startswith(b"/") else _origin_form(self._target)
+        if target is None or _is_ambiguous(fields, self._headers, version):
+            self.events.append(Malformed(400))
+            return
+        path, _, query = target.partition(b"#")[0].decode("latin-1").partition("?")
+        length = fields.get(b"content-length", b"")
+        self.events.append(
+            RequestHead(
+                parser.get_method().decode("latin-1"),
+                path,
+                query,
+                self._headers,
+                version,
+                parser.should_keep_alive(),
+                int(length) if length else 0,
+                version == "1.1" and fields.get(b"expect", b"").lower() == b"100-continue",
+            )
+        )
+
+    def on_body(self, part: bytes) -> None:
+        """Takes a part of the body. Chunks that arrived together become one part."""
+        self._body.append(part)
+
+    def on_message_complete(self) -> None:
+        """Ends a request."""
+        self._end_part()
+        self.events.append(None)
+
+    def _end_part(self) -> None:
+        if self._body:
+            self.events.append(b"".join(self._body))
+            self._body.clear()
+
+
+def _origin_form(target: bytes) -> bytes | None:
+    """Returns path and query of a target that is an absolute URL, which clients send to proxies;
+    ``*`` as it is; None for anything else."""
+    if target == b"*":
+        return target
+    if not target.lower().startswith((b"http://", b"https://")):
+        return None
+    try:
+        url = parse_url(target)
+    except HttpParserError:
+        return None
+    path: bytes = url.path or b"/"
+    return path + b"?" + url.query if url.query else path
+
+
+def _is_ambiguous(
+    fields: dict[bytes, bytes], headers: list[tuple[bytes, bytes]], version: str
+) -> bool:
+    """Whether two servers might read the request differently: its host (RFC 9112, section 3.2) or
+    where its body ends (section 6.1)."""
+    if version not in {"1.1", "1.0"}:
+        return True
+    names = [name for name, _ in headers]
+    hosts = names.count(b"host")
+    if hosts > 1 or (hosts == 0 and version == "1.1"):
+        return True
+    if b"transfer-encoding" not in fields:
+        return names.count(b"content-length") > 1
+    return (
+        version == "1.0"
+        or b"content-length" in fields
+        or names.count(b"transfer-encoding") > 1
+        or fields[b"transfer-encoding"].lower() != _CHUNKED
+    )

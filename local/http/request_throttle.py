@@ -1,0 +1,78 @@
+"""Applies backpressure: while the index lags far behind, the runner serves four requests at a time;
+else any number.
+The indexer shares the store with the requests. Beside many clients it would lag ever more, and
+searches read each run that is not yet indexed.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+REQUESTS_WHILE_LAGGING: Final = 4
+LONGEST_WAIT_SECONDS: Final = 0.25
+"""The longest time that a request waits for a slot."""
+LONGEST_HOLD_SECONDS: Final = 0.25
+"""The longest time that a request holds a slot: what takes longer waits for something else than the
+store, such as a model provider."""
+
+
+class Slot:
+    """The place of one request among those that are served."""
+
+    __slots__ = ("given", "since")
+
+    def __init__(self) -> None:
+        self.since = 0.0
+        self.given: threading.Event | None = None
+
+
+class RequestThrottle:
+    """Limits the requests that are served at the same time. Callable from many threads."""
+
+    def __init__(self, is_index_lagging: Callable[[], bool] = lambda: False) -> None:
+        """``is_index_lagging`` tells whether to limit."""
+        self._is_index_lagging = is_index_lagging
+        self._lock = threading.Lock()
+        self._held: set[Slot] = set()
+        self._waiting: deque[Slot] = deque()
+
+    def enter(self) -> Slot:
+        """Returns a slot for a request, which must leave it. Waits if the index lags and all slots
+        are held."""
+        slot = Slot()
+        with self._lock:
+            if len(self._held) < REQUESTS_WHILE_LAGGING or not self._is_full():
+                self._give(slot)
+                return slot
+            given = slot.given = threading.Event()
+            self._waiting.append(slot)
+        if not given.wait(LONGEST_WAIT_SECONDS):
+            with self._lock:
+                if slot in self._waiting:  # else it was given at the last moment
+                    self._waiting.remove(slot)
+                    self._give(slot)
+        return slot
+
+    def leave(self, slot: Slot) -> None:
+        """Gives the slot to the request that has waited longest."""
+        with self._lock:
+            self._held.discard(slot)
+            if self._waiting:
+                following = self._waiting.popleft()
+                self._give(following)
+                if following.given:
+                    following.given.set()
+
+    def _give(self, slot: Slot) -> None:
+        slot.since = time.monotonic()
+        self._held.add(slot)
+
+    def _is_full(self) -> bool:
+        if not self._is_index_lagging():
+            return False
+        oldest = time.monotonic() - LONGEST_HOLD_SECONDS
+        return sum(slot.since > oldest for slot in self._held) >= REQUESTS_WHILE_LAGGING

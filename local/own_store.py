@@ -1,0 +1,91 @@
+"""Makes the store of a data folder ready: its folder, the table's file, and what an engine left."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from pathlib import Path
+
+from local import folder_format
+from local.data_folder import DataFolder
+from local.disk_health import damage_message, unwritable_message
+from local.log import report
+from local.store import conversion
+from local.store.store import endpoint_of, is_table_name, table_path
+from local.store.table_file import TableFile
+
+CHECK_SECONDS = 0.7
+"""How long a start checks the file for damage: enough for some hundred megabytes."""
+
+_STEPS = 20
+_BAR = "█"
+
+
+class StoreUnusable(Exception):
+    """The store cannot be opened; the message says why and what to do."""
+
+
+def prepare_store(place: DataFolder, table: str) -> TableFile:
+    """Checks the table's file in a data folder, and converts that of an engine if there is one.
+    Returns the file, which is made later where there is none.
+
+    Raises:
+        StoreUnusable: a file is damaged, or cannot be read or written.
+    """
+    if not is_table_name(table):
+        raise StoreUnusable(f"TABLE_NAME={table} is no name of a table")
+    path = table_path(place.store, table)
+    try:
+        place.store.mkdir(mode=0o700, exist_ok=True)
+        place.store.chmod(0o700)
+        if not path.exists() and conversion.holds(place.engine_database, table):
+            _convert(place, table, path)
+        if not place.ephemeral:
+            folder_format.record(place.path)
+    except (OSError, sqlite3.Error) as error:
+        unwritable = unwritable_message([place.path])
+        raise StoreUnusable(
+            f"the store {place.store} cannot be used: {error}"
+            f"{f'. {unwritable}' if unwritable else ''}"
+        ) from error
+    file = TableFile(path)
+    damage = file.damage(CHECK_SECONDS)
+    if damage:
+        raise StoreUnusable(damage_message(file, damage))
+    file.make_private()
+    return file
+
+
+def endpoint(place: DataFolder) -> str:
+    """Returns the endpoint of a data folder's store."""
+    return endpoint_of(place.store)
+
+
+def _convert(place: DataFolder, table: str, path: Path) -> None:
+    report(f"{place.engine_database} is converted to {path}, once; the old file stays as it is")
+    progress = _Progress()
+    conversion.convert(place.engine_database, table, path, progress.show)
+    report(
+        "converted. When `python -m local.admin verify --all` finds nothing wrong, "
+        f"{place.engine_database.name} can be removed"
+    )
+
+
+class _Progress:
+    """A bar in a terminal; elsewhere a line for each tenth."""
+
+    def __init__(self) -> None:
+        self._shown = -1
+
+    def show(self, done: int, total: int) -> None:
+        step = _STEPS if done >= total else done * _STEPS // total
+        if step <= self._shown:
+            return
+        self._shown = step
+        percent = 100 * step // _STEPS
+        if sys.stderr.isatty():
+            bar = (_BAR * step).ljust(_STEPS)
+            end = "\n" if step == _STEPS else ""
+            print(f"\r  {bar} {percent} %", end=end, file=sys.stderr, flush=True)
+        elif step % 2 == 0:
+            report(f"{percent} % of {total} items and stream records")

@@ -1,0 +1,73 @@
+"""The file in a data folder that says how to reach the runner that serves the folder.
+
+``local.admin`` reads it when the folder is locked, and works beside it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from local.data_folder import DataFolder
+
+_NAME = "runner.json"
+
+
+class RunnerRecord(NamedTuple):
+    """What a running runner says of itself."""
+
+    process: int
+    url: str
+    """The address of its API."""
+    table: str
+    """The endpoint of its store, or of the engine that the user runs."""
+    artifacts: str | None
+    """The folder of its files; None if they are in a bucket."""
+    system_tables: str | None
+    """The folder of its system tables; None if they are in a bucket."""
+
+
+def write(place: DataFolder, url: str, table: str) -> None:
+    """Writes the record of this process, readable by the owner only, once the runner is ready."""
+    record = RunnerRecord(
+        os.getpid(),
+        url,
+        table,
+        os.environ.get("ARTIFACT_FOLDER"),
+        os.environ.get("SYSTEM_TABLES_FOLDER"),
+    )
+    (place.path / _NAME).write_text(json.dumps(record._asdict()) + "\n")
+
+
+def remove(place: DataFolder) -> None:
+    """Removes the record when the runner ends."""
+    (place.path / _NAME).unlink(missing_ok=True)
+
+
+def read(folder: Path) -> RunnerRecord | None:
+    """Returns the record of the process that holds the folder's lock; None if that one has not
+    written a record, because it is starting, or is no runner."""
+    try:
+        fields = json.loads((folder / _NAME).read_text())
+        record = RunnerRecord(**fields)
+        holder = int((folder / "lock").read_text())
+    except (OSError, ValueError, TypeError):
+        return None
+    return record if record.process == holder else None
+
+
+def running(folder: Path) -> RunnerRecord | None:
+    """Returns the record of the runner that serves the folder now; None if no process has it
+    locked. A runner that was killed leaves its record, but no lock."""
+    record = read(folder)
+    if record is None:
+        return None
+    with (folder / "lock").open("rb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return record
+    return None

@@ -1,0 +1,65 @@
+"""Shares two facts between the runner and its stream process: when the last request was answered,
+and whether the index lags far behind. Both are timestamps in shared memory."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import tempfile
+import time
+from typing import Final
+
+BUSY_SECONDS: Final = 0.1
+LAG_REPORT_SECONDS: Final = 30.0
+"""A report of lag older than this is ignored: the process that wrote it has ended."""
+_MOMENT: Final = struct.Struct("=d")
+_ANSWERED, _BEHIND, _BYTES = 0, _MOMENT.size, 2 * _MOMENT.size
+
+
+class SharedActivity:
+    """Two timestamps in memory that a child process can map; it is given ``descriptor``."""
+
+    def __init__(self, descriptor: int | None = None) -> None:
+        """Maps the memory behind ``descriptor``, which another process made; None makes new
+        memory."""
+        self.descriptor = _new() if descriptor is None else descriptor
+        self._memory = mmap.mmap(self.descriptor, _BYTES)
+
+    def record_request(self) -> None:
+        """Records that a request was answered now."""
+        _MOMENT.pack_into(self._memory, _ANSWERED, time.monotonic())
+
+    def is_serving(self) -> bool:
+        """Whether a request was answered within :data:`BUSY_SECONDS`: the next one is probably on
+        its way."""
+        return self._is_since(_ANSWERED, BUSY_SECONDS)
+
+    def set_index_lagging(self, lagging: bool) -> None:
+        """Records whether the last page of the stream shows that the index lags far behind."""
+        _MOMENT.pack_into(self._memory, _BEHIND, time.monotonic() if lagging else 0.0)
+
+    def is_index_lagging(self) -> bool:
+        """Whether the last report said that the index lags, and is younger than
+        :data:`LAG_REPORT_SECONDS`."""
+        return self._is_since(_BEHIND, LAG_REPORT_SECONDS)
+
+    def _is_since(self, place: int, seconds: float) -> bool:
+        last: float = _MOMENT.unpack_from(self._memory, place)[0]
+        return last > 0.0 and time.monotonic() - last < seconds
+
+    def close(self) -> None:
+        """Unmaps the memory and closes its descriptor."""
+        self._memory.close()
+        os.close(self.descriptor)
+
+
+def _new() -> int:
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("shared-activity")
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    # Writing allocates the page now: a full disk cannot make a later access fail.
+    os.write(descriptor, bytes(_BYTES))
+    return descriptor

@@ -1,0 +1,1 @@
+"""A DynamoDB table in a SQLite file of this process: the laptop's store."""

@@ -1,0 +1,233 @@
+"""BatchWriteItem and TransactWriteItems."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
+
+from local.store.capacity import TRANSACTION_FACTOR, Capacity
+from local.store.errors import code_of, error, invalid, message_of
+from local.store.table_store import Statement, StoredItem, TableStore, flat
+from local.store.values import Raw, binary_text
+from local.store.writes import Outcome, Write, collection_metrics
+
+BATCH_REQUESTS: Final = 25
+TRANSACTION_ITEMS: Final = 100
+TRANSACTION_BYTES: Final = 4 * 1024 * 1024
+TOKEN_SECONDS: Final = 600
+"""How long a transaction's token is remembered, as DynamoDB does."""
+TOKEN_CHARACTERS: Final = 36
+
+_Key = tuple[str, str]
+
+
+def batch_write_item(table: TableStore, request: Raw) -> Raw:
+    """Answers BatchWriteItem for one table. All requests are processed, in one transaction."""
+    ((name, requests),) = request["RequestItems"].items()
+    if not 0 < len(requests) <= BATCH_REQUESTS:
+        raise invalid("Too many items requested for the BatchWriteItem call")
+    writes = []
+    for each in requests:
+        if "PutRequest" in each:
+            writes.append(Write(table, "Put", {"Item": each["PutRequest"]["Item"]}))
+        else:
+            writes.append(Write(table, "Delete", {"Key": each["DeleteRequest"]["Key"]}))
+    if len({write.key for write in writes}) < len(writes):
+        raise invalid("Provided list of item keys contains duplicates")
+    with table.database.transaction() as connection:
+        rows = _rows(table, connection, [write.key for write in writes])
+        outcomes, statements = zip(
+            *(_planned(table, write, rows.get(write.key)) for write in writes), strict=True
+        )
+        _execute(connection, statements)
+    answer: Raw = {"UnprocessedItems": {}}
+    _add_consumed(answer, table, request, outcomes, factor=1)
+    if request.get("ReturnItemCollectionMetrics") == "SIZE":
+        answer["ItemCollectionMetrics"] = {name: _metrics(table, writes)}
+    return answer
+
+
+def transact_write_items(table: TableStore, request: Raw) -> Raw:
+    """Answers TransactWriteItems for one table: all operations, or an error with the reason of
+    each. A token that was used within ten minutes changes nothing again.
+
+    Raises:
+        ClientError: TransactionCanceledException, IdempotentParameterMismatchException or
+            ValidationException.
+    """
+    token = request.get("ClientRequestToken")
+    if token is not None and not 0 < len(token) <= TOKEN_CHARACTERS:
+        raise invalid(
+            "1 validation error detected: Value at 'clientRequestToken' failed to satisfy "
+            "constraint: Member must have length less than or equal to 36"
+        )
+    operations = request["TransactItems"]
+    if not 0 < len(operations) <= TRANSACTION_ITEMS:
+        raise invalid(
+            "1 validation error detected: Value at 'transactItems' failed to satisfy constraint: "
+            "Member must have length less than or equal to 100"
+        )
+    writes: list[Write] = []
+    for operation in operations:
+        ((kind, content),) = operation.items()
+        writes.append(_checked(table, kind, content))
+    if len({write.key for write in writes}) < len(writes):
+        raise invalid("Transaction request cannot include multiple operations on one item")
+    digest = _digest(operations) if token else ""
+    with table.database.transaction() as connection:
+        if token and _is_known(connection, token, digest):
+            outcomes: Sequence[Outcome] = ()
+        else:
+            rows = _rows(table, connection, [write.key for write in writes])
+            outcomes, statements = _decided(table, writes, rows)
+            _execute(connection, statements)
+            if token:
+                _remember(connection, token, digest)
+    answer: Raw = {}
+    _add_consumed(answer, table, request, outcomes, factor=TRANSACTION_FACTOR)
+    if request.get("ReturnItemCollectionMetrics") == "SIZE":
+        answer["ItemCollectionMetrics"] = {table.schema.name: _metrics(table, writes)}
+    return answer
+
+
+def _checked(table: TableStore, kind: str, content: Raw) -> Write:
+    if kind == "ConditionCheck" and content.get("ConditionExpression") is None:
+        raise invalid(
+            "1 validation error detected: Value null at 'conditionExpression' failed to satisfy "
+            "constraint: Member must not be null"
+        )
+    if kind == "Update" and content.get("UpdateExpression") is None:
+        raise invalid(
+            "1 validation error detected: Value null at 'updateExpression' failed to satisfy "
+            "constraint: Member must not be null"
+        )
+    return Write(table, kind, content)
+
+
+def _rows(
+    table: TableStore, connection: sqlite3.Connection, keys: Sequence[_Key]
+) -> dict[_Key, StoredItem]:
+    """Reads the rows of some keys within a transaction."""
+    pk, sk = (f'i."{name}"' for name in table.schema.keys)
+    sql = table.joined(f"{pk}, {sk}, i.id, i.rev, i.size, i.data", len(keys))
+    return {(row[0], row[1]): StoredItem(*row[2:]) for row in connection.execute(sql, flat(keys))}
+
+
+def _planned(
+    table: TableStore, write: Write, row: StoredItem | None
+) -> tuple[Outcome, Statement | None]:
+    outcome = write.outcome(row)
+    if write.kind == "ConditionCheck":
+        return outcome, None
+    return outcome, table.change(write.key, row, outcome.old, outcome.new, outcome.new_size)
+
+
+def _decided(
+    table: TableStore, writes: Iterable[Write], rows: dict[_Key, StoredItem]
+) -> tuple[list[Outcome], list[Statement | None]]:
+    """Returns what a transaction makes of its items, and the statements for it.
+
+    Raises:
+        ClientError: TransactionCanceledException; an operation fails.
+    """
+    outcomes: list[Outcome] = []
+    statements: list[Statement | None] = []
+    reasons: list[Raw] = []
+    for write in writes:
+        try:
+            outcome, statement = _planned(table, write, rows.get(write.key))
+        except ClientError as failure:
+            reasons.append(_reason(failure))
+        else:
+            outcomes.append(outcome)
+            statements.append(statement)
+            reasons.append({"Code": "None"})
+    if len(outcomes) < len(reasons):
+        raise cancelled(reasons)
+    if sum(outcome.new_size for outcome in outcomes) > TRANSACTION_BYTES:
+        raise invalid("Collection size exceeded: the items of a transaction exceed 4 MB")
+    return outcomes, statements
+
+
+def _reason(failure: ClientError) -> Raw:
+    code = code_of(failure)
+    known = {
+        "ConditionalCheckFailedException": "ConditionalCheckFailed",
+        "ValidationException": "ValidationError",
+    }
+    reason: Raw = {"Code": known[code], "Message": message_of(failure)}
+    item = failure.response.get("Item")
+    if item is not None:
+        reason["Item"] = item
+    return reason
+
+
+def cancelled(reasons: list[Raw]) -> ClientError:
+    """Returns the error of a transaction that was not executed."""
+    codes = ", ".join(reason["Code"] for reason in reasons)
+    return error(
+        "TransactionCanceledException",
+        f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]",
+        CancellationReasons=reasons,
+    )
+
+
+def _execute(connection: sqlite3.Connection, statements: Iterable[Statement | None]) -> None:
+    for statement in statements:
+        if statement is not None:
+            connection.execute(*statement)
+
+
+def _add_consumed(
+    answer: Raw, table: TableStore, request: Raw, outcomes: Iterable[Outcome], *, factor: int
+) -> None:
+    capacity = Capacity(table.schema)
+    for outcome in outcomes:
+        capacity.add_write(*outcome, factor=factor)
+    kind = "Write" if factor == TRANSACTION_FACTOR else None
+    consumed = capacity.answer(request.get("ReturnConsumedCapacity"), kind)
+    if consumed:
+        answer["ConsumedCapacity"] = [consumed]
+
+
+def _metrics(table: TableStore, writes: Iterable[Write]) -> list[Raw]:
+    partitions = dict.fromkeys(write.key[0] for write in writes)
+    return [collection_metrics(table, pk) for pk in partitions]
+
+
+# -- tokens ----------------------------------------------------------------------------------------
+
+
+def _digest(operations: Any) -> str:
+    text = json.dumps(operations, sort_keys=True, default=binary_text)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _is_known(connection: sqlite3.Connection, token: str, digest: str) -> bool:
+    """Whether the same transaction was executed within ten minutes.
+
+    Raises:
+        ClientError: IdempotentParameterMismatchException; it was another one.
+    """
+    row = connection.execute(
+        "SELECT request FROM tokens WHERE token = ? AND created > ?",
+        (token, time.time() - TOKEN_SECONDS),
+    ).fetchone()
+    if row is not None and row[0] != digest:
+        raise error(
+            "IdempotentParameterMismatchException",
+            "Request was made with the same client token but different parameters",
+        )
+    return row is not None
+
+
+def _remember(connection: sqlite3.Connection, token: str, digest: str) -> None:
+    now = time.time()
+    connection.execute("DELETE FROM tokens WHERE created <= ?", (now - TOKEN_SECONDS,))
+    connection.execute("INSERT OR REPLACE INTO tokens VALUES (?, ?, ?)", (token, digest, now))

@@ -1,0 +1,106 @@
+"""Capacity units of an operation, by the rules of DynamoDB's documentation ("DynamoDB read and
+write operations", "Local secondary indexes", "Global secondary indexes")."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from local.store.schema import Index, Schema
+from local.store.values import Raw, name_size, size_of
+
+READ_BYTES: Final = 4096
+WRITE_BYTES: Final = 1024
+TRANSACTION_FACTOR: Final = 2
+
+
+class Capacity:
+    """Adds up the units of one request, for the table and for each index."""
+
+    __slots__ = ("_indexes", "_schema", "_table")
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._table = 0.0
+        self._indexes: dict[str, float] = {}
+
+    def add_read(self, size: int, *, consistent: bool, index: str | None = None) -> None:
+        """Adds a read of ``size`` bytes: a unit for each 4 KB that were begun, at least one, half
+        of it where the read may be stale."""
+        units = max(1, -(-size // READ_BYTES)) * (1.0 if consistent else 0.5)
+        if index is None:
+            self._table += units
+        else:
+            self._indexes[index] = self._indexes.get(index, 0.0) + units
+
+    def add_write(
+        self,
+        old: Raw | None,
+        new: Raw | None,
+        old_size: int,
+        new_size: int,
+        *,
+        factor: int = 1,
+    ) -> None:
+        """Adds a write: a unit for each KB of the larger of both items, and what it takes to change
+        the entries of indexes.
+
+        Args:
+            factor: units of the table for each KB; :data:`TRANSACTION_FACTOR` in a transaction.
+        """
+        self._table += factor * _write_units(max(old_size, new_size))
+        for index in self._schema.indexes.values():
+            units = _index_units(index, old or {}, new or {})
+            if units:
+                name = index.name or ""
+                self._indexes[name] = self._indexes.get(name, 0.0) + units
+
+    def answer(self, detail: str | None, kind: str | None = None) -> Raw | None:
+        """Returns the ConsumedCapacity of an answer; None unless ``detail`` asks for one. ``kind``
+        is ``Read`` or ``Write`` for a transaction, whose units are named by it as well."""
+        if detail not in ("TOTAL", "INDEXES"):
+            return None
+        total = self._table + sum(self._indexes.values())
+        consumed: dict[str, Any] = {"TableName": self._schema.name, **_named(total, kind)}
+        if detail == "INDEXES":
+            consumed["Table"] = _named(self._table, kind)
+            for name, units in self._indexes.items():
+                is_global = self._schema.indexes[name].is_global
+                indexes = "GlobalSecondaryIndexes" if is_global else "LocalSecondaryIndexes"
+                consumed.setdefault(indexes, {})[name] = _named(units, kind)
+        return consumed
+
+
+def _named(units: float, kind: str | None) -> dict[str, float]:
+    return {"CapacityUnits": units, **({f"{kind}CapacityUnits": units} if kind else {})}
+
+
+def entry_size(index: Index, item: Raw) -> int:
+    """Returns the size of an item's entry in an index."""
+    return sum(
+        name_size(name) + size_of(value)
+        for name, value in item.items()
+        if index.projected is None or name in index.projected
+    )
+
+
+def _write_units(size: int) -> int:
+    return max(1, -(-size // WRITE_BYTES))
+
+
+def _index_units(index: Index, old: Raw, new: Raw) -> int:
+    partition, sort = index.partition, index.sort
+    was = sort in old and partition in old
+    is_now = sort in new and partition in new
+    if not was and not is_now:
+        return 0
+    if was and is_now:
+        if old[sort] == new[sort] and old[partition] == new[partition]:
+            if index.projected is not None and all(
+                old.get(name) == new.get(name) for name in index.projected
+            ):
+                return 0
+            if old == new:
+                return 0
+            return _write_units(max(entry_size(index, old), entry_size(index, new)))
+        return _write_units(entry_size(index, old)) + _write_units(entry_size(index, new))
+    return _write_units(entry_size(index, old if was else new))

@@ -1,0 +1,263 @@
+"""Decides conditions and filters about items. A condition is compiled once for each text."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from local.store.errors import invalid
+from local.store.parser import Condition, Operand, Path, parse_condition
+from local.store.values import Raw, decimal, decoded
+
+Given = dict[Any, Any]
+"""Names or values by placeholder."""
+
+Evaluate = Callable[[Raw, Given, Given], Any]
+"""Takes an item, the names and the values of placeholders; returns a value or None."""
+
+Holds = Callable[[Raw, Given, Given], bool]
+
+
+class TypeRule(NamedTuple):
+    """A placeholder's value must be of one of the types."""
+
+    function: str
+    placeholder: str
+    kinds: frozenset[str]
+
+
+class CompiledCondition(NamedTuple):
+    """``names`` and ``values`` are the placeholders that the text uses."""
+
+    holds: Holds
+    names: frozenset[str]
+    values: frozenset[str]
+    rules: tuple[TypeRule, ...]
+
+
+_ORDERED: Final = frozenset("SNB")
+_COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_TYPES: Final = frozenset(("S", "N", "B", "SS", "NS", "BS", "M", "L", "BOOL", "NULL"))
+_MEMBERS: Final = {"SS": "S", "NS": "N", "BS": "B"}
+
+
+def value_at(item: Raw, path: Path, names: Given) -> Raw | None:
+    """Returns the value at a document path; None if there is none."""
+    first = path[0]
+    value: Raw | None = item.get(names.get(first, first))
+    for part in path[1:]:
+        if value is None:
+            return None
+        if isinstance(part, int):
+            members = value.get("L", ())
+            value = members[part] if part < len(members) else None
+        else:
+            value = value.get("M", {}).get(names.get(part, part))
+    return value
+
+
+def placeholders(paths: Iterator[Path]) -> frozenset[str]:
+    """Returns the name placeholders in paths."""
+    return frozenset(
+        part for path in paths for part in path if isinstance(part, str) and part[0] == "#"
+    )
+
+
+def operands_of(condition: Condition) -> Iterator[Operand]:
+    """Yields all operands of a condition, nested ones included."""
+    for inner in condition.conditions:
+        yield from operands_of(inner)
+    for operand in condition.operands:
+        yield from nested_operands(operand)
+
+
+def nested_operands(operand: Operand) -> Iterator[Operand]:
+    """Yields an operand and those within it."""
+    yield operand
+    for argument in operand.arguments:
+        yield from nested_operands(argument)
+
+
+@functools.lru_cache(2048)
+def compiled_condition(parameter: str, text: str) -> CompiledCondition:
+    """Compiles a condition; ``parameter`` is the request's parameter, which messages name.
+
+    Raises:
+        ClientError: ValidationException; the text is no condition.
+    """
+    tree = parse_condition(parameter, text)
+    operands = list(operands_of(tree))
+    return CompiledCondition(
+        _compile(tree),
+        placeholders(operand.path for operand in operands if operand.kind == "path"),
+        frozenset(str(operand.path[0]) for operand in operands if operand.kind == "value"),
+        tuple(_rules(tree)),
+    )
+
+
+def _rules(condition: Condition) -> Iterator[TypeRule]:
+    for inner in condition.conditions:
+        yield from _rules(inner)
+    kinds, checked = frozenset[str](), condition.operands
+    if condition.kind in _COMPARE or condition.kind == "BETWEEN":
+        kinds = _ORDERED
+    elif condition.kind == "begins_with":
+        kinds = frozenset("SB")
+    elif condition.kind == "attribute_type":
+        kinds, checked = frozenset("S"), condition.operands[1:]
+    for operand in checked if kinds else ():
+        if operand.kind == "value":
+            yield TypeRule(condition.kind, str(operand.path[0]), kinds)
+
+
+def _compile(condition: Condition) -> Holds:
+    kind = condition.kind
+    if kind in ("AND", "OR"):
+        return _joined(kind, tuple(map(_compile, condition.conditions)))
+    if kind == "NOT":
+        inner = _compile(condition.conditions[0])
+        return lambda item, names, values: not inner(item, names, values)
+    operands = tuple(map(evaluation, condition.operands))
+    if kind == "attribute_exists":
+        return lambda item, names, values: operands[0](item, names, values) is not None
+    if kind == "attribute_not_exists":
+        return lambda item, names, values: operands[0](item, names, values) is None
+    if kind == "IN":
+        return lambda item, names, values: _is_in(
+            *(operand(item, names, values) for operand in operands)
+        )
+    if kind == "BETWEEN":
+        return lambda item, names, values: _is_between(
+            *(operand(item, names, values) for operand in operands)
+        )
+    decide = _DECISIONS.get(kind) or functools.partial(_compares, _COMPARE[kind])
+    left, right = operands
+    return lambda item, names, values: decide(left(item, names, values), right(item, names, values))
+
+
+def _joined(kind: str, parts: tuple[Holds, ...]) -> Holds:
+    ends_with = kind == "OR"
+
+    def holds(item: Raw, names: Given, values: Given) -> bool:
+        for part in parts:
+            if part(item, names, values) == ends_with:
+                return ends_with
+        return not ends_with
+
+    return holds
+
+
+def evaluation(operand: Operand) -> Evaluate:
+    """Returns the function that evaluates an operand of a condition."""
+    path = operand.path
+    if operand.kind == "value":
+        placeholder = path[0]
+        return lambda _, __, values: values[placeholder]
+    if operand.kind == "size":
+        inner = evaluation(operand.arguments[0])
+        return lambda item, names, values: _length(inner(item, names, values))
+    if len(path) == 1:
+        name = path[0]
+        return lambda item, names, _: item.get(names.get(name, name))
+    return lambda item, names, _: value_at(item, path, names)
+
+
+def _length(value: Raw | None) -> Raw | None:
+    """What ``size`` answers: characters, bytes or members; None for other types."""
+    if value is None:
+        return None
+    ((kind, content),) = value.items()
+    if kind == "B":
+        return {"N": str(len(decoded(content)))}
+    if kind in ("N", "BOOL", "NULL"):
+        raise invalid(
+            "Invalid ConditionExpression: Incorrect operand type for operator or function; "
+            f"operator or function: size, operand type: {kind}"
+        )
+    return {"N": str(len(content.encode() if kind == "S" else content))}
+
+
+def _equals(left: Raw | None, right: Raw | None) -> bool:
+    return left is not None and left == right
+
+
+def _differs(left: Raw | None, right: Raw | None) -> bool:
+    return not _equals(left, right)
+
+
+def _comparable(value: Raw) -> tuple[str, Any]:
+    ((kind, content),) = value.items()
+    if kind == "S":
+        return kind, content if content.isascii() else content.encode()
+    if kind == "N":
+        return kind, decimal(content)
+    return kind, decoded(content) if kind == "B" else content
+
+
+def _compares(compare: Callable[[Any, Any], bool], left: Raw | None, right: Raw | None) -> bool:
+    if left is None or right is None:
+        return False
+    (kind, content), (other_kind, other) = _comparable(left), _comparable(right)
+    if kind != other_kind or kind not in _ORDERED:
+        return False
+    if isinstance(content, str) != isinstance(other, str):  # one is ASCII, the other UTF-8
+        content, other = left[kind].encode(), right[kind].encode()
+    return compare(content, other)
+
+
+def _is_between(value: Raw | None, low: Raw | None, high: Raw | None) -> bool:
+    return _compares(operator.ge, value, low) and _compares(operator.le, value, high)
+
+
+def _is_in(value: Raw | None, *members: Raw | None) -> bool:
+    return value is not None and value in members
+
+
+def _has_type(value: Raw | None, kind: Raw | None) -> bool:
+    name = kind["S"] if kind else ""
+    if name not in _TYPES:
+        raise invalid(
+            "Invalid ConditionExpression: Invalid attribute type name found; "
+            f"type: {name}, valid types: {{B,NULL,SS,BOOL,L,BS,N,NS,S,M}}"
+        )
+    return value is not None and name in value
+
+
+def _begins_with(value: Raw | None, prefix: Raw | None) -> bool:
+    if value is None or prefix is None:
+        return False
+    if "S" in value and "S" in prefix:
+        return bool(value["S"].startswith(prefix["S"]))
+    if "B" in value and "B" in prefix:
+        return decoded(value["B"]).startswith(decoded(prefix["B"]))
+    return False
+
+
+def _contains(value: Raw | None, member: Raw | None) -> bool:
+    if value is None or member is None:
+        return False
+    ((kind, content),) = value.items()
+    if kind == "L":
+        return member in content
+    ((member_kind, part),) = member.items()
+    if kind in _MEMBERS:
+        return _MEMBERS[kind] == member_kind and part in content
+    if kind != member_kind or kind not in ("S", "B"):
+        return False
+    return decoded(part) in decoded(content) if kind == "B" else part in content
+
+
+_DECISIONS: Final[dict[str, Callable[[Raw | None, Raw | None], bool]]] = {
+    "=": _equals,
+    "<>": _differs,
+    "attribute_type": _has_type,
+    "begins_with": _begins_with,
+    "contains": _contains,
+}

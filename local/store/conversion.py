@@ -1,0 +1,208 @@
+"""Makes the store's file of a table from the file in which a DynamoDB engine (dynoxide) kept it.
+
+Data folders that were made before this product had a store of its own hold such a file. It is read
+and stays as it is. An interrupted conversion continues where it stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from local.store.database import connect, create, remove
+from local.store.schema import Schema, quoted
+from local.store.table_store import encode, next_revision, type_of
+from local.store.values import checked_values
+
+ROWS: Final = 2000
+"""Rows of a transaction: what is done again after an interruption."""
+
+Progress = Callable[[int, int], None]
+"""Takes how many items and stream records are converted, and how many there are."""
+
+_ARN: Final = "arn:aws:dynamodb:dynoxide:000000000000:table"
+_STREAM: Final = (
+    "SELECT CAST(sequence_number AS INTEGER), event_name, new_image, old_image, created_at"
+    " FROM _stream_records WHERE table_name = ? AND CAST(sequence_number AS INTEGER) > ?"
+    " ORDER BY CAST(sequence_number AS INTEGER) LIMIT ?"
+)
+
+
+class _Position(NamedTuple):
+    """Up to where a draft has the source's rows. ``source`` is the source's last record at the
+    begin: a file that was written since then is converted anew."""
+
+    source: int
+    pk: str = ""
+    sk: str = ""
+    record: int = 0
+    done: int = 0
+
+
+def holds(path: Path, table: str) -> bool:
+    """Whether an engine's file has the table.
+
+    Raises:
+        sqlite3.Error: it cannot be read.
+    """
+    if not path.is_file():
+        return False
+    with contextlib.closing(_opened(path)) as source:
+        row = source.execute("SELECT 1 FROM _tables WHERE table_name = ?", (table,)).fetchone()
+    return row is not None
+
+
+def convert(path: Path, table: str, target: Path, progress: Progress) -> None:
+    """Makes ``target`` from the table in the engine's file ``path``.
+
+    Raises:
+        sqlite3.Error, OSError: a file cannot be read or written. The conversion can go on later.
+    """
+    draft = target.with_name(f"{target.name}.converting")
+    with contextlib.closing(_opened(path)) as source:
+        schema, description = _described(source, table)
+        last = source.execute(
+            "SELECT max(CAST(sequence_number AS INTEGER)) FROM _stream_records"
+            " WHERE table_name = ?",
+            (table,),
+        ).fetchone()[0]
+        begin = _begin(draft, schema, int(last or 0))
+        total = _count(source, table)
+        with contextlib.closing(connect(draft)) as made:
+            made.execute("PRAGMA synchronous=NORMAL").close()
+            position = _copy_items(source, made, schema, begin, lambda n: progress(n, total))
+            _copy_stream(source, made, schema, position, lambda n: progress(n, total))
+            made.execute("BEGIN IMMEDIATE")
+            for statement in (*schema.sql_indexes, *schema.triggers, "DROP TABLE conversion"):
+                made.execute(statement)
+            made.execute("INSERT INTO description VALUES (1, ?)", (encode(description),))
+            made.execute("COMMIT")
+            made.execute("PRAGMA synchronous=FULL").close()
+            made.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    draft.replace(target)
+    remove(draft)
+    progress(total, total)
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+
+
+def _described(source: sqlite3.Connection, table: str) -> tuple[Schema, dict[str, Any]]:
+    """Returns the table's schema and description, with the engine's name of its stream, under which
+    the runner remembers how far it has read."""
+    row = source.execute(
+        "SELECT key_schema, attribute_definitions, lsi_definitions, gsi_definitions, stream_label,"
+        " ttl_attribute, created_at FROM _tables WHERE table_name = ?",
+        (table,),
+    ).fetchone()
+    keys, attributes, local, for_all, label, ttl, created = row
+    description: dict[str, Any] = {
+        "TableName": table,
+        "TableArn": f"{_ARN}/{table}",
+        "TableStatus": "ACTIVE",
+        "CreationDateTime": float(created),
+        "AttributeDefinitions": json.loads(attributes),
+        "KeySchema": json.loads(keys),
+        "BillingModeSummary": {"BillingMode": "PAY_PER_REQUEST"},
+        "LocalSecondaryIndexes": json.loads(local or "[]"),
+        "GlobalSecondaryIndexes": json.loads(for_all or "[]"),
+        "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+        "LatestStreamLabel": label,
+        "LatestStreamArn": f"{_ARN}/{table}/stream/{label}",
+    }
+    if ttl:
+        description["TimeToLiveSpecification"] = {"Enabled": True, "AttributeName": ttl}
+    return Schema(description), description
+
+
+def _begin(draft: Path, schema: Schema, last: int) -> _Position:
+    """Returns where a conversion goes on; makes its file if there is none that fits."""
+    if draft.exists():
+        with contextlib.closing(connect(draft)) as made, contextlib.suppress(sqlite3.Error):
+            position = _Position(*made.execute("SELECT * FROM conversion").fetchone())
+            if position.source == last:
+                return position
+        remove(draft)
+    position = _Position(last)
+    create(
+        draft,
+        [*schema.tables, "CREATE TABLE conversion (source, pk, sk, record, done)"],
+        [("INSERT INTO conversion VALUES (?, ?, ?, ?, ?)", position)],
+    )
+    return position
+
+
+def _count(source: sqlite3.Connection, table: str) -> int:
+    items = source.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()[0]  # noqa: S608
+    records = source.execute(
+        "SELECT count(*) FROM _stream_records WHERE table_name = ?", (table,)
+    ).fetchone()[0]
+    return int(items + records)
+
+
+def _copy_items(
+    source: sqlite3.Connection,
+    made: sqlite3.Connection,
+    schema: Schema,
+    position: _Position,
+    progress: Callable[[int], None],
+) -> _Position:
+    columns = ["rev", "size", "type", "data", *map(quoted, schema.attributes)]
+    insert = f"INSERT INTO items({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
+    page = (
+        f"SELECT pk, sk, item_json FROM {quoted(schema.name)}"  # noqa: S608
+        " WHERE pk >= ? AND (pk > ? OR sk > ?) ORDER BY pk, sk LIMIT ?"
+    )
+    while True:
+        rows = source.execute(page, (position.pk, position.pk, position.sk, ROWS)).fetchall()
+        if not rows:
+            return position
+        made.execute("BEGIN IMMEDIATE")
+        for _, _, text in rows:
+            item, size = checked_values(json.loads(text))
+            key = schema.key_of_item(item)
+            indexed = schema.indexed_values(item)
+            values = (next_revision(), size, type_of(item), encode(item), *key, *indexed)
+            made.execute(insert, values)
+        position = position._replace(pk=rows[-1][0], sk=rows[-1][1], done=position.done + len(rows))
+        _save(made, position)
+        progress(position.done)
+
+
+def _copy_stream(
+    source: sqlite3.Connection,
+    made: sqlite3.Connection,
+    schema: Schema,
+    position: _Position,
+    progress: Callable[[int], None],
+) -> None:
+    insert = (
+        "INSERT INTO stream(id, event, type, pk, sk, created, new, old)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+    )
+    while True:
+        rows = source.execute(_STREAM, (schema.name, position.record, ROWS)).fetchall()
+        if not rows:
+            return
+        made.execute("BEGIN IMMEDIATE")
+        for number, event, *images, created in rows:
+            new, old = [
+                None if text is None else checked_values(json.loads(text))[0] for text in images
+            ]
+            image = new or old or {}
+            texts = [None if image is None else encode(image) for image in (new, old)]
+            key = schema.key_of_item(image)
+            made.execute(insert, (number, event, type_of(image), *key, int(created), *texts))
+        position = position._replace(record=rows[-1][0], done=position.done + len(rows))
+        _save(made, position)
+        progress(position.done)
+
+
+def _save(made: sqlite3.Connection, position: _Position) -> None:
+    made.execute("UPDATE conversion SET source = ?, pk = ?, sk = ?, record = ?, done = ?", position)
+    made.execute("COMMIT")

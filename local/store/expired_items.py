@@ -1,0 +1,32 @@
+"""Deletes expired items, as DynamoDB does by itself. The deletions reach the stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from local.store.table_file import TableFile
+
+
+def delete_expired(
+    dynamodb: Any, file: TableFile, table: str, key: list[str], attribute: str
+) -> int:
+    """Deletes every item whose ``attribute`` has passed, unless it was changed meanwhile; returns
+    how many."""
+    swept = 0
+    for item in file.expired(attribute):
+        try:
+            dynamodb.delete_item(
+                TableName=table,
+                Key={name: item[name] for name in key},
+                ConditionExpression="#ttl = :seen",
+                ExpressionAttributeNames={"#ttl": attribute},
+                ExpressionAttributeValues={":seen": item[attribute]},
+            )
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+                raise
+        else:
+            swept += 1
+    return swept

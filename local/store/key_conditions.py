@@ -1,0 +1,150 @@
+"""Key conditions of Query: one partition, and a range of its sort key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from local.store.conditions import placeholders
+from local.store.errors import invalid
+from local.store.parser import Condition, Operand, parse_condition
+from local.store.placeholders import Placeholders
+from local.store.schema import Index
+from local.store.values import Raw
+
+_PARAMETER = "KeyConditionExpression"
+_MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+class Bound(NamedTuple):
+    text: str
+    inclusive: bool
+
+
+class KeyRange(NamedTuple):
+    """The entries of a partition between two bounds; None where there is no bound."""
+
+    partition: str
+    low: Bound | None
+    high: Bound | None
+
+
+def key_range(request: Raw, index: Index, given: Placeholders) -> KeyRange:
+    """Returns what the request's key condition asks of an index or of the table.
+
+    Raises:
+        ClientError: it has no equality of the partition key, or more than DynamoDB allows.
+    """
+    text = request.get(_PARAMETER)
+    if text is None:
+        raise invalid(
+            "Either the KeyConditions or KeyConditionExpression parameter must be specified in the "
+            "request."
+        )
+    tree = parse_condition(_PARAMETER, text)
+    parts = tree.conditions if tree.kind == "AND" else (tree,)
+    operands = [operand for part in parts for operand in part.operands]
+    given.use(
+        _PARAMETER,
+        placeholders(operand.path for operand in operands if operand.kind == "path"),
+        [str(operand.path[0]) for operand in operands if operand.kind == "value"],
+    )
+    partition: str | None = None
+    low: Bound | None = None
+    high: Bound | None = None
+    has_range = False
+    for name, kind, texts in _comparisons(parts, index, given):
+        if name == index.partition:
+            if kind != "=":
+                raise invalid("Query key condition not supported")
+            if partition is not None:
+                raise _too_many()
+            if not texts[0]:
+                raise invalid(
+                    "One or more parameter values are not valid. The AttributeValue for a key "
+                    f"attribute cannot contain an empty string value. Key: {name}"
+                )
+            partition = texts[0]
+        elif name == index.sort:
+            if has_range:
+                raise _too_many()
+            has_range = True
+            low, high = _bounds(kind, texts)
+        else:
+            raise invalid(f"Query condition missed key schema element: {index.sort}")
+    if partition is None:
+        raise invalid(f"Query condition missed key schema element: {index.partition}")
+    return KeyRange(partition, low, high)
+
+
+def _too_many() -> Exception:
+    return invalid("KeyConditionExpressions must only contain one condition per key")
+
+
+def _comparisons(
+    parts: tuple[Condition, ...], index: Index, given: Placeholders
+) -> Iterator[tuple[str, str, list[str]]]:
+    """Yields (attribute, comparison, texts) of each part."""
+    for part in parts:
+        kind, operands = part.kind, part.operands
+        if kind in _MIRRORED and operands[0].kind == "value":
+            kind, operands = _MIRRORED[kind], operands[::-1]
+        if kind not in (*_MIRRORED, "BETWEEN", "begins_with"):
+            raise invalid(f"Invalid operator used in KeyConditionExpression: {kind}")
+        path, *values = operands
+        if path.kind != "path" or len(path.path) != 1 or any(v.kind != "value" for v in values):
+            raise invalid(
+                "Invalid KeyConditionExpression: KeyConditionExpressions cannot have conditions on "
+                "nested attributes"
+            )
+        name = str(given.names.get(path.path[0], path.path[0]))
+        texts = [_text(name, index, operand, given) for operand in values]
+        yield name, kind, texts
+
+
+def _text(name: str, index: Index, operand: Operand, given: Placeholders) -> str:
+    value = given.values[operand.path[0]]
+    if "S" not in value:
+        if name not in (index.partition, index.sort):
+            raise invalid(f"Query condition missed key schema element: {index.sort}")
+        raise invalid(
+            "One or more parameter values were invalid: Condition parameter type does not match "
+            "schema type"
+        )
+    text: str = value["S"]
+    return text
+
+
+def _bounds(kind: str, texts: list[str]) -> tuple[Bound | None, Bound | None]:
+    first = texts[0]
+    if kind == "=":
+        return Bound(first, True), Bound(first, True)
+    if kind == "BETWEEN":
+        if _order(texts[1]) < _order(first):
+            raise invalid(
+                "Invalid KeyConditionExpression: The BETWEEN operator requires upper bound to be "
+                "greater than or equal to lower bound; lower bound operand: AttributeValue: "
+                f"{{S:{first}}}, upper bound operand: AttributeValue: {{S:{texts[1]}}}"
+            )
+        return Bound(first, True), Bound(texts[1], True)
+    if kind == "begins_with":
+        end = _after_prefix(first)
+        return Bound(first, True), None if end is None else Bound(end, False)
+    bound = Bound(first, kind.endswith("="))
+    return (bound, None) if kind.startswith(">") else (None, bound)
+
+
+def _order(text: str) -> bytes:
+    """The order of UTF-8, which is that of DynamoDB and of SQLite."""
+    return text.encode()
+
+
+def _after_prefix(prefix: str) -> str | None:
+    """Returns the first text behind all that begin with the prefix; None if none is."""
+    last_code_point, before_surrogates, after_surrogates = 0x10FFFF, 0xD7FF, 0xE000
+    kept = prefix.rstrip(chr(last_code_point))
+    if not kept:
+        return None
+    code = ord(kept[-1])
+    following = after_surrogates if code == before_surrogates else code + 1
+    return kept[:-1] + chr(following)

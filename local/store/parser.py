@@ -1,0 +1,293 @@
+"""Parses DynamoDB's expressions into trees; a tree is kept for each text."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from botocore.exceptions import ClientError
+
+from local.store.errors import invalid
+
+MAX_EXPRESSION_BYTES: Final = 4096
+MAX_OPERATORS: Final = 300
+
+_TOKEN: Final = re.compile(
+    r"\s*(?:(?P<word>[#:]?\w+)|(?P<sign><>|<=|>=|[=<>(),.+\-\[\]])|(?P<end>$))"
+)
+
+Path = tuple[str | int, ...]
+"""A document path; a name may be a placeholder such as ``#n``, an index is a number."""
+
+
+class Operand(NamedTuple):
+    """``kind`` is ``path``, ``value`` (a placeholder), or the name of a function."""
+
+    kind: str
+    path: Path = ()
+    arguments: tuple[Operand, ...] = ()
+
+
+class Condition(NamedTuple):
+    """``kind`` is AND, OR, NOT, a comparison, BETWEEN, IN, or the name of a function."""
+
+    kind: str
+    conditions: tuple[Condition, ...] = ()
+    operands: tuple[Operand, ...] = ()
+
+
+class Action(NamedTuple):
+    """One change of an update: ``verb`` is SET, REMOVE, ADD or DELETE; REMOVE has no ``value``.
+    A sum or difference is an operand of the kind ``+`` or ``-``."""
+
+    verb: str
+    path: Path
+    value: Operand | None = None
+
+
+_FUNCTIONS: Final = {
+    "attribute_exists": 1,
+    "attribute_not_exists": 1,
+    "attribute_type": 2,
+    "begins_with": 2,
+    "contains": 2,
+}
+_VALUE_FUNCTIONS: Final = {"if_not_exists": 2, "list_append": 2}
+_COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=")
+_VERBS: Final = ("SET", "REMOVE", "ADD", "DELETE")
+
+
+class _Parser:
+    def __init__(self, parameter: str, text: str) -> None:
+        self._parameter = parameter
+        if len(text.encode("utf-8", "replace")) > MAX_EXPRESSION_BYTES:
+            raise self._error(
+                "Expression size has exceeded the maximum allowed size; expression size: "
+                f"{len(text)}"
+            )
+        if not text.strip():
+            raise self._error("The expression can not be empty;")
+        self._tokens = list(self._split(text))
+        self._at = 0
+        self._operators = 0
+
+    def _split(self, text: str) -> Iterator[str]:
+        at = 0
+        while at < len(text):
+            match = _TOKEN.match(text, at)
+            if match is None:
+                raise self._error(
+                    f'Syntax error; token: "{text[at]}", near: "{text[at : at + 10]}"'
+                )
+            token = match["word"] or match["sign"]
+            if token:
+                yield token
+            at = match.end()
+
+    def _error(self, message: str) -> ClientError:
+        return invalid(f"Invalid {self._parameter}: {message}")
+
+    def _unexpected(self) -> ClientError:
+        token = self._peek() or "<EOF>"
+        near = " ".join(self._tokens[max(0, self._at - 1) : self._at + 2])
+        return self._error(f'Syntax error; token: "{token}", near: "{near}"')
+
+    def _peek(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+    def _take(self) -> str:
+        token = self._peek()
+        if not token:
+            raise self._unexpected()
+        self._at += 1
+        return token
+
+    def _expect(self, token: str) -> None:
+        if self._peek().upper() != token:
+            raise self._unexpected()
+        self._at += 1
+
+    def _accepts(self, token: str) -> bool:
+        if self._peek().upper() == token:
+            self._at += 1
+            return True
+        return False
+
+    def _operator(self) -> None:
+        self._operators += 1
+        if self._operators > MAX_OPERATORS:
+            raise self._error(
+                f"The expression contains too many operators; operator count: {self._operators}"
+            )
+
+    def end(self) -> None:
+        if self._peek():
+            raise self._unexpected()
+
+    def path(self) -> Path:
+        first = self._peek()
+        if not first or not (first[0] == "#" or first[0].isalpha() or first[0] == "_"):
+            raise self._unexpected()
+        parts: list[str | int] = [self._take()]
+        while self._peek() in (".", "["):
+            if self._take() == ".":
+                name = self._take()
+                if not (name[0] == "#" or name[0].isalpha() or name[0] == "_"):
+                    raise self._unexpected()
+                parts.append(name)
+            else:
+                index = self._take()
+                if not index.isdigit():
+                    raise self._unexpected()
+                parts.append(int(index))
+                self._expect("]")
+        return tuple(parts)
+
+    def _arguments(self, count: int, *, in_update: bool) -> tuple[Operand, ...]:
+        self._expect("(")
+        arguments = [self.operand(in_update=in_update)]
+        while len(arguments) < count:
+            self._expect(",")
+            arguments.append(self.operand(in_update=in_update))
+        self._expect(")")
+        return tuple(arguments)
+
+    def operand(self, *, in_update: bool = False) -> Operand:
+        token = self._peek()
+        if token.startswith(":"):
+            return Operand("value", (self._take(),))
+        is_call = self._tokens[self._at + 1 : self._at + 2] == ["("]
+        if is_call and not in_update and token == "size":  # noqa: S105 - no secret
+            self._take()
+            self._operator()
+            return Operand("size", (), self._arguments(1, in_update=False))
+        if is_call and in_update and token in _VALUE_FUNCTIONS:
+            self._take()
+            self._operator()
+            return Operand(token, (), self._arguments(_VALUE_FUNCTIONS[token], in_update=True))
+        if is_call and token not in _FUNCTIONS:
+            raise self._error(f"Invalid function name; function: {token}")
+        return Operand("path", self.path())
+
+    def condition(self) -> Condition:
+        parts = [self._conjunction()]
+        while self._accepts("OR"):
+            self._operator()
+            parts.append(self._conjunction())
+        return parts[0] if len(parts) == 1 else Condition("OR", tuple(parts))
+
+    def _conjunction(self) -> Condition:
+        parts = [self._negation()]
+        while self._accepts("AND"):
+            self._operator()
+            parts.append(self._negation())
+        return parts[0] if len(parts) == 1 else Condition("AND", tuple(parts))
+
+    def _negation(self) -> Condition:
+        if self._accepts("NOT"):
+            self._operator()
+            return Condition("NOT", (self._negation(),))
+        if self._accepts("("):
+            inner = self.condition()
+            self._expect(")")
+            return inner
+        token = self._peek()
+        if token in _FUNCTIONS and self._tokens[self._at + 1 : self._at + 2] == ["("]:
+            self._take()
+            self._operator()
+            return Condition(token, (), self._arguments(_FUNCTIONS[token], in_update=False))
+        return self._comparison()
+
+    def _comparison(self) -> Condition:
+        left = self.operand()
+        self._operator()
+        if self._accepts("BETWEEN"):
+            low = self.operand()
+            self._expect("AND")
+            return Condition("BETWEEN", (), (left, low, self.operand()))
+        if self._accepts("IN"):
+            self._expect("(")
+            operands = [left, self.operand()]
+            while self._accepts(","):
+                operands.append(self.operand())
+            self._expect(")")
+            return Condition("IN", (), tuple(operands))
+        if self._peek() not in _COMPARISONS:
+            raise self._unexpected()
+        return Condition(self._take(), (), (left, self.operand()))
+
+    def update(self) -> tuple[Action, ...]:
+        actions: list[Action] = []
+        verbs: set[str] = set()
+        while self._peek():
+            verb = self._take().upper()
+            if verb not in _VERBS:
+                self._at -= 1
+                raise self._unexpected()
+            if verb in verbs:
+                raise self._error(
+                    f'The "{verb}" section can only be used once in an update expression;'
+                )
+            verbs.add(verb)
+            actions.append(self._action(verb))
+            while self._accepts(","):
+                actions.append(self._action(verb))
+        return tuple(actions)
+
+    def _action(self, verb: str) -> Action:
+        path = self.path()
+        self._operator()
+        if verb == "REMOVE":
+            return Action(verb, path)
+        if verb == "SET":
+            self._expect("=")
+            value = self.operand(in_update=True)
+            sign = self._peek()
+            if sign in ("+", "-"):
+                self._take()
+                self._operator()
+                value = Operand(sign, (), (value, self.operand(in_update=True)))
+            return Action(verb, path, value)
+        value = self.operand()
+        if value.kind != "value":
+            raise self._unexpected()
+        return Action(verb, path, value)
+
+    def projection(self) -> tuple[Path, ...]:
+        paths = [self.path()]
+        while self._accepts(","):
+            paths.append(self.path())
+        return tuple(paths)
+
+
+@functools.lru_cache(2048)
+def parse_condition(parameter: str, text: str) -> Condition:
+    """Parses a condition, filter or key condition.
+
+    Args:
+        parameter: the request's parameter, which messages name.
+
+    Raises:
+        ClientError: ValidationException; the text is no condition or is over a limit.
+    """
+    parser = _Parser(parameter, text)
+    condition = parser.condition()
+    parser.end()
+    return condition
+
+
+@functools.lru_cache(2048)
+def parse_update(text: str) -> tuple[Action, ...]:
+    """Parses an update expression; raises as :func:`parse_condition`."""
+    return _Parser("UpdateExpression", text).update()
+
+
+@functools.lru_cache(2048)
+def parse_projection(text: str) -> tuple[Path, ...]:
+    """Parses a projection expression; raises as :func:`parse_condition`."""
+    parser = _Parser("ProjectionExpression", text)
+    paths = parser.projection()
+    parser.end()
+    return paths

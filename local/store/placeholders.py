@@ -1,0 +1,101 @@
+"""The placeholders of one request, checked against the expressions that use them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from local.store.conditions import Given, TypeRule, compiled_condition
+from local.store.errors import invalid
+from local.store.values import Raw, checked_values
+
+
+class Placeholders:
+    """``names`` and ``values`` by placeholder. Each expression of the request is announced by
+    :meth:`use`, then :meth:`check_unused` tells whether all were needed."""
+
+    __slots__ = ("_used_names", "_used_values", "names", "values")
+
+    def __init__(self, request: Raw) -> None:
+        """Takes the placeholders of a request, or of one operation of a transaction.
+
+        Raises:
+            ClientError: a value is invalid.
+        """
+        self.names: Given = request.get("ExpressionAttributeNames") or {}
+        values = request.get("ExpressionAttributeValues")
+        self.values: Given = checked_values(values)[0] if values else {}
+        self._used_names: set[str] = set()
+        self._used_values: set[str] = set()
+
+    def use(self, parameter: str, names: Collection[str], values: Collection[str]) -> None:
+        """Records the use of placeholders in an expression.
+
+        Raises:
+            ClientError: the request lacks one.
+        """
+        for name in names:
+            if name not in self.names:
+                raise invalid(
+                    f"Invalid {parameter}: An expression attribute name used in the document path "
+                    f"is not defined; attribute name: {name}"
+                )
+        for value in values:
+            if value not in self.values:
+                raise invalid(
+                    f"Invalid {parameter}: An expression attribute value used in expression is "
+                    f"not defined; attribute value: {value}"
+                )
+        self._used_names.update(names)
+        self._used_values.update(values)
+
+    def require_types(self, parameter: str, rules: Iterable[TypeRule]) -> None:
+        """Checks the types of values.
+
+        Raises:
+            ClientError: a value is of a type that its operator does not take.
+        """
+        for function, placeholder, kinds in rules:
+            kind = next(iter(self.values[placeholder]))
+            if kind not in kinds:
+                raise invalid(
+                    f"Invalid {parameter}: Incorrect operand type for operator or function; "
+                    f"operator or function: {function}, operand type: {kind}"
+                )
+
+    def check_unused(self) -> None:
+        """Raises ClientError if the request has a placeholder that no expression uses."""
+        for parameter, given, used in (
+            ("ExpressionAttributeNames", self.names, self._used_names),
+            ("ExpressionAttributeValues", self.values, self._used_values),
+        ):
+            if len(given) > len(used):
+                unused = ", ".join(sorted(given.keys() - used))
+                raise invalid(
+                    f"Value provided in {parameter} unused in expressions: keys: {{{unused}}}"
+                )
+
+
+class BoundCondition:
+    """A condition with the placeholders of its request."""
+
+    __slots__ = ("_holds", "_placeholders")
+
+    def __init__(self, parameter: str, text: str, given: Placeholders) -> None:
+        """Compiles the text; raises ClientError if it or a placeholder is invalid."""
+        compiled = compiled_condition(parameter, text)
+        given.use(parameter, compiled.names, compiled.values)
+        given.require_types(parameter, compiled.rules)
+        self._holds = compiled.holds
+        self._placeholders = given
+
+    def holds(self, item: Raw | None) -> bool:
+        """Whether the condition holds for an item; None stands for a missing one."""
+        given = self._placeholders
+        return self._holds(item or {}, given.names, given.values)
+
+
+def bound_condition(request: Raw, parameter: str, given: Placeholders) -> BoundCondition | None:
+    """Returns the condition in a parameter of the request; None if it has none."""
+    text: Any = request.get(parameter)
+    return None if text is None else BoundCondition(parameter, text, given)

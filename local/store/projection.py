@@ -1,0 +1,87 @@
+"""Projection expressions: which parts of an item an answer has."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+from local.store.conditions import placeholders, value_at
+from local.store.errors import invalid
+from local.store.parser import Path, parse_projection
+from local.store.placeholders import Placeholders
+from local.store.values import Raw
+
+
+class Projection:
+    """The document paths of an answer, without placeholders."""
+
+    __slots__ = ("_are_names", "_paths", "names")
+
+    def __init__(self, text: str, given: Placeholders) -> None:
+        """Parses the text; raises ClientError if it is no projection or paths overlap."""
+        paths = parse_projection(text)
+        given.use("ProjectionExpression", placeholders(iter(paths)), ())
+        self._paths: list[Path] = [
+            tuple([given.names.get(part, part) for part in path]) for path in paths
+        ]
+        self.names = tuple(str(path[0]) for path in self._paths)
+        """The attributes that the paths begin with."""
+        self._are_names = all(len(path) == 1 for path in self._paths)
+        if len(set(self._paths)) < len(self._paths) or not self._are_names:
+            self._check_overlaps()
+
+    def _check_overlaps(self) -> None:
+        ordered = sorted(self._paths, key=len)
+        for at, path in enumerate(ordered):
+            for other in ordered[:at]:
+                if path[: len(other)] == other:
+                    raise invalid(
+                        "Invalid ProjectionExpression: Two document paths overlap with each other;"
+                        " must remove or rewrite one of these paths"
+                    )
+
+    def applied(self, item: Raw) -> Raw:
+        """Returns the projected part of an item; it shares values with the item."""
+        if self._are_names:
+            return {name: item[name] for name in self.names if name in item}
+        return parts_of(item, self._paths)
+
+
+class _Members(dict[int, Any]):
+    """Chosen members of a list by position, until all are known."""
+
+
+def parts_of(item: Raw, paths: Iterable[Path]) -> Raw:
+    """Returns an item of nothing but what is at some paths, none of which begins another."""
+    chosen: Raw = {}
+    for path in paths:
+        value = value_at(item, path, {})
+        if value is not None:
+            _place(chosen, path, value)
+    parts: Raw = _without_positions(chosen)
+    return parts
+
+
+def _place(chosen: Raw, path: Path, value: Raw) -> None:
+    container: Any = chosen
+    for part, following in itertools.pairwise(path):
+        if isinstance(following, int):
+            container = container.setdefault(part, {"L": _Members()})["L"]
+        else:
+            container = container.setdefault(part, {"M": {}})["M"]
+    container[path[-1]] = value
+
+
+def _without_positions(value: Any) -> Any:
+    if isinstance(value, _Members):
+        return [_without_positions(value[at]) for at in sorted(value)]
+    if isinstance(value, dict):
+        return {name: _without_positions(inner) for name, inner in value.items()}
+    return value
+
+
+def bound_projection(request: Raw, given: Placeholders) -> Projection | None:
+    """Returns the request's projection; None if it has none."""
+    text = request.get("ProjectionExpression")
+    return None if text is None else Projection(text, given)

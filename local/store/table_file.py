@@ -1,0 +1,197 @@
+"""Reads and maintains a table's SQLite file beside the store that answers from it: checks it for
+damage, trims the stream, finds expired items.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from local.store.database import connect
+from local.store.process_lock import ProcessLock
+
+STREAM_RETENTION_SECONDS = 24 * 3600
+"""How long DynamoDB keeps stream records."""
+
+_TRIMMED_AT_ONCE = 2000
+_EXPIRED_AT_ONCE = 500
+_PROBE_SECONDS = 2.0
+_BEGIN_SECONDS = 30.0
+"""How long the interpreter of a check may take to start, on a busy machine."""
+_CHECK = """
+import signal, sqlite3, sys
+signal.signal(signal.SIGALRM, signal.SIG_DFL)
+signal.setitimer(signal.ITIMER_REAL, max(1e-6, float(sys.argv[2])))
+try:
+    connection = sqlite3.connect(sys.argv[1] + "?mode=ro", uri=True)
+    print(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+except sqlite3.OperationalError:
+    sys.exit(1)
+except sqlite3.DatabaseError as error:
+    print(error)
+"""
+"""The program of a check. It ends itself by an alarm when its time is over, because SQLite's
+quick_check cannot be interrupted.
+An operational error is no damage: the disk or a permission is the cause, which the store reports.
+"""
+
+_DAMAGE = ("malformed", "no such table", "not a database", "corrupt")
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def is_damage(message: str) -> bool:
+    """Whether a message of SQLite says that the file's content is damaged."""
+    return any(words in message for words in _DAMAGE)
+
+
+class TableFile:
+    """The file of a table. Its writes are short: requests wait meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._log = path.with_name(f"{path.name}-wal")
+
+    @contextlib.contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        connection = connect(self.path)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Waits for other writers, and keeps them waiting while the block runs."""
+        lock = ProcessLock(self.path.with_name(f"{self.path.name}-lock"))
+        try:
+            with lock:
+                yield
+        finally:
+            lock.close()
+
+    def make_private(self) -> None:
+        """Makes the files readable by their owner only, whatever modes they were copied with."""
+        for ending in ("", "-wal", "-shm", "-lock"):
+            with contextlib.suppress(OSError):
+                self.path.with_name(self.path.name + ending).chmod(0o600)
+
+    def damage(self, seconds: float) -> str | None:
+        """Returns the damage that SQLite finds within so many seconds; None if it finds none or
+        there is no file. Changes nothing."""
+        if not self.path.exists():
+            return None
+        asked = [self.path.resolve().as_uri(), str(seconds)]
+        try:
+            ended = subprocess.run(
+                [sys.executable, "-I", "-S", "-c", _CHECK, *asked],
+                timeout=_BEGIN_SECONDS + seconds,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return None
+        found = ended.stdout.strip()
+        return found if ended.returncode == 0 and found != "ok" else None
+
+    def write_probe(self) -> None:
+        """Writes a row to a table of its own, to see whether the store could write.
+
+        Raises:
+            sqlite3.Error: the write failed. A lock held by another process is no failure.
+        """
+        try:
+            with self._connection() as connection:
+                connection.execute(f"PRAGMA busy_timeout={int(_PROBE_SECONDS * 1000)}").close()
+                connection.execute(
+                    "CREATE TABLE IF NOT EXISTS probe (id INTEGER PRIMARY KEY, written REAL)"
+                )
+                connection.execute("INSERT OR REPLACE INTO probe VALUES (1, ?)", (time.time(),))
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode not in _LOCKED:
+                raise
+
+    def written_at(self) -> float:
+        """Returns when a write last ended, in seconds since 1970; the current time if that is
+        unknown."""
+        try:
+            return self._log.stat().st_mtime
+        except OSError:
+            return time.time()
+
+    def last_record(self) -> int:
+        """Returns the sequence number of the newest stream record; 0 if there is none."""
+        with self._connection() as connection:
+            (newest,) = connection.execute("SELECT max(id) FROM stream").fetchone()
+        return int(newest or 0)
+
+    def keys_written_before(self, end: int, seconds: int) -> set[tuple[str, str]]:
+        """Returns the keys of items with a stream record that is not behind ``end`` and at most
+        ``seconds`` older than the newest of these."""
+        keys: set[tuple[str, str]] = set()
+        newest = None
+        with self._connection() as connection:
+            for pk, sk, created in connection.execute(
+                "SELECT pk, sk, created FROM stream WHERE id <= ? ORDER BY id DESC", (end,)
+            ):
+                newest = created if newest is None else newest
+                if created < newest - seconds:
+                    break
+                keys.add((pk, sk))
+        return keys
+
+    def unread_keys(self, processed: int) -> set[tuple[str, str]]:
+        """Returns the keys of items with stream records behind the sequence number
+        ``processed``."""
+        with self._connection() as connection:
+            return set(
+                connection.execute("SELECT DISTINCT pk, sk FROM stream WHERE id > ?", (processed,))
+            )
+
+    def trim_stream(self, processed: int, now: float | None = None) -> int:
+        """Deletes records older than a day up to the sequence number ``processed``; returns how
+        many.
+        The newest record stays whatever its age: numbers continue from it.
+        """
+        oldest = int((time.time() if now is None else now) - STREAM_RETENTION_SECONDS)
+        removed = 0
+        with self._connection() as connection:
+            while True:
+                with self._turn():
+                    count = connection.execute(
+                        "DELETE FROM stream WHERE id IN (SELECT id FROM stream WHERE id <= ?"
+                        " AND created < ? AND id < (SELECT max(id) FROM stream)"
+                        " ORDER BY id LIMIT ?)",
+                        (processed, oldest, _TRIMMED_AT_ONCE),
+                    ).rowcount
+                removed += count
+                if count < _TRIMMED_AT_ONCE:
+                    return removed
+                time.sleep(0.05)
+
+    def expired(self, attribute: str, now: float | None = None) -> Iterator[dict[str, Any]]:
+        """Yields the items whose ``attribute`` (seconds since 1970) has passed, as DynamoDB
+        JSON."""
+        path = f"$.{json.dumps(attribute)}.N"
+        due = time.time() if now is None else now
+        last = 0
+        with self._connection() as connection:
+            while True:
+                # Pages, so that no reader holds back the file's checkpointing for long.
+                rows = connection.execute(
+                    "SELECT id, data FROM items WHERE id > ? AND instr(data, ?)"
+                    " AND CAST(json_extract(data, ?) AS REAL) < ? ORDER BY id LIMIT ?",
+                    (last, json.dumps(attribute), path, due, _EXPIRED_AT_ONCE),
+                ).fetchall()
+                for row in rows:
+                    yield json.loads(row[1])
+                if len(rows) < _EXPIRED_AT_ONCE:
+                    return
+                last = rows[-1][0]

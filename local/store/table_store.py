@@ -1,0 +1,167 @@
+"""One table: its file, its schema, and the statements for single rows."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import random
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from local.store.database import Database
+from local.store.errors import error
+from local.store.schema import Schema, quoted
+from local.store.values import Raw
+
+encode: Final = json.JSONEncoder(
+    separators=(",", ":"), check_circular=False, ensure_ascii=False
+).encode
+decode: Final = json.loads
+
+_revisions: Final = itertools.count(random.SystemRandom().getrandbits(62))
+"""Each version of a row gets another number, also among processes: their counters begin far from
+each other."""
+
+
+def next_revision() -> int:
+    """Returns a number that no version of a row has."""
+    return next(_revisions)
+
+
+class StoredItem(NamedTuple):
+    """An item's row, as a read found it. ``text`` is its JSON."""
+
+    id: int
+    rev: int
+    size: int
+    text: str
+
+
+class Statement(NamedTuple):
+    sql: str
+    values: tuple[Any, ...]
+
+
+class TableStore:
+    """An open table. Callable from many threads."""
+
+    def __init__(self, path: Path) -> None:
+        """Opens the table's file.
+
+        Raises:
+            Unusable: SQLite cannot open it.
+            ClientError: ResourceNotFoundException; the file has no table.
+        """
+        self.database = Database(path)
+        try:
+            row = self.database.row("SELECT text FROM description")
+            if row is None:
+                raise not_found()
+        except BaseException:
+            self.database.close()
+            raise
+        self.description: Raw = decode(row[0])
+        self.schema = schema = Schema(self.description)
+        pk, sk = quoted(schema.partition), quoted(schema.sort)
+        columns = ["id", "rev", "size", "type", "data", *map(quoted, schema.attributes)]
+        self.select = f"SELECT id, rev, size, data FROM items WHERE {pk} = ? AND {sk} = ?"  # noqa: S608
+        self._insert = (
+            f"INSERT INTO items({', '.join(columns[1:])})"  # noqa: S608
+            f" VALUES ({', '.join('?' * len(columns[1:]))}) ON CONFLICT DO NOTHING"
+        )
+
+    def describe(self, description: Raw) -> None:
+        """Replaces the description of the table."""
+        self.database.write("UPDATE description SET text = ?", (encode(description),))
+        self.description = description
+
+    def read(self, pk: str, sk: str) -> StoredItem | None:
+        """Reads the row of a key; None if there is none."""
+        row = self.database.row(self.select, (pk, sk))
+        return None if row is None else StoredItem(*row)
+
+    def change(
+        self,
+        key: tuple[str, str],
+        row: StoredItem | None,
+        old: Raw | None,
+        new: Raw | None,
+        size: int,
+    ) -> Statement | None:
+        """Returns the statement that changes a row from what was read to ``new``; None if nothing
+        changes. The statement changes no row if somebody else changed it meanwhile.
+
+        Raises:
+            ClientError: an attribute of an index's key has a wrong type or size.
+        """
+        if new is None:
+            if row is None:
+                return None
+            return Statement("DELETE FROM items WHERE id = ? AND rev = ?", (row.id, row.rev))
+        indexed = self.schema.indexed_values(new)
+        if row is None or old is None:
+            values = (next_revision(), size, type_of(new), encode(new), *key, *indexed)
+            return Statement(self._insert, values)
+        if new == old:
+            return None
+        before = [old.get(name) for name in self.schema.indexed]
+        changed = tuple(
+            at
+            for at, (former, text) in enumerate(zip(before, indexed, strict=True))
+            if (None if former is None else former["S"]) != text
+        )
+        return Statement(
+            _update(self.schema.indexed, changed),
+            (
+                *(next_revision(), size, type_of(new), encode(new)),
+                *(indexed[at] for at in changed),
+                *(row.id, row.rev),
+            ),
+        )
+
+    def joined(self, selected: str, count: int) -> str:
+        """Returns SQL that selects columns of the rows ``i`` of so many keys, whose parts are its
+        values."""
+        return _joined(self.schema.keys, selected, count)
+
+    def collection_size(self, pk: str) -> int:
+        """Returns the bytes of all items of a partition."""
+        row = self.database.row(
+            f"SELECT total(size) FROM items WHERE {quoted(self.schema.partition)} = ?",  # noqa: S608
+            (pk,),
+        )
+        return int(row[0])
+
+
+def type_of(item: Raw) -> str | None:
+    """Returns the text of the attribute ``type``, by which readers of the stream select."""
+    value = item.get("type")
+    return None if value is None else value.get("S")
+
+
+def not_found() -> Exception:
+    return error("ResourceNotFoundException", "Requested resource not found")
+
+
+def flat(keys: Iterable[Sequence[str]]) -> list[str]:
+    """Returns the parts of keys one after the other."""
+    return [part for key in keys for part in key]
+
+
+@functools.lru_cache(512)
+def _update(indexed: tuple[str, ...], changed: tuple[int, ...]) -> str:
+    more = "".join(f", {quoted(indexed[at])} = ?" for at in changed)
+    return f"UPDATE items SET rev = ?, size = ?, type = ?, data = ?{more} WHERE id = ? AND rev = ?"  # noqa: S608
+
+
+@functools.lru_cache(512)
+def _joined(keys: tuple[str, str], selected: str, count: int) -> str:
+    # SQLite reads the whole table for (pk, sk) IN (VALUES …).
+    pairs = ", ".join(["(?, ?)"] * count)
+    pk, sk = map(quoted, keys)
+    return (
+        f"SELECT {selected} FROM (SELECT column1 pk, column2 sk FROM (VALUES {pairs})) k"  # noqa: S608
+        f" CROSS JOIN items i ON i.{pk} = k.pk AND i.{sk} = k.sk"
+    )

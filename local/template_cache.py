@@ -1,0 +1,76 @@
+"""Keeps what the runner reads of a template, so that a start neither imports a YAML parser nor
+parses the template again."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pickle
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from local import definitions, template
+from local.template import Template
+
+FOLDER: Final = Path(__file__).parent / "__pycache__"
+"""Beside the compiled modules of this package: whoever can write here can change those, too."""
+
+
+def read(
+    path: Path,
+    table_name: str,
+    region: str,
+    parameters: Mapping[str, str] | None = None,
+    folder: Path = FOLDER,
+) -> Template:
+    """Returns what :func:`local.template.read` returns; from a file in ``folder`` if the template
+    and this program have not changed since it was written.
+
+    Raises:
+        TemplateError: as there.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return template.read(path, table_name, region, parameters)  # it words the error
+    chosen = repr((str(path), table_name, region, sorted((parameters or {}).items())))
+    kept = (
+        folder / f"template.{_digest(chosen.encode())[:16]}.{sys.implementation.cache_tag}.pickle"
+    )
+    state = _digest(content) + _program()
+    with contextlib.suppress(Exception):  # absent, damaged, or of other classes
+        known, found = pickle.loads(kept.read_bytes())  # noqa: S301 - see FOLDER
+        if known == state and isinstance(found, Template):
+            return found
+    found = template.read(path, table_name, region, parameters)
+    if not sys.dont_write_bytecode:
+        _write(kept, pickle.dumps((state, found)))
+    return found
+
+
+def _program() -> str:
+    """Returns what changes when the reader of templates does."""
+    modules = (
+        template.__file__,
+        definitions.__file__,
+        str(Path(__file__).with_name("cloudformation.py")),
+    )
+    return ",".join(str(Path(file).stat().st_mtime_ns) for file in modules if file)
+
+
+def _write(kept: Path, content: bytes) -> None:
+    """Replaces the file at once: another runner may read it."""
+    made = kept.with_name(f"{kept.name}.{os.getpid()}")
+    with contextlib.suppress(OSError):  # the folder is read-only, or the disk is full
+        kept.parent.mkdir(exist_ok=True)
+        made.write_bytes(content)
+        made.replace(kept)
+    with contextlib.suppress(OSError):
+        made.unlink(missing_ok=True)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=20).hexdigest()

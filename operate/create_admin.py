@@ -1,0 +1,48 @@
+"""``python -m local.admin create-admin``: makes the first administrator, or resets an
+administrator's password."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from importlib import import_module
+
+from operate.product_modules import CannotRun, load_modules
+
+
+def create_admin(name: str, *, replace: bool) -> int:
+    """Reads the password from the terminal or standard input, so that it appears in no template,
+    log, argument or environment. Returns 0. Raises CannotRun if the user exists and ``replace`` is
+    not set, or the password is too short."""
+    load_modules()
+    passwords, users = (
+        import_module("mlcore.auth.passwords"),
+        import_module("mlcore.repos.users.users"),
+    )
+    errors = import_module("mlcore.errors")
+    minimum = import_module("users.service").MINIMUM_PASSWORD_LENGTH
+    try:
+        known = users.find(name)
+        if known is not None and not replace:
+            raise CannotRun(f"there is a user {name}; --replace gives them a new password")
+        password = _password(name)
+        if len(password) < minimum:
+            raise CannotRun(f"a password has at least {minimum} characters")
+        hashed = passwords.hash_password(password)
+        if known is None:
+            users.create(name, hashed, is_admin=True)
+        else:
+            users.update(name, password_hash=hashed, is_admin=True)
+    except errors.MlflowError as error:
+        raise CannotRun(error.message) from error
+    print(f"{name} is an administrator")
+    return 0
+
+
+def _password(name: str) -> str:
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\r\n")
+    password = getpass.getpass(f"Password of {name}: ")
+    if password != getpass.getpass("Again: "):
+        raise CannotRun("the passwords differ")
+    return password

@@ -1,0 +1,146 @@
+"""``python -m operate.deployment STAGE``: checks what a deployment needs, deploys what was built,
+and turns on the table's deletion protection once the stack stands.
+
+CloudFormation cannot remove a protected table when the creation of its stack fails, so the first
+deployment creates the table without protection.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError, WaiterError
+
+from local import cloudformation
+from operate import preflight
+from operate.preflight import Finding, Plan
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+PROTECTION: Final = "DeletionProtection"
+CAPABILITIES: Final = ("CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND")
+UNMADE: Final = ("", "REVIEW_IN_PROGRESS")
+"""States of a stack that the deployment will create."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns 0 when the stack is deployed, or could be (``--check``); else 1, or SAM's code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m operate.deployment",
+        description=__doc__,
+        epilog="Other arguments go to `sam deploy`; --parameter-overrides add to the stage's.",
+    )
+    parser.add_argument("stage", help="environment of samconfig.toml")
+    parser.add_argument("--stack", help="name of the stack (that of the stage)")
+    parser.add_argument("--check", action="store_true", help="deploy nothing")
+    parser.add_argument("--sam", default="sam", help="command of the SAM CLI (%(default)s)")
+    parser.add_argument("--parameter-overrides", nargs="+", default=[], metavar="NAME=VALUE")
+    given, others = parser.parse_known_args(arguments)
+    sam = shlex.split(given.sam)
+    session = boto3.Session()
+    try:
+        plan = plan_of(given.stage, given.stack, given.parameter_overrides, session)
+        findings = preflight.examine(plan, session.client, session.region_name, sam)
+        show(findings)
+        if any(finding.state == "missing" for finding in findings):
+            print("operate.deployment: nothing was deployed", file=sys.stderr)
+            return 1
+        return 0 if given.check else deploy(plan, session, sam, others)
+    except (LookupError, OSError, BotoCoreError, ClientError, WaiterError) as error:
+        print(f"operate.deployment: {error}", file=sys.stderr)
+        return 1
+
+
+def plan_of(stage: str, stack: str | None, overrides: Sequence[str], session: Any) -> Plan:
+    """Returns what a stage of samconfig.toml, with further parameters, would deploy.
+
+    Raises:
+        LookupError: samconfig.toml has no such stage, or a parameter has no ``=``.
+    """
+    configured = tomllib.loads((ROOT / "samconfig.toml").read_text()).get(stage)
+    if configured is None:
+        raise LookupError(f"samconfig.toml has no stage {stage}")
+    settings = configured["deploy"]["parameters"]
+    declared = settings.get("parameter_overrides", "")
+    pairs = [*(shlex.split(declared) if isinstance(declared, str) else declared), *overrides]
+    for pair in pairs:
+        if "=" not in pair:
+            raise LookupError(f"a parameter is NAME=VALUE, not {pair}")
+    name = stack or settings["stack_name"]
+    status, deployed = _deployed(session, name)
+    template = cloudformation.load(ROOT / "template.yaml")["Parameters"]
+    parameters = dict(pair.split("=", 1) for pair in pairs)
+    return Plan(stage, name, parameters, template, deployed, status)
+
+
+def _deployed(session: Any, stack: str) -> tuple[str, Mapping[str, str] | None]:
+    """Returns the state and the parameters of a stack; ``("", None)`` where there is none, or where
+    nobody can look (the checks say why)."""
+    if session.region_name is None:
+        return "", None
+    try:
+        [found] = session.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "ValidationError":
+            return "", None
+        raise
+    except BotoCoreError:  # no credentials
+        return "", None
+    values = {one["ParameterKey"]: one["ParameterValue"] for one in found.get("Parameters", ())}
+    return found["StackStatus"], None if found["StackStatus"] in UNMADE else values
+
+
+def show(findings: Sequence[Finding]) -> None:
+    """Prints one line for each finding."""
+    for what, state, detail in findings:
+        print(f"{state:8}{what:12}{detail}")
+
+
+def deploy(plan: Plan, session: Any, sam: Sequence[str], others: Sequence[str]) -> int:
+    """Deploys with the SAM CLI, and protects the table of a new stack; returns SAM's exit code."""
+    late = plan.status in UNMADE and plan.value(PROTECTION) == "true"
+    parameters = {**plan.given, **({PROTECTION: "false"} if late else {})}
+    done = subprocess.run(
+        [
+            *(*sam, "deploy", "--config-env", plan.stage, "--stack-name", plan.stack),
+            *("--no-fail-on-empty-changeset", *others),
+            *("--parameter-overrides", *(f"{name}={text}" for name, text in parameters.items())),
+        ],
+        check=False,
+        cwd=ROOT,
+    )
+    if done.returncode == 0 and late and protect(session.client("cloudformation"), plan.stack):
+        print(f"{plan.stack}: the table is protected from deletion")
+    return done.returncode
+
+
+def protect(service: Any, stack: str) -> bool:
+    """Changes the parameter of a new stack that protects its table, and nothing else; waits for it.
+    Returns False if the stack was not created, because its change set was not confirmed."""
+    [found] = service.describe_stacks(StackName=stack)["Stacks"]
+    if found["StackStatus"] in UNMADE:
+        return False
+    service.update_stack(
+        StackName=stack,
+        UsePreviousTemplate=True,
+        Parameters=[
+            {"ParameterKey": PROTECTION, "ParameterValue": "true"}
+            if one["ParameterKey"] == PROTECTION
+            else {"ParameterKey": one["ParameterKey"], "UsePreviousValue": True}
+            for one in found["Parameters"]
+        ],
+        Capabilities=list(CAPABILITIES),
+    )
+    service.get_waiter("stack_update_complete").wait(StackName=stack)
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,177 @@
+"""Takes the steps of a checkup one after the other, removes what they made, and reports."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final, NamedTuple
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from operate.doctor import outcome as outcomes
+from operate.doctor.api import Api, login_of_environment
+from operate.doctor.checkup import Checkup, Options
+from operate.doctor.deployment import deployment_of
+from operate.doctor.outcome import LEFT_OUT, OK, SLOW, WRONG, LeftOut, Outcome, Wrong
+from operate.doctor.steps import STEPS, Step
+
+REMOVAL: Final = "removal"
+REMOVAL_SECONDS: Final = 30.0
+ATTEMPTS: Final = 3
+"""How often the removal of one thing is tried."""
+
+
+class DoctorOptions(NamedTuple):
+    """The command line."""
+
+    url: str
+    profile: str | None
+    stack: str | None
+    client: str | None
+    receiver: str | None
+    endpoint: str | None
+    without: Sequence[str]
+    patience: float
+    json: Path | None
+
+
+def run(options: DoctorOptions) -> int:
+    """Prints a table with a line for each step. Returns 0, or 1 if a step saw something wrong or
+    something that was made is still there."""
+    api = Api(options.url, login_of_environment(), options.profile)
+    checkup = Checkup(
+        api,
+        deployment_of(options.url, options.stack, options.profile),
+        Options(options.client, options.receiver, options.endpoint, options.patience),
+    )
+    began = time.time()
+    results = examine(checkup, options.without, partial(print, flush=True))
+    print(outcomes.summary(results))
+    if options.json is not None:
+        _write(options.json, checkup, began, results)
+    return 1 if any(result.status == WRONG for result in results) else 0
+
+
+def examine(
+    checkup: Checkup, without: Sequence[str], tell: Callable[[str], object]
+) -> list[Outcome]:
+    """Returns the outcome of each step; the last is that of the removal, which happens whatever
+    goes wrong before it.
+
+    Args:
+        without: names of steps that are not taken.
+        tell: is called with each line of the table.
+    """
+    steps = [step for step in STEPS if step.name not in without]
+    width = max(len(step.name) for step in (*steps, STEPS[0]))
+    results = []
+
+    def add(one: Outcome) -> None:
+        shown = one._replace(detail=outcomes.without_secrets(one.detail, checkup.secrets))
+        results.append(shown)
+        tell(outcomes.row(shown, width))
+
+    with _interruptible():
+        try:
+            for step in steps:
+                add(_taken(step, checkup))
+                if step.decides and results[-1].status == WRONG:
+                    break
+        except KeyboardInterrupt:
+            add(Outcome("interruption", WRONG, 0, 0, "the checkup was interrupted"))
+        finally:
+            add(_removed(checkup))
+    return results
+
+
+def _taken(step: Step, checkup: Checkup) -> Outcome:
+    began = time.monotonic()
+    try:
+        status, detail = OK, step.take(checkup)
+    except LeftOut as reason:
+        status, detail = LEFT_OUT, str(reason)
+    except Wrong as error:
+        status, detail = WRONG, str(error)
+    except (BotoCoreError, ClientError) as error:
+        status, detail = _of_aws(error)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        status, detail = WRONG, f"the answer has an unexpected form: {error!r}"
+    took = time.monotonic() - began
+    if status == OK and took > step.seconds:
+        status = SLOW
+    return Outcome(step.name, status, took, step.seconds, detail)
+
+
+def _of_aws(error: Exception) -> tuple[str, str]:
+    """The role that runs a checkup may lack a right: that is no fault of the deployment."""
+    code = getattr(error, "response", {}).get("Error", {}).get("Code", "")
+    if "AccessDenied" in code or "Unauthorized" in code:
+        return LEFT_OUT, f"these AWS credentials may not ask: {error}"
+    return WRONG, str(error)
+
+
+def _removed(checkup: Checkup) -> Outcome:
+    began = time.monotonic()
+    left = []
+    for made in reversed(checkup.made):
+        reason = _attempted(made.remove)
+        if reason:
+            left.append(f"{made.name} ({reason})")
+    removed = len(checkup.made) - len(left)
+    checkup.facts["left"] = left
+    detail = f"{removed} things removed"
+    if left:
+        detail += f"; STILL THERE: {', '.join(left)}"
+    elif note := checkup.facts.get("remains"):
+        detail += f"; {note}"
+    took = time.monotonic() - began
+    return Outcome(REMOVAL, WRONG if left else OK, took, REMOVAL_SECONDS, detail)
+
+
+def _attempted(remove: Callable[[], object]) -> str:
+    """Returns why something could not be removed; nothing if it was."""
+    reason = ""
+    for attempt in range(ATTEMPTS):
+        try:
+            remove()
+        except (Wrong, LeftOut, BotoCoreError, ClientError) as error:
+            reason = str(error)
+            time.sleep(attempt)
+        else:
+            return ""
+    return reason
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGTERM interrupts as Ctrl-C does, so that what was made is removed."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _write(path: Path, checkup: Checkup, began: float, results: Sequence[Outcome]) -> None:
+    report: dict[str, Any] = {
+        "url": checkup.api.url,
+        "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
+        "seconds": round(time.time() - began, 3),
+        "stack": checkup.deployment.stack if checkup.deployment else None,
+        "version": checkup.facts.get("version"),
+        "ok": not any(result.status == WRONG for result in results),
+        "steps": [result.as_json() for result in results],
+        "left": checkup.facts["left"],
+    }
+    text = outcomes.without_secrets(json.dumps(report, indent=2), checkup.secrets)
+    path.write_text(f"{text}\n", encoding="utf-8")

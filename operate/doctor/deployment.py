@@ -1,0 +1,77 @@
+"""The stack in AWS behind a server: its resources, outputs and clients of its services."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from operate.product_modules import CannotRun
+
+URLS = ("ApiUrl", "UiUrl")
+"""Outputs of the stack that a checkup may be given."""
+
+
+class Deployment:
+    """One CloudFormation stack."""
+
+    def __init__(self, session: Any, stack: str) -> None:
+        self._session = session
+        self.stack = stack
+
+    def client(self, service: str) -> Any:
+        return self._session.client(service)
+
+    @cached_property
+    def outputs(self) -> Mapping[str, str]:
+        found = self.client("cloudformation").describe_stacks(StackName=self.stack)["Stacks"]
+        return _outputs(found[0])
+
+    @cached_property
+    def resources(self) -> Mapping[str, tuple[str, str]]:
+        """Type and physical id of each resource, by logical id."""
+        pages = self.client("cloudformation").get_paginator("list_stack_resources")
+        return {
+            one["LogicalResourceId"]: (one["ResourceType"], one.get("PhysicalResourceId", ""))
+            for page in pages.paginate(StackName=self.stack)
+            for one in page["StackResourceSummaries"]
+        }
+
+    def ids(self, resource_type: str) -> dict[str, str]:
+        """Returns the physical ids of the resources of a type, by logical id."""
+        return {
+            name: physical
+            for name, (kind, physical) in self.resources.items()
+            if kind == resource_type
+        }
+
+
+def deployment_of(url: str, stack: str | None, profile: str | None) -> Deployment | None:
+    """Returns the stack with this name, or the one that has the URL among its outputs; None if
+    neither a stack nor a profile is named.
+
+    Raises:
+        CannotRun: there is no such stack, or AWS cannot be asked.
+    """
+    if not stack and not profile:
+        return None
+    try:
+        session = boto3.Session(profile_name=profile)
+        if stack:
+            return Deployment(session, stack)
+        pages = session.client("cloudformation").get_paginator("describe_stacks").paginate()
+        for page in pages:
+            for one in page["Stacks"]:
+                outputs = _outputs(one)
+                if url.rstrip("/") in [outputs.get(name, "").rstrip("/") for name in URLS]:
+                    return Deployment(session, one["StackName"])
+    except (BotoCoreError, ClientError) as error:
+        raise CannotRun(str(error)) from error
+    raise CannotRun(f"no stack of this account and region has the output {url}: name it by --stack")
+
+
+def _outputs(stack: Mapping[str, Any]) -> dict[str, str]:
+    return {one["OutputKey"]: one["OutputValue"] for one in stack.get("Outputs", ())}

@@ -1,0 +1,71 @@
+"""What the steps of a checkup ended with: as a table for people, as JSON for programs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+OK: Final = "ok"
+SLOW: Final = "slow"
+WRONG: Final = "WRONG"
+LEFT_OUT: Final = "left out"
+
+_SIGNATURES: Final = re.compile(
+    r"((?:X-Amz-(?:Signature|Credential|Security-Token)|Signature|AWSAccessKeyId)=)[^&\s\"']+"
+)
+_ACCESS_KEYS: Final = re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b")
+_HIDDEN: Final = "***"
+_SHORTEST: Final = 4
+"""Characters below which a password occurs in ordinary text and is not searched for."""
+
+
+class Wrong(Exception):
+    """A step saw something that is wrong; the message says what."""
+
+
+class LeftOut(Exception):
+    """A step cannot be taken; the message says why."""
+
+
+class Outcome(NamedTuple):
+    """How one step ended."""
+
+    step: str
+    status: str
+    seconds: float
+    budget: float
+    """Seconds that the step may take."""
+    detail: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "step": self.step,
+            "status": self.status,
+            "seconds": round(self.seconds, 3),
+            "budget_seconds": self.budget,
+            "detail": self.detail,
+        }
+
+
+def without_secrets(text: str, secrets: Iterable[str]) -> str:
+    """Returns the text without these secrets, signatures of URLs and ids of access keys."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= _SHORTEST:
+            text = text.replace(secret, _HIDDEN)
+    return _ACCESS_KEYS.sub(_HIDDEN, _SIGNATURES.sub(rf"\1{_HIDDEN}", text))
+
+
+def row(outcome: Outcome, width: int) -> str:
+    """Returns the outcome as a line of the table."""
+    detail = " ".join(outcome.detail.split())
+    times = f"{outcome.seconds:7.2f} of {outcome.budget:5.1f} s"
+    return f"{outcome.step:<{width}}  {outcome.status:<8}  {times}  {detail}".rstrip()
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    counts = {
+        status: sum(outcome.status == status for outcome in outcomes)
+        for status in (OK, SLOW, WRONG, LEFT_OUT)
+    }
+    return ", ".join(f"{count} {status}" for status, count in counts.items() if count)

@@ -1,0 +1,99 @@
+"""MLflow's own client, in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from operate.doctor.checkup import Checkup
+from operate.doctor.outcome import LeftOut, Wrong
+
+_SCRIPT: Final = Path(__file__).resolve().parent.parent / "client_script.py"
+IN_PARTS: Final = {
+    "MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE": "4000000",
+    "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD": "true",
+}
+"""What docs/clients.md tells users of a deployment to set."""
+_KEPT: Final = ("MLFLOW_TRACKING_",)
+"""Variables of MLflow's that reach the client: the login, and nothing that would change it."""
+_SECONDS: Final = 300
+_TAIL: Final = 600
+
+
+def use(checkup: Checkup) -> str:
+    """A file of 12 MB and a trace go to the server and come back."""
+    with tempfile.TemporaryDirectory() as folder:
+        python = _interpreter(checkup, Path(folder))
+        plain = _run(checkup, python, folder, {})
+        if plain.returncode == 0:
+            return f"{_said(plain)}; nothing had to be set for large files"
+        parts = _run(checkup, python, folder, IN_PARTS)
+    if parts.returncode:
+        raise Wrong(f"{_last(parts)} (with and without {', '.join(IN_PARTS)})")
+    return f"{_said(parts)}; large files need {', '.join(IN_PARTS)}"
+
+
+def _run(
+    checkup: Checkup, python: str, folder: str, settings: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("MLFLOW_") or name.startswith(_KEPT)
+    }
+    try:
+        return subprocess.run(
+            [python, str(_SCRIPT), checkup.api.url, checkup.fact("experiment")],
+            env={
+                **kept,
+                "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+                "MLFLOW_DISABLE_TELEMETRY": "true",
+                "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+                **settings,
+            },
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise Wrong(f"the client did not end within {_SECONDS} s") from None
+
+
+def _said(done: subprocess.CompletedProcess[str]) -> str:
+    """The script's own line; the client prints others before it."""
+    return done.stdout.strip().rpartition("\n")[2]
+
+
+def _last(done: subprocess.CompletedProcess[str]) -> str:
+    return (done.stderr.strip() or done.stdout.strip())[-_TAIL:]
+
+
+def _interpreter(checkup: Checkup, folder: Path) -> str:
+    """An interpreter with mlflow: the one that was named, this one, or one that is made now."""
+    if checkup.options.client:
+        return checkup.options.client
+    if find_spec("mlflow") is not None:
+        return sys.executable
+    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if uv is None:
+        raise LeftOut("name an interpreter that has mlflow by --client")
+    version = checkup.fact("version")
+    for command in (
+        ["venv", "--quiet", str(folder / "client")],
+        [
+            *("pip", "install", "--quiet", "--python", str(folder / "client")),
+            f"mlflow-skinny=={version}",
+        ],
+    ):
+        done = subprocess.run([uv, *command], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise LeftOut(f"mlflow-skinny could not be installed ({_last(done)}): give --client")
+    return str(folder / "client" / "bin" / "python")

@@ -1,0 +1,29 @@
+"""Pages of other origins can neither write nor read."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from operate.doctor.checkup import Checkup, expect
+
+_STRANGER: Final = "https://stranger.example"
+_PATH: Final = "/api/2.0/mlflow/experiments/search"
+
+
+def refuse(checkup: Checkup) -> str:
+    """Answers have the headers that protect browsers; a page elsewhere is refused."""
+    api = checkup.api
+    plain = api.call("POST", _PATH, {"max_results": 1})
+    sniffing = plain.headers.get("x-content-type-options")
+    expect(sniffing == "nosniff", f"x-content-type-options is {sniffing}")
+    expect("x-frame-options" in plain.headers, "there is no x-frame-options")
+    foreign = {"Origin": _STRANGER, "Sec-Fetch-Site": "cross-site"}
+    answer = api.call("POST", _PATH, {"max_results": 1}, headers=foreign)
+    allowed = answer.headers.get("access-control-allow-origin")
+    expect(answer.status == 403, f"a write from a page of {_STRANGER}: {answer.status}")
+    expect(allowed is None, f"access-control-allow-origin: {allowed}")
+    asks = {**foreign, "Access-Control-Request-Method": "POST"}
+    preflight = api.call("OPTIONS", _PATH, headers=asks)
+    allowed = preflight.headers.get("access-control-allow-origin")
+    expect(allowed is None, f"a preflight from {_STRANGER} is allowed: {allowed}")
+    return "a page of another origin is refused, and the headers are there"

@@ -1,0 +1,101 @@
+"""An experiment of the checkup's own, and what earlier checkups left behind."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+from urllib.parse import quote
+
+from operate.doctor.checkup import PREFIX, Checkup, expect
+from operate.doctor.outcome import Wrong
+
+LEFTOVER_SECONDS: Final = 3600
+"""Age from which something with the prefix is no longer of a checkup that runs."""
+ACTIVE: Final = "ACTIVE_ONLY"
+
+
+def create(checkup: Checkup) -> str:
+    """An experiment is created, and is found by id and by name at once."""
+    api, name = checkup.api, checkup.name
+    # Registered first: the answer to a creation can be lost.
+    checkup.will_remove("the experiment", lambda: _remove(checkup))
+    made = api.post("experiments/create", name=name)["experiment_id"]
+    checkup.facts["experiment"] = made
+    by_name = api.get("experiments/get-by-name", experiment_name=name)["experiment"]
+    expect(by_name["experiment_id"] == made, f"the name leads to {by_name['experiment_id']}")
+    again = api.call("POST", "/api/2.0/mlflow/experiments/create", {"name": name})
+    expect(again.status == 400, f"a second experiment of the name is answered {again.status}")
+    return f"experiment {made}, {name}"
+
+
+def _remove(checkup: Checkup) -> None:
+    found = checkup.api.call(
+        "GET",
+        "/api/2.0/mlflow/experiments/get-by-name",
+        query={"experiment_name": checkup.name},
+    )
+    if found.status == 404:
+        return
+    expect(found.status == 200, f"experiments/get-by-name: {found.status}")
+    experiment = found.body["experiment"]["experiment_id"]
+    delete(checkup, experiment)
+    checkup.facts["remains"] = (
+        f"experiment {experiment} is in the trash: `local.admin gc --experiment {experiment}` "
+        "removes it for good"
+    )
+
+
+def delete(checkup: Checkup, experiment: str) -> None:
+    """Deletes an experiment and the files of its runs; deleted already is deleted."""
+    api = checkup.api
+    for run in api.post("runs/search", experiment_ids=[experiment]).get("runs", ()):
+        _delete_files(checkup, run["info"]["artifact_uri"])
+    answer = api.call("POST", "/api/2.0/mlflow/experiments/delete", {"experiment_id": experiment})
+    gone = answer.status == 404 or (answer.status == 400 and "INVALID_STATE" in answer.text)
+    expect(answer.status == 200 or gone, f"experiments/delete: {answer.status} {answer.text[:200]}")
+
+
+def _delete_files(checkup: Checkup, uri: str) -> None:
+    scheme, _, path = uri.partition(":/")
+    if scheme != "mlflow-artifacts":
+        return
+    path = f"/api/2.0/mlflow-artifacts/artifacts/{quote(path.lstrip('/'))}"
+    answer = checkup.api.call("DELETE", path)
+    expect(answer.status in (200, 204, 404), f"DELETE of files: {answer.status}")
+
+
+def remove_leftovers(checkup: Checkup) -> str:
+    """Things of an earlier checkup, which was killed, are removed."""
+    api = checkup.api
+    before = int((time.time() - LEFTOVER_SECONDS) * 1000)
+
+    def old(things: list[dict[str, Any]], *times: str) -> list[dict[str, Any]]:
+        return [
+            thing
+            for thing in things
+            if thing["name"].startswith(PREFIX)
+            and int(next((thing[time] for time in times if time in thing), before)) < before
+        ]
+
+    pattern = f"name LIKE '{PREFIX}%'"
+    found = api.post("experiments/search", filter=pattern, max_results=100, view_type=ACTIVE)
+    experiments = old(found.get("experiments", []), "creation_time")
+    for one in experiments:
+        delete(checkup, one["experiment_id"])
+    found = api.get("registered-models/search", filter=pattern, max_results="100")
+    models = old(found.get("registered_models", []), "creation_timestamp")
+    for one in models:
+        api.ask("DELETE", "2.0/mlflow/registered-models/delete", {"name": one["name"]})
+    listed = api.call("GET", "/api/2.0/mlflow/webhooks")
+    webhooks = old(listed.body.get("webhooks", []), "creation_timestamp") if _ok(listed) else []
+    for one in webhooks:
+        api.ask("DELETE", f"2.0/mlflow/webhooks/{one['webhook_id']}")
+    count = len(experiments) + len(models) + len(webhooks)
+    return f"{count} things of earlier checkups removed" if count else "none"
+
+
+def _ok(answer: Any) -> bool:
+    """Webhooks are for administrators; others have made none."""
+    if answer.status in (200, 403):
+        return bool(answer.status == 200)
+    raise Wrong(f"webhooks: {answer.status} {answer.text[:200]}")

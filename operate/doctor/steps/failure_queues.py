@@ -1,0 +1,27 @@
+"""The queues of what was given up."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from operate.doctor.checkup import Checkup, expect
+
+_TYPE: Final = "AWS::SQS::Queue"
+_COUNT: Final = "ApproximateNumberOfMessages"
+
+
+def read(checkup: Checkup) -> str:
+    """They are empty."""
+    queues = {name: url for name, url in checkup.aws.ids(_TYPE).items() if "Failure" in name}
+    service = checkup.aws.client("sqs")
+    counts = {
+        name: int(
+            service.get_queue_attributes(QueueUrl=url, AttributeNames=[_COUNT])["Attributes"][
+                _COUNT
+            ]
+        )
+        for name, url in queues.items()
+    }
+    full = {name: count for name, count in counts.items() if count}
+    expect(not full, f"messages were given up: {full}")
+    return f"{len(counts)} queues are empty"

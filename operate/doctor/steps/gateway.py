@@ -1,0 +1,20 @@
+"""The AI gateway, where one is configured."""
+
+from __future__ import annotations
+
+from operate.doctor.checkup import Checkup, expect
+from operate.doctor.outcome import LeftOut
+
+
+def call(checkup: Checkup) -> str:
+    """Endpoints are listed; the one that the options name answers."""
+    api, wanted = checkup.api, checkup.options.endpoint
+    listed = api.ask("GET", "3.0/mlflow/gateway/endpoints/list").get("endpoints", [])
+    if not listed:
+        raise LeftOut("the gateway has no endpoints")
+    if wanted is None:
+        return f"{len(listed)} endpoints; --endpoint NAME calls one, which may cost money"
+    body = {"messages": [{"role": "user", "content": "Say: ok"}], "max_tokens": 5}
+    answer = api.call("POST", f"/gateway/{wanted}/mlflow/invocations", body)
+    expect(answer.status == 200, f"{wanted}: {answer.status} {answer.text[:300]}")
+    return f"{wanted} answers"

@@ -1,0 +1,30 @@
+"""What follows a write asynchronously: lists across partitions, and the index of an ended run."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from operate.doctor.checkup import Checkup
+from operate.doctor.steps import search
+
+
+def follow(checkup: Checkup) -> str:
+    """The lists of experiments and models name what was made; searches answer as before."""
+    api, run_id = checkup.api, checkup.fact("run")
+    now = int(time.time() * 1000)
+    api.post("runs/update", run_id=run_id, status="FINISHED", end_time=now)
+
+    def listed() -> Any:
+        found = api.post("experiments/search", filter=f"name = '{checkup.name}'", max_results=5)
+        return found.get("experiments")
+
+    checkup.wait("experiments/search lists the experiment", listed)
+    if "model" in checkup.facts:
+        text = f"name = '{checkup.fact('model')}'"
+        checkup.wait(
+            "registered-models/search lists the model",
+            lambda: api.get("registered-models/search", filter=text).get("registered_models"),
+        )
+    search.check(checkup, run_id)
+    return "lists name what was made, and searches of the ended run answer as before"

@@ -1,0 +1,30 @@
+"""A logged model: created, made ready, searched."""
+
+from __future__ import annotations
+
+from operate.doctor.checkup import Checkup, expect
+
+
+def create(checkup: Checkup) -> str:
+    """A model is created and becomes ready."""
+    api, experiment = checkup.api, checkup.fact("experiment")
+    made = api.post("logged-models", experiment_id=experiment, name="doctor")
+    model_id = made["model"]["info"]["model_id"]
+    path = f"2.0/mlflow/logged-models/{model_id}"
+    checkup.will_remove("the logged model", lambda: api.ask("DELETE", path))
+    api.ask("PATCH", path, {"model_id": model_id, "status": "LOGGED_MODEL_READY"})
+    status = api.ask("GET", path)["model"]["info"]["status"]
+    expect(status == "LOGGED_MODEL_READY", f"the status is {status}")
+    checkup.facts["logged_model"] = model_id
+    return f"model {model_id} is ready"
+
+
+def search(checkup: Checkup) -> str:
+    """It is found at once."""
+    wanted = checkup.fact("logged_model")
+    found = checkup.api.post(
+        "logged-models/search", experiment_ids=[checkup.fact("experiment")]
+    ).get("models", [])
+    models = [one["info"]["model_id"] for one in found]
+    expect(models == [wanted], f"the search finds {models}")
+    return "found at once"

@@ -1,0 +1,47 @@
+"""The server answers, and logs in those whom it should."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from operate.doctor.api import Login
+from operate.doctor.checkup import Checkup, expect
+from operate.doctor.outcome import Wrong
+
+_SEARCH = ("POST", "/api/2.0/mlflow/experiments/search", {"max_results": 1})
+_VARIABLES = (
+    "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, MLFLOW_TRACKING_TOKEN, "
+    "or MLFLOW_TRACKING_AWS_SIGV4"
+)
+
+
+def reach(checkup: Checkup) -> str:
+    """The server answers without a login."""
+    health = checkup.api.call("GET", "/health", login=Login())
+    expect(
+        (health.status, health.text) == (200, "OK"),
+        f"GET /health: {health.status} {health.text[:80]!r}, not 200 'OK'",
+    )
+    return "GET /health answers OK"
+
+
+def log_in(checkup: Checkup) -> str:
+    """The login is accepted, and no login or a wrong one is refused."""
+    api = checkup.api
+    answer = api.call(*_SEARCH)
+    if answer.status in (401, 403):
+        given = "the login was refused" if api.login.is_given else "a login is needed"
+        raise Wrong(f"{given} ({answer.status}): set {_VARIABLES}")
+    expect(answer.status == 200, f"experiments/search: {answer.status} {answer.text[:200]}")
+    version = api.call("GET", "/version").text
+    checkup.facts["version"] = version
+    if not api.login.is_given:
+        return f"MLflow {version}; no login is asked: every caller has full access"
+    nobody = api.call(*_SEARCH, login=Login())
+    expect(nobody.status in (401, 403), f"a caller without a login is answered {nobody.status}")
+    if api.login.user:
+        # A name that nobody has, so that no user's wrong passwords are counted.
+        guess = Login(user=f"nobody-{uuid4().hex}", password=uuid4().hex)
+        wrong = api.call(*_SEARCH, login=guess)
+        expect(wrong.status in (401, 429), f"a wrong password is answered {wrong.status}")
+    return f"MLflow {version}; other callers are refused"

@@ -1,0 +1,19 @@
+"""One step of a checkup."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from operate.doctor.checkup import Checkup
+
+
+class Step(NamedTuple):
+    """One step: it returns what it saw, or raises Wrong or LeftOut."""
+
+    name: str
+    seconds: float
+    """The budget, with a cold start of each function that it calls."""
+    take: Callable[[Checkup], str]
+    decides: bool = False
+    """Whether nothing further can be checked if this is wrong."""

@@ -1,0 +1,34 @@
+"""SQL over the system tables: the checkup's run becomes a row."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from operate.doctor.checkup import Checkup, expect
+from operate.doctor.outcome import LeftOut
+
+_SQL: Final = "SELECT status FROM system.mlflow.runs_latest WHERE run_id = :run"
+_PATH: Final = "/api/3.0/mlflow-serverless/sql"
+
+
+def query(checkup: Checkup) -> str:
+    """The run is in the tables. A laptop publishes when it is asked to; a deployment refuses that
+    and publishes every minute or so."""
+    asked: dict[str, Any] = {"sql": _SQL, "parameters": {"run": checkup.fact("run")}}
+    fresh, seen = ["first"], []
+
+    def rows() -> Any:
+        answer = checkup.api.call("POST", _PATH, {**asked, "fresh": bool(fresh)})
+        if answer.status == 400 and fresh:
+            fresh.clear()
+            return None
+        if answer.status == 403:
+            raise LeftOut("this user may not read the system tables")
+        if answer.status == 429:
+            return None
+        expect(answer.status == 200, f"{_PATH}: {answer.status} {answer.text[:300]}")
+        seen.append(len(answer.body["rows"]))
+        return answer.body["rows"]
+
+    found = checkup.wait("the run is in system.mlflow.runs_latest", rows)
+    return f"the run is a row ({found[0][0]}) after {len(seen)} queries"

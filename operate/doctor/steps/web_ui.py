@@ -1,0 +1,69 @@
+"""The web UI's files, and the way of every route to its function."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from local import environment
+from local.template import read
+from operate.doctor.api import Answer
+from operate.doctor.checkup import Checkup, expect
+from operate.doctor.outcome import LeftOut, Wrong
+
+_TEMPLATE: Final = Path(__file__).resolve().parents[3] / "template.yaml"
+_SCRIPT: Final = re.compile(r"""(?:src|href)=["']\.?/?(static-files/[^"']+\.(?:js|css))["']""")
+_FILLED: Final = re.compile(r"\{[^}]+\}")
+_OF_A_BUCKET: Final = (b"<Error>", b"<?xml")
+_WORKSPACES: Final = "/mlflow/workspaces"
+_YEAR: Final = 31_536_000
+
+
+def load(checkup: Checkup) -> str:
+    """The page and the first of its scripts are there; the script is kept for a year."""
+    page = checkup.api.call("GET", "/")
+    if page.status == 404:
+        raise LeftOut("this address serves the API alone: check UiUrl too")
+    expect(page.status == 200, f"GET /: {page.status} {page.text[:200]}")
+    expect("text/html" in page.headers.get("content-type", ""), "GET / is no HTML")
+    name = _SCRIPT.search(page.text)
+    if name is None:
+        raise Wrong("the page names no script: run `make publish-ui`")
+    script = checkup.api.call("GET", f"/{name[1]}")
+    expect(script.status == 200, f"GET /{name[1]}: {script.status}")
+    kept = script.headers.get("cache-control", "")
+    expect(f"max-age={_YEAR}" in kept, f"/{name[1]} has cache-control {kept!r}")
+    checkup.facts["ui"] = True
+    return f"the page and {name[1]}"
+
+
+def reach_functions(checkup: Checkup) -> str:
+    """A request to each route is answered by a function, not by a bucket or by API Gateway."""
+    paths = sorted({_FILLED.sub("doctor", path) for path in _route_paths()})
+    lost = []
+    for path in paths:
+        answer = checkup.api.call("GET", path)
+        if _fails(path, answer) or _is_foreign(answer):
+            lost.append(f"{path} ({answer.status})")
+    expect(not lost, f"{len(lost)} of {len(paths)} routes do not reach a function: {lost}")
+    return f"{len(paths)} routes reach their functions"
+
+
+def _route_paths() -> list[str]:
+    template = read(_TEMPLATE, "doctor", environment.region(), {})
+    keys = (route.key.partition(" ")[2] for route in template.routes)
+    return [path for path in keys if path.startswith("/")]
+
+
+def _fails(path: str, answer: Answer) -> bool:
+    """Without workspaces their routes answer 503, as MLflow's do."""
+    switched_off = answer.status == 503 and _WORKSPACES in path
+    return answer.status >= 500 and not switched_off
+
+
+def _is_foreign(answer: Answer) -> bool:
+    """An answer of the bucket behind CloudFront, or of API Gateway itself."""
+    if answer.content.startswith(_OF_A_BUCKET):
+        return True
+    return answer.content.strip() in (b'{"message":"Not Found"}', b'{"message": "Not Found"}')

@@ -1,0 +1,48 @@
+"""Copies files that the product's artifact proxy serves into the folder of MLflow's own server,
+under the same paths."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from operate.transfer.files import ROUTE, offered
+from operate.transfer.mlflow_server import Server
+from operate.transfer.transfer_item import Content, Item
+
+
+def item(source: Server, stock: Server, path: str, folder: Path) -> Item:
+    """Returns the files below a path as one item. They are equal if names and sizes are equal."""
+
+    def write(want: Content, have: Content | None) -> None:
+        for name, size in want.items():
+            if (have or {}).get(name) != size:
+                _copy(source, f"{path}/{name}", folder)
+
+    return Item(
+        "files",
+        path,
+        lambda: dict(offered(source, path, "")),
+        lambda: dict(offered(stock, path, "")),
+        write,
+    )
+
+
+def _copy(source: Server, path: str, folder: Path) -> None:
+    """Writes a file at once or not at all.
+
+    Raises:
+        OSError: the path leads out of the folder, or the disk refuses it.
+    """
+    target = (folder / path).resolve()
+    if not target.is_relative_to(folder.resolve()):
+        raise OSError(f"{path} leads out of {folder}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with temporary.open("wb") as incoming:
+            for chunk in source.stream(f"{ROUTE}/{path}"):
+                incoming.write(chunk)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)

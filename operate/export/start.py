@@ -1,0 +1,92 @@
+"""Starts an export: finds the product, opens the target, runs MLflow's server on it."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+from hashlib import blake2b
+from importlib import import_module
+from pathlib import Path
+
+from local import environment, runner_record
+from local.command_line import default_data_folder
+from operate import servers, source_address
+from operate.export.stock_store import StockStore
+from operate.product_modules import CannotRun, load_modules
+
+PARTS = ("runs", "models", "traces", "evaluation", "artifacts")
+
+
+def run(given: argparse.Namespace) -> int:
+    """Returns 0 if MLflow's own server shows everything as the product does, 1 if not.
+
+    Raises:
+        CannotRun: MLflow is missing, or a server or the database cannot be used.
+    """
+    parts = [part for part in given.parts.split(",") if part]
+    if unknown := set(parts) - set(PARTS):
+        raise CannotRun(f"--with takes {', '.join(PARTS)}, not {sorted(unknown)[0]!r}")
+    database = _database(given.database)
+    folder = given.files.expanduser().resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("TABLE_NAME", environment.DEFAULT_TABLE_NAME)
+    load_modules()
+    command = import_module("operate.export.command")
+    journal = given.journal
+    if journal is None:
+        name = blake2b(database.encode(), digest_size=8).hexdigest()
+        journal = (given.data or default_data_folder()).expanduser() / f"export-{name}.jsonl"
+    with contextlib.ExitStack() as stack:
+        source = given.source or _served(stack, given.data)
+        _check_answers(source)
+        store = StockStore(database, "mlflow-artifacts:/")
+        stock_url = stack.enter_context(servers.stock_server(database, folder))
+        wish = command.ExportOptions(
+            source=source,
+            workspace=given.workspace,
+            database=database,
+            files=folder,
+            experiments=given.experiment,
+            parts=parts,
+            journal=journal,
+        )
+        code: int = command.run(wish, stock_url, store)
+    return code
+
+
+def _check_answers(source: str) -> None:
+    """
+    Raises:
+        CannotRun: nothing can be read there; then no database is made.
+    """
+    source_address.check(source)
+    mlflow_server = import_module("operate.transfer.mlflow_server")
+    try:
+        server = mlflow_server.Server(source)
+        server.post("api/2.0/mlflow/experiments/search", max_results=1)
+    except mlflow_server.SourceFailed as failed:
+        raise CannotRun(str(failed)) from failed
+
+
+def _database(text: str) -> str:
+    """Returns a URI; a path alone is one of SQLite."""
+    if "://" in text:
+        return text
+    path = Path(text).expanduser().resolve()
+    if not path.parent.is_dir():
+        raise CannotRun(f"--to {text}: there is no folder {path.parent}")
+    return f"sqlite:///{path}"
+
+
+def _served(stack: contextlib.ExitStack, data: Path | None) -> str:
+    """Returns the address of the runner that serves the data folder; starts one if none does."""
+    folder = (data or default_data_folder()).expanduser().resolve()
+    running = runner_record.running(folder)
+    if running is not None:
+        return running.url
+    if not folder.is_dir():
+        raise CannotRun(
+            f"there is no folder {folder}; name one with --data, or a server with --from"
+        )
+    return stack.enter_context(servers.product(folder))

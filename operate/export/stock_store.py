@@ -1,0 +1,152 @@
+"""Writes rows into the database of MLflow's own server, by the tables of the installed MLflow.
+
+MLflow's store gives every new entity an id of its own, so rows are written into its tables: that is
+what keeps ids and times. Columns that the installed version does not have are left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from local import program_name
+from mlcore import errors
+from operate.product_modules import CannotRun
+
+Row = Mapping[str, Any]
+
+MISSING_MLFLOW: Final = (
+    "export needs MLflow itself, whose tables it writes and whose server it reads them with: "
+    f"{program_name.mlflow_installation()}"
+)
+
+
+class StockStore:
+    """The store of MLflow's own server on a database, which is made if it is empty."""
+
+    def __init__(self, database: str, files_root: str) -> None:
+        """
+        Args:
+            database: any URI that the installed MLflow takes.
+
+        Raises:
+            CannotRun: MLflow is not installed, or it cannot use the database.
+        """
+        try:
+            from mlflow.exceptions import MlflowException  # noqa: PLC0415 - not always installed
+            from mlflow.store.db.base_sql_model import Base  # noqa: PLC0415
+            from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore  # noqa: PLC0415
+            from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
+        except ImportError as error:
+            raise CannotRun(MISSING_MLFLOW) from error
+        try:
+            self.store = SqlAlchemyStore(database, files_root)
+        except (MlflowException, SQLAlchemyError, ImportError) as error:
+            raise CannotRun(f"MLflow cannot use the database: {error}") from error
+        self.tables = Base.metadata.tables
+        self._one_writer = threading.Lock()
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Yields a transaction, which is committed at the end of the block. One thread writes at a
+        time: SQLite allows one writer.
+
+        Raises:
+            TemporarilyUnavailable: the database refused a row; the message has its reason.
+        """
+        from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
+
+        try:
+            with self._one_writer, self.store.engine.begin() as connection:
+                yield Transaction(connection, self.tables)
+        except SQLAlchemyError as error:
+            raise errors.TemporarilyUnavailable(str(error.__cause__ or error)) from error
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Any]:
+        """Yields MLflow's store, for one thread at a time.
+
+        Raises:
+            TemporarilyUnavailable: it refused what it was given.
+        """
+        from mlflow.exceptions import MlflowException  # noqa: PLC0415
+
+        try:
+            with self._one_writer:
+                yield self.store
+        except MlflowException as error:
+            raise errors.TemporarilyUnavailable(error.message) from error
+
+    def has(self, table: str, **key: Any) -> bool:
+        with self.transaction() as rows:
+            return rows.one(table, **key) is not None
+
+    def number_after_inserts(self, table: str, column: str) -> None:
+        """Lets PostgreSQL continue its numbers after the greatest that was inserted; other
+        databases do so by themselves."""
+        import sqlalchemy  # noqa: PLC0415
+
+        if self.store.engine.dialect.name != "postgresql":
+            return
+        with self.store.engine.begin() as connection:
+            connection.execute(
+                sqlalchemy.text(
+                    f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'),"  # noqa: S608
+                    f" (SELECT GREATEST(MAX({column}), 1) FROM {table}))"
+                )
+            )
+
+
+class Transaction:
+    """Rows of one transaction."""
+
+    def __init__(self, connection: Any, tables: Mapping[str, Any]) -> None:
+        self._connection = connection
+        self._tables = tables
+
+    def one(self, table: str, **key: Any) -> Row | None:
+        return next(iter(self.all(table, **key)), None)
+
+    def all(self, table: str, **key: Any) -> list[Row]:
+        """Returns the rows with these values."""
+        target = self._tables[table]
+        found = self._connection.execute(target.select().where(*self._conditions(target, key)))
+        return [dict(row) for row in found.mappings()]
+
+    def delete(self, table: str, **key: Any) -> None:
+        target = self._tables.get(table)
+        if target is not None:
+            self._connection.execute(target.delete().where(*self._conditions(target, key)))
+
+    def insert(self, table: str, rows: Iterable[Row]) -> None:
+        target = self._tables[table]
+        known = [self._known(target, row) for row in rows]
+        if known:
+            self._connection.execute(target.insert(), known)
+
+    def update(self, table: str, values: Row, **key: Any) -> None:
+        target = self._tables[table]
+        changed = target.update().where(*self._conditions(target, key))
+        self._connection.execute(changed.values(**self._known(target, values)))
+
+    def put(self, table: str, key: Row, values: Row) -> None:
+        """Writes one row, whether it is there or not."""
+        if self.one(table, **key) is None:
+            self.insert(table, [{**key, **values}])
+        else:
+            self.update(table, values, **key)
+
+    def replace(self, table: str, key: Row, rows: Iterable[Row]) -> None:
+        """Makes the rows with the key's values exactly these."""
+        self.delete(table, **key)
+        self.insert(table, [{**key, **row} for row in rows])
+
+    @staticmethod
+    def _conditions(target: Any, key: Row) -> list[Any]:
+        return [target.c[name] == value for name, value in key.items()]
+
+    @staticmethod
+    def _known(target: Any, row: Row) -> dict[str, Any]:
+        return {name: value for name, value in row.items() if name in target.c}

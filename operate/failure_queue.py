@@ -1,0 +1,124 @@
+"""Reads the failure queue of the indexer or the lander, and from the stream the records that were
+given up.
+Lambda's message names only the batch: a shard of the stream and two sequence numbers. The stream
+keeps the records for a day. They name the experiments, from which a rebuild makes all derived
+items; and only they name the webhooks to call and the files to delete. After that day every
+experiment can be rebuilt, but those side effects are lost: the message stays in the queue until an
+operator has seen it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import boto3
+from botocore.exceptions import ClientError
+
+from mlcore.db.keys import experiment_id_of
+from mlcore.models.base import Item
+
+RECEIVED_TOGETHER = 10
+HIDDEN_SECONDS = 3600
+"""Seconds for which a message that was read stays hidden from other readers."""
+
+_RECORDS_GONE_CODES = {
+    "TrimmedDataAccessException",
+    "ResourceNotFoundException",
+    "ExpiredIteratorException",
+}
+
+
+Record = dict[str, Any]
+
+
+class Failure(NamedTuple):
+    """One message of the queue."""
+
+    receipt: str
+    records: tuple[Record, ...] | None
+    """The batch's records; None if the stream no longer has them."""
+
+    @property
+    def experiment_ids(self) -> frozenset[str] | None:
+        """The experiments of the records; None if the records are gone."""
+        if self.records is None:
+            return None
+        partitions = {Item.of(record["dynamodb"]["Keys"]).PK for record in self.records}
+        return frozenset(_experiments(partitions))
+
+
+class FailureQueue:
+    """The failure queue of an event source mapping that reads the table's stream."""
+
+    def __init__(self, url: str, sqs: Any = None, streams: Any = None) -> None:
+        self._url = url
+        self._sqs = sqs or boto3.client("sqs")
+        self._streams = streams or boto3.client("dynamodbstreams")
+
+    def failures(self) -> Iterator[Failure]:
+        """Yields every message. Each stays in the queue until it is passed to :meth:`done`."""
+        while True:
+            answer = self._sqs.receive_message(
+                QueueUrl=self._url,
+                MaxNumberOfMessages=RECEIVED_TOGETHER,
+                VisibilityTimeout=HIDDEN_SECONDS,
+                WaitTimeSeconds=1,
+            )
+            messages = answer.get("Messages", [])
+            if not messages:
+                return
+            for message in messages:
+                batch = json.loads(message["Body"])["DDBStreamBatchInfo"]
+                yield Failure(message["ReceiptHandle"], self._records(batch))
+
+    def done(self, failure: Failure) -> None:
+        """Deletes a message."""
+        self._sqs.delete_message(QueueUrl=self._url, ReceiptHandle=failure.receipt)
+
+    def _records(self, batch: dict[str, Any]) -> tuple[Record, ...] | None:
+        found: list[Record] = []
+        last = int(batch["endSequenceNumber"])
+        try:
+            answer = self._streams.get_shard_iterator(
+                StreamArn=batch["streamArn"],
+                ShardId=batch["shardId"],
+                ShardIteratorType="AT_SEQUENCE_NUMBER",
+                SequenceNumber=batch["startSequenceNumber"],
+            )
+            iterator = answer.get("ShardIterator")
+            while iterator is not None:
+                answer = self._streams.get_records(ShardIterator=iterator)
+                records = answer["Records"]
+                found += [record for record in records if _number(record) <= last]
+                if records and _number(records[-1]) >= last:
+                    break
+                iterator = answer.get("NextShardIterator")
+        except ClientError as error:
+            if error.response["Error"]["Code"] in _RECORDS_GONE_CODES:
+                return None
+            raise
+        return tuple(_delivered(record) for record in found)
+
+
+def _delivered(value: Any) -> Any:
+    """Returns a record as Lambda delivers it: bytes as base64."""
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    if isinstance(value, dict):
+        return {name: _delivered(inner) for name, inner in value.items()}
+    return [_delivered(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _number(record: Record) -> int:
+    return int(record["dynamodb"]["SequenceNumber"])
+
+
+def _experiments(partitions: Iterable[str]) -> Iterator[str]:
+    for partition in partitions:
+        # Other partitions with indexed records belong to no experiment.
+        with contextlib.suppress(ValueError):
+            yield experiment_id_of(partition)

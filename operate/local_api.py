@@ -1,0 +1,62 @@
+"""``python -m operate.local_api TEMPLATE``: writes the template that `sam local` can serve, and
+prints its path. The SAM CLI resolves neither the alias of a function in an integration nor an
+authorizer behind a condition. So the copy names functions themselves and asks nobody for a login.
+
+It also declares environment variables that `--env-vars` may then set, so that all functions can run
+without AWS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from local import cloudformation
+
+NAME: Final = "local-api.json"
+SETTABLE: Final = ("AWS_ENDPOINT_URL", "ARTIFACT_FOLDER", "SYSTEM_TABLES_FOLDER")
+_URI: Final = (
+    "arn:${AWS::Partition}:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions/"
+    "${%s.Arn}/invocations"
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns 0 when the file was written beside the given template; else 1."""
+    parser = argparse.ArgumentParser(prog="python -m operate.local_api", description=__doc__)
+    parser.add_argument("template", type=Path, help="that of a build: .aws-sam/build/template.yaml")
+    built: Path = parser.parse_args(arguments).template
+    if not built.is_file():
+        print(f"operate.local_api: there is no {built}; run `make build`", file=sys.stderr)
+        return 1
+    written = built.with_name(NAME)
+    written.write_text(json.dumps(servable(cloudformation.load(built)), indent=1))
+    print(written)
+    return 0
+
+
+def servable(template: dict[str, Any]) -> dict[str, Any]:
+    """Returns a copy of a template for `sam local`."""
+    copy: dict[str, Any] = json.loads(json.dumps(template))
+    variables = copy["Globals"]["Function"]["Environment"]["Variables"]
+    variables |= dict.fromkeys(SETTABLE, "")
+    resources: dict[str, Any] = copy["Resources"]
+    for name in [name for name, one in resources.items() if one["Type"].endswith("::Authorizer")]:
+        del resources[name]
+    for resource in resources.values():
+        properties = resource["Properties"]
+        if resource["Type"] == "AWS::ApiGatewayV2::Route":
+            properties.pop("AuthorizerId", None)
+            properties["AuthorizationType"] = "NONE"
+        elif resource["Type"] == "AWS::ApiGatewayV2::Integration":
+            function = properties["IntegrationUri"]["Ref"].removesuffix(".Alias")
+            properties["IntegrationUri"] = {"Fn::Sub": _URI % function}
+    return copy
+
+
+if __name__ == "__main__":
+    sys.exit(main())

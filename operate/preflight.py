@@ -1,0 +1,214 @@
+"""Checks what a deployment needs before anything is created: credentials, region, tools, quotas,
+and parameters that belong together. Reads only."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+UNRESERVED: Final = 100
+"""Concurrent executions that Lambda keeps for functions without reserved concurrency (AWS,
+"Configuring reserved concurrency")."""
+RESERVING: Final = ("AuthorizerConcurrency", "IndexerConcurrency")
+COMFORTABLE: Final = 100
+"""Concurrent executions of an account below which a team meets throttling. New accounts may have
+ten."""
+LEAST_SAM: Final = (1, 110)
+MOST_NAMES: Final = 2500
+"""Characters that the 4 KB of a function's environment leave for names."""
+NOBODY: Final = "nobody"
+"""Value of ``AlarmEmail`` that says that no alarm shall reach anybody."""
+FAR_CERTIFICATES: Final = "us-east-1"
+"""Region of certificates for CloudFront."""
+UNREADY: Final = {
+    "ROLLBACK_COMPLETE": "the first deployment failed; delete the stack, then deploy",
+    "ROLLBACK_FAILED": "the first deployment failed, and so did its removal; turn off the deletion"
+    " protection of the table that is left, then delete the stack",
+    "DELETE_FAILED": "the stack was being deleted; delete it again, then deploy",
+    "UPDATE_ROLLBACK_FAILED": "continue the rollback"
+    " (`aws cloudformation continue-update-rollback`), then deploy",
+}
+"""States of a stack that no deployment can start from."""
+
+
+class Finding(NamedTuple):
+    """The result of one check. ``state`` is ``ok``, ``note`` (worth reading) or ``missing`` (the
+    deployment would fail)."""
+
+    what: str
+    state: str
+    detail: str
+
+
+class Plan(NamedTuple):
+    """A deployment that is about to start.
+
+    ``given`` holds the parameters that it sets, ``declared`` those of the template, with their
+    defaults; ``deployed`` those of the stack that exists, or None."""
+
+    stage: str
+    stack: str
+    given: Mapping[str, str]
+    declared: Mapping[str, Mapping[str, Any]]
+    deployed: Mapping[str, str] | None
+    status: str
+    """The state of the stack; empty if there is none."""
+
+    def value(self, name: str) -> str:
+        """Returns the value that a parameter will have; what is not set keeps its value."""
+        before = (self.deployed or {}).get(name)
+        default = self.declared.get(name, {}).get("Default", "")
+        return str(self.given.get(name, default if before is None else before))
+
+
+def examine(
+    plan: Plan, client: Callable[..., Any], region: str | None, sam: Sequence[str]
+) -> list[Finding]:
+    """Returns what was checked, in the order in which an operator would look.
+
+    Args:
+        client: makes a client of a service, as ``boto3.client``.
+        region: the region of the session, or None.
+        sam: command that starts the SAM CLI.
+    """
+    findings = [_sam(sam), _region(region), *_parameters(plan, region or ""), _stack(plan)]
+    if region is None:
+        return findings
+    identity = _asked("credentials", lambda: _credentials(client("sts")))
+    findings.append(identity._replace(state="missing") if identity.state == "note" else identity)
+    if identity.state != "ok":
+        return findings
+    findings.append(_asked("Lambda", lambda: _concurrency(plan, client("lambda"))))
+    if plan.value("Ui") == "true":
+        findings.append(_asked("CloudFront", lambda: _distributions(plan, client("cloudfront"))))
+    return findings
+
+
+def _asked(what: str, check: Callable[[], Finding]) -> Finding:
+    """A role that may deploy need not be allowed to look: then the check says so."""
+    try:
+        return check()
+    except (BotoCoreError, ClientError) as error:
+        return Finding(what, "note", f"could not be checked: {error}")
+
+
+def _sam(command: Sequence[str]) -> Finding:
+    try:
+        done = subprocess.run(
+            [*command, "--version"], capture_output=True, text=True, check=False, timeout=60
+        )
+    except OSError as error:
+        return Finding("SAM CLI", "missing", f"{error}; `make build` installs it")
+    version = re.search(r"(\d+)\.(\d+)\.\d+", done.stdout)
+    if version is None:
+        return Finding("SAM CLI", "missing", f"no version: {done.stdout}{done.stderr}".strip())
+    if (int(version[1]), int(version[2])) < LEAST_SAM:
+        least = ".".join(map(str, LEAST_SAM))
+        return Finding("SAM CLI", "missing", f"{version[0]} is too old; {least} is needed")
+    return Finding("SAM CLI", "ok", version[0])
+
+
+def _region(region: str | None) -> Finding:
+    if region is None:
+        return Finding("region", "missing", "set AWS_DEFAULT_REGION, or the region of your profile")
+    return Finding("region", "ok", region)
+
+
+def _credentials(sts: Any) -> Finding:
+    identity = sts.get_caller_identity()
+    return Finding("credentials", "ok", f"{identity['Arn']} in account {identity['Account']}")
+
+
+def _parameters(plan: Plan, region: str) -> Iterator[Finding]:
+    for name in plan.given:
+        if name not in plan.declared:
+            yield Finding("parameters", "missing", f"the template has no parameter {name}")
+    for name, declared in plan.declared.items():
+        if "Default" not in declared and not plan.value(name):
+            values = "|".join(declared.get("AllowedValues", ()))
+            yield Finding("parameters", "missing", f"{name} has no default; set {name}={values}")
+    certificate = plan.value("UiCertificateArn")
+    if certificate and certificate.split(":")[3:4] != [FAR_CERTIFICATES]:
+        detail = f"UiCertificateArn must be a certificate in {FAR_CERTIFICATES}"
+        yield Finding("certificate", "missing", detail)
+    certificate = plan.value("ApiCertificateArn")
+    if certificate and region and certificate.split(":")[3:4] != [region]:
+        yield Finding("certificate", "missing", f"ApiCertificateArn must be in {region}")
+    if plan.value("Ui") == "true" and region.startswith("us-gov-"):
+        yield Finding("CloudFront", "missing", f"{region} has no CloudFront; set Ui=false")
+    names = len(plan.value("IamUsers")) + len(plan.value("IamAdministrators"))
+    if names > MOST_NAMES:
+        yield Finding(
+            "parameters",
+            "missing",
+            f"IamUsers and IamAdministrators have {names} characters, and Lambda's environment room"
+            f" for {MOST_NAMES}; put names into the setting iam_users",
+        )
+    yield _alarms(plan)
+
+
+def _alarms(plan: Plan) -> Finding:
+    receivers = [plan.value(name) for name in ("AlarmEmail", "AlarmTopicArn")]
+    named = [receiver for receiver in receivers if receiver not in ("", NOBODY)]
+    if named:
+        return Finding("alarms", "ok", f"notify {', '.join(named)}")
+    if plan.stage != "prod" or NOBODY in receivers:
+        return Finding("alarms", "note", "notify nobody")
+    return Finding(
+        "alarms",
+        "missing",
+        "nobody would hear of them: set AlarmEmail=you@example.com or AlarmTopicArn, or say"
+        f" AlarmEmail={NOBODY}",
+    )
+
+
+def _stack(plan: Plan) -> Finding:
+    if plan.status in UNREADY:
+        return Finding("stack", "missing", f"{plan.stack} is {plan.status}: {UNREADY[plan.status]}")
+    if plan.status.endswith("_IN_PROGRESS") and plan.status != "REVIEW_IN_PROGRESS":
+        return Finding("stack", "missing", f"{plan.stack} is {plan.status}: wait until it ends")
+    return Finding("stack", "ok", f"{plan.stack}, {plan.status or 'to be created'}")
+
+
+def _concurrency(plan: Plan, service: Any) -> Finding:
+    """Reserved concurrency is taken from what no function of the account has reserved, of which
+    100 must stay."""
+    limit = service.get_account_settings()["AccountLimit"]
+    total, free = limit["ConcurrentExecutions"], limit["UnreservedConcurrentExecutions"]
+    before = plan.deployed or {}
+    wanted = sum(int(plan.value(name) or 0) for name in RESERVING)
+    remaining = free + sum(int(before.get(name, 0)) for name in RESERVING) - wanted
+    if wanted and remaining < UNRESERVED:
+        return Finding(
+            "Lambda",
+            "missing",
+            f"{' and '.join(RESERVING)} reserve {wanted} of {total} concurrent executions, which"
+            f" would leave {remaining}; Lambda wants {UNRESERVED} to stay. Set both to 0, or raise"
+            " the quota (Service Quotas, Lambda, Concurrent executions)",
+        )
+    if total < COMFORTABLE:
+        return Finding(
+            "Lambda",
+            "note",
+            f"the account runs {total} functions at once; more calls than that are throttled. Raise"
+            " the quota (Service Quotas, Lambda, Concurrent executions)",
+        )
+    return Finding("Lambda", "ok", f"{total} concurrent executions, {remaining} for all to share")
+
+
+def _distributions(plan: Plan, service: Any) -> Finding:
+    """AWS lets some new accounts create a distribution only after their support has verified the
+    account; only the attempt tells."""
+    number = service.list_distributions(MaxItems="1")["DistributionList"].get("Quantity", 0)
+    if number or plan.deployed:
+        return Finding("CloudFront", "ok", "the account has distributions")
+    return Finding(
+        "CloudFront",
+        "note",
+        "the account has no distribution yet. If AWS answers 'Your account must be verified', ask"
+        " its support, and deploy with Ui=false until then",
+    )

@@ -1,0 +1,157 @@
+"""``python -m operate.restore``: brings data back, and makes a stack that adopts them.
+
+    python -m operate.restore whole STACK --at TIME|latest --into NEW --delete-old [--parameter …]
+    python -m operate.restore table SOURCE --target NAME --at TIME|latest
+    python -m operate.restore files BUCKET --at TIME [--count]
+    python -m operate.restore adopt --into NEW --table NAME [--bucket NAME] [--key ID] …
+
+``whole`` does the three others: it restores the table of a stack, brings its bucket's files back,
+deletes the stack (which keeps its data) and makes a new one of the restored table and the old
+bucket and key. Each may be repeated after an interruption. `make deploy` then adds the functions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from operate.restore import adoption, files, tables
+from operate.restore.failure import CannotRestore
+
+BUILT: Final = Path(__file__).resolve().parents[2] / ".aws-sam" / "build" / "template.yaml"
+LATEST: Final = "latest"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns 0 on success, else 1."""
+    given = _parser().parse_args(arguments)
+    try:
+        if given.action == "files":
+            _files(given.bucket, _moment(given.at), writes=not given.count)
+        elif given.action == "table":
+            _table(given.source, given.target, given.at)
+        elif given.action == "adopt":
+            _adopt(given, _named(given))
+        else:
+            _whole(given)
+    except (CannotRestore, BotoCoreError, ClientError) as error:
+        print(f"operate.restore: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _whole(given: argparse.Namespace) -> None:
+    cloudformation = boto3.client("cloudformation")
+    stored = adoption.stored_in(cloudformation, given.stack)
+    target = given.target or f"{given.into}-{stored['Table'].rpartition('-')[2]}-restored"
+    _table(stored["Table"], target, given.at)
+    if given.at != LATEST:
+        _files(stored["ArtifactBucket"], _moment(given.at), writes=True)
+    if not given.delete_old:
+        raise CannotRestore(
+            f"{target} is ready. Bucket and key belong to {given.stack}: repeat this with "
+            "--delete-old, which deletes that stack and keeps its data"
+        )
+    again = f"python -m operate.restore adopt --into {given.into} --table {target}"
+    # The system tables hold what came after the moment: a new bucket is filled by a backfill.
+    adopted = {"Table": target}
+    for name, option in (("ArtifactBucket", "--bucket"), ("SecretsKey", "--key")):
+        if name in stored:
+            adopted[name] = stored[name]
+            again += f" {option} {stored[name]}"
+    print(f"should what follows be interrupted, continue with: {again}")
+    adoption.remove_stack(cloudformation, given.stack)
+    _adopt(given, adopted)
+
+
+def _table(source: str, target: str, at: str) -> None:
+    print(f"{source}: restoring to {target}, which takes minutes to hours")
+    tables.restore(boto3.client("dynamodb"), source, target, _moment_or_none(at))
+    print(f"{target} has its indexes, stream, expiry, backups and protection")
+
+
+def _files(bucket: str, moment: datetime, *, writes: bool) -> None:
+    done = files.restore(boto3.client("s3"), bucket, moment, writes=writes)
+    went = "were brought back" if writes else "would be brought back"
+    print(f"s3://{bucket}: {done.restored} files {went}, {done.kept} stay as they are")
+
+
+def _adopt(given: argparse.Namespace, resources: dict[str, str]) -> None:
+    template = adoption.import_template(given.template, resources)
+    parameters = dict(_pair(text) for text in given.parameter)
+    adoption.adopt(boto3.client("cloudformation"), given.into, template, resources, parameters)
+    print(f"the stack {given.into} has adopted {', '.join(resources.values())}")
+    print(f"next: make deploy STAGE=… STACK={given.into}, with the parameters of the old stack")
+
+
+def _named(given: argparse.Namespace) -> dict[str, str]:
+    named = {
+        "Table": given.table,
+        "ArtifactBucket": given.bucket,
+        "SystemTablesBucket": given.system_tables_bucket,
+        "SecretsKey": given.key,
+    }
+    return {name: value for name, value in named.items() if value}
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise CannotRestore(f"--parameter {text}: NAME=VALUE is needed")
+    return name, value
+
+
+def _moment_or_none(text: str) -> datetime | None:
+    return None if text == LATEST else _moment(text)
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise CannotRestore(f"--at {text}: 2026-01-31T12:00:00Z is needed") from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m operate.restore", description=__doc__)
+    actions = parser.add_subparsers(dest="action", required=True)
+    at: dict[str, Any] = {"required": True, "metavar": "TIME"}
+    one = actions.add_parser("table", help="restore a table as a new one")
+    one.add_argument("source", help="name, or ARN of a table in another region")
+    one.add_argument("--target", required=True, metavar="NAME")
+    one.add_argument("--at", **at, help="2026-01-31T12:00:00Z (UTC unless it says so), or latest")
+    one = actions.add_parser("files", help="bring the files of a versioned bucket back, in place")
+    one.add_argument("bucket")
+    one.add_argument("--at", **at)
+    one.add_argument("--count", action="store_true", help="change nothing")
+    one = actions.add_parser("adopt", help="make a stack of a table, buckets and a key that exist")
+    one.add_argument("--table", required=True, metavar="NAME")
+    one.add_argument("--bucket", metavar="NAME", help="of artifacts")
+    one.add_argument("--system-tables-bucket", metavar="NAME")
+    one.add_argument("--key", metavar="ID", help="KMS key that sealed the secrets")
+    _adds_to(one)
+    one = actions.add_parser("whole", help="do all of it for a stack")
+    one.add_argument("stack")
+    one.add_argument("--at", **at)
+    one.add_argument("--target", metavar="NAME", help="the new table's name (made up)")
+    one.add_argument("--delete-old", action="store_true", help="delete the stack, not its data")
+    _adds_to(one)
+    return parser
+
+
+def _adds_to(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--into", required=True, metavar="STACK", help="name of the new stack")
+    parser.add_argument("--template", type=Path, default=BUILT, help="what `make build` wrote")
+    parser.add_argument("--parameter", action="append", default=[], metavar="NAME=VALUE")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

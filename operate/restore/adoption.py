@@ -1,0 +1,210 @@
+"""Makes a stack that adopts a table, buckets and a key that exist.
+
+CloudFormation imports them into a new stack that has nothing else; ``sam deploy`` of the whole
+template then adds the rest. An import takes no transform and no outputs, each resource needs a
+DeletionPolicy, and none may belong to another stack.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from botocore.exceptions import ClientError, WaiterError
+
+from operate.restore.failure import CannotRestore
+
+IDENTIFIERS: Final = {
+    "Table": ("AWS::DynamoDB::Table", "TableName"),
+    "ArtifactBucket": ("AWS::S3::Bucket", "BucketName"),
+    "SystemTablesBucket": ("AWS::S3::Bucket", "BucketName"),
+    "SecretsKey": ("AWS::KMS::Key", "KeyId"),
+}
+"""Type and identifying property of each resource that can be adopted, by its logical id."""
+CHANGE_SET: Final = "adopt"
+_NAMES: Final = re.compile(r"\$\{([A-Za-z0-9]+)[.}]")
+
+
+def import_template(built: Path, resources: Mapping[str, str]) -> dict[str, Any]:
+    """Returns the template that declares these resources alone, with the parameters and conditions
+    that they refer to.
+
+    Args:
+        built: the template that ``sam build`` wrote, in which no anchor is left.
+        resources: physical ids by logical id.
+
+    Raises:
+        CannotRestore: a resource is not in the template.
+    """
+    whole = yaml.load(built.read_text(encoding="utf-8"), _Loader)  # noqa: S506 -- a SafeLoader
+    declared = whole["Resources"]
+    if missing := [name for name in resources if name not in declared]:
+        raise CannotRestore(f"{built} declares no {', '.join(missing)}")
+    chosen = {name: declared[name] for name in resources}
+    template: dict[str, Any] = {"AWSTemplateFormatVersion": "2010-09-09", "Resources": chosen}
+    for part in ("Conditions", "Parameters"):
+        known = whole.get(part, {})
+        if wanted := _reachable(template, known):
+            template[part] = {name: known[name] for name in sorted(wanted)}
+    return template
+
+
+def adopt(
+    cloudformation: Any,
+    stack: str,
+    template: Mapping[str, Any],
+    resources: Mapping[str, str],
+    parameters: Mapping[str, str],
+) -> None:
+    """Imports the resources into a new stack.
+
+    Args:
+        template: as :func:`import_template` returns it.
+        resources: physical ids by logical id.
+        parameters: values; those that the template does not have are ignored.
+
+    Raises:
+        CannotRestore: the stack exists, or CloudFormation refuses.
+    """
+    if _status(cloudformation, stack) not in (None, "REVIEW_IN_PROGRESS"):
+        raise CannotRestore(f"there is a stack {stack}: adopt into a new one")
+    given = {
+        name: value for name, value in parameters.items() if name in template.get("Parameters", {})
+    }
+    cloudformation.create_change_set(
+        StackName=stack,
+        ChangeSetName=(name := f"{CHANGE_SET}-{int(time.time())}"),
+        ChangeSetType="IMPORT",
+        TemplateBody=json.dumps(template),
+        Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in given.items()],
+        ResourcesToImport=[
+            {
+                "ResourceType": IDENTIFIERS[logical][0],
+                "LogicalResourceId": logical,
+                "ResourceIdentifier": {IDENTIFIERS[logical][1]: physical},
+            }
+            for logical, physical in resources.items()
+        ],
+    )
+    try:
+        cloudformation.get_waiter("change_set_create_complete").wait(
+            StackName=stack, ChangeSetName=name
+        )
+        cloudformation.execute_change_set(StackName=stack, ChangeSetName=name)
+        cloudformation.get_waiter("stack_import_complete").wait(StackName=stack)
+    except WaiterError as error:
+        raise CannotRestore(f"CloudFormation: {_reason(cloudformation, stack, name)}") from error
+
+
+def stored_in(cloudformation: Any, stack: str) -> dict[str, str]:
+    """Returns the physical ids of what a stack stores, by logical id; also of a deleted stack, by
+    its id.
+
+    Raises:
+        CannotRestore: there is no such stack.
+    """
+    try:
+        pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack)
+        found = {
+            one["LogicalResourceId"]: one["PhysicalResourceId"]
+            for page in pages
+            for one in page["StackResourceSummaries"]
+            if one["LogicalResourceId"] in IDENTIFIERS
+        }
+    except ClientError as error:
+        raise CannotRestore(f"{stack}: {error.response['Error'].get('Message', error)}") from error
+    if "Table" not in found:
+        raise CannotRestore(f"the stack {stack} has no table")
+    return found
+
+
+def remove_stack(cloudformation: Any, stack: str) -> None:
+    """Deletes a stack, which keeps its table, its buckets of data and its key; a stack that is gone
+    is no error.
+
+    Raises:
+        CannotRestore: the template would not keep them, or CloudFormation cannot delete the rest.
+    """
+    if _status(cloudformation, stack) is None:
+        return
+    declared = cloudformation.get_template(StackName=stack, TemplateStage="Processed")[
+        "TemplateBody"
+    ]
+    if isinstance(declared, str):
+        declared = yaml.load(declared, _Loader)  # noqa: S506 -- a SafeLoader
+    for name in IDENTIFIERS:
+        policy = declared["Resources"].get(name, {}).get("DeletionPolicy", "")
+        if name in declared["Resources"] and not policy.startswith("Retain"):
+            raise CannotRestore(f"the stack {stack} would delete its {name}: keep it first")
+    cloudformation.delete_stack(StackName=stack)
+    try:
+        cloudformation.get_waiter("stack_delete_complete").wait(StackName=stack)
+    except WaiterError as error:
+        raise CannotRestore(f"the stack {stack} was not deleted: {error}") from error
+
+
+def _status(cloudformation: Any, stack: str) -> str | None:
+    try:
+        [found] = cloudformation.describe_stacks(StackName=stack)["Stacks"]
+    except ClientError as error:
+        if "does not exist" in str(error):
+            return None
+        raise
+    status = str(found["StackStatus"])
+    return None if status == "DELETE_COMPLETE" else status
+
+
+def _reason(cloudformation: Any, stack: str, name: str) -> str:
+    try:
+        change_set = cloudformation.describe_change_set(StackName=stack, ChangeSetName=name)
+    except ClientError as error:
+        return str(error)
+    return str(change_set.get("StatusReason") or change_set["Status"])
+
+
+def _reachable(template: Mapping[str, Any], known: Mapping[str, Any]) -> set[str]:
+    """Names among ``known`` to which the template refers, directly or through one of them."""
+    wanted: set[str] = set()
+    waiting = [template]
+    while waiting:
+        for name in _references(waiting.pop()):
+            if name in known and name not in wanted:
+                wanted.add(name)
+                waiting.append(known[name])
+    return wanted
+
+
+def _references(value: Any) -> set[str]:
+    """Every name in a template's part that could be that of a parameter or a condition."""
+    if isinstance(value, str):
+        return {value, *_NAMES.findall(value)}
+    if isinstance(value, Mapping):
+        return set().union(*map(_references, value.values())) if value else set()
+    if isinstance(value, list):
+        return set().union(*map(_references, value)) if value else set()
+    return set()
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads the short forms of CloudFormation's functions as their long ones."""
+
+
+def _function(loader: _Loader, suffix: str, node: yaml.Node) -> dict[str, Any]:
+    value: Any
+    if isinstance(node, yaml.ScalarNode):
+        value = loader.construct_scalar(node)
+    elif isinstance(node, yaml.SequenceNode):
+        value = loader.construct_sequence(node, deep=True)
+    else:
+        value = loader.construct_mapping(node, deep=True)  # type: ignore[arg-type]
+    if suffix == "GetAtt" and isinstance(value, str):
+        value = value.split(".", 1)
+    return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": value}
+
+
+_Loader.add_multi_constructor("!", _function)

@@ -1,0 +1,71 @@
+"""Tells what ``--from`` names: a server, or data that MLflow's own server reads."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from local import program_name
+from operate import servers
+from operate.product_modules import CannotRun
+
+SERVERS = ("http://", "https://", "kubeflow:http://", "kubeflow:https://")
+
+
+def check(source: str) -> None:
+    """
+    Raises:
+        CannotRun: the source is no address of a server.
+    """
+    if not source.lower().startswith(SERVERS):
+        raise CannotRun(f"--from {source}: an address such as http://old:5000 is needed")
+
+
+@contextlib.contextmanager
+def served(source: str, files: Path | None) -> Iterator[str]:
+    """Yields the address of a server that shows the source: the source itself, or MLflow's own
+    server, which runs on that database or folder while the block runs.
+
+    Args:
+        files: the folder from which that server serves files, its ``--artifacts-destination``.
+
+    Raises:
+        CannotRun: the source is neither, or MLflow is not installed; the message says what to do.
+    """
+    if source.lower().startswith(SERVERS):
+        if files is not None:
+            raise CannotRun("--artifacts belongs to --from with a database or a folder")
+        yield source
+        return
+    backend = _backend(source)
+    if find_spec("mlflow") is None:
+        raise CannotRun(
+            f"--from {source} is data of MLflow's own server, which has to read it: install it "
+            f"here ({program_name.mlflow_installation()}), or let it run elsewhere and import from "
+            "there:\n"
+            f"  mlflow server --port 5001 --backend-store-uri '{source}'\n"
+            f"  {program_name.commands()} import --from http://127.0.0.1:5001"
+        )
+    folder = (files or Path("mlartifacts")).expanduser().resolve()
+    with servers.stock_server(backend, folder) as url:
+        yield url
+
+
+def _backend(source: str) -> str:
+    """Returns the URI of a database, or the path of a folder of runs."""
+    path = Path(source.removeprefix("file://")).expanduser()
+    if path.is_dir():
+        return str(path.resolve())
+    if source.startswith("sqlite:///"):
+        file = Path(source.removeprefix("sqlite:///")).resolve()
+        if not file.is_file():
+            raise CannotRun(f"--from {source}: there is no file {file}")
+        return f"sqlite:///{file}"
+    if "://" in source and not source.startswith("file:"):
+        return source
+    raise CannotRun(
+        f"--from {source}: an address such as http://old:5000, the URI of MLflow's database, or a "
+        "folder of runs is needed"
+    )

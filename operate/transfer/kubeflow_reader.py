@@ -1,0 +1,153 @@
+"""Reads entities of a Kubeflow model registry through its REST API (v1alpha3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from mlcore.kubeflow import body, merge, not_a_number
+from mlcore.kubeflow.entity import RESOLVED, Entity
+from mlcore.kubeflow.kinds import EXPERIMENT, METRIC, REFERENCE, Kind
+from operate.transfer.mlflow_server import Json, Server, SourceFailed
+from operate.transfer.transfer_item import Content
+
+API: Final = "api/model_registry/v1alpha3"
+_PAGE: Final = 200
+_OF_ALL: Final = ("name", "description", "externalId", "customProperties")
+LOGGED: Final = ("value", "timestamp", "step")
+"""Fields of a metric that a run's history holds."""
+
+
+class Registry:
+    """The lists of a registry, ordered by id, the order in which versions are numbered."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def entities(self, kind: Kind, path: str) -> list[Entity]:
+        """Returns all entities of a list."""
+        return sorted((entity(kind, told) for told in self.told(path)), key=lambda one: one.id)
+
+    def experiments(self) -> list[Entity]:
+        """Returns all experiments; none from an old registry, which has models but no such list.
+        Raises SourceFailed."""
+        try:
+            return self.entities(EXPERIMENT, "experiments")
+        except SourceFailed as failed:
+            if not failed.unknown:
+                raise
+        next(self.told("registered_models"), None)
+        return []
+
+    def artifacts(self, path: str) -> list[Entity]:
+        """Returns the artifacts of all types."""
+        found = [entity(body.artifact_kind(told), told) for told in self.told(path)]
+        return sorted(found, key=lambda one: one.id)
+
+    def told(self, path: str) -> Iterator[Json]:
+        """Yields the entries of all pages of a list."""
+        parameters: dict[str, Any] = {"pageSize": _PAGE, "orderBy": "ID", "sortOrder": "ASC"}
+        seen: set[str] = set()
+        while True:
+            page = self._server.get(f"{API}/{path}", **parameters)
+            yield from page.get("items") or ()
+            token = page.get("nextPageToken") or ""
+            if not token or token in seen:
+                return
+            seen.add(token)
+            parameters["nextPageToken"] = token
+
+
+def entity(kind: Kind, told: Json) -> Entity:
+    """Returns an entity with the server's number and times; fields that this product does not know
+    are left out. Raises InvalidParameterValue if the API does not allow a value."""
+    known = {*_OF_ALL, *(field.name for field in kind.fields)}
+    fields = {name: value for name, value in told.items() if name in known}
+    if kind.name == METRIC.name:
+        fields.setdefault("value", math.nan)  # JSON has no word for it
+    values = body.values_of(kind, fields, body.UPSERT)
+    if kind.name == METRIC.name:
+        values = not_a_number.unmark_nan(values)
+    made = int(told.get("createTimeSinceEpoch") or 0)
+    read_entity = merge.created(kind, int(told["id"]), values, made)
+    return read_entity._replace(update_time=int(told.get("lastUpdateTimeSinceEpoch") or made))
+
+
+def content(one: Entity) -> Content:
+    """Returns the content to compare of an entity: all fields that were set, without ids of other
+    entities."""
+    left_out = {field.name for field in one.of_kind.fields if field.type == REFERENCE} | {RESOLVED}
+    all_fields = {
+        "description": one.description,
+        "externalId": one.external_id,
+        "customProperties": {key: value.json() for key, value in one.properties.items()},
+        **{name: value for name, value in one.fields.items() if name not in left_out},
+    }
+    return {name: value for name, value in all_fields.items() if value not in (None, "", [], {})}
+
+
+def values(one: Entity) -> body.Values:
+    """Returns the checked values of a request body for an entity, without ids of other entities."""
+    left_out = {field.name for field in one.of_kind.fields if field.type == REFERENCE} | {RESOLVED}
+    fields = {name: value for name, value in one.fields.items() if name not in left_out}
+    all_fields = {
+        "name": one.name,
+        "description": one.description,
+        "externalId": one.external_id,
+        **fields,
+    }
+    body_values: body.Values = {
+        name: value for name, value in all_fields.items() if value not in (None, "")
+    }
+    return {**body_values, "customProperties": one.properties}
+
+
+def altering(one: Entity) -> Callable[[Entity], Entity]:
+    """Returns a change that gives the table's entity the server's values; other properties of the
+    table's entity stay."""
+    given = values(one)
+
+    def alter(before: Entity) -> Entity:
+        properties = {**before.properties, **one.properties}
+        return merge.merged(before, {**given, "customProperties": properties})
+
+    return alter
+
+
+def labelled(artifacts: list[Entity]) -> dict[str, Entity]:
+    """Returns the artifacts of one parent by type and name. Equally named artifacts, as data sets
+    may be, get a number in the order of their ids."""
+    by_label: dict[str, Entity] = {}
+    for one in sorted(artifacts, key=lambda artifact: artifact.id):
+        label, place = f"{one.of_kind.artifact_type} {one.name}", 1
+        while (numbered := label if place == 1 else f"{label} #{place}") in by_label:
+            place += 1
+        by_label[numbered] = one
+    return by_label
+
+
+def contents(artifacts: Mapping[str, Entity], *, of_run: bool = False) -> dict[str, Content]:
+    """Returns the content to compare of each artifact. A run's metrics are compared by their
+    history."""
+    contents_by_label: dict[str, Content] = {}
+    for label, one in artifacts.items():
+        fields = dict(content(one))
+        if of_run and one.kind == METRIC.name:
+            fields = {name: value for name, value in fields.items() if name not in LOGGED}
+        contents_by_label[label] = fields
+    return contents_by_label
+
+
+def within(want: Content | None, have: Content | None) -> Content | None:
+    """Returns the fields of the table's content that the server has too: the table may have
+    more."""
+    if want is None or have is None:
+        return have
+    return {
+        key: within(want[key], value)
+        if isinstance(value, Mapping) and isinstance(want[key], Mapping)
+        else value
+        for key, value in have.items()
+        if key in want
+    }

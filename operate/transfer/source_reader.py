@@ -1,0 +1,231 @@
+"""Reads experiments, runs and logged models of an MLflow server as entities of this product."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+from urllib.parse import urlparse
+
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.logged_models import LoggedModel, ModelMetric
+from mlcore.entities.metrics import Metric, stored_value
+from mlcore.entities.runs import Dataset, DatasetInput, ModelOutput, Run
+from mlcore.entities.stages import ACTIVE
+from mlcore.entities.tags import Tag
+from mlcore.repos.runs.history import metric_history
+from operate.transfer.mlflow_server import Json, Server, SourceFailed
+
+API: Final = "api/2.0/mlflow"
+API_3: Final = "api/3.0/mlflow"
+_ROUTE: Final = "/api/2.0/mlflow-artifacts/artifacts/"
+HISTORY_PAGE_POINTS: Final = 25_000
+"""Points in a page of metric history; the most that MLflow's server allows."""
+
+
+def proxy_path(location: str) -> str | None:
+    """Returns the path below which the server's artifact proxy keeps a location; None if it is not
+    proxied."""
+    parsed = urlparse(location)
+    if parsed.scheme == "mlflow-artifacts":
+        return parsed.path.lstrip("/")
+    if parsed.scheme in ("http", "https") and _ROUTE in parsed.path:
+        return parsed.path.split(_ROUTE, 1)[1]
+    return None
+
+
+def target_location(location: str) -> str:
+    """Returns a location in this product's form: a proxied location without the old server's name,
+    any other unchanged."""
+    path = proxy_path(location)
+    return location if path is None else f"mlflow-artifacts:/{path}"
+
+
+def values_by_key(pairs: list[Json] | None) -> dict[str, str]:
+    return {pair["key"]: pair.get("value", "") for pair in pairs or ()}
+
+
+def empty_if_unsupported(entries: Iterator[Json]) -> Iterator[Json]:
+    """Yields the entries; none if the server lacks the route."""
+    try:
+        yield from entries
+    except SourceFailed as failed:
+        if not failed.unknown:
+            raise
+
+
+def none_if_unsupported(entries: Iterator[Json]) -> list[Json] | None:
+    """Returns the entries; None if the server lacks the route, or keeps its data in files, where
+    MLflow does not support them and answers with an error page."""
+    try:
+        return list(entries)
+    except SourceFailed as failed:
+        if failed.unknown or (failed.status == 500 and not failed.code):
+            return None
+        raise
+
+
+class SourceReader:
+    """Reads one workspace of a server.
+
+    Args:
+        target_of: returns this product's id of an experiment of the server.
+    """
+
+    def __init__(self, server: Server, target_of: Callable[[str], str]) -> None:
+        self.server = server
+        self.target_of = target_of
+        self.workspace = server.workspace
+
+    def experiments(self, names: list[str]) -> list[Experiment]:
+        """Returns all experiments, or those with the given names, oldest first."""
+        all_experiments = [
+            _experiment(page, self.workspace)
+            for page in self.server.pages(
+                "POST",
+                f"{API}/experiments/search",
+                "experiments",
+                view_type="ALL",
+                max_results=1000,
+            )
+        ]
+        chosen = [
+            experiment for experiment in all_experiments if not names or experiment.name in names
+        ]
+        return sorted(chosen, key=lambda one: (one.creation_time, one.experiment_id))
+
+    def runs(self, experiment_id: str) -> Iterator[tuple[str, str]]:
+        """Yields (id, artifact location) of each run, deleted ones included."""
+        for run in self.server.pages(
+            "POST",
+            f"{API}/runs/search",
+            "runs",
+            experiment_ids=[experiment_id],
+            run_view_type="ALL",
+            max_results=500,
+        ):
+            info = run["info"]
+            yield info.get("run_id") or info["run_uuid"], info.get("artifact_uri", "")
+
+    def run(self, run_id: str) -> Run:
+        fields = self.server.get(f"{API}/runs/get", run_id=run_id)["run"]
+        info, data = fields["info"], fields.get("data", {})
+        tags = values_by_key(data.get("tags"))
+        return Run(
+            run_id=run_id,
+            experiment_id=self.target_of(info["experiment_id"]),
+            run_name=info.get("run_name") or tags.get("mlflow.runName", ""),
+            user_id=info.get("user_id", ""),
+            status=info.get("status", "RUNNING"),
+            start_time=int(info.get("start_time", 0)),
+            end_time=int(info.get("end_time", 0)) or None,
+            artifact_uri=target_location(info.get("artifact_uri", "")),
+            lifecycle_stage=info.get("lifecycle_stage", ACTIVE),
+            metrics={one["key"]: _metric(one["key"], one) for one in data.get("metrics", ())},
+            params=values_by_key(data.get("params")),
+            tags=tags,
+            dataset_inputs=tuple(
+                map(_dataset_input, fields.get("inputs", {}).get("dataset_inputs", ()))
+            ),
+            model_inputs=tuple(
+                one["model_id"] for one in fields.get("inputs", {}).get("model_inputs", ())
+            ),
+            model_outputs=tuple(
+                ModelOutput(one["model_id"], int(one.get("step", 0)))
+                for one in fields.get("outputs", {}).get("model_outputs", ())
+            ),
+        )
+
+    def history(self, run_id: str, key: str) -> list[Metric]:
+        """Returns every distinct point, in the order of MLflow's server."""
+        path = f"{API}/metrics/get-history"
+        fields = {"run_id": run_id, "metric_key": key}
+        try:
+            points = list(
+                self.server.pages("GET", path, "metrics", **fields, max_results=HISTORY_PAGE_POINTS)
+            )
+        except SourceFailed as failed:
+            if failed.status != 400:
+                raise
+            points = self.server.get(path, **fields).get(
+                "metrics", []
+            )  # an old server without pages
+        return metric_history.distinct(_metric(key, point) for point in points)
+
+    def logged_models(self, experiment_id: str) -> Iterator[LoggedModel]:
+        """Yields the active logged models, because no server lists deleted ones; none from a server
+        before 3.0."""
+        try:
+            for fields in self.server.pages(
+                "POST",
+                f"{API}/logged-models/search",
+                "models",
+                experiment_ids=[experiment_id],
+                max_results=50,
+            ):
+                yield self.logged_model(fields)
+        except SourceFailed as failed:
+            if not failed.unknown:
+                raise
+
+    def logged_model(self, fields: Json) -> LoggedModel:
+        """Returns the model that the REST API shows with these fields."""
+        info, data = fields["info"], fields.get("data", {})
+        return LoggedModel(
+            model_id=info["model_id"],
+            experiment_id=self.target_of(info["experiment_id"]),
+            name=info.get("name", ""),
+            artifact_location=target_location(info.get("artifact_uri", "")),
+            creation_time=int(info["creation_timestamp_ms"]),
+            last_update_time=int(info["last_updated_timestamp_ms"]),
+            status=info.get("status", "LOGGED_MODEL_STATUS_UNSPECIFIED"),
+            lifecycle_stage=ACTIVE,
+            model_type=info.get("model_type", ""),
+            source_run_id=info.get("source_run_id", ""),
+            params=values_by_key(data.get("params")),
+            tags=values_by_key(info.get("tags")),
+            metrics=tuple(
+                ModelMetric(
+                    *_metric(one["key"], one),
+                    run_id=one.get("run_id", ""),
+                    dataset_name=one.get("dataset_name"),
+                    dataset_digest=one.get("dataset_digest"),
+                )
+                for one in data.get("metrics", ())
+            ),
+        )
+
+
+def _experiment(fields: Json, workspace: str) -> Experiment:
+    created = int(fields.get("creation_time", 0))
+    return Experiment(
+        experiment_id=fields["experiment_id"],
+        name=fields["name"],
+        artifact_location=target_location(fields.get("artifact_location", "")),
+        lifecycle_stage=fields.get("lifecycle_stage", ACTIVE),
+        creation_time=created,
+        last_update_time=int(fields.get("last_update_time", created)),
+        tags=values_by_key(fields.get("tags")),
+        workspace=workspace,
+    )
+
+
+def _metric(key: str, fields: Json) -> Metric:
+    value: Any = fields.get("value", 0)
+    return Metric(
+        key, stored_value(float(value)), int(fields.get("timestamp", 0)), int(fields.get("step", 0))
+    )
+
+
+def _dataset_input(fields: Json) -> DatasetInput:
+    dataset = fields["dataset"]
+    return DatasetInput(
+        Dataset(
+            dataset["name"],
+            dataset["digest"],
+            dataset.get("source_type", ""),
+            dataset.get("source", ""),
+            dataset.get("schema"),
+            dataset.get("profile"),
+        ),
+        tuple(Tag(tag["key"], tag.get("value", "")) for tag in fields.get("tags", ())),
+    )

@@ -1,0 +1,106 @@
+"""One item to transfer: functions that read it from the server and from the table, and write it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+Content = Mapping[str, Any]
+"""The values to compare and write, by name."""
+
+
+class Item(NamedTuple):
+    kind: str
+    name: str
+    want: Callable[[], Content]
+    """Reads the content from the server; may raise SourceFailed."""
+    have: Callable[[], Content | None]
+    """Reads the content from the table; None if it is missing."""
+    write: Callable[[Content, Content | None], None]
+    """Makes the table's content equal to the server's; takes both contents."""
+    outline: Callable[[], Content] | None = None
+    """Reads an outline from the server: cheaper than the content, and different whenever the
+    content is."""
+    exists: Callable[[], bool] = lambda: True
+    """Whether the table has the item; called if the outline is unchanged."""
+    identity: str = ""
+    """Its id in the table, if ``name`` contains more than the id."""
+
+    @property
+    def known_as(self) -> str:
+        """Returns its key in the journal."""
+        return journal_key(self.kind, self.identity or self.name)
+
+
+def journal_key(kind: str, identity: str) -> str:
+    return f"{kind} {identity}"
+
+
+class Difference(NamedTuple):
+    kind: str
+    name: str
+    field: str
+    source: Any
+    target: Any
+
+    def __str__(self) -> str:
+        if self.field == "":
+            return f"{self.kind} {self.name}: not in the target"
+        return (
+            f"{self.kind} {self.name}: {self.field}: {_short(self.source)} ≠ {_short(self.target)}"
+        )
+
+
+class Surplus(NamedTuple):
+    """An entity that the table has and the server does not have."""
+
+    kind: str
+    identity: str
+    imported: bool
+    """Whether an import created it, so that it must have been deleted on the server."""
+
+    def __str__(self) -> str:
+        why = "deleted on the server" if self.imported else "only in the target"
+        return f"{self.kind} {self.identity}: {why}"
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+ABSENT = _Absent()
+
+
+def differences(item: Item, want: Content, have: Content | None) -> list[Difference]:
+    if have is None:
+        return [Difference(item.kind, item.name, "", None, None)]
+    return [
+        Difference(item.kind, item.name, field, one, other)
+        for field, one, other in _unequal(want, have, "")
+    ]
+
+
+def digest(content: Content) -> str:
+    return blake2b(text_of(content).encode(), digest_size=16).hexdigest()
+
+
+def text_of(value: Any) -> str:
+    """Returns JSON that is equal for equal values; NaN equals NaN."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=list)
+
+
+def _unequal(want: Any, have: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(want, Mapping) and isinstance(have, Mapping):
+        for key in sorted({*want, *have}, key=str):
+            below = f"{path}.{key}" if path else str(key)
+            yield from _unequal(want.get(key, ABSENT), have.get(key, ABSENT), below)
+    elif ABSENT in (want, have) or text_of(want) != text_of(have):
+        yield path, want, have
+
+
+def _short(value: Any) -> str:
+    text = repr(value) if value is ABSENT else text_of(value)
+    return text if len(text) <= 120 else f"{text[:120]}…"

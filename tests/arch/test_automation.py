@@ -1,0 +1,71 @@
+"""Workflows, and the configuration of the updates of pinned versions, name what there is."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.arch import project
+
+MAKEFILE = (project.ROOT / "Makefile").read_text()
+TARGETS = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
+WORKFLOWS = {
+    path.name: yaml.safe_load(path.read_text())
+    for path in sorted((project.ROOT / ".github/workflows").glob("*.yml"))
+}
+RENOVATE = json.loads((project.ROOT / "renovate.json").read_text())
+BY_HAND = {"ECHARTS_VERSION"}
+"""Its hash is pinned with it."""
+
+
+def _commands(workflow: dict[str, Any]) -> list[str]:
+    return [
+        step["run"]
+        for job in workflow["jobs"].values()
+        for step in job.get("steps", ())
+        if "run" in step
+    ]
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_a_workflow_runs_targets_that_there_are(name: str) -> None:
+    for command in _commands(WORKFLOWS[name]):
+        for target in re.findall(r"\bmake ([a-z-]+)", command):
+            assert target in TARGETS, command
+
+
+def test_all_that_a_change_must_pass_is_run_and_seen() -> None:
+    commands = _commands(WORKFLOWS["checks.yml"])
+    locally = re.findall(r"^make .+$", (project.ROOT / ".ci/run").read_text(), re.MULTILINE)
+    assert {*locally, "make rehearse", "make invoke-events"} <= set(commands)
+    jobs = WORKFLOWS["release.yml"]["jobs"]
+    assert jobs["checks"]["uses"] == "./.github/workflows/checks.yml"
+    assert jobs["release"]["needs"] == "checks"
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_a_workflow_has_the_least_rights_and_an_end(name: str) -> None:
+    assert WORKFLOWS[name]["permissions"] == {"contents": "read"}
+    for job in WORKFLOWS[name]["jobs"].values():
+        assert "uses" in job or job["timeout-minutes"] <= 90
+    assert "secrets." not in json.dumps(WORKFLOWS[name])
+
+
+def test_every_pinned_tool_is_updated() -> None:
+    pinned = set(re.findall(r"^(\w+_VERSION)\s*:=", MAKEFILE, re.MULTILINE)) | {"NODE_WHEEL"}
+    patterns = [
+        # JavaScript's names of groups are Python's with a P.
+        re.compile(text.replace("(?<", "(?P<"))
+        for manager in RENOVATE["customManagers"]
+        for text in manager["matchStrings"]
+    ]
+    found = set()
+    for pattern in patterns:
+        [match] = pattern.finditer(MAKEFILE)
+        assert re.match(r"\d", match["currentValue"])
+        found.add(match[0].split()[0])
+    assert found == pinned - BY_HAND

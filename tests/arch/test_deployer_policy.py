@@ -1,0 +1,84 @@
+"""The policy of who deploys names every service of the template, and not more roles than ours."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pytest
+
+from tests.arch import project
+
+POLICY = json.loads((project.ROOT / "operate/deployer_policy.json").read_text())
+STATEMENTS: list[dict[str, Any]] = POLICY["Statement"]
+MOST_CHARACTERS = 6144
+"""Of a managed policy, without white space (IAM's quotas)."""
+SERVICES = {
+    "ApiGatewayV2": "apigateway",
+    "AppConfig": "appconfig",
+    "Budgets": "budgets",
+    "CloudFront": "cloudfront",
+    "CloudWatch": "cloudwatch",
+    "DynamoDB": "dynamodb",
+    "Events": "events",
+    "Glue": "glue",
+    "IAM": "iam",
+    "KMS": "kms",
+    "Lambda": "lambda",
+    "Logs": "logs",
+    "S3": "s3",
+    "SNS": "sns",
+    "SQS": "sqs",
+    "Scheduler": "scheduler",
+    "Serverless": "lambda",
+}
+
+
+def _listed(value: Any) -> list[str]:
+    return value if isinstance(value, list) else [value]
+
+
+ACTIONS = [action for statement in STATEMENTS for action in _listed(statement["Action"])]
+
+
+def test_every_service_of_the_template_is_allowed() -> None:
+    used = {
+        resource["Type"].split("::")[1] for resource in project.template()["Resources"].values()
+    }
+    allowed = {action.split(":")[0] for action in ACTIONS}
+    assert used <= set(SERVICES), "name the service of the new type"
+    assert {SERVICES[name] for name in used} <= allowed
+    assert "codedeploy" in allowed, "canaries"
+    assert "cloudformation" in allowed
+
+
+def test_it_is_a_policy_that_iam_takes() -> None:
+    assert len(re.sub(r"\s", "", json.dumps(POLICY))) <= MOST_CHARACTERS
+    identities = [statement["Sid"] for statement in STATEMENTS]
+    assert len(set(identities)) == len(identities)
+    assert all(re.fullmatch("[A-Za-z0-9]+", identity) for identity in identities)
+
+
+def test_it_makes_nobody_an_administrator() -> None:
+    """Roles are those of our stacks, and go to the services that use them."""
+    for statement in STATEMENTS:
+        assert "*" not in _listed(statement["Action"])
+        if any(action.startswith("iam:") for action in _listed(statement["Action"])):
+            assert _listed(statement["Resource"]) == ["arn:aws:iam::*:role/mlflow-*"]
+    assert not any(fnmatchcase("iam:CreateUser", action) for action in ACTIONS)
+    [passing] = [one for one in STATEMENTS if "iam:PassRole" in _listed(one["Action"])]
+    trusted = json.dumps(
+        [role["AssumeRolePolicyDocument"] for role in project.resources("AWS::IAM::Role").values()]
+    )
+    assert set(passing["Condition"]["StringEquals"]["iam:PassedToService"]) == set(
+        re.findall(r"\w+\.amazonaws\.com", trusted)
+    )
+
+
+@pytest.mark.parametrize("stage", ["dev", "staging", "prod"])
+def test_stages_have_names_that_it_allows(stage: str) -> None:
+    settings = tomllib.loads((project.ROOT / "samconfig.toml").read_text())[stage]
+    assert settings["deploy"]["parameters"]["stack_name"].startswith("mlflow-")

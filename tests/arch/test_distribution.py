@@ -1,0 +1,81 @@
+"""CloudFront sends every route of the API to the API, with its methods and without a cache."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from typing import Any
+
+import pytest
+
+from local.cloudformation import Resolver
+from mlcore.http.origin import ORIGIN_HEADER, REQUIRED_WORD
+from tests.arch import project
+
+CONFIG = project.resources("AWS::CloudFront::Distribution")["UiDistribution"]["DistributionConfig"]
+UNCACHED = "4135ea2d-6df8-44a3-9df3-4b5a84be39ad"
+"""AWS's managed policy CachingDisabled."""
+OUTSIDE = {"$default", "ANY /readyz/{proxy+}"}
+"""Unknown paths, which are files of the UI on this origin, and Kubeflow's probe of the API."""
+MOST_BEHAVIOURS = 25
+"""Of one distribution, by CloudFront's quotas."""
+
+
+def behaviour(path: str) -> Any:
+    """Returns the behaviour that CloudFront chooses for a path: the first whose pattern matches,
+    else the default one."""
+    for candidate in CONFIG["CacheBehaviors"]:
+        if fnmatch.fnmatchcase(path, candidate["PathPattern"]):
+            return candidate
+    return CONFIG["DefaultCacheBehavior"]
+
+
+@pytest.mark.parametrize("key", sorted(set(project.routes()) - OUTSIDE))
+def test_a_route_is_reached_through_the_distribution(key: str) -> None:
+    method, path = key.split()
+    chosen = behaviour(re.sub(r"\{\w+\+\}", "a/b", re.sub(r"\{\w+\}", "a", path)))
+    assert chosen["TargetOriginId"] == "api"
+    assert chosen["CachePolicyId"] == UNCACHED
+    assert set(chosen["AllowedMethods"]) >= (
+        {"GET", "HEAD", "OPTIONS", "PUT", "PATCH", "POST", "DELETE"}
+        if method == "ANY"
+        else {method}
+    )
+
+
+def test_a_firewall_sees_every_request_where_it_is_asked_to() -> None:
+    """The word that functions ask for is the one that the distribution adds."""
+    template = project.template()
+
+    def given(**parameters: str) -> Resolver:
+        return Resolver(template, parameters={"Authentication": "basic", **parameters})
+
+    arn = "arn:aws:wafv2:us-east-1:1:global/webacl/name/id"
+    assert given(WebAclArn=arn).resolve(CONFIG)["WebACLId"] == arn
+    assert "WebACLId" not in given().resolve(CONFIG)
+    variables = template["Globals"]["Function"]["Environment"]["Variables"]
+    for only, ui, wanted in (
+        ("true", "true", True),
+        ("true", "false", False),
+        ("false", "true", False),
+    ):
+        resolver = given(OnlyThroughUi=only, Ui=ui)
+        [api] = [one for one in resolver.resolve(CONFIG["Origins"]) if one["Id"] == "api"]
+        [header] = api["OriginCustomHeaders"]
+        assert header["HeaderName"] == ORIGIN_HEADER
+        word = resolver.resolve(variables)[REQUIRED_WORD]
+        assert word == (header["HeaderValue"] if wanted else "")
+
+
+def test_routes_outside_the_distribution_exist() -> None:
+    assert set(project.routes()) >= OUTSIDE
+
+
+def test_every_behaviour_of_the_api_serves_a_route() -> None:
+    paths = [key.split()[-1].replace("{proxy+}", "a") for key in project.routes()]
+    patterns = [
+        one["PathPattern"] for one in CONFIG["CacheBehaviors"] if one["TargetOriginId"] == "api"
+    ]
+    for pattern in patterns:
+        assert any(fnmatch.fnmatchcase(path, pattern) for path in paths), pattern
+    assert len(CONFIG["CacheBehaviors"]) <= MOST_BEHAVIOURS

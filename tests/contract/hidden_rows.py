@@ -1,0 +1,121 @@
+"""A lake whose rows a caller may only read in part, and the same lake without the hidden rows."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from mlcore.system_tables import location
+
+READABLE = ("team-a", "team-c")
+
+
+WORKSPACES = ("default", "team-a", "team-b", "team-c", "team-d")
+
+
+SECRET = "SECRET"
+
+
+OWN = "of the reader["
+
+
+TABLES = {"h": "run_metrics_history", "r": "runs_latest", "e": "experiments_latest"}
+
+
+@pytest.fixture(scope="module")
+def lakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+    """Folders with the three tables: with rows of others, with different ones, and without."""
+    pytest.importorskip("mltables.permitted_rows")
+    base = tmp_path_factory.mktemp("hidden-rows")
+    readable = _rows(random.Random(7), READABLE)
+    hidden = [one for one in WORKSPACES if one not in READABLE]
+    others: dict[str, dict[str, list[str]]] = {
+        "others": _rows(random.Random(8), hidden),
+        "altered": _rows(random.Random(9), hidden[1:], runs=40),
+        "alone": {name: [] for name in TABLES.values()},
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SYSTEM_TABLES_SCRATCH", str(base / "scratch"))
+        for seed, (name, rows) in enumerate(others.items()):
+            patch.setenv(location.FOLDER, str(base / name))
+            _write({table: readable[table] + rows[table] for table in rows}, random.Random(seed))
+        yield {name: base / name for name in others}
+
+
+def _rows(rng: random.Random, workspaces: Sequence[str], runs: int = 12) -> dict[str, list[str]]:
+    """Rows of each table as SQL, the texts of hidden ones different from those of any other."""
+    found: dict[str, list[str]] = {name: [] for name in TABLES.values()}
+
+    def text() -> str:
+        if any(one in READABLE for one in workspaces):
+            return rng.choice(("7", "0.5", "-3", "2024-01-05", OWN, "12", "x[", ""))
+        return f"{SECRET}[{rng.randrange(10**9)}"
+
+    def moment() -> str:
+        month, second = rng.randrange(1, 4), rng.randrange(60)
+        return f"TIMESTAMPTZ '2024-0{month}-0{rng.randrange(1, 3)} 10:00:{second:02}+00'"
+
+    def day(time: str, length: int) -> str:
+        return repr(time.removeprefix("TIMESTAMPTZ '")[:length])
+
+    def number() -> str:
+        return rng.choice(("0.0", "-0.0", "'nan'", "1e300", f"{rng.uniform(-9, 9)}", "3"))
+
+    for workspace in workspaces:
+        for _ in range(3):
+            experiment = f"{rng.randrange(10**6)}"
+            found["experiments_latest"].append(
+                f"'0', {moment()}, NULL, '{experiment}', '{workspace}', '{text()}', {moment()}"
+            )
+            for _ in range(rng.randrange(1, runs)):
+                run, start = f"{rng.randrange(16**12):012x}", moment()
+                metrics = ", ".join(
+                    f"{{'metric_name': '{name}', 'latest_value': {number()}::DOUBLE, "
+                    f"'min_value': {number()}::DOUBLE, 'max_value': {number()}::DOUBLE}}"
+                    for name in ("loss", "acc")
+                )
+                found["runs_latest"].append(
+                    f"'0', {moment()}, NULL, '{workspace}', '{run}', '{experiment}', '{text()}', "
+                    f"{start}, {rng.choice(('NULL', moment()))}, '{text()}', "
+                    f"'{rng.choice(('FINISHED', 'FAILED'))}', MAP {{'p': '{text()}'}}, "
+                    f"MAP {{'k': '{text()}', 'mlflow.user': '{text()}'}}, [{metrics}], "
+                    f"{day(start, 7)}"
+                )
+                found["run_metrics_history"] += [
+                    f"'0', {inserted}, '{rng.randrange(16**12):x}', '{workspace}', '{experiment}', "
+                    f"'{run}', '{rng.choice(('loss', text()))}', {moment()}, "
+                    f"{rng.choice((0, 1, -2, 2**40))}, {number()}::DOUBLE, "
+                    f"{day(inserted, 10)}"
+                    for inserted in (moment() for _ in range(rng.randrange(6)))
+                ]
+    return found
+
+
+def _write(rows: dict[str, list[str]], rng: random.Random) -> None:
+    """In any order, in some files for each partition."""
+    from deltalake import write_deltalake  # noqa: PLC0415 -- most tests do without the engines
+
+    from mltables import duckdb_connection, table_definitions  # noqa: PLC0415
+    from mltables.lake import Lake  # noqa: PLC0415
+
+    with duckdb_connection.connect(None) as connection:
+        for table in table_definitions.TABLES:
+            listed = list(rows[table.name])
+            rng.shuffle(listed)
+            for part in (listed[0::3], listed[1::3], listed[2::3]):
+                delta = table_definitions.open_or_create(Lake(), table)
+                if part:
+                    kinds = [(name, kind) for name, kind, *_ in table.columns]
+                    kinds += [(table.partition, "VARCHAR")] if table.partition else []
+                    cast = ", ".join(f"{name}::{kind} AS {name}" for name, kind in kinds)
+                    values = ", ".join(f"({row})" for row in part)
+                    names = ", ".join(name for name, _ in kinds)
+                    write_deltalake(
+                        delta,
+                        connection.sql(f"SELECT {cast} FROM (VALUES {values}) AS t({names})"),
+                        mode="append",
+                        writer_properties=table_definitions.writer_properties(table),
+                    )

@@ -1,0 +1,78 @@
+"""Where nothing was written the answer is 429 with ``Retry-After``, which every client repeats:
+MLflow's client since 3.18 repeats no request that creates after a 503."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from mlcore import errors
+from mlcore.db import table as table_module
+from mlcore.http import failure
+from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
+from tests.contract.api import Api
+from tests.doubles.faulty import Fault
+from tests.doubles.fixtures import Doubles
+
+NUMBERS = itertools.count()
+FAULTS = (Fault.CONFLICT, Fault.THROTTLED, Fault.THROTTLED_API)
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("experiments/create", {"name": "{name}"}),
+        ("runs/create", {"experiment_id": "0", "run_name": "{name}"}),
+        ("registered-models/create", {"name": "{name}"}),
+        ("logged-models", {"experiment_id": "0", "name": "{name}"}),
+    ],
+)
+def test_creations_are_asked_for_again(
+    broken: tuple[Api, Doubles], monkeypatch: pytest.MonkeyPatch, path: str, fields: Any
+) -> None:
+    api, doubles = broken
+    monkeypatch.setattr(table_module, "back_off", lambda _attempt: None)
+    monkeypatch.setattr(table_module, "CONFLICT_ATTEMPTS", 1)
+    refused = 0
+    for fault in FAULTS:
+        for nth in itertools.count(1):
+            body = {**fields, "name": f"n{next(NUMBERS)}"}
+            if "run_name" in body:
+                body["run_name"] = body.pop("name")
+            doubles.faulty.arm(fault, nth)
+            answer = api.ask("POST", path, **body)
+            fired = doubles.faulty.fired
+            doubles.faulty.heal()
+            if answer.status != 200:
+                refused += 1
+                assert answer.status == 429, (fault, nth, answer)
+                assert answer.headers["retry-after"] == "1"
+                assert api.ask("POST", path, **body).status == 200
+            if not fired:
+                break
+    assert refused
+    assert len(names_made(api, path)) == len(set(names_made(api, path)))
+
+
+def names_made(api: Api, path: str) -> list[str]:
+    """The names of what was made, each as often as it was made."""
+    if path == "runs/create":
+        found = api.post("runs/search", experiment_ids=["0"], max_results=1000).get("runs", [])
+        return [run["info"]["run_name"] for run in found]
+    if path == "logged-models":
+        found = api.post("logged-models/search", experiment_ids=["0"]).get("models", [])
+        return [model["info"]["name"] for model in found]
+    return []  # two of one name cannot be
+
+
+def test_conflicts_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def attempt() -> None:
+        raise WriteConflict
+
+    monkeypatch.setattr("mlcore.optimistic_retry._MAX_SECONDS", 2.0)
+    with pytest.raises(errors.RequestLimitExceeded) as caught:
+        retry_on_conflict("run", attempt)
+    answer = failure(caught.value)
+    assert (answer.status, answer.headers["retry-after"]) == (429, "1")

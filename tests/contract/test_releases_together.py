@@ -1,0 +1,118 @@
+"""The last release and this version side by side, over one table: calls of every function and the
+stream's batches go to the one or the other at random, and nobody notices."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import indexer.app
+from indexer.verification import rebuild
+from mlcore import artifacts
+from tests.contract import release_source, released_data
+from tests.contract.conftest import EXAMPLES, Store, forget
+from tests.contract.release_mixture import Mixture, mixed
+from tests.contract.route_world import World
+from tests.contract.sealing import seal_here
+from tests.contract.streams import following
+from tests.engines import DYNOXIDE, ROOT
+
+# 0.1.0 knows no store, so both releases ask an engine.
+pytestmark = pytest.mark.parametrize("table_engine", [DYNOXIDE], indirect=True)
+
+OFTEN = 0.1
+"""How often the indexer follows before a request."""
+
+
+@pytest.fixture(scope="module")
+def last(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return release_source.unpack(released_data.LAST_RELEASE, tmp_path_factory.mktemp("release"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    place = tmp_path_factory.mktemp("files")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ARTIFACT_FOLDER", str(place))
+        seal_here(patch, place)
+        artifacts.store.cache_clear()
+        yield place
+    artifacts.store.cache_clear()
+
+
+def disagreements(store: Store, mixture: Mixture, world: World, seed: int) -> list[Any]:
+    """Writes one of everything by a mixture that the seed decides, then asks each release for all
+    of it, the older first. Returns what they answered differently, and what the index has wrong.
+
+    Raises:
+        AssertionError: a request failed.
+    """
+    mixture.only, mixture.rng = None, random.Random(seed)
+    with following(store, latest=True) as stream:
+
+        def follow() -> None:
+            while records := stream.fresh():
+                middle = mixture.rng.randrange(len(records))
+                for batch in filter(None, (records[:middle], records[middle:])):
+                    answer = indexer.app.handler({"Records": batch}, None)
+                    assert not answer.get("batchItemFailures")
+
+        sends = world.send
+
+        def send(method: str, path: str, fields: dict[str, Any]) -> Any:
+            if mixture.rng.random() < OFTEN:
+                follow()
+            return sends(method, path, fields)
+
+        world.send = send
+        try:
+            requests = released_data.make(store, world)
+        finally:
+            world.send = sends
+        follow()
+    told = []
+    for release in mixture.releases:
+        mixture.only = release
+        told.append(released_data.answers(world, requests))
+    forget()
+    wrong = [
+        (experiment_id, report.findings)
+        for experiment_id in rebuild.experiment_ids()
+        if (report := rebuild.verify(experiment_id)).findings
+    ]
+    differ = [
+        (before, now)
+        for before, now in zip(*told, strict=True)
+        if released_data.as_before(now.answer, before.answer) != before.answer
+    ]
+    return [*differ, *wrong]
+
+
+@pytest.mark.parametrize("seed", range(2 * EXAMPLES))
+def test_any_mixture_answers_as_one(seed: int, store: Store, last: Path, folder: Path) -> None:
+    with mixed(store, (last, ROOT), folder) as (mixture, world):
+        assert disagreements(store, mixture, world, seed) == []
+        domains = {domain for domain, _ in mixture.calls}
+        assert {"indexer", "kubeflow", "runs", "users"} <= domains
+        assert all(mixture.calls[domain, number] for domain in domains for number in (0, 1))
+
+
+def another_key(source: Path) -> None:
+    """A release that keeps runs under another key."""
+    path = source / "layers/core/python/mlcore/db/keys/experiments.py"
+    text = path.read_text()
+    assert '"R#<run_id>' in text
+    path.write_text(text.replace('"R#<run_id>', '"r#<run_id>'))
+
+
+def test_a_release_that_reads_another_form_is_noticed(
+    store: Store, folder: Path, tmp_path: Path
+) -> None:
+    other = release_source.unpack(released_data.LAST_RELEASE, tmp_path)
+    another_key(other)
+    with mixed(store, (other, ROOT), folder) as (mixture, world), pytest.raises(AssertionError):
+        assert disagreements(store, mixture, world, 1) == []

@@ -1,0 +1,44 @@
+"""The skill registry answers 800 requests as MLflow 3.18.0 does, whose answers are recorded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mlcore import artifacts
+from tests.contract.conftest import Store
+from tests.contract.skill_api import ask
+from tests.contract.skill_calls import CALLS, plain
+from tests.contract.skill_recording import FILE
+
+BETTER = {"https://[x/a.git": 400}
+"""Sources on which MLflow's server fails with 500, and our status."""
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path))
+    artifacts.store.cache_clear()
+    yield
+    artifacts.store.cache_clear()
+
+
+def test_as_recorded(store: Store) -> None:
+    recorded = json.loads(FILE.read_text(encoding="utf-8"))
+    assert len(recorded) == len(CALLS), "record again: python -m tests.contract.skill_recording"
+    differences = []
+    for call, expected in zip(CALLS, recorded, strict=True):
+        reply = ask(call)
+        actual = plain(*reply)
+        if expected[1] is None:  # not JSON: only MLflow's page for unknown paths, or its failure
+            better = next((code for text, code in BETTER.items() if text in call.label()), None)
+            allowed = {404, 405} if expected[0] in (404, 405) else {better}
+            if reply.status not in allowed or "error_code" not in reply.body:
+                differences.append((call.label(), expected, actual))
+        elif actual != expected:
+            differences.append((call.label(), expected, actual))
+    shown = "\n".join("\n  ".join(map(str, each))[:2000] for each in differences)
+    assert not differences, f"{len(differences)} differences\n{shown}"

@@ -1,0 +1,121 @@
+"""Many callers of a model that does not answer, beside trainings that log."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.doubles.providers import Asked, Told, openai, serving
+from tests.servers import start_product, stopped
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+
+CALLERS = 200
+PATIENT_SECONDS = 60
+GATEWAY = "/api/3.0/mlflow/gateway"
+CHAT = "/gateway/mlflow/v1/chat/completions"
+
+
+class Api:
+    """One kept connection to a server."""
+
+    def __init__(self, url: str) -> None:
+        self._connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=PATIENT_SECONDS)
+
+    def post(self, path: str, **fields: Any) -> dict[str, Any]:
+        self.send(path, **fields)
+        return self.answer()
+
+    def send(self, path: str, **fields: Any) -> None:
+        self._connection.request(
+            "POST", path, json.dumps(fields), {"Content-Type": "application/json"}
+        )
+
+    def answer(self) -> dict[str, Any]:
+        reply = self._connection.getresponse()
+        text = reply.read()
+        assert reply.status == 200, (reply.status, text)
+        return dict(json.loads(text))
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def endpoint(api: Api, provider: str) -> None:
+    """Makes the endpoint ``slow`` over a provider."""
+    secret = api.post(
+        f"{GATEWAY}/secrets/create",
+        secret_name="key",
+        secret_value={"api_key": "sk-0123456789abcdefghij"},
+        provider="openai",
+        auth_config={"api_base": provider},
+    )["secret"]
+    model = api.post(
+        f"{GATEWAY}/model-definitions/create",
+        name="model",
+        secret_id=secret["secret_id"],
+        provider="openai",
+        model_name="gpt-5",
+    )["model_definition"]
+    api.post(
+        f"{GATEWAY}/endpoints/create",
+        name="slow",
+        model_configs=[
+            {
+                "model_definition_id": model["model_definition_id"],
+                "linkage_type": "PRIMARY",
+                "weight": 1,
+            }
+        ],
+        usage_tracking=False,
+    )
+
+
+def test_callers_of_a_slow_model_hold_up_nobody(tmp_path: Path) -> None:
+    """All calls wait at the provider, which counts them, when the trainings log and search."""
+    arrived, over = threading.Semaphore(0), threading.Event()
+
+    def wait(asked: Asked) -> Told:
+        arrived.release()
+        over.wait(PATIENT_SECONDS)
+        return openai(asked)
+
+    server = start_product(
+        tmp_path,
+        MLFLOW_GATEWAY_API_BASE_ALLOWED_SCHEMES="http",
+        MLFLOW_GATEWAY_API_BASE_ALLOW_PRIVATE_IPS="true",
+    )
+    with (
+        serving(wait) as provider,
+        stopped(server),
+    ):
+        provider._server.socket.listen(socket.SOMAXCONN)
+        training = Api(server.url)
+        endpoint(training, f"{provider.url}/v1")
+        callers = [Api(server.url) for _ in range(CALLERS)]
+        try:
+            for caller in callers:
+                caller.send(CHAT, model="slow", messages=[{"role": "user", "content": "hello"}])
+            for _ in callers:
+                assert arrived.acquire(timeout=PATIENT_SECONDS)
+            run = training.post("/api/2.0/mlflow/runs/create", experiment_id="0", start_time=1)[
+                "run"
+            ]["info"]["run_id"]
+            for step in range(50):
+                point = {"key": "loss", "value": 0.5, "timestamp": 1 + step, "step": step}
+                training.post("/api/2.0/mlflow/runs/log-metric", run_id=run, **point)
+            runs = training.post("/api/2.0/mlflow/runs/search", experiment_ids=["0"])["runs"]
+            assert [one["info"]["run_id"] for one in runs] == [run]
+        finally:
+            over.set()
+        for caller in callers:
+            assert caller.answer()["choices"]
+            caller.close()
+        training.close()

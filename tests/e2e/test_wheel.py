@@ -1,0 +1,162 @@
+"""The wheel serves the product where there is neither the repository nor anything but Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import urllib3
+
+from local.version import VERSION
+from tests.engines import ROOT, free_port
+from tests.servers import environment
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+UV = ROOT / ".venv/bin/uv"
+START_SECONDS = 120
+
+
+def interpreters() -> dict[str, str]:
+    """Those of the supported versions that this machine has, by version."""
+    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    found = {f"3.{sys.version_info.minor}": sys.executable}
+    for version in ("3.11", "3.12", "3.13"):
+        name = f"python{version}"
+        for path in (shutil.which(name), *sorted(versions.glob(f"{version}.*/bin/{name}"))):
+            # A shim of pyenv is on PATH for versions that are not selected, too, and fails.
+            if (
+                path
+                and subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode
+                == 0
+            ):
+                found.setdefault(version, str(path))
+    return found
+
+
+def _runs(python: str) -> bool:
+    tried = subprocess.run([python, "-c", "import venv"], capture_output=True, check=False)
+    return tried.returncode == 0
+
+
+INTERPRETERS = interpreters()
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, str(ROOT / "distribution/build.py"), str(folder)]
+    subprocess.run(build, check=True, capture_output=True)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module", params=sorted(INTERPRETERS))
+def program(
+    request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("installed")
+    interpreter = INTERPRETERS[request.param]
+    made = [str(UV), "venv", "--quiet", "--python", interpreter, str(folder / "venv")]
+    subprocess.run(made, check=True, capture_output=True)
+    python = folder / "venv/bin/python"
+    subprocess.run(
+        [UV, "pip", "install", "--quiet", "--python", python, wheel],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+    )
+    yield folder / "venv/bin/mlflow-serverless"
+    shutil.rmtree(folder)
+
+
+def clean(home: Path) -> dict[str, str]:
+    """An environment in which nothing leads to the repository."""
+    kept = environment(HOME=str(home), PATH="/usr/bin:/bin")
+    return {
+        name: value
+        for name, value in kept.items()
+        if not name.startswith(("AWS_", "PYTHON", "VIRTUAL_ENV", "UV_", "XDG_", "TABLE_NAME"))
+    }
+
+
+def test_an_empty_home_serves_the_product(program: Path, tmp_path: Path) -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [program, "--port", str(port)],
+            cwd=tmp_path,
+            env=clean(tmp_path),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while "\nready\n" not in log.read_text():
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.05)
+        for page in ("/", "/dashboards", "/static-files/dashboards/echarts.js"):
+            assert urllib3.request("GET", f"{url}{page}", timeout=60).status == 200
+        created = urllib3.request(
+            "POST", f"{url}/api/2.0/mlflow/runs/create", json={"experiment_id": "0"}, timeout=60
+        )
+        assert created.status == 200, created.data
+        # The other commands find the folder and the server by themselves.
+        count = "SELECT count(*) AS runs FROM system.mlflow.runs_latest"
+        deadline = time.monotonic() + START_SECONDS
+        while (told := ran(program, tmp_path, "sql", count, "--fresh", "--format=json"))[0] == 0:
+            if json.loads(told[1])["rows"] == [[1]]:
+                break
+            assert time.monotonic() < deadline, told
+        assert told[0] == 0, told
+        assert ran(program, tmp_path, "config", "list")[0] == 0
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    assert (tmp_path / ".local/share/mlflow-serverless/format.json").is_file()
+
+
+def ran(program: Path, home: Path, *arguments: str) -> tuple[int, str]:
+    answer = subprocess.run(
+        [program, *arguments],
+        cwd=home,
+        env=clean(home),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in answer.stderr, answer.stderr
+    return answer.returncode, answer.stdout + answer.stderr
+
+
+def test_the_command_explains_itself(program: Path, tmp_path: Path) -> None:
+    assert ran(program, tmp_path, "--version")[1].startswith(f"mlflow-serverless {VERSION} ")
+    code, overview = ran(program, tmp_path, "--help")
+    assert (code, "examples:" in overview) == (0, True)
+    listed = overview.partition("\ncommands:\n")[2].partition("\n\n")[0]
+    names = {
+        name.strip() for line in listed.splitlines() for name in re.split(r",|  +", line) if name
+    }
+    code, told = ran(program, tmp_path, "nothing")
+    known = set(re.findall(r"'([a-z-]+)'", told.partition("choose from")[2]))
+    assert (code, len(known) > 10) == (2, True)
+    # The overview lists every command.
+    assert known <= names
+    assert ran(program, tmp_path, "gc", "--help")[1].startswith("usage: mlflow-serverless gc")
+    assert "--port" in ran(program, tmp_path, "serve", "--help")[1]
+    code, told = ran(program, tmp_path, "export", "--to=x.db", "--artifacts=files")
+    assert (code, "there is no folder" in told) == (1, True)
+    code, told = ran(program, tmp_path, "import", "--from=postgresql://h/db")
+    assert (code, "pip install 'mlflow-serverless[export]'" in told) == (1, True)

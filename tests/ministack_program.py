@@ -1,0 +1,34 @@
+"""MiniStack with one correction: python ministack_program.py, with the interpreter of its
+environment.
+
+CloudFormation ends the names that it makes with random characters, so two stacks of one name in two
+regions share nothing. MiniStack ends them with a digest of stack and resource, without the region:
+IAM's roles and S3's buckets, which are the whole account's, would be shared by both stacks and go
+with the first that is deleted. Here the digest knows the region.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from typing import Any
+
+from ministack.app import main
+from ministack.core.responses import get_region
+from ministack.services.cloudformation import provisioners
+
+_DIGEST = 13
+"""Characters of the digest at the end of a name."""
+
+_named = provisioners._physical_name
+
+
+def _named_by_region(stack_name: str, logical_id: str, **options: Any) -> str:
+    name: str = _named(stack_name, logical_id, **options)
+    digest = hashlib.sha256(f"{get_region()}:{name}".encode()).hexdigest()[:_DIGEST]
+    return name[:-_DIGEST] + (digest if options.get("lowercase") else digest.upper())
+
+
+if __name__ == "__main__":
+    provisioners._physical_name = _named_by_region
+    sys.exit(main())

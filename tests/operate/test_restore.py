@@ -1,0 +1,254 @@
+"""Restores on an emulator of DynamoDB, S3 and CloudFormation: tables, files by version, and a stack
+that adopts both."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import boto3
+import pytest
+
+from local.table import ensure
+from local.template import read
+from operate.restore import __main__ as command
+from operate.restore import adoption, files, tables
+from operate.restore.failure import CannotRestore
+from tests import ministack
+from tests.engines import REGION, ROOT
+
+pytestmark = [pytest.mark.contract, pytest.mark.timeout(240)]
+
+TEMPLATE = ROOT / "template.yaml"
+GIVEN = {"Authentication": "none", "ArtifactVersionDays": "35"}
+
+
+class Cloud:
+    """The clients of an emulator, and names that no other test uses."""
+
+    def __init__(self, endpoint: str) -> None:
+        self.endpoint = endpoint
+        self.made = 0
+        self.dynamodb, self.s3, self.kms, self.cloudformation = (
+            boto3.client(
+                name,
+                endpoint_url=endpoint,
+                region_name=REGION,
+                aws_access_key_id="test",
+                aws_secret_access_key="test",
+            )
+            for name in ("dynamodb", "s3", "kms", "cloudformation")
+        )
+
+    def name(self, noun: str) -> str:
+        self.made += 1
+        return f"restored-{noun}-{self.made}"
+
+    def table(self) -> str:
+        name = self.name("table")
+        ensure(self.dynamodb, name, read(TEMPLATE, name, REGION, {}).table)
+        self.dynamodb.update_continuous_backups(
+            TableName=name, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
+        )
+        for number in range(30):
+            item = {"PK": f"EXP#{number % 3}", "SK": f"R#{number}", "lsi2sk": str(number)}
+            self.dynamodb.put_item(
+                TableName=name, Item={key: {"S": value} for key, value in item.items()}
+            )
+        return name
+
+    def bucket(self, *, versioned: bool = True) -> str:
+        name = self.name("bucket")
+        self.s3.create_bucket(Bucket=name)
+        if versioned:
+            self.s3.put_bucket_versioning(
+                Bucket=name, VersioningConfiguration={"Status": "Enabled"}
+            )
+        return name
+
+    def put(self, bucket: str, **contents: str) -> None:
+        for key, content in contents.items():
+            self.s3.put_object(Bucket=bucket, Key=key, Body=content.encode())
+
+    def contents(self, bucket: str) -> dict[str, str]:
+        listed = self.s3.list_objects_v2(Bucket=bucket).get("Contents", ())
+        return {
+            one["Key"]: self.s3.get_object(Bucket=bucket, Key=one["Key"])["Body"].read().decode()
+            for one in listed
+        }
+
+    def items(self, table: str) -> list[Any]:
+        found = self.dynamodb.scan(TableName=table)["Items"]
+        return sorted(found, key=lambda item: (item["PK"]["S"], item["SK"]["S"]))
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    with ministack.running(tmp_path_factory.mktemp("ministack")) as endpoint:
+        yield Cloud(endpoint)
+
+
+def pause() -> datetime:
+    """A moment after everything before it and before everything after it: S3 counts seconds."""
+    time.sleep(1.1)
+    moment = datetime.now(UTC).replace(microsecond=0)
+    time.sleep(1.1)
+    return moment
+
+
+def test_a_restored_table_has_what_a_restore_leaves_out(cloud: Cloud) -> None:
+    source, target = cloud.table(), cloud.name("target")
+    tables.restore(cloud.dynamodb, source, target, None, pause=0.05)
+    assert cloud.items(target) == cloud.items(source)
+    described = cloud.dynamodb.describe_table(TableName=target)["Table"]
+    original = cloud.dynamodb.describe_table(TableName=source)["Table"]
+    for kind in ("Local", "Global"):
+        keys = [
+            sorted(
+                (one["IndexName"], str(one["KeySchema"])) for one in each[f"{kind}SecondaryIndexes"]
+            )
+            for each in (described, original)
+        ]
+        assert keys[0] == keys[1]
+        assert len(keys[0]) == 5
+    assert described["StreamSpecification"]["StreamViewType"] == "NEW_AND_OLD_IMAGES"
+    assert described["DeletionProtectionEnabled"]
+    ttl = cloud.dynamodb.describe_time_to_live(TableName=target)["TimeToLiveDescription"]
+    assert (ttl["TimeToLiveStatus"], ttl["AttributeName"]) == ("ENABLED", "ttl")
+    backups = cloud.dynamodb.describe_continuous_backups(TableName=target)
+    recovery = backups["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"]
+    assert recovery["PointInTimeRecoveryStatus"] == "ENABLED"
+    stream = described["LatestStreamArn"]
+    cloud.dynamodb.put_item(TableName=target, Item={"PK": {"S": "later"}, "SK": {"S": "x"}})
+    tables.restore(cloud.dynamodb, source, target, None, pause=0.05)
+    again = cloud.dynamodb.describe_table(TableName=target)["Table"]
+    assert again["LatestStreamArn"] == stream, "a repetition changes nothing"
+    assert len(cloud.items(target)) == 31
+
+
+def test_what_cannot_be_restored_is_refused(cloud: Cloud) -> None:
+    source, target = cloud.table(), cloud.name("target")
+    long_ago = datetime.now(UTC) - timedelta(days=400)
+    with pytest.raises(CannotRestore, match="can be restored from"):
+        tables.restore(cloud.dynamodb, source, target, long_ago)
+    with pytest.raises(CannotRestore, match="can be restored from"):
+        tables.restore(cloud.dynamodb, source, target, datetime.now(UTC) + timedelta(days=1))
+    plain = cloud.name("plain")
+    key = [{"AttributeName": "PK", "AttributeType": "S"}]
+    cloud.dynamodb.create_table(
+        TableName=plain,
+        AttributeDefinitions=key,
+        KeySchema=[{"AttributeName": "PK", "KeyType": "HASH"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    with pytest.raises(CannotRestore, match="has no point-in-time recovery"):
+        tables.restore(cloud.dynamodb, plain, target, datetime.now(UTC))
+    with pytest.raises(CannotRestore, match="indexes"):
+        tables.complete(cloud.dynamodb, plain)
+
+
+def test_files_are_as_they_were(cloud: Cloud) -> None:
+    bucket = cloud.bucket()
+    cloud.put(bucket, stays="1", changed="1", removed="1", twice="1", gone="1")
+    cloud.put(bucket, twice="2")
+    cloud.s3.delete_object(Bucket=bucket, Key="gone")
+    before = cloud.contents(bucket)
+    moment = pause()
+    cloud.put(bucket, changed="2", twice="3", younger="1", gone="again")
+    cloud.put(bucket, changed="3")
+    cloud.s3.delete_object(Bucket=bucket, Key="removed")
+    after = cloud.contents(bucket)
+    assert files.restore(cloud.s3, bucket, moment, writes=False) == (3, 3)
+    assert cloud.contents(bucket) == after
+    assert files.restore(cloud.s3, bucket, moment) == (3, 3)
+    # What was not there at the moment stays: nothing names it.
+    assert cloud.contents(bucket) == {**before, "younger": "1", "gone": "again"}
+    assert files.restore(cloud.s3, bucket, moment) == (0, 6)
+    kept = cloud.s3.list_object_versions(Bucket=bucket, Prefix="changed")["Versions"]
+    assert len(kept) == 4, "what was newer is an older version now"
+
+
+def test_files_without_versions_are_refused(cloud: Cloud) -> None:
+    with pytest.raises(CannotRestore, match="keeps no versions"):
+        files.restore(cloud.s3, cloud.bucket(versioned=False), datetime.now(UTC))
+
+
+def test_the_import_declares_what_it_adopts_alone() -> None:
+    adopted = {"Table": "t", "ArtifactBucket": "b", "SecretsKey": "k"}
+    template = adoption.import_template(TEMPLATE, adopted)
+    assert template["Resources"].keys() == adopted.keys()
+    assert not {"Outputs", "Transform", "Globals", "Rules"} & template.keys()
+    assert all(one["DeletionPolicy"].startswith("Retain") for one in template["Resources"].values())
+    assert {"DeletionProtection", "TableMaxReadUnits", "KeyRotationDays"} <= {
+        *template["Parameters"]
+    }
+    assert "Authentication" not in template["Parameters"]
+    assert {"HasMaxReads", "HasTableLimit"} <= {*template["Conditions"]}
+    with pytest.raises(CannotRestore, match="declares no Chair"):
+        adoption.import_template(TEMPLATE, {"Chair": "c"})
+
+
+def test_a_new_stack_adopts_a_restored_table_its_files_and_its_key(cloud: Cloud) -> None:
+    source, bucket, stack = cloud.table(), cloud.bucket(), cloud.name("stack")
+    key = cloud.kms.create_key()["KeyMetadata"]["KeyId"]
+    target = cloud.name("target")
+    tables.restore(cloud.dynamodb, source, target, None, pause=0.05)
+    cloud.put(bucket, file="content")
+    adopted = {"Table": target, "ArtifactBucket": bucket, "SecretsKey": key}
+    template = adoption.import_template(TEMPLATE, adopted)
+    adoption.adopt(cloud.cloudformation, stack, template, adopted, GIVEN)
+    assert adoption.stored_in(cloud.cloudformation, stack) == adopted
+    assert len(cloud.items(target)) == 30
+    with pytest.raises(CannotRestore, match="there is a stack"):
+        adoption.adopt(cloud.cloudformation, stack, template, adopted, GIVEN)
+    other = cloud.name("stack")
+    with pytest.raises(CannotRestore, match="already exists in stack"):
+        adoption.adopt(cloud.cloudformation, other, template, adopted, GIVEN)
+    # A stack goes, its data stay, and another stack adopts them.
+    adoption.remove_stack(cloud.cloudformation, stack)
+    assert len(cloud.items(target)) == 30
+    assert cloud.contents(bucket) == {"file": "content"}
+    adoption.remove_stack(cloud.cloudformation, stack)
+    third = cloud.name("stack")
+    adoption.adopt(cloud.cloudformation, third, template, adopted, GIVEN)
+    assert adoption.stored_in(cloud.cloudformation, third) == adopted
+
+
+def test_a_stack_that_would_lose_its_data_is_not_deleted(cloud: Cloud) -> None:
+    stack = cloud.name("stack")
+    body = (
+        '{"Resources": {"Table": {"Type": "AWS::DynamoDB::Table", "Properties": {"BillingMode": '
+        '"PAY_PER_REQUEST", "AttributeDefinitions": [{"AttributeName": "PK", "AttributeType": '
+        '"S"}], "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}]}}}}'
+    )
+    cloud.cloudformation.create_stack(StackName=stack, TemplateBody=body)
+    cloud.cloudformation.get_waiter("stack_create_complete").wait(StackName=stack)
+    with pytest.raises(CannotRestore, match="would delete its Table"):
+        adoption.remove_stack(cloud.cloudformation, stack)
+    table = adoption.stored_in(cloud.cloudformation, stack)["Table"]
+    assert table in cloud.dynamodb.list_tables()["TableNames"]
+
+
+def test_the_command_says_what_is_wrong(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in (
+        ("AWS_ENDPOINT_URL", cloud.endpoint),
+        ("AWS_DEFAULT_REGION", REGION),
+        ("AWS_ACCESS_KEY_ID", "test"),
+        ("AWS_SECRET_ACCESS_KEY", "test"),
+    ):
+        monkeypatch.setenv(name, value)
+    stack = cloud.name("none")
+    whole = ["whole", stack, "--at", "latest", "--into", "x"]
+    for arguments, said in (
+        (["files", cloud.bucket(), "--at", "yesterday"], "--at yesterday"),
+        (whole, "does not exist"),
+        (["adopt", "--into", "x", "--table", "t", "--parameter", "a"], "NAME=VALUE"),
+        (["files", "no-such-bucket-here", "--at", "2026-01-01"], "NoSuchBucket"),
+    ):
+        template = ["--template", str(TEMPLATE)] if "--into" in arguments else []
+        assert command.main([*arguments, *template]) == 1
+        assert said in capsys.readouterr().err
