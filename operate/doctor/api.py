@@ -16,6 +16,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.session import Session
 
+from operate.doctor.interruption import Interruption
 from operate.doctor.outcome import Wrong
 from operate.product_modules import CannotRun
 
@@ -103,6 +104,7 @@ class Api:
             raise CannotRun("--url: give the login by MLFLOW_TRACKING_USERNAME and …_PASSWORD")
         self.url = url.rstrip("/")
         self.login = login
+        self.interruption = Interruption()
         self._profile = profile
         self._opener = urllib.request.build_opener(_NoRedirect)
 
@@ -124,8 +126,10 @@ class Api:
             login: instead of the server's own.
 
         Raises:
+            KeyboardInterrupt: a signal has come since the last call; nothing is sent.
             Wrong: there is no answer.
         """
+        self.interruption.check()
         target = f"{self.url}{path}" + (f"?{urlencode(query)}" if query else "")
         content = None if body is None else json.dumps(body).encode()
         login = self.login if login is None else login

@@ -85,7 +85,8 @@ class Checkup:
         while not (seen := condition()):
             if time.monotonic() > deadline:
                 raise Wrong(f"{what}: not after {self.options.patience:.0f} s")
-            time.sleep(PAUSE_SECONDS)
+            with self.api.interruption.immediate():
+                time.sleep(PAUSE_SECONDS)
         return seen
 
 

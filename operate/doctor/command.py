@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any, Final, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -77,12 +74,13 @@ def examine(
         results.append(shown)
         tell(outcomes.row(shown, width))
 
-    with _interruptible():
+    with checkup.api.interruption.handled():
         try:
             for step in steps:
                 add(_taken(step, checkup))
                 if step.decides and results[-1].status == WRONG:
                     break
+            checkup.api.interruption.check()
         except KeyboardInterrupt:
             add(Outcome("interruption", WRONG, 0, 0, "the checkup was interrupted"))
         finally:
@@ -146,20 +144,6 @@ def _attempted(remove: Callable[[], object]) -> str:
         else:
             return ""
     return reason
-
-
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """SIGTERM interrupts as Ctrl-C does, so that what was made is removed."""
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _write(path: Path, checkup: Checkup, began: float, results: Sequence[Outcome]) -> None:

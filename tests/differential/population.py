@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tests.differential import search_samples as samples
 from tests.differential.pair import Pair
-from tests.differential.rest import Call, Ref, Side, post
+from tests.differential.rest import API, Call, Ref, Side, post
 
 START = 1_600_000_000_000
+_TIMED = (f"{API}experiments/", f"{API}runs/delete", f"{API}runs/restore")
 
 
 def fill(both: Pair, calls: Iterable[Call]) -> None:
-    """Sends the calls to the two servers at the same time; each must succeed on both."""
+    """Sends the calls to the two servers at the same time; each must succeed on both.
+
+    The servers' clocks count milliseconds. What changes an experiment's or a run's time is sent in
+    a millisecond of its own, or the order of two by that time would be another on each server.
+    """
     listed = list(calls)
 
     def send(side: Side) -> None:
         for call in listed:
+            if call.path.startswith(_TIMED):
+                time.sleep(0.002)
             reply = side.send(call)
             assert reply.status == 200, (call, reply)
 

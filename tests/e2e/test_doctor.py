@@ -161,7 +161,7 @@ def test_a_checkup_that_is_stopped_cleans_up(server: Server) -> None:
     while not left(server):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGTERM)  # perhaps in the middle of a request that creates
     printed, _ = process.communicate(timeout=100)
     assert process.returncode == 1
     assert "interrupted" in printed
@@ -171,6 +171,7 @@ def test_a_checkup_that_is_stopped_cleans_up(server: Server) -> None:
 def test_what_a_killed_checkup_left_is_removed_later(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert left(server) == []
     name = f"{PREFIX}0123"
     ask(server, "POST", "experiments/create", name=name)
     ask(server, "POST", "registered-models/create", name=name)

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from local.version import VERSION
 from mlcore.mlflow_version import MLFLOW_VERSION
 
-from .conftest import ROOT
+from .conftest import ROOT, eventually
 
 EVERYWHERE = "--host=0.0.0.0"
 
@@ -74,7 +74,7 @@ def test_the_terminal_names_the_error(product: Any) -> None:
         r"GET /nothing 404 ENDPOINT_NOT_FOUND \d",
         r"GET /health 200 \d",
     ):
-        assert re.search(line, runner.output), runner.output
+        eventually(lambda line=line: re.search(line, runner.output))  # written after the answer
 
 
 def test_a_locale_without_utf8_changes_nothing(product: Any) -> None:

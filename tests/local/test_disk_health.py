@@ -106,13 +106,13 @@ def test_a_full_disk_is_told_and_passes(disk: Disk) -> None:
 
     status, body = write_until_it_fails(runner)
     assert (status, body["error_code"]) == (503, "TEMPORARILY_UNAVAILABLE")
-    assert "database or disk is full" in runner.output
+    eventually(lambda: "database or disk is full" in runner.output)
     assert eventually(lambda: "data cannot be written: No space left on device" in runner.output)
     assert health(runner)[0] == 503
 
     disk.empty()
     assert health(runner) == (200, "OK")
-    assert "the data can be written again" in runner.output
+    eventually(lambda: "the data can be written again" in runner.output)
     assert ask(runner, "experiments/create", name="afterwards")[0] == 200
     assert upload(runner, "a.bin", 6 * MEGABYTE)[0] == 200
 
@@ -156,7 +156,7 @@ def test_damage_is_told_while_it_runs_and_at_the_next_start(product: Any, tmp_pa
     overwrite(folder)
     status, body = ask(runner, "experiments/create", name="lost")
     assert (status, body["error_code"]) == (503, "TEMPORARILY_UNAVAILABLE")
-    assert "database disk image is malformed" in runner.output
+    eventually(lambda: "database disk image is malformed" in runner.output)
     status, text = health(runner)
     assert status == 503
     assert f"{folder}/{FILE} is damaged" in text

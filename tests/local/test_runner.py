@@ -65,8 +65,8 @@ def test_requests_become_events_and_answers(local: Any) -> None:
     internal = (500, b'{"message":"Internal Server Error"}')
     for action in ("raise", "exit", "broken", "large?bytes=6291456", "sleep?seconds=3"):
         assert runner.request("GET", f"/echo/{action}")[:2] == internal, action
-    assert "ValueError: as asked" in runner.output
-    assert "timed out after 2 s" in runner.output
+    eventually(lambda: "ValueError: as asked" in runner.output)
+    eventually(lambda: "timed out after 2 s" in runner.output)
     assert runner.request("GET", "/echo/binary")[1] == b"\x00\xff"
     status, body, headers = runner.request("GET", "/echo/cookies")
     assert (status, body, headers.get_all("set-cookie")) == (204, b"", ["a=1", "b=2; Path=/"])

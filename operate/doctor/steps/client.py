@@ -30,10 +30,12 @@ def use(checkup: Checkup) -> str:
     """A file of 12 MB and a trace go to the server and come back."""
     with tempfile.TemporaryDirectory() as folder:
         python = _interpreter(checkup, Path(folder))
-        plain = _run(checkup, python, folder, {})
+        with checkup.api.interruption.immediate():
+            plain = _run(checkup, python, folder, {})
         if plain.returncode == 0:
             return f"{_said(plain)}; nothing had to be set for large files"
-        parts = _run(checkup, python, folder, IN_PARTS)
+        with checkup.api.interruption.immediate():
+            parts = _run(checkup, python, folder, IN_PARTS)
     if parts.returncode:
         raise Wrong(f"{_last(parts)} (with and without {', '.join(IN_PARTS)})")
     return f"{_said(parts)}; large files need {', '.join(IN_PARTS)}"
@@ -93,7 +95,8 @@ def _interpreter(checkup: Checkup, folder: Path) -> str:
             f"mlflow-skinny=={version}",
         ],
     ):
-        done = subprocess.run([uv, *command], capture_output=True, text=True, check=False)
+        with checkup.api.interruption.immediate():
+            done = subprocess.run([uv, *command], capture_output=True, text=True, check=False)
         if done.returncode:
             raise LeftOut(f"mlflow-skinny could not be installed ({_last(done)}): give --client")
     return str(folder / "client" / "bin" / "python")
