@@ -8,6 +8,7 @@ deployment creates the table without protection.
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import subprocess
 import sys
@@ -28,6 +29,9 @@ PROTECTION: Final = "DeletionProtection"
 CAPABILITIES: Final = ("CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND")
 UNMADE: Final = ("", "REVIEW_IN_PROGRESS")
 """States of a stack that the deployment will create."""
+
+_INEXPRESSIBLE: Final = re.compile(r"""\\(?:[ "'\\]|$)""")
+"""A backslash that SAM would take for the escape of what follows."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -111,7 +115,7 @@ def deploy(plan: Plan, session: Any, sam: Sequence[str], others: Sequence[str]) 
         [
             *(*sam, "deploy", "--config-env", plan.stage, "--stack-name", plan.stack),
             *("--no-fail-on-empty-changeset", *others),
-            *("--parameter-overrides", *(f"{name}={text}" for name, text in parameters.items())),
+            *("--parameter-overrides", *(sam_parameter(*pair) for pair in parameters.items())),
         ],
         check=False,
         cwd=ROOT,
@@ -119,6 +123,19 @@ def deploy(plan: Plan, session: Any, sam: Sequence[str], others: Sequence[str]) 
     if done.returncode == 0 and late and protect(session.client("cloudformation"), plan.stack):
         print(f"{plan.stack}: the table is protected from deletion")
     return done.returncode
+
+
+def sam_parameter(name: str, text: str) -> str:
+    """Returns a parameter as the SAM CLI reads it: it ends a value without quotes at the first
+    blank, without a word, and refuses an empty one.
+
+    Raises:
+        LookupError: no quoting that SAM undoes expresses the value.
+    """
+    if _INEXPRESSIBLE.search(text):
+        raise LookupError(f"{name}: SAM cannot be given a backslash at the end or before a quote")
+    quoted = text.replace('"', '\\"')
+    return f'{name}="{quoted}"'
 
 
 def protect(service: Any, stack: str) -> bool:
