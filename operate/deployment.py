@@ -8,6 +8,7 @@ deployment creates the table without protection.
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shlex
 import subprocess
@@ -46,11 +47,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="deploy nothing")
     parser.add_argument("--sam", default="sam", help="command of the SAM CLI (%(default)s)")
     parser.add_argument("--parameter-overrides", nargs="+", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--parameters", type=Path, metavar="FILE", help="JSON; before overrides")
     given, others = parser.parse_known_args(arguments)
     sam = shlex.split(given.sam)
     session = boto3.Session()
     try:
-        plan = plan_of(given.stage, given.stack, given.parameter_overrides, session)
+        overrides = [*parameters_in(given.parameters), *given.parameter_overrides]
+        plan = plan_of(given.stage, given.stack, overrides, session)
         findings = preflight.examine(plan, session.client, session.region_name, sam)
         show(findings)
         if any(finding.state == "missing" for finding in findings):
@@ -60,6 +63,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (LookupError, OSError, BotoCoreError, ClientError, WaiterError) as error:
         print(f"operate.deployment: {error}", file=sys.stderr)
         return 1
+
+
+def parameters_in(file: Path | None) -> list[str]:
+    """Returns the parameters of a stack that `operate.restore whole` wrote down, as NAME=VALUE.
+
+    Raises:
+        LookupError: the file holds no JSON object.
+    """
+    if file is None:
+        return []
+    try:
+        read = dict(json.loads(file.read_text()))
+    except (TypeError, ValueError) as error:
+        raise LookupError(f"--parameters {file}: {error}") from error
+    return [f"{name}={value}" for name, value in read.items()]
 
 
 def plan_of(stage: str, stack: str | None, overrides: Sequence[str], session: Any) -> Plan:
