@@ -134,17 +134,32 @@ def test_files_are_private_and_outlive_the_stack() -> None:
     assert "BucketEncryption" in bucket["Properties"]
     rule, versions = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
     assert "AbortIncompleteMultipartUpload" in rule
-    # Versions and their expiry are on or off together: kept for ever they would cost for ever.
-    condition, expiry, _ = versions["Fn::If"]
+    condition = "HasArtifactVersions"
     assert bucket["Properties"]["VersioningConfiguration"]["Fn::If"][:2] == [
         condition,
         {"Status": "Enabled"},
     ]
-    assert expiry["NoncurrentVersionExpiration"]["NoncurrentDays"] == {"Ref": "ArtifactVersionDays"}
+    # The rule has no condition: versions of before would otherwise stay, and cost, for ever.
+    assert versions["Status"] == "Enabled"
+    assert versions["NoncurrentVersionExpiration"] == {
+        "NoncurrentDays": {"Fn::If": [condition, {"Ref": "ArtifactVersionDays"}, 1]}
+    }
     policy = project.resources("AWS::S3::BucketPolicy")["ArtifactBucketPolicy"]["PolicyDocument"]
     [statement] = policy["Statement"]
     assert statement["Effect"] == "Deny"
     assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+def test_no_error_is_kept_by_the_distribution() -> None:
+    """CloudFront keeps an error for 10 s unless it is told not to, also with CachingDisabled (AWS,
+    "Control how long CloudFront caches errors")."""
+    distribution = project.resources("AWS::CloudFront::Distribution")["UiDistribution"]
+    told = distribution["DistributionConfig"]["CustomErrorResponses"]
+    codes = {400, 403, 404, 405, 414, 416, 500, 501, 502, 503, 504}
+    assert {one["ErrorCode"] for one in told} == codes
+    for one in told:
+        assert set(one) == {"ErrorCode", "ErrorCachingMinTTL"}
+        assert one["ErrorCachingMinTTL"] == 0
 
 
 @pytest.mark.parametrize("statement", STATEMENTS, ids=lambda s: str(s["Action"])[:40])
