@@ -382,3 +382,10 @@ def test_every_route_asks_who_calls() -> None:
         if route.get("AuthorizationType") == KIND_OF_LOGIN
     }
     assert set(project.routes()) - asked == OPEN_ROUTES
+
+
+def test_a_browser_may_read_files_and_send_parts_of_them() -> None:
+    bucket = project.resources("AWS::S3::Bucket")["ArtifactBucket"]
+    [rule] = bucket["CorsConfiguration"]["CorsRules"]
+    assert {"GET", "HEAD", "PUT"} == set(rule["AllowedMethods"])
+    assert "ETag" in rule["ExposedHeaders"]  # a completed upload names the ETag of each part

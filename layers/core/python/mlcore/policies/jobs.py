@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -18,7 +17,7 @@ from mlcore.auth.permissions import (
     scorer_pattern,
 )
 from mlcore.auth.requirements import NOT_DENIED, InheritedFrom, Requirement
-from mlcore.limits.evaluation.scorers import endpoint_in_text
+from mlcore.limits.evaluation.scorers import endpoint_in_text, name_in_text
 from mlcore.policies.access import Access
 from mlcore.policies.requests import create_inside, subject
 from mlcore.repos.evaluation import jobs
@@ -68,11 +67,8 @@ def _registered_names(texts: list[Any], versions: Any) -> list[str] | None:
     for text, version in zip(texts, versions, strict=False):  # the function refuses other lengths
         if version is None:
             continue
-        try:
-            name = json.loads(text)["name"]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return None
-        if not isinstance(name, str) or not name:
+        name = name_in_text(text)
+        if name is None:
             return None
         names.append(name)
     return names
