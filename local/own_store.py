@@ -1,4 +1,5 @@
-"""Makes the store of a data folder ready: its folder, the table's file, and what an engine left."""
+"""Prepares the store of a data folder: creates the folder and the table's file, and converts the
+database of a former engine once."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def run(given: argparse.Namespace) -> int:
 def _check_answers(source: str) -> None:
     """
     Raises:
-        CannotRun: nothing can be read there; then no database is made.
+        CannotRun: the source cannot be read. No database has been created.
     """
     source_address.check(source)
     mlflow_server = import_module("operate.transfer.mlflow_server")
