@@ -132,6 +132,26 @@ class TableFile:
             (newest,) = connection.execute("SELECT max(id) FROM stream").fetchone()
         return int(newest or 0)
 
+    def reserve_numbers(self, processed: int) -> bool:
+        """Makes the stream continue behind the sequence number ``processed`` if its newest record
+        has a lower one; returns whether that was so. Otherwise the next records would get numbers
+        that their readers take for processed ones.
+
+        Raises:
+            sqlite3.Error: the file cannot be read or written.
+        """
+        if self.last_record() >= processed:
+            return False
+        image = json.dumps({"PK": {"S": "-"}, "SK": {"S": "-"}})
+        with self._connection() as connection, self._turn():
+            # The record has the newest one's time: keys_written_before counts back from it.
+            connection.execute(
+                "INSERT INTO stream(id, event, pk, sk, created, old) VALUES (?, 'REMOVE', '-', '-',"
+                " coalesce((SELECT created FROM stream ORDER BY id DESC LIMIT 1), ?), ?)",
+                (processed, int(time.time()), image),
+            )
+        return True
+
     def keys_written_before(self, end: int, seconds: int) -> set[tuple[str, str]]:
         """Returns the keys of items with a stream record that is not behind ``end`` and at most
         ``seconds`` older than the newest of these."""
