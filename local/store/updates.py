@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from local.store.conditions import Evaluate, Given, evaluation, nested_operands, placeholders
 from local.store.errors import invalid, invalid_parameter
 from local.store.parser import Action, Operand, Path, parse_update
 from local.store.placeholders import Placeholders
-from local.store.values import Raw, decimal, name_size, normal_decimal, size_of
+from local.store.values import Raw, decimal, exact_sum, name_size, normal_decimal, size_of
 
 _BAD_PATH: Final = "The document path provided in the update expression is invalid for update"
 _BAD_TYPE: Final = "An operand in the update expression has an incorrect data type"
@@ -225,10 +224,7 @@ def _sum(sign: int, left: Raw | None, right: Raw | None) -> Raw:
 
 
 def _total(left: str, right: str, sign: int = 1) -> str:
-    first, second = decimal(left), decimal(right)
-    if isinstance(first, int) and isinstance(second, int):
-        return normal_decimal(first + sign * second)
-    return normal_decimal(Decimal(first) + sign * Decimal(second))
+    return normal_decimal(exact_sum(decimal(left), decimal(right), sign))
 
 
 def _appended(left: Raw | None, right: Raw | None) -> Raw:
