@@ -72,8 +72,7 @@ def prepare_store(place: DataFolder, table: str) -> TableFile:
 def _unusable(place: DataFolder, error: Exception) -> StoreUnusable:
     unwritable = unwritable_message([place.path])
     return StoreUnusable(
-        f"the store {place.store} cannot be used: {error}"
-        f"{f'. {unwritable}' if unwritable else ''}"
+        f"the store {place.store} cannot be used: {error}{f'. {unwritable}' if unwritable else ''}"
     )
 
 

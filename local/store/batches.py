@@ -34,10 +34,16 @@ def batch_write_item(table: TableStore, request: Raw) -> Raw:
         raise invalid("Too many items requested for the BatchWriteItem call")
     writes = []
     for each in requests:
-        if "PutRequest" in each:
+        if each.keys() == {"PutRequest"}:
             writes.append(Write(table, "Put", {"Item": each["PutRequest"]["Item"]}))
-        else:
+        elif each.keys() == {"DeleteRequest"}:
             writes.append(Write(table, "Delete", {"Key": each["DeleteRequest"]["Key"]}))
+        else:
+            number = "more than one datatypes set" if len(each) > 1 else "no datatype set"
+            raise invalid(
+                f"Supplied AttributeValue has {number}, must contain exactly one of the supported "
+                "datatypes"
+            )
     if len({write.key for write in writes}) < len(writes):
         raise invalid("Provided list of item keys contains duplicates")
     with table.database.transaction() as connection:

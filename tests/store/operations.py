@@ -131,7 +131,9 @@ class Operations:
             return f"{path} IN ({values})"
         comparison = self._one(("=", "<>", "<", "<=", ">", ">="))
         if choice < 0.85:
-            return f"{path} {comparison} {self._path(given)}"
+            other = self._path(given)  # DynamoDB refuses two operands of one path
+            if other != path:
+                return f"{path} {comparison} {other}"
         return f"{path} {comparison} {given.value(self._scalar())}"
 
     def _scalar(self) -> Raw:
