@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +14,10 @@ Raw = dict[str, Any]
 PARTITIONS = ("p", "q")
 SORT_KEYS = ("a", "a#", "b", "b\u00e4", "c", "\ud7ff", "\ue000", "\U0001f600", "d" * 40)
 TEXTS = ("x", "y", "yz", "\u00e9", "\U0001f600", "z" * 30)
-NUMBERS = ("0", "1", "-1", "2.5", "1.50", "1e3", "007", "-0", "12345678901234567890", "1E-5")
+NUMBERS = (
+    *("0", "1", "-1", "2.5", "1.50", "1e3", "007", "-0", "12345678901234567890", "1E-5"),
+    *("1e28", "0.1", "9" * 38, "-" + "9" * 38, "1." + "3" * 37, "1e37", "9.9e125", "1e-130"),
+)
 LOCAL = ("lsi1sk", "lsi2sk", "lsi3sk")
 GLOBAL = ("gsi1pk", "gsi1sk", "gsi2pk", "gsi2sk")
 ATTRIBUTES = ("n", "s", "m", "l", "ss", "ns", "b", "flag", "none")
@@ -25,6 +29,7 @@ class Operations:
 
     def __init__(self, seed: int, table: str) -> None:
         self.random = random.Random(seed)
+        self._transactions: list[Raw] = []
         self._table = table
 
     def draw(self) -> tuple[str, Raw]:
@@ -39,8 +44,9 @@ class Operations:
             self._batch_write: 6,
             self._transaction: 12,
             self._transact_get: 2,
+            self._repeated: 2,
             self._invalid: 6,
-            self._scan: 1,
+            self._scan: 2,
         }
         (kind,) = self.random.choices(list(kinds), list(kinds.values()))
         operation, parameters = kind()
@@ -116,6 +122,9 @@ class Operations:
         path = self._path(given)
         if choice < 0.5:
             return f"{self._one(('attribute_exists', 'attribute_not_exists'))}({path})"
+        if choice < 0.53:
+            amount = given.value({"N": self._one(("0", "1", "2", "30", "1100"))})
+            return f"size({path}) {self._one(('=', '<', '>=', '<>'))} {amount}"
         if choice < 0.56:
             kind = self._one(("S", "N", "M", "L", "SS", "BOOL"))
             return f"attribute_type({path}, {given.value({'S': kind})})"
@@ -299,6 +308,16 @@ class Operations:
         request: Raw = {"TransactItems": operations}
         if self._often(0.8):
             request["ClientRequestToken"] = f"token-{self.random.randrange(10**12)}"
+            self._transactions.append(request)
+        return "TransactWriteItems", copy.deepcopy(request)
+
+    def _repeated(self) -> tuple[str, Raw]:
+        """A transaction that was sent before, or another one with its token."""
+        if not self._transactions:
+            return self._transaction()
+        request = copy.deepcopy(self._one(self._transactions[-20:]))
+        if self._often(0.2):
+            request["TransactItems"] = self._transaction()[1]["TransactItems"]
         return "TransactWriteItems", request
 
     def _query(self) -> tuple[str, Raw]:
@@ -332,7 +351,7 @@ class Operations:
             request["Select"] = "ALL_ATTRIBUTES"
         elif choice < 0.55:
             request["Select"] = "COUNT"
-        if self._often(0.15) and not index:
+        if self._often(0.15) and request.get("Select") != "COUNT":
             request["FilterExpression"] = self._filter(given)
         given.put_into(request)
         return "Query", request
@@ -355,7 +374,14 @@ class Operations:
         return f"{name} = {given.value(self._scalar())}"
 
     def _scan(self) -> tuple[str, Raw]:
-        return "Scan", {"ConsistentRead": True}
+        """A scan of an index has no order that both have: it comes in one page."""
+        index = self._one((None, None, "LSI1", "GSI1"))
+        request: Raw = {"IndexName": index} if index else {"ConsistentRead": True}
+        if self._often(0.3):
+            given = _Given()
+            request["FilterExpression"] = self._filter(given)
+            given.put_into(request)
+        return "Scan", request
 
     def _invalid(self) -> tuple[str, Raw]:
         operation, parameters = self._one(invalid_requests(self._table, self._key()))
