@@ -267,12 +267,10 @@ $(UI): uv.lock local/http/ui_page.py | .venv/bin/uv
 	@cp .tools/mlflow/mlflow-*.dist-info/licenses/LICENSE* .tools/ui/ && rm -rf .tools/mlflow .tools/mlflow.txt
 	@touch $@
 
-# The charts of the dashboards: one file of the npm package, with its licence.
-$(CHARTS): local/http/chart_library.py | .tools/npm
+# The charts of the dashboards: one file of the npm package, with its licence. It needs neither npm nor Node.
+$(CHARTS): local/http/chart_library.py | .venv/bin/uv
 	@rm -rf .tools/charts && mkdir -p .tools/charts
-	@.tools/npm pack --silent --pack-destination .tools/charts echarts@$(ECHARTS_VERSION) >/dev/null
-	@$(BIN)/python local/http/chart_library.py .tools/charts/echarts-$(ECHARTS_VERSION).tgz $(ECHARTS_SHA512) .tools/charts
-	@rm .tools/charts/echarts-$(ECHARTS_VERSION).tgz
+	@$(BIN)/python local/http/chart_library.py echarts $(ECHARTS_VERSION) $(ECHARTS_SHA512) .tools/charts
 	@touch $@
 
 .tools/checkov-$(CHECKOV_VERSION).stamp: | .venv/bin/uv
