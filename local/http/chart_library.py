@@ -88,4 +88,4 @@ def main(name: str, version: str, sha512: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4], Path(sys.argv[4]))
+    main(sys.argv[1], sys.argv[2], sys.argv[3], Path(sys.argv[4]))

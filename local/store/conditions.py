@@ -146,8 +146,9 @@ def evaluation(operand: Operand) -> Evaluate:
 
 
 def _length(value: Raw | None) -> Raw | None:
-    """Returns what ``size`` answers: bytes of a text or of binary content, or the number of
-    members; None for other types, of which no comparison holds."""
+    """Returns what ``size`` answers: UTF-16 units of a text (so do dynoxide and ExtendDB),
+    the bytes of binary content, or the number of members; None for other types, of which no
+    comparison holds."""
     if value is None:
         return None
     ((kind, content),) = value.items()
@@ -155,7 +156,9 @@ def _length(value: Raw | None) -> Raw | None:
         return None
     if kind == "B":
         return {"N": str(len(decoded(content)))}
-    return {"N": str(len(content.encode() if kind == "S" else content))}
+    if kind == "S" and not content.isascii():
+        return {"N": str(len(content.encode("utf-16-le")) // 2)}
+    return {"N": str(len(content))}
 
 
 def _equals(left: Raw | None, right: Raw | None) -> bool:

@@ -147,7 +147,11 @@ class Database:
             connection.close()
             return
         self._idle.append(connection)
-        if self._closed:  # close() has run meanwhile
+        self._close_idle_if_closed()
+
+    def _close_idle_if_closed(self) -> None:
+        # close() may have run between the look at _closed and the append.
+        if self._closed:
             self._close_idle()
 
     def _take(self) -> sqlite3.Connection:

@@ -31,7 +31,8 @@ class Page(NamedTuple):
 class Wanted(NamedTuple):
     """What pages are read of."""
 
-    index: Index
+    source: Index
+    """The index, or the table."""
     entries: KeyRange | None
     """None for a Scan."""
     only_keys: bool
@@ -43,7 +44,7 @@ class Wanted(NamedTuple):
     @property
     def counts_entries(self) -> bool:
         """Whether a page is cut by the entries of the index, which are smaller than the items."""
-        return self.index.projected is not None and not self.fetches
+        return self.source.projected is not None and not self.fetches
 
 
 def read_page(
@@ -67,7 +68,7 @@ def read_page(
         chunk = decode(f"[{text or ''}]")
         of_items = [int(size) for size in stored.split(",")] if stored else []
         measured = (
-            [row_entry_size(wanted.index, row) for row in chunk]
+            [row_entry_size(wanted.source, row) for row in chunk]
             if wanted.counts_entries
             else of_items
         )
@@ -82,7 +83,7 @@ def read_page(
             return Page(rows, sizes, False)
         if limit is not None and len(rows) == limit:
             return Page(rows, sizes, True)
-        start = key_texts(wanted.index, rows[-1])
+        start = key_texts(wanted.source, rows[-1])
         average = max(1, total // len(rows))
         room = min(_MAX_ROWS, (PAGE_BYTES - total) // average + 2)
 
@@ -106,7 +107,7 @@ def _statement(
 ) -> tuple[str, list[Any]]:
     """Returns SQL and its values but the last: the number of rows, and with ``is_cut`` the bytes
     of items after which no further row is read."""
-    index, entries, descending = wanted.index, wanted.entries, wanted.descending
+    index, entries, descending = wanted.source, wanted.entries, wanted.descending
     values: list[Any] = []
     low = high = None
     if entries is not None:

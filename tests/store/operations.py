@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from tests.store.given import Given
 from tests.store.invalid_requests import invalid_requests
 
 Raw = dict[str, Any]
@@ -112,7 +113,7 @@ class Operations:
 
     # -- expressions -------------------------------------------------------------------------------
 
-    def _condition(self, given: _Given, depth: int = 0) -> str:
+    def _condition(self, given: Given, depth: int = 0) -> str:
         choice = self.random.random()
         if depth < 2 and choice < 0.25:
             parts = [self._condition(given, depth + 1) for _ in range(self._one((2, 2, 3)))]
@@ -149,7 +150,7 @@ class Operations:
         kind = self._one(("S", "N", "B", "S", "N"))
         return {kind: self._content(kind, 0)}
 
-    def _path(self, given: _Given) -> str:
+    def _path(self, given: Given) -> str:
         name = self._one((*ATTRIBUTES, "PK", *LOCAL[:1], "missing"))
         path = given.name(name)
         if name == "m" and self._often(0.6):
@@ -158,7 +159,7 @@ class Operations:
             path += f"[{self.random.randrange(4)}]"
         return path
 
-    def _conditional(self, request: Raw, given: _Given, share: float = 0.4) -> Raw:
+    def _conditional(self, request: Raw, given: Given, share: float = 0.4) -> Raw:
         conditions = list(given.required)
         if self._often(share):
             conditions.append(self._condition(given))
@@ -169,7 +170,7 @@ class Operations:
         given.put_into(request)
         return request
 
-    def _update_expression(self, given: _Given, *, distinct: bool = False) -> str:
+    def _update_expression(self, given: Given, *, distinct: bool = False) -> str:
         """With ``distinct`` no two paths overlap: dynoxide looks at that in UpdateItem alone."""
         clauses: dict[str, list[str]] = {}
         names = [self._one((*ATTRIBUTES, *ATTRIBUTES, *LOCAL, *GLOBAL)) for _ in range(5)]
@@ -185,7 +186,7 @@ class Operations:
             clauses.setdefault(verb, []).append(clause)
         return " ".join(f"{verb} {', '.join(parts)}" for verb, parts in clauses.items())
 
-    def _clause(self, name: str, path: str, given: _Given) -> tuple[str, str]:
+    def _clause(self, name: str, path: str, given: Given) -> tuple[str, str]:
         choice = self.random.random()
         if name in (*LOCAL, *GLOBAL):
             if choice < 0.3:
@@ -229,10 +230,10 @@ class Operations:
 
     def _put(self) -> tuple[str, Raw]:
         request: Raw = {"Item": self._item(), "ReturnValues": self._one(("NONE", "ALL_OLD"))}
-        return "PutItem", self._conditional(request, _Given())
+        return "PutItem", self._conditional(request, Given())
 
     def _update(self) -> tuple[str, Raw]:
-        given = _Given()
+        given = Given()
         request: Raw = {
             "Key": self._key(),
             "ReturnValues": self._one(
@@ -245,16 +246,16 @@ class Operations:
 
     def _delete(self) -> tuple[str, Raw]:
         request: Raw = {"Key": self._key(), "ReturnValues": self._one(("NONE", "ALL_OLD"))}
-        return "DeleteItem", self._conditional(request, _Given())
+        return "DeleteItem", self._conditional(request, Given())
 
-    def _projection(self, request: Raw, given: _Given) -> None:
+    def _projection(self, request: Raw, given: Given) -> None:
         if self._often(0.3):
             paths = {self._path(given) for _ in range(self._one((1, 2, 4)))}
             request["ProjectionExpression"] = ", ".join(sorted(paths))
 
     def _get(self) -> tuple[str, Raw]:
         request: Raw = {"Key": self._key(), "ConsistentRead": self._often(0.7)}
-        given = _Given()
+        given = Given()
         self._projection(request, given)
         given.put_into(request)
         return "GetItem", request
@@ -267,7 +268,7 @@ class Operations:
 
     def _batch_get(self) -> tuple[str, Raw]:
         wanted: Raw = {"Keys": self._keys(self._one((1, 3, 8))), "ConsistentRead": self._often(0.5)}
-        given = _Given()
+        given = Given()
         self._projection(wanted, given)
         given.put_into(wanted)
         return "BatchGetItem", {"RequestItems": {self._table: wanted}}
@@ -289,7 +290,7 @@ class Operations:
     def _transaction(self) -> tuple[str, Raw]:
         operations: list[Raw] = []
         for key in self._keys(self._one((1, 2, 4))):
-            given = _Given()
+            given = Given()
             base: Raw = {"TableName": self._table}
             choice = self.random.random()
             if choice < 0.3:
@@ -328,7 +329,7 @@ class Operations:
             sort = f"lsi{number}sk" if index.startswith("LSI") else f"gsi{number}sk"
             partition = "PK" if index.startswith("LSI") else f"gsi{number}pk"
         is_global = partition != "PK"
-        given = _Given()
+        given = Given()
         asked = self._one(TEXTS if is_global else PARTITIONS)
         condition = f"{given.name(partition)} = {given.value({'S': asked})}"
         if self._often(0.6):
@@ -356,7 +357,7 @@ class Operations:
         given.put_into(request)
         return "Query", request
 
-    def _range(self, given: _Given, sort: str, texts: tuple[str, ...]) -> str:
+    def _range(self, given: Given, sort: str, texts: tuple[str, ...]) -> str:
         name = given.name(sort)
         low, high = sorted((self._one(texts), self._one(texts)), key=str.encode)
         kind = self._one(("BETWEEN", "begins_with", "=", "<", "<=", ">", ">="))
@@ -366,7 +367,7 @@ class Operations:
             return f"begins_with({name}, {given.value({'S': low[:1]})})"
         return f"{name} {kind} {given.value({'S': low})}"
 
-    def _filter(self, given: _Given) -> str:
+    def _filter(self, given: Given) -> str:
         """A filter may not name the keys of what is queried."""
         name = given.name(self._one(ATTRIBUTES))
         if self._often(0.5):
@@ -378,7 +379,7 @@ class Operations:
         index = self._one((None, None, "LSI1", "GSI1"))
         request: Raw = {"IndexName": index} if index else {"ConsistentRead": True}
         if self._often(0.3):
-            given = _Given()
+            given = Given()
             request["FilterExpression"] = self._filter(given)
             given.put_into(request)
         return "Scan", request
@@ -386,27 +387,3 @@ class Operations:
     def _invalid(self) -> tuple[str, Raw]:
         operation, parameters = self._one(invalid_requests(self._table, self._key()))
         return operation, dict(parameters)
-
-
-class _Given:
-    """The placeholders of a request while it is made."""
-
-    def __init__(self) -> None:
-        self._names: dict[str, str] = {}
-        self._values: Raw = {}
-        self.required: list[str] = []
-        """Conditions that the request must have."""
-
-    def name(self, name: str) -> str:
-        return self._names.setdefault(name, f"#n{len(self._names)}")
-
-    def value(self, value: Raw) -> str:
-        placeholder = f":v{len(self._values)}"
-        self._values[placeholder] = value
-        return placeholder
-
-    def put_into(self, request: Raw) -> None:
-        if self._names:
-            request["ExpressionAttributeNames"] = {p: n for n, p in self._names.items()}
-        if self._values:
-            request["ExpressionAttributeValues"] = self._values

@@ -5,11 +5,13 @@ functions", "Reserved words", "Query filter expressions" and "Constraints"."""
 from __future__ import annotations
 
 import contextlib
+import json
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from local.store import pages
 from local.store.reserved_words import RESERVED_WORDS
 from mlcore.db.client import transport
 from mlcore.db.transport import DYNAMODB
@@ -165,3 +167,72 @@ def test_the_reserved_words_are_those_of_an_engine(
             else:
                 engine.call("GetItem", request)
         engine.call("DeleteTable", {"TableName": table})
+
+
+def test_a_query_is_refused(opened: OpenStore) -> None:
+    """Filters on the queried keys, and start keys outside the range."""
+    query = {"KeyConditionExpression": "PK = :p AND SK BETWEEN :b AND :c"}
+    values = {":p": {"S": "p"}, ":b": {"S": "b"}, ":c": {"S": "c"}}
+    refused: tuple[dict[str, Any], ...] = (
+        {"FilterExpression": "attribute_exists(PK)"},
+        {"FilterExpression": "NOT SK = :b"},
+        *(
+            {"ExclusiveStartKey": {"PK": {"S": pk}, "SK": {"S": sk}}}
+            for pk, sk in (("p", "a"), ("p", "d"), ("q", "b"))
+        ),
+    )
+    for more in refused:
+        request: dict[str, Any] = {**query, "ExpressionAttributeValues": values, **more}
+        assert code(opened, "Query", **request) == "ValidationException"
+    start = {"ExclusiveStartKey": {"PK": {"S": "p"}, "SK": {"S": "b"}}}
+    request = {**query, "ExpressionAttributeValues": values, **start}
+    assert code(opened, "Query", **request) == "Query"
+
+
+def test_a_filter_of_an_index_sees_its_entries_and_costs_their_size(opened: OpenStore) -> None:
+    item = {**KEY, "a": X, "lsi1sk": {"S": "l"}, "gsi1pk": {"S": "p"}, "gsi1sk": {"S": "s"}}
+    item["large"] = {"S": "x" * 50_000}
+    opened.client.call("PutItem", {"TableName": TABLE, "Item": item})
+    for index, partition in (("LSI1", "PK"), ("GSI1", "gsi1pk")):
+        for name, count in (("a", 0), ("SK", 1)):
+            answer = opened.client.call(
+                "Query",
+                {
+                    "TableName": TABLE,
+                    "IndexName": index,
+                    "KeyConditionExpression": f"{partition} = :p",
+                    "FilterExpression": f"attribute_exists({name})",
+                    "ExpressionAttributeValues": {":p": {"S": "p"}},
+                    "ReturnConsumedCapacity": "TOTAL",
+                },
+            )
+            assert (answer["Count"], answer["ScannedCount"]) == (count, 1)
+            assert answer["ConsumedCapacity"]["CapacityUnits"] == 0.5
+
+
+def test_a_page_of_large_items_reads_little_more_than_it_answers(
+    opened: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+
+    def counted(text: str) -> Any:
+        read.append(len(text))
+        return json.loads(text)
+
+    small, large = {"S": "x"}, {"S": "x" * 350_000}
+    for at in range(120):
+        item = {**KEY, "SK": {"S": f"{at:03}"}, "v": small if at < 60 else large}
+        opened.client.call("PutItem", {"TableName": TABLE, "Item": item})
+    monkeypatch.setattr(pages, "decode", counted)
+    query = {
+        "TableName": TABLE,
+        "KeyConditionExpression": "PK = :p",
+        "ExpressionAttributeValues": {":p": {"S": "p"}},
+    }
+    answer = opened.client.call("Query", query)
+    assert answer["Count"] == 62
+    assert sum(read) < 2 * pages.PAGE_BYTES
+    read.clear()
+    after = opened.client.call("Query", {**query, "ExclusiveStartKey": answer["LastEvaluatedKey"]})
+    assert after["Count"] == 2
+    assert sum(read) < (pages.FIRST_ROWS + 1) * 400 * 1024
