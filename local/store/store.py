@@ -153,7 +153,11 @@ class Store:
             table = self._tables.get(name)
             if table is None:
                 path = self._path(name)
-                if not path.exists():
+                try:
+                    is_made = path.exists()
+                except OSError as failure:  # such as a folder of another user
+                    raise Unusable(path, failure) from failure
+                if not is_made:
                     raise not_found()
                 table = self._tables[name] = TableStore(path)
             return table
