@@ -32,7 +32,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from local import environment, runner_record, table
+from local import environment, runner_record, table, utf8_mode
 from local.command_line import default_data_folder
 from local.data_folder import DataFolder, FolderInUse
 from local.folder_format import FolderTooNew
@@ -67,6 +67,7 @@ _STORES = ("ARTIFACT_FOLDER", "ARTIFACT_BUCKET")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command. Returns 0 on success; 1 if a problem was found or the command failed; 2 for
     an alert."""
+    utf8_mode.insist()
     given = parse(arguments)
     environment.reach_this_machine_directly()
     try:
@@ -216,7 +217,8 @@ def _transfer(arguments: argparse.Namespace) -> int:
     command = import_module("operate.transfer.kubeflow_command")
     journal = arguments.journal
     if journal is None:
-        name = "".join(letter if letter.isalnum() else "-" for letter in arguments.source)
+        shown = source_address.without_password(arguments.source)
+        name = "".join(letter if letter.isalnum() else "-" for letter in shown)
         journal = (arguments.data or default_data_folder()).expanduser() / f"import-{name}.jsonl"
     code: int = command.run(
         command.TransferOptions(
