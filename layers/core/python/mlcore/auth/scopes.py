@@ -141,10 +141,10 @@ def checked(scopes: object) -> tuple[str, ...]:
             "do all that its owner may."
         )
     found = []
-    for scope in scopes:
-        kind, colon, name = scope.partition(":") if isinstance(scope, str) else ("", "", "")
-        if kind == "experiment":
-            scope = f"{kind}{colon}{canonical_experiment_id(name)}"
+    for sent in scopes:
+        kind, _, name = sent.partition(":") if isinstance(sent, str) else ("", "", "")
+        is_experiment = kind == "experiment"
+        scope = f"{kind}:{canonical_experiment_id(name)}" if is_experiment and name else sent
         if scope not in (READING, SQL) and not (kind in _TYPES and name and name != "*"):
             raise InvalidParameterValue(
                 f"Invalid scope {scope!r}. Valid scopes are: 'read', 'sql', 'experiment:<id>', "

@@ -64,7 +64,7 @@ class RouteRules(NamedTuple):
     policy: Policy
     follow: Follow | None
     redaction: Redaction | None
-    route: tuple[str, str, str]
+    route: tuple[str, str, str] = ("", "", "")
     """Method, path and name of the policy, by which API keys with scopes are limited."""
 
 
