@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from authorizer.basic_authentication import credentials
+from mlcore.auth.scopes import KeyLimits
 from mlcore.repos.users import api_keys
 
 
@@ -35,10 +35,10 @@ def authenticate(username: str, token: str) -> dict[str, Any]:
     key, user = verified
     if username not in ("", user.username):
         return {}
-    limits = None if key.scopes is None else {"workspace": key.workspace, "scopes": key.scopes}
+    limits = "" if key.scopes is None else KeyLimits(key.workspace, key.scopes).encoded()
     return {
         "key_user": user.username,
         "key_id": key.key_id,
         "is_admin": user.is_admin,
-        "scopes": "" if limits is None else json.dumps(limits),
+        "scopes": limits,
     }

@@ -12,7 +12,9 @@ from authorizer import app as authorizer
 from mlcore import process_cache
 from mlcore.auth.passwords import hash_password
 from mlcore.auth.permissions import Grant
+from mlcore.auth.scopes import KeyLimits
 from mlcore.db import capacity
+from mlcore.ids import now_ms
 from mlcore.repos.users import api_keys, grants, users
 from tests.contract.api import Answer
 from tests.contract.conftest import Store
@@ -158,7 +160,7 @@ def test_key_manages_no_keys(logins: Logins, scopes: list[str] | None) -> None:
 
 def test_expiry(logins: Logins, monkeypatch: pytest.MonkeyPatch) -> None:
     body = made(logins, expires_in_seconds=HOUR)
-    now = api_keys.now_ms()
+    now = now_ms()
     assert is_known(body["token"])
     monkeypatch.setattr(api_keys, "now_ms", lambda: now + (HOUR + 1) * 1_000)
     assert not is_known(body["token"])
@@ -174,7 +176,7 @@ def test_rotation_overlaps(logins: Logins, monkeypatch: pytest.MonkeyPatch) -> N
     assert abs(lasts - 30 * HOUR * 1_000) < 60_000
     assert is_known(old["token"])
     assert is_known(new["token"])
-    now = api_keys.now_ms()
+    now = now_ms()
     monkeypatch.setattr(api_keys, "now_ms", lambda: now + (HOUR + 1) * 1_000)
     assert not is_known(old["token"])
     assert is_known(new["token"])
@@ -316,7 +318,7 @@ def test_scope_adds_no_right(logins: Logins) -> None:
 def test_key_of_another_workspace(logins: Logins) -> None:
     token = made(logins, scopes=["read"])["token"]
     context = context_of(f"Bearer {token}")
-    context["scopes"] = json.dumps({**json.loads(context["scopes"]), "workspace": "other"})
+    context["scopes"] = KeyLimits("other", ("read",)).encoded()
     answer = logins.ask({"lambda": context}, "GET", "2.0/mlflow/experiments/get", experiment_id="0")
     assert answer.status == 403
 

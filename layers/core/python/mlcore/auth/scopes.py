@@ -13,8 +13,9 @@ it:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from mlcore.auth.permissions import (
     EDIT,
@@ -49,6 +50,23 @@ _ACTIONS: Final = {
     GATEWAY_ENDPOINT: {"read", "use"},
 }
 _LEVELS: Final = {EXPERIMENT: EDIT, REGISTERED_MODEL: EDIT, PROMPT: EDIT, GATEWAY_ENDPOINT: USE}
+
+
+class KeyLimits(NamedTuple):
+    """The limits of a key, which the authorizer passes to the functions as text."""
+
+    workspace: str
+    """The only workspace in which the key opens anything."""
+    scopes: tuple[str, ...]
+
+    def encoded(self) -> str:
+        return json.dumps(self, ensure_ascii=False)
+
+
+def decoded(text: str) -> KeyLimits:
+    """Returns the limits in a text of :meth:`KeyLimits.encoded`."""
+    workspace, scopes = json.loads(text)
+    return KeyLimits(workspace, tuple(scopes))
 
 
 class ScopeUse:

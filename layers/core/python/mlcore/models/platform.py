@@ -139,8 +139,9 @@ class RoleUser(Item):
 
 class ApiKey(Item):
     """An API key. ``secret_hash`` is the SHA-256 of the whole token; ``scopes`` is a JSON list,
-    null for the owner's full rights; times are in milliseconds. ``used_on`` is the last day of use, in
-    days since the epoch. ``user_id`` distinguishes the owner from a later user of the same name."""
+    null for the owner's full rights; times are in milliseconds. ``used_on`` is the last day of
+    use, in days since the epoch. ``user_id`` distinguishes the owner from a later user of the same
+    name."""
 
     pattern = keys.API_KEY
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from mlcore.auth.scopes import decoded
 from mlcore.policies.access import Access
 
 _OPEN: Final = frozenset({"requests.anybody", "requests.public"})
@@ -47,17 +47,16 @@ def key_caller(claims: Mapping[str, Any], workspace: str) -> Access:
     The answer names the owner as ``key_user`` and not as ``username``: a function of a release that
     does not know scopes finds no caller, instead of one with all rights.
     """
-    scopes = claims.get("scopes")
-    limits = None if not scopes else json.loads(str(scopes))
-    if limits is not None and limits["workspace"] != workspace:
-        limits["scopes"] = []
+    text = str(claims.get("scopes") or "")
+    limits = decoded(text) if text else None
+    scopes = None if limits is None else limits.scopes if limits.workspace == workspace else ()
     return Access(
         str(claims["key_user"]),
         claims.get("is_admin") in {True, "true"},
         workspace,
         by_password=False,
         key_id=str(claims["key_id"]),
-        scopes=None if limits is None else tuple(limits["scopes"]),
+        scopes=scopes,
     )
 
 
