@@ -5,6 +5,8 @@
     python -m local.admin sizes   [--experiment ID | --all] [--data DIR]
     python -m local.admin replay  --queue URL | --lander-queue URL
     python -m local.admin create-admin [--name NAME] [--replace] [--data DIR]
+    python -m local.admin keys    create USER --name NAME [--scope SCOPE …] [--days N] [--data DIR]
+    python -m local.admin keys    list USER | revoke KEY | create-account NAME [--data DIR]
     python -m local.admin import  --from URL [--experiment NAME …] [--with PART,…] [--data DIR]
     python -m local.admin compare --from URL [--experiment NAME …] [--with PART,…] [--data DIR]
     python -m local.admin export  --to URI --artifacts DIR [--from URL | --data DIR]
@@ -41,6 +43,7 @@ from local.runner_record import RunnerRecord
 from local.store import store
 from local.template import read
 from operate import (
+    api_keys,
     create_admin,
     purge,
     replay,
@@ -90,6 +93,8 @@ def _run(given: argparse.Namespace) -> int:
     with _table(given.data, new=given.command == "import") as place:
         if given.command == "create-admin":
             return create_admin.create_admin(given.name, replace=given.replace)
+        if given.command == "keys":
+            return api_keys.run(given)
         if given.command == "replay":
             return replay.run(given.queue, given.lander_queue)
         if given.command in TRANSFERS:

@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from mlcore import errors
-from mlcore.auth.passwords import UNMATCHABLE_HASH, check_password, hash_password
+from mlcore.auth.passwords import (
+    SERVICE_ACCOUNT_HASH,
+    UNMATCHABLE_HASH,
+    check_password,
+    hash_password,
+)
 from mlcore.entities.users import Profile
 from mlcore.environment import workspaces_enabled
 from mlcore.http import Request
 from mlcore.limits.shared_checks import check_text
 from mlcore.policies import access as policy
 from mlcore.repos.settings import system_tables
-from mlcore.repos.users import roles, users
+from mlcore.repos.users import api_keys, roles, users
 from mlcore.repos.users.users import UserExists
 from mlcore.responses import users as responses
 from mlcore.wire.parameters import required, text
@@ -102,7 +107,10 @@ def update_password(message: m.UpdatePassword, request: Request) -> dict[str, An
             raise errors.InvalidParameterValue(
                 "New password must differ from the current password."
             )
-    users.get(username)
+    if users.get(username).password_hash == SERVICE_ACCOUNT_HASH:
+        raise errors.InvalidParameterValue(
+            f"{username} is a service account, which logs in by its API keys only."
+        )
     users.update(username, password_hash=hash_password(checked_password(password)))
     return {}
 
@@ -126,6 +134,7 @@ def delete_user(message: m.UserName, request: Request) -> dict[str, Any]:
     profile = users.get_profile(username)
     # Before the user is deleted, so that a repeated request still finds the user and does both.
     system_tables.revoke(username)
+    api_keys.delete_all(profile.user)
     users.delete(profile)
     return {}
 

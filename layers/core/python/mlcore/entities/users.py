@@ -17,6 +17,23 @@ class User(NamedTuple):
     """By workspace, the id of the role under which the user's own grants are shown."""
 
 
+class ApiKey(NamedTuple):
+    """An API key of a user, without its secret. Times are in milliseconds since the epoch."""
+
+    key_id: str
+    name: str
+    user_id: int
+    username: str
+    workspace: str
+    """The workspace in which a key with scopes may be used."""
+    scopes: tuple[str, ...] | None
+    """None for all that its owner may do."""
+    created_at: int
+    expires_at: int | None
+    used_on: int | None
+    """The last day of use, in days since the epoch."""
+
+
 class HeldGrant(NamedTuple):
     """A grant to the user itself, not through a role."""
 

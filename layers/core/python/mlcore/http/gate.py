@@ -73,7 +73,9 @@ class Gate:
             from mlcore.policies import guard  # noqa: PLC0415 -- 10 ms of a cold start
 
             self._rules = {
-                id(route): guard.load_rules(route.policy, route.follow, route.hides)
+                id(route): guard.load_rules(
+                    route.policy, route.follow, route.hides, route.method, route.path
+                )
                 for route in self._routes
             }
             self._guard = guard

@@ -137,6 +137,27 @@ class RoleUser(Item):
     assignment_id = IntAttribute()
 
 
+class ApiKey(Item):
+    """An API key. ``secret_hash`` is the SHA-256 of the whole token; ``scopes`` is a JSON list,
+    null for the owner's full rights; times are in milliseconds. ``used_on`` is the last day of
+    use, in days since the epoch. ``user_id`` distinguishes the owner from a later user of the same
+    name."""
+
+    pattern = keys.API_KEY
+
+    version = IntAttribute()
+    key_id = TextAttribute()
+    name = TextAttribute()
+    username = TextAttribute()
+    user_id = IntAttribute()
+    secret_hash = TextAttribute()
+    workspace = TextAttribute()
+    scopes = TextAttribute(null=True)
+    created_at = IntAttribute()
+    expires_at = IntAttribute(null=True)
+    used_on = IntAttribute(null=True)
+
+
 class Login(Item):
     """Wrong passwords from one address for one user name; ``window`` counts minutes."""
 

@@ -37,6 +37,9 @@ ROLE_NAME = Pattern(
     "role_name", "ROLES", "ROLENAME#<workspace>#<role_name>", "makes the role's name unique"
 )
 ROLE_USER = Pattern("role_user", "ROLES", "ROLEUSER#<role_id>#<username>", "a role has a user")
+API_KEY = Pattern(
+    "api_key", "APIKEYS#<user_id>", "APIKEYS#<key_id>", "an API key of a user: hash, scopes, expiry"
+)
 LOGIN = Pattern("login", "LOGIN#<address>", "LOGIN#<counter>", "wrong passwords of the last minute")
 COUNTER = Pattern("counter", "COUNTERS", "COUNTER#<key>", "the last number that was given out")
 ID_COUNTER = Pattern("id_counter", "CTR", "CTR", "the last number that each kind of id was given")
@@ -55,6 +58,7 @@ PLATFORM_PATTERNS = (
     ROLE,
     ROLE_NAME,
     ROLE_USER,
+    API_KEY,
     LOGIN,
     COUNTER,
     ID_COUNTER,
@@ -124,6 +128,10 @@ def role_user(role_id: str, username: str) -> Key:
 
 def role_user_prefix(role_id: str) -> str:
     return ROLE_USER.sk.prefix(role_id)
+
+
+def api_key(user_id: str, key_id: str) -> Key:
+    return Key(API_KEY.pk.build(user_id), API_KEY.sk.build(key_id))
 
 
 def login(address: str, counter: str) -> Key:
