@@ -1,5 +1,5 @@
-"""The keys that seal cookies. Each is in the table, sealed by KMS. A process keeps those that it has
-used, so a request costs no round trip for them.
+"""The keys that seal cookies. Each is in the table, sealed by KMS. A process keeps those that it
+has used, so a request costs no round trip for them.
 
 A new key is made every 30 days. The former ones open cookies until no session that they sealed can
 be left.
