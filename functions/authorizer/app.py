@@ -16,7 +16,7 @@ from typing import Any, Final
 from authorizer.caller_address import viewer_address
 from mlcore.db import capacity, deadline
 from mlcore.entities.users import User
-from mlcore.environment import AUTHENTICATION, GATEWAY_LOGIN, OIDC
+from mlcore.environment import AUTHENTICATION, GATEWAY_LOGIN, OIDC, signs_in
 from mlcore.errors import MlflowError
 from mlcore.http.origin import bypasses_cloudfront
 from mlcore.http.request import headers_of
@@ -41,7 +41,19 @@ def _choose_method(environment: Mapping[str, str]) -> tuple[str, Authenticate]:
     return "basic", basic_authentication.authenticate
 
 
+def _choose_sessions(
+    environment: Mapping[str, str],
+) -> Callable[[Mapping[str, Any], Mapping[str, str]], User | None] | None:
+    """Returns the function that knows browsers which have signed in; None where none can."""
+    if not signs_in(environment):
+        return None
+    from authorizer import session_authentication  # noqa: PLC0415 -- as above
+
+    return session_authentication.authenticate
+
+
 _method, _authenticate = _choose_method(os.environ)
+_authenticate_session = _choose_sessions(os.environ)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -55,7 +67,11 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     context_of_caller: dict[str, Any] = {"method": _method}
     with deadline.within(context, MAX_SECONDS), capacity.measure():
         try:
-            user = _authenticate(_login(event, headers), address)
+            login = _login(event, headers)
+            if _authenticate_session is not None and not login:
+                user = _authenticate_session(event, headers)
+            else:
+                user = _authenticate(login, address)
         except MlflowError as error:
             # The table cannot be read: the caller stays unknown, and the API function reports it.
             logger.warning("authentication failed", extra={"error_code": error.error_code})

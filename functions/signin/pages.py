@@ -18,7 +18,7 @@ HEADERS: Final = MappingProxyType(
         "cache-control": "no-store",
         "referrer-policy": "no-referrer",
         "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; "
-        "form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+        "form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
     }
 )
 _PAGE: Final = """<!doctype html>
@@ -26,9 +26,8 @@ _PAGE: Final = """<!doctype html>
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{title} - MLflow</title>
 <style>body{{font:16px/1.5 system-ui,sans-serif;margin:15vh auto;max-width:32em;padding:0 1em}}
-a,button{{font:inherit;display:block;margin:.5em 0;padding:.6em 1em;border:1px solid #0b7fad;
-border-radius:4px;color:#0b6a91;background:none;text-decoration:none;text-align:center;width:100%;
-box-sizing:border-box;cursor:pointer}}</style></head>
+a{{display:block;margin:.5em 0;padding:.6em 1em;border:1px solid #0b7fad;
+border-radius:4px;color:#0b6a91;text-decoration:none;text-align:center}}</style></head>
 <body><h1>{title}</h1>
 {content}
 </body>
@@ -70,8 +69,5 @@ def signed_out(*set_cookies: str) -> Response:
 
 def confirm_logout() -> Response:
     """Returns the page that asks somebody whom another site sent here."""
-    content = (
-        f'<form action="{LOGOUT}" method="post"><button>Sign out</button></form>\n'
-        f'<a href="{HOME}">Stay signed in</a>'
-    )
+    content = f'<a href="{LOGOUT}">Sign out</a>\n<a href="{HOME}">Stay signed in</a>'
     return page(200, "Sign out?", content)

@@ -11,9 +11,10 @@ import contextlib
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import quote
 
 from mlcore import errors
-from mlcore.environment import AUTHENTICATION, IAM
+from mlcore.environment import AUTHENTICATION, IAM, signs_in
 from mlcore.http.origin import ORIGIN_HEADER
 from mlcore.http.parsing import readable_request
 from mlcore.http.request import Request
@@ -62,6 +63,7 @@ class Gate:
         AttributeError or ModuleNotFoundError if a route names an unknown policy."""
         self._mode = environment.get(AUTHENTICATION) or "none"
         self._on = is_on(environment)
+        self._signs_in = signs_in(environment)
         self._routes = routes
         self._guard: Any = None
         self._rules: dict[int, Any] = {}
@@ -114,6 +116,9 @@ class Gate:
         """Returns the challenge; browsers behind CloudFront also get the cookie for a new login."""
         challenge = self._challenge()
         credentials = request.headers.get("authorization", "")
+        if self._signs_in and not credentials and _opens_page(request):
+            page = "/" if request.has_query else request.path
+            return Response(302, "", _TEXT, {"location": f"/login?return={quote(page)}"})
         if (
             not credentials
             or ORIGIN_HEADER not in request.headers  # a forged one has no effect here
@@ -147,6 +152,17 @@ class Gate:
         may not see."""
         if request.access is not None:
             self._guard.apply_after_success(self._rules[id(route)], request.access, message, answer)
+
+
+def _opens_page(request: Request) -> bool:
+    """Whether a browser opens a page, in contrast to a call of a page or a program."""
+    headers = request.headers
+    return (
+        request.method == "GET"
+        and "text/html" in headers.get("accept", "")
+        and headers.get("sec-fetch-mode", "navigate") == "navigate"
+        and not request.path.startswith(("/api/", "/ajax-api/"))
+    )
 
 
 def is_on(environment: Mapping[str, str]) -> bool:

@@ -1,0 +1,71 @@
+"""Ends a session, here and at the issuer."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from mlcore.http import Request, Response, Sent
+from mlcore.observability import logger
+from mlcore.repos.users import sessions
+from mlcore.sign_in import cookies
+from signin import issuers, pages
+from signin.addresses import LOGOUT, base_url, cookie_name
+from signin.callback import hint_of
+
+
+class Leave(NamedTuple):
+    """A request to sign out."""
+
+    session: str
+    """The value of the session's cookie; empty without one."""
+    secure_session: str
+    """The same of the cookie that only HTTPS has."""
+    is_over: bool
+    """Whether the issuer has ended its part and returned here."""
+
+
+def parse(sent: Sent) -> Leave:
+    """Parses the cookies and the query."""
+    plain, secure = (
+        sent.cookie(cookies.cookie_name(cookies.SESSION, is_secure=is_secure))
+        for is_secure in (False, True)
+    )
+    return Leave(plain, secure, "done" in sent.arguments())
+
+
+def leave(message: Leave, request: Request) -> Response:
+    """Ends the session and redirects to the issuer's logout, which returns here. Somebody whom
+    another site sent is asked first."""
+    base = base_url(request.headers)
+    name = cookie_name(cookies.SESSION, base)
+    value = message.secure_session if name.startswith(cookies.SECURE_PREFIX) else message.session
+    content = cookies.open_sealed(value, name) if value and not message.is_over else None
+    gone = cookies.remove_cookie(name)
+    if content is None:
+        return pages.signed_out(*(() if message.is_over else (gone,)))
+    if request.headers.get("sec-fetch-site", "none") in ("cross-site", "same-site"):
+        return pages.confirm_logout()
+    user, session = sessions.find(*content)
+    sessions.end(*content)
+    if user is None or session is None:
+        return pages.signed_out(gone)
+    issuer = next(
+        (one for one in issuers.find_all().values() if one.issuer == session.issuer), None
+    )
+    try:
+        address = "" if issuer is None else issuers.endpoints_of(issuer).end_session
+    except (OSError, ValueError) as error:
+        logger.warning("the issuer's configuration is unusable", extra={"reason": str(error)})
+        address = ""
+    if issuer is None or not address:
+        return pages.signed_out(gone)
+    back = f"{base}{LOGOUT}?done"
+    query = {"client_id": issuer.client_id, "post_logout_redirect_uri": back}
+    # Amazon Cognito's name of the same.
+    query["logout_uri"] = back
+    hint = hint_of(session)
+    if hint:
+        query["id_token_hint"] = hint
+    separator = "&" if "?" in address else "?"
+    return pages.redirect(f"{address}{separator}{urlencode(query)}", gone)
