@@ -18,6 +18,7 @@ from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
+from mlcore.errors import InternalError
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.platform import SessionKey as SessionKeyItem
 from mlcore.process_cache import ProcessCache
@@ -68,7 +69,8 @@ def current() -> SessionKey:
     if known is None or known.made_at + ROTATION_SECONDS <= time.time():
         newest = max(_stored(), key=lambda item: item.made_at, default=None)
         is_usable = newest is not None and newest.made_at + ROTATION_SECONDS > time.time()
-        known = _open(newest) if newest is not None and is_usable else _make()
+        opened = _open(newest) if newest is not None and is_usable else None
+        known = opened or _make()
         _latest.put(_LATEST, known)
     return known
 
@@ -78,8 +80,13 @@ def _stored() -> list[Any]:
     return [SessionKeyItem.of(item) for item in table.query_all(pk)]
 
 
-def _open(item: Any) -> SessionKey:
-    text = secrets.open_sealed(item.sealed, {_CONTEXT: item.key_id})
+def _open(item: Any) -> SessionKey | None:
+    """Returns the key; None if it was sealed in another stack, from which the table was
+    restored."""
+    try:
+        text = secrets.open_sealed(item.sealed, {_CONTEXT: item.key_id})
+    except InternalError:
+        return None
     key = SessionKey(item.key_id, base64.b64decode(text), item.made_at)
     _opened.put(key.key_id, key)
     return key
