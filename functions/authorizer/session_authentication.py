@@ -7,11 +7,12 @@ count at once. A request that changes something must come from a page of this se
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from mlcore.entities.users import User
+from mlcore.http.sent import cookie_values
 from mlcore.repos.users import sessions
 from mlcore.sign_in import cookies, lifetime
 
@@ -23,7 +24,7 @@ def authenticate(event: Mapping[str, Any], headers: Mapping[str, str]) -> User |
     method = event["requestContext"]["http"]["method"]
     if method not in _READING and not _is_own_page(headers):
         return None
-    content = _content(event.get("cookies") or ())
+    content = _content(event)
     if content is None:
         return None
     user, session = sessions.find(*content)
@@ -35,12 +36,12 @@ def authenticate(event: Mapping[str, Any], headers: Mapping[str, str]) -> User |
     return user._replace(is_admin=user.is_admin or session.is_admin)
 
 
-def _content(sent: Sequence[str]) -> tuple[str, str] | None:
+def _content(event: Mapping[str, Any]) -> tuple[str, str] | None:
     """Returns username and session id in the session's cookie; None without a valid one. A browser
     that has several cookies of the name is not trusted: one of them was planted."""
     for is_secure in (True, False):
         name = cookies.cookie_name(cookies.SESSION, is_secure=is_secure)
-        values = [one.partition("=")[2] for one in sent if one.partition("=")[0].strip() == name]
+        values = cookie_values(event, name)
         if len(values) == 1 and (content := cookies.open_sealed(values[0], name)) is not None:
             username, session_id = content
             return username, session_id

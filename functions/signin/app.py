@@ -6,25 +6,37 @@ from __future__ import annotations
 import os
 
 from mlcore.environment import signs_in
-from mlcore.http import PlainRoute, lambda_handler
+from mlcore.http import PlainRoute, Request, Response, lambda_handler
+from signin import messages as m
+
+# What the functions need is in the layer ``tokens``, which only deployments with OpenID Connect
+# have, so it is imported by the request.
 
 
-def routes() -> tuple[PlainRoute, ...]:
-    """Returns the routes. What they need is in the layer ``tokens``, which only deployments with
-    OpenID Connect have."""
-    from signin import callback, logout, start  # noqa: PLC0415 -- as above
+def _start(message: m.Start, request: Request) -> Response:
+    from signin import start  # noqa: PLC0415 -- as above
 
-    public = "requests.public"
-    return (
-        PlainRoute("GET", "/login", start.parse, start.start, public, since=""),
-        PlainRoute("GET", "/login/callback", callback.parse, callback.finish, public, since=""),
-        PlainRoute(
-            "GET", "/login/callback/{issuer}", callback.parse, callback.finish, public, since=""
-        ),
-        PlainRoute("GET", "/logout", logout.parse, logout.leave, public, since=""),
-    )
+    return start.start(message, request)
 
 
-PLAIN_ROUTES = routes() if signs_in(os.environ) else ()
+def _finish(message: m.Answer, request: Request) -> Response:
+    from signin import callback  # noqa: PLC0415 -- as above
 
-handler = lambda_handler((), PLAIN_ROUTES)
+    return callback.finish(message, request)
+
+
+def _leave(message: m.Leave, request: Request) -> Response:
+    from signin import logout  # noqa: PLC0415 -- as above
+
+    return logout.leave(message, request)
+
+
+PUBLIC = "requests.public"
+PLAIN_ROUTES = (
+    PlainRoute("GET", "/login", m.parse_start, _start, PUBLIC, since=""),
+    PlainRoute("GET", "/login/callback", m.parse_answer, _finish, PUBLIC, since=""),
+    PlainRoute("GET", "/login/callback/{issuer}", m.parse_answer, _finish, PUBLIC, since=""),
+    PlainRoute("GET", "/logout", m.parse_leave, _leave, PUBLIC, since=""),
+)
+
+handler = lambda_handler((), PLAIN_ROUTES if signs_in(os.environ) else ())

@@ -7,11 +7,11 @@ import hmac
 import re
 import secrets
 import urllib.error
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from mlcore.entities.users import Account, Session
 from mlcore.errors import MlflowError
-from mlcore.http import Request, Response, Sent
+from mlcore.http import Request, Response
 from mlcore.observability import logger
 from mlcore.oidc.tokens import MAXIMUM_NAME, username_of, values_of
 from mlcore.repos.settings import sign_in as settings
@@ -22,6 +22,7 @@ from signin.addresses import base_url, cookie_name
 from signin.exchange import Proof, Refused, exchange
 from signin.group_roles import e_mail_domain, rights_of
 from signin.issuers import Issuer
+from signin.messages import Answer
 from signin.start import Attempt, callback_address
 
 MAXIMUM_CODE: Final = 4_096
@@ -32,39 +33,6 @@ request."""
 _HINT: Final = "hint of a session"
 _ERROR: Final = re.compile("[a-z_]{1,60}")
 _CLIENT_ERRORS: Final = range(400, 500)
-
-
-class Answer(NamedTuple):
-    """What the issuer sent by the browser, and the browser's cookies."""
-
-    issuer: str
-    """The issuer's name in the path."""
-    fields: dict[str, str]
-    """The query; a repeated name is missing."""
-    attempts: dict[str, list[str]]
-    """The values of the cookies of a sign-in, by their full names."""
-    sessions: dict[str, list[str]]
-    """The values of the cookies of a session, by their full names."""
-
-
-def parse(sent: Sent) -> Answer:
-    """Parses the query and the cookies."""
-    return Answer(
-        sent.parameters.get("issuer", issuers.DEFAULT),
-        {name: values[0] for name, values in sent.query().items() if len(values) == 1},
-        _values(sent, cookies.SIGN_IN),
-        _values(sent, cookies.SESSION),
-    )
-
-
-def _values(sent: Sent, cookie: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    names = {cookies.cookie_name(cookie, is_secure=is_secure) for is_secure in (True, False)}
-    for text in sent.event.get("cookies") or ():
-        name, _, value = text.strip().partition("=")
-        if name in names:
-            found.setdefault(name, []).append(value)
-    return found
 
 
 def finish(message: Answer, request: Request) -> Response:

@@ -14,9 +14,7 @@ from mlcore.oidc.documents import configuration_of, is_safe
 from mlcore.oidc.signing_keys import SigningKeys
 from mlcore.process_cache import ProcessCache
 from mlcore.repos.settings import sign_in
-
-DEFAULT: Final = ""
-"""The name of the deployment's own issuer."""
+from signin.messages import OWN_ISSUER
 
 SECRET: Final = "OIDC_CLIENT_SECRET"  # noqa: S105 -- a name
 """Environment: the client secret, on a laptop."""
@@ -62,7 +60,7 @@ class Endpoints(NamedTuple):
 def find_all() -> dict[str, Issuer]:
     """Returns all issuers by name, the deployment's first."""
     own = _issuer(
-        DEFAULT,
+        OWN_ISSUER,
         {
             "issuer": os.environ["OIDC_ISSUER"],
             "client_id": os.environ["OIDC_CLIENT_ID"],
@@ -72,7 +70,7 @@ def find_all() -> dict[str, Issuer]:
             "subject_claim": os.environ.get("OIDC_SUBJECT_CLAIM", ""),
         },
     )._replace(administrators=os.environ.get("OIDC_ADMIN_GROUP", ""))
-    return {DEFAULT: own} | {
+    return {OWN_ISSUER: own} | {
         name: _issuer(name, value) for name, value in sign_in.issuers().items()
     }
 
@@ -92,13 +90,17 @@ def _issuer(name: str, value: Mapping[str, Any]) -> Issuer:
     )
 
 
-_keys: dict[str, SigningKeys] = {}
+_keys: ProcessCache[str, SigningKeys] = ProcessCache("keys of an issuer")
 _endpoints: ProcessCache[str, Endpoints] = ProcessCache("endpoints", seconds=_KEPT_SECONDS)
 
 
 def keys_of(issuer: Issuer) -> SigningKeys:
     """Returns the issuer's keys, which the process keeps."""
-    return _keys.setdefault(issuer.issuer, SigningKeys(issuer.issuer))
+    known = _keys.get(issuer.issuer)
+    if known is None:
+        known = SigningKeys(issuer.issuer)
+        _keys.put(issuer.issuer, known)
+    return known
 
 
 def endpoints_of(issuer: Issuer) -> Endpoints:
@@ -148,7 +150,7 @@ def client_secret(issuer: Issuer) -> str:
             text = secrets.read_from_secrets_manager(arn).strip()
             _secrets.put(arn, text)
     if not text.startswith("{"):
-        return text if issuer.name == DEFAULT else ""
+        return text if issuer.name == OWN_ISSUER else ""
     return str(json.loads(text).get(issuer.client_id, ""))
 
 

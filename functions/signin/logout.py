@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
 from urllib.parse import urlencode
 
-from mlcore.http import Request, Response, Sent
+from mlcore.http import Request, Response
 from mlcore.observability import logger
 from mlcore.repos.users import sessions
 from mlcore.sign_in import cookies
 from signin import issuers, pages
 from signin.addresses import LOGOUT, base_url, cookie_name
 from signin.callback import hint_of
-
-
-class Leave(NamedTuple):
-    """A request to sign out."""
-
-    session: str
-    """The value of the session's cookie; empty without one."""
-    secure_session: str
-    """The same of the cookie that only HTTPS has."""
-    is_over: bool
-    """Whether the issuer has ended its part and returned here."""
-
-
-def parse(sent: Sent) -> Leave:
-    """Parses the cookies and the query."""
-    plain, secure = (
-        sent.cookie(cookies.cookie_name(cookies.SESSION, is_secure=is_secure))
-        for is_secure in (False, True)
-    )
-    return Leave(plain, secure, "done" in sent.arguments())
+from signin.messages import Leave
 
 
 def leave(message: Leave, request: Request) -> Response:
@@ -39,8 +19,8 @@ def leave(message: Leave, request: Request) -> Response:
     another site sent is asked first."""
     base = base_url(request.headers)
     name = cookie_name(cookies.SESSION, base)
-    value = message.secure_session if name.startswith(cookies.SECURE_PREFIX) else message.session
-    content = cookies.open_sealed(value, name) if value and not message.is_over else None
+    values = [] if message.is_over else message.sessions[name]
+    content = cookies.open_sealed(values[0], name) if len(values) == 1 else None
     gone = cookies.remove_cookie(name)
     if content is None:
         return pages.signed_out(*(() if message.is_over else (gone,)))

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from mlcore.http import Response
 from signin.addresses import HOME, LOGIN, LOGOUT
-from signin.issuers import Issuer
+
+if TYPE_CHECKING:
+    from signin.issuers import Issuer
 
 _HTML: Final = "text/html; charset=utf-8"
 HEADERS: Final = MappingProxyType(

@@ -8,24 +8,16 @@ import secrets
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
-from mlcore.http import Request, Response, Sent
+from mlcore.http import Request, Response
 from mlcore.observability import logger
 from mlcore.sign_in import cookies
 from signin import issuers, pages
-from signin.addresses import CALLBACK, base_url, cookie_name, return_address
+from signin.addresses import CALLBACK, base_url, cookie_name
 from signin.issuers import Issuer
+from signin.messages import OWN_ISSUER, Start
 
 SECONDS: Final = 600
 """How long somebody may take at the issuer."""
-
-
-class Start(NamedTuple):
-    """A request for a sign-in."""
-
-    issuer: str | None
-    """The issuer's name; None if none was chosen."""
-    return_to: str
-    """The page to show afterwards."""
 
 
 class Attempt(NamedTuple):
@@ -42,18 +34,12 @@ class Attempt(NamedTuple):
     expires_at: int
 
 
-def parse(sent: Sent) -> Start:
-    """Parses the query."""
-    arguments = sent.arguments()
-    return Start(arguments.get("issuer"), return_address(arguments.get("return", "/")))
-
-
 def start(message: Start, request: Request) -> Response:
     """Redirects to the issuer; asks which one if there are several and none was chosen."""
     known = issuers.find_all()
     if message.issuer is None and len(known) > 1:
         return pages.choice(known.values(), message.return_to)
-    issuer = known.get(message.issuer or issuers.DEFAULT)
+    issuer = known.get(message.issuer or OWN_ISSUER)
     if issuer is None:
         return pages.refused(404, "There is no such way to sign in.")
     try:

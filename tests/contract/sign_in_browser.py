@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import pytest
 
 import signin.app
 from authorizer import session_authentication
 from mlcore.entities.users import User
 from mlcore.http import lambda_handler
+from mlcore.process_cache import clear as forget
+from mlcore.repos.settings import config
+from mlcore.repos.users import users
+from tests import issuer as issuer_server
+from tests.contract.sealing import seal_here
 from tests.issuer import Issuer
+
+KEY, OTHER = issuer_server.rsa_key(), issuer_server.rsa_key()
 
 HOST = "mlflow.example.org"
 SECURE: Mapping[str, str] = {"host": HOST, "x-forwarded-proto": "https"}
@@ -36,7 +45,7 @@ class Browser:
     def __init__(self, headers: Mapping[str, str] = SECURE) -> None:
         self.cookies: dict[str, str] = {}
         self.headers = dict(headers)
-        self._handler = lambda_handler((), signin.app.routes())
+        self._handler = lambda_handler((), signin.app.PLAIN_ROUTES)
 
     def _event(self, method: str, path: str, query: str, headers: Mapping[str, str]) -> Any:
         return {
@@ -90,3 +99,25 @@ class Browser:
         name = path.removeprefix("/login/callback").strip("/")
         page = self.begin(**({"issuer": name} if name else {}))
         return self.open(path, self.answer(page, issuer, **claims))
+
+
+@pytest.fixture
+def issuer(
+    shared_store: Any, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Issuer]:
+    seal_here(monkeypatch, tmp_path_factory.getbasetemp())
+    forget()
+    with issuer_server.running() as running:
+        running.publish("k", KEY)
+        for name, value in {
+            "AUTHENTICATION": "oidc",
+            "OIDC_ISSUER": running.url,
+            "OIDC_CLIENT_ID": CLIENT,
+            "OIDC_ADMIN_GROUP": "mlflow-admins",
+        }.items():
+            monkeypatch.setenv(name, value)
+        yield running
+        for setting in ("sign_in_roles", "sign_in_issuers"):
+            config.delete(setting)
+        for profile in users.find_all():  # the next issuer has another address
+            users.delete(profile)

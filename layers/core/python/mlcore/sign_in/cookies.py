@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from mlcore.oidc import sealing
 from mlcore.repos.users import session_keys
 
 SESSION: Final = "mlflow-session"
@@ -33,12 +32,16 @@ def seal(content: Any, name: str) -> str:
     Args:
         name: the cookie's full name.
     """
+    from mlcore.oidc import sealing  # noqa: PLC0415 -- its library is in a layer of its own
+
     key = session_keys.current()
     return f"{key.key_id}.{sealing.seal(json.dumps(content), key.key, name)}"
 
 
 def open_sealed(value: str, name: str) -> Any:
     """Returns the JSON value in a cookie; None if it was not sealed here under this name."""
+    from mlcore.oidc import sealing  # noqa: PLC0415 -- as above
+
     key_id, _, sealed = value.partition(".")
     if not sealed or len(value) > sealing.MAXIMUM_LENGTH:
         return None
