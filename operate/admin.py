@@ -4,7 +4,7 @@
     python -m local.admin reindex [--experiment ID | --all] [--data DIR]
     python -m local.admin sizes   [--experiment ID | --all] [--data DIR]
     python -m local.admin replay  --queue URL | --lander-queue URL
-    python -m local.admin create-admin [--name NAME] [--replace] [--data DIR]
+    python -m local.admin create-admin [--name NAME | --oidc NAME] [--replace] [--data DIR]
     python -m local.admin import  --from URL [--experiment NAME …] [--with PART,…] [--data DIR]
     python -m local.admin compare --from URL [--experiment NAME …] [--with PART,…] [--data DIR]
     python -m local.admin export  --to URI --artifacts DIR [--from URL | --data DIR]
@@ -88,6 +88,8 @@ def _run(given: argparse.Namespace) -> int:
         return _over_http(given)
     with _table(given.data, new=given.command == "import") as place:
         if given.command == "create-admin":
+            if given.oidc:
+                return create_admin.create_admin_of_issuer(given.oidc, replace=given.replace)
             return create_admin.create_admin(given.name, replace=given.replace)
         if given.command == "replay":
             return replay.run(given.queue, given.lander_queue)

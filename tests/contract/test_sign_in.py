@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from mlcore.repos.settings import config
 from signin import addresses, issuers
 from tests import issuer as issuer_server
-from tests.contract.sign_in_browser import CLIENT, HOST, SESSION, SIGN_IN, Browser
+from tests.contract.sign_in_browser import CLIENT, HOST, KEY, OTHER, SESSION, SIGN_IN, Browser
 from tests.issuer import Issuer
 
 

@@ -14,7 +14,7 @@ from mlcore.oidc import signing_keys
 from mlcore.repos.settings import config
 from mlcore.repos.users import roles, sessions, sign_ins, users
 from mlcore.sign_in import cookies
-from tests.contract.sign_in_browser import CLIENT, HOST, SESSION, SIGN_IN, Browser
+from tests.contract.sign_in_browser import CLIENT, HOST, OTHER, SESSION, SIGN_IN, Browser
 from tests.issuer import Issuer
 
 
