@@ -14,6 +14,8 @@ from mlcore.oidc import signing_keys
 from mlcore.repos.settings import config
 from mlcore.repos.users import roles, sessions, sign_ins, users
 from mlcore.sign_in import cookies
+from operate import create_admin
+from operate.product_modules import CannotRun
 from tests.contract.sign_in_browser import CLIENT, HOST, OTHER, SESSION, SIGN_IN, Browser
 from tests.issuer import Issuer
 
@@ -224,3 +226,16 @@ def test_clients_secret(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None
     Browser().sign_in(issuer)
     login = issuer.exchanges[-1]["login"].removeprefix("Basic ")
     assert base64.b64decode(login).decode() == f"{CLIENT}:a%20secret%3A"
+
+
+def test_first_administrator_has_no_password(issuer: Issuer) -> None:
+    create_admin.create_admin_of_issuer("root@example.org", replace=False)
+    with pytest.raises(CannotRun, match="--replace"):
+        create_admin.create_admin_of_issuer("root@example.org", replace=False)
+    assert users.get("root@example.org").password_hash == ""
+    browser = Browser()
+    browser.sign_in(issuer, email="root@example.org")
+    user = browser.user()
+    assert user is not None
+    assert user.is_admin
+    create_admin.create_admin_of_issuer("root@example.org", replace=True)

@@ -37,6 +37,8 @@ REFUSED: Final = "mlflow-refused"
 """Cookie that tells the CloudFront distribution to ask for a new login, because a challenge may not
 reach the browser. It contains 16 bits of a hash of the login, too few to reveal the password."""
 
+_NO_SESSION: Final = "__Host-mlflow-session=; Path=/; Max-Age=0; Secure; HttpOnly; SameSite=Lax"
+
 _FORBIDDEN: Final = Response(403, "Permission denied", _TEXT)
 _UNCHECKED: Final = (
     "The login was not checked: this server asks for one, and API Gateway let the request through "
@@ -119,6 +121,9 @@ class Gate:
         if self._signs_in and not credentials and _opens_page(request):
             page = "/" if request.has_query else request.path
             return Response(302, "", _TEXT, {"location": f"/login?return={quote(page)}"})
+        if self._signs_in and not credentials and "sec-fetch-site" in request.headers:
+            # The page's session has ended: without the cookie CloudFront asks for a sign-in.
+            return challenge._replace(cookies=(_NO_SESSION,))
         if (
             not credentials
             or ORIGIN_HEADER not in request.headers  # a forged one has no effect here
