@@ -4,7 +4,7 @@
     python -m local.admin reindex [--experiment ID | --all] [--data DIR]
     python -m local.admin sizes   [--experiment ID | --all] [--data DIR]
     python -m local.admin replay  --queue URL | --lander-queue URL
-    python -m local.admin create-admin [--name NAME] [--replace] [--data DIR]
+    python -m local.admin create-admin [--name NAME | --oidc NAME] [--replace] [--data DIR]
     python -m local.admin keys    create USER --name NAME [--scope SCOPE …] [--days N] [--data DIR]
     python -m local.admin keys    list USER | revoke KEY | create-account NAME [--data DIR]
     python -m local.admin import  --from URL [--experiment NAME …] [--with PART,…] [--data DIR]
@@ -92,7 +92,7 @@ def _run(given: argparse.Namespace) -> int:
         return _over_http(given)
     with _table(given.data, new=given.command == "import") as place:
         if given.command == "create-admin":
-            return create_admin.create_admin(given.name, replace=given.replace)
+            return _create_admin(given)
         if given.command == "keys":
             return api_keys.run(given)
         if given.command == "replay":
@@ -117,6 +117,12 @@ def _run(given: argparse.Namespace) -> int:
         if given.command == "reindex":
             return verification.reindex(given.experiment)
         return verification.verify(given.experiment, place)
+
+
+def _create_admin(given: argparse.Namespace) -> int:
+    if given.oidc:
+        return create_admin.create_admin_of_issuer(given.oidc, replace=given.replace)
+    return create_admin.create_admin(given.name, replace=given.replace)
 
 
 def _over_http(given: argparse.Namespace) -> int:

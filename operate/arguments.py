@@ -52,6 +52,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     command = commands.add_parser("create-admin", help=does, description=does)
     command.add_argument("--name", default="admin", help="user name (admin)")
     command.add_argument(
+        "--oidc",
+        metavar="NAME",
+        help="who signs in with this name at the issuer (an e-mail address) is an administrator; "
+        "no password",
+    )
+    command.add_argument(
         "--replace", action="store_true", help="give an existing user this password and the rights"
     )
     command.add_argument(
@@ -112,8 +118,8 @@ def _add_keys(commands: Any) -> None:
         "--scope",
         action="append",
         metavar="SCOPE",
-        help="read, sql, experiment:ID, model:NAME or gateway:ENDPOINT-ID; may be repeated; without "
-        "one the key may do all that its owner may",
+        help="read, sql, experiment:ID, model:NAME or gateway:ENDPOINT-ID; may be repeated; "
+        "without one the key may do all that its owner may",
     )
     command.add_argument("--days", type=int, metavar="N", help="expire after N days (never)")
     command.add_argument(

@@ -22,7 +22,7 @@ class BodyBudget:
         self._left = limit
 
     def take(self, size: int) -> bool:
-        """Reserves ``size`` bytes of the limit. Returns False, and reserves none, if fewer are free."""
+        """Reserves ``size`` bytes of the limit. Returns False if fewer are free."""
         with self._lock:
             if size > self._left:
                 return False

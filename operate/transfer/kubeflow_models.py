@@ -202,8 +202,8 @@ class Models:
         return [self._translated(entity) for entity in self._registry.entities(SERVE_MODEL, path)]
 
     def _translated(self, entity: Entity) -> Entity:
-        """Replaces the source registry's ids of model and version by those that this table gave them.
-        An id without a counterpart becomes 0."""
+        """Replaces the source registry's ids of model and version by those that this table gave
+        them. An id without a counterpart becomes 0."""
         fields = dict(entity.fields)
         for name in ("registeredModelId", "modelVersionId"):
             if fields.get(name):

@@ -313,6 +313,9 @@ def test_no_rpc_is_listed_twice() -> None:
 
 
 OPEN_ROUTES = {
+    "ANY /login",
+    "ANY /login/{proxy+}",
+    "ANY /logout",
     "ANY /health",
     "ANY /readyz/{proxy+}",
     "ANY /api/3.0/mlflow/server-info",

@@ -14,10 +14,14 @@ from mlcore.policies.redactions import Redaction
 from mlcore.policies.requests import Follow, Policy
 from mlcore.policies.signed_callers import signed_caller
 
-PUBLIC_PREFIXES = ("/static-files/", "/favicon.ico", "/health")
+PUBLIC_PREFIXES = ("/static-files/", "/favicon.ico", "/health", "/login/callback/")
 PUBLIC_PATHS = frozenset(
     {
         "/health",
+        "/login",
+        "/login/callback",
+        "/login/callback/{issuer}",
+        "/logout",
         "/readyz/health",
         "/readyz/isDirty",
         "/api/3.0/mlflow/server-info",
