@@ -140,7 +140,7 @@ def test_no_form_of_a_stream_evades_a_guardrail(store: Store) -> None:
             )
             for status, _, text in (claude_stream, gemini_stream):
                 assert status == expected, text
-                assert f"a {WORD} word" not in text
+                assert "echo:" not in text or word == "good"
             for path, body in (
                 ("proxy/c/v1/messages", {"model": "x", **message}),
                 ("proxy/c/v1/messages?beta=true", {"model": "x", **message, "stream": 1}),
@@ -149,7 +149,7 @@ def test_no_form_of_a_stream_evades_a_guardrail(store: Store) -> None:
             ):
                 status, _, text = post(path, body)
                 assert status == 400, (path, text)
-                assert f"a {WORD} word" not in text
+                assert "echo:" not in text or word == "good"
         kinds = [event["type"] for event in events_of(claude_stream[2])]
         assert kinds[0] == "message_start"
         assert kinds[-2:] == ["message_delta", "message_stop"]
