@@ -37,13 +37,8 @@ def pass_on(action: str, call: GatewayCall, request: Request) -> Response:
     )
     headers = _provider_headers(request)
     if streams:
-        error_event = (
-            replies.anthropic_error_event
-            if action == ANTHROPIC_MESSAGES
-            else replies.openai_error_event
-        )
         return replies.raw_event_stream(
-            passing.stream(invocation, action, body, headers), error_event
+            passing.stream(invocation, action, body, headers), _error_event(action)
         )
     return replies.json_response(passing.answer(invocation, action, body, headers))
 
@@ -58,7 +53,13 @@ def proxy(call: ProxyCall, request: Request) -> Response:
         next(parts, None)  # ends the call, which writes its cost and trace
         return replies.json_response(first)
     lines = (part for part in chain((first,), parts) if isinstance(part, bytes))
-    return replies.raw_event_stream(lines)
+    return replies.raw_event_stream(lines, _error_event(passing.proxied_action(call.path)))
+
+
+def _error_event(action: str | None) -> replies.ErrorEvent:
+    if action == ANTHROPIC_MESSAGES:
+        return replies.anthropic_error_event
+    return replies.openai_error_event
 
 
 def _provider_headers(request: Request) -> Mapping[str, str]:

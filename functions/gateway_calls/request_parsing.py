@@ -4,6 +4,7 @@ or in the body's ``model``."""
 from __future__ import annotations
 
 import json
+import zlib
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
@@ -11,6 +12,11 @@ from mlcore.errors import GatewayCallFailed
 from mlcore.http import Sent
 
 Json = dict[str, Any]
+
+MAX_DECODED_BYTES: Final = 16 * 1024 * 1024
+"""The largest body after decompression; API Gateway takes 6 MB of a compressed one."""
+_WINDOW_BITS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
+"""zlib's window sizes, which include the format, by content encoding."""
 
 _PATH_CHARACTERS: Final = "/:@!$&'()*+,;=-._~"
 """Characters that a path may hold as they are (RFC 3986, section 3.3)."""
@@ -59,15 +65,32 @@ def parse_proxy(sent: Sent) -> ProxyCall:
 
 
 def _body(sent: Sent) -> Json:
-    encoding = sent.headers.get("content-encoding", "").lower()
-    if encoding not in ("", "identity"):
-        raise GatewayCallFailed(
-            400, f"Request bodies encoded as {encoding!r} cannot be read by this server."
-        )
+    content = _decoded(sent.body(), sent.headers.get("content-encoding", "").strip().lower())
     try:
-        body = json.loads(sent.body())
+        body = json.loads(content)
     except ValueError as error:
         raise GatewayCallFailed(400, f"Invalid JSON payload: {error}") from None
     if not isinstance(body, dict):
         raise GatewayCallFailed(400, "Invalid JSON payload: it must be an object")
     return body
+
+
+def _decoded(content: bytes, encoding: str) -> bytes:
+    """Decompresses a body. Raises GatewayCallFailed if its encoding is unknown or wrong (400), or
+    if it is too large (413)."""
+    if encoding in ("", "identity"):
+        return content
+    if encoding not in _WINDOW_BITS:
+        raise GatewayCallFailed(
+            400, f"Request bodies encoded as {encoding!r} cannot be read by this server."
+        )
+    decompressor = zlib.decompressobj(_WINDOW_BITS[encoding])
+    try:
+        decoded = decompressor.decompress(content, MAX_DECODED_BYTES + 1)
+    except zlib.error as error:
+        raise GatewayCallFailed(400, f"The request body is not valid {encoding}: {error}") from None
+    if len(decoded) > MAX_DECODED_BYTES:
+        raise GatewayCallFailed(413, f"The request body exceeds {MAX_DECODED_BYTES} bytes.")
+    if not decompressor.eof:
+        raise GatewayCallFailed(400, f"The request body is not valid {encoding}: it is cut off")
+    return decoded

@@ -176,3 +176,11 @@ def test_nothing_small_is_lost(store: Store) -> None:
     for _ in range(3):
         spending.add(window, 1, 1e-9)
     assert spending.read([window, ("bp-1", 5)]) == [3e-9, 0.0]
+
+
+def test_a_refusal_says_when_the_window_ends(endpoint_id: str, now: int) -> None:
+    budget("ENDPOINT", PRICE / 2, target=endpoint_id)
+    assert post("chat/mlflow/invocations", CHAT)[0] == 200
+    with pytest.raises(GatewayCallFailed) as refused:
+        guarded_calls.complete_chat("default", "chat", CHAT)
+    assert refused.value.retry_after == str(-((now % DAY_MS - DAY_MS) // 1000))

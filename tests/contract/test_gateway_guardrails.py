@@ -15,7 +15,17 @@ from tests.contract.conftest import Store
 from tests.contract.gateway_requests import events_of, post
 from tests.contract.gateway_world import allow_local, endpoint, guard, judge, model
 from tests.contract.sealing import seal_here
-from tests.doubles.providers import Asked, Provider, Told, failing, openai, saying, serving
+from tests.doubles.providers import (
+    Asked,
+    Provider,
+    Told,
+    anthropic,
+    failing,
+    gemini,
+    openai,
+    saying,
+    serving,
+)
 
 Json = dict[str, Any]
 WORD = "forbidden"
@@ -91,7 +101,7 @@ def test_a_request_is_refused_before_it_leaves(world: World, path: str, named: J
 
 @pytest.mark.parametrize(("path", "named"), ROUTES)
 def test_an_answer_is_refused(world: World, path: str, named: Json) -> None:
-    """What comes in parts no guardrail looks at, as at MLflow's."""
+    """Whether the caller asks for a stream or not."""
     world.guard("outputs", "AFTER")
     status, _, text = post(path, {**named, "messages": BAD})
     assert (status, json.loads(text)) == (400, REFUSED)
@@ -99,8 +109,76 @@ def test_an_answer_is_refused(world: World, path: str, named: Json) -> None:
     assert post(path, {**named, "messages": GOOD})[0] == 200
     assert len(world.judged()) == 2
     streamed = post(path, {**named, "messages": BAD, "stream": True})[2]
-    assert WORD in streamed
-    assert len(world.judged()) == 2
+    assert (json.loads(streamed), len(world.judged())) == (REFUSED, 3)
+    chunks = events_of(post(path, {**named, "messages": GOOD, "stream": True})[2])
+    assert chunks[0]["choices"][0]["delta"]["content"] == "echo: a good word"
+    assert (chunks[0]["object"], chunks[-1]["usage"]["total_tokens"]) == (
+        "chat.completion.chunk",
+        18,
+    )
+    assert not any(one.body.get("stream") for one in world.provider.asked)
+
+
+def test_no_form_of_a_stream_evades_a_guardrail(store: Store) -> None:
+    """Somebody who wants the forbidden word tries each path that streams."""
+    with serving(anthropic) as claude, serving(gemini) as google, serving(aside) as other:
+        endpoint("judge", [model("j", "openai", other.url, model_name="judge-x")])
+        made = {
+            "c": endpoint("c", [model("c", "anthropic", f"{claude.url}/v1")]),
+            "g": endpoint("g", [model("g", "gemini", f"{google.url}/v1beta")]),
+        }
+        for name, endpoint_id in made.items():
+            told = judge(f"no words {name}", "Is {{ outputs }} free of forbidden words?", "judge")
+            guard(endpoint_id, told, "AFTER")
+        for word, expected in ((WORD, 400), ("good", 200)):
+            said = [{"role": "user", "content": f"a {word} word"}]
+            contents = [{"role": "user", "parts": [{"text": f"a {word} word"}]}]
+            message = {"max_tokens": 9, "messages": said, "stream": True}
+            claude_stream = post("anthropic/v1/messages", {"model": "c", **message})
+            gemini_stream = post(
+                "gemini/v1beta/models/g:streamGenerateContent", {"contents": contents}
+            )
+            for status, _, text in (claude_stream, gemini_stream):
+                assert status == expected, text
+                assert "echo:" not in text or word == "good"
+            for path, body in (
+                ("proxy/c/v1/messages", {"model": "x", **message}),
+                ("proxy/c/v1/messages?beta=true", {"model": "x", **message, "stream": 1}),
+                ("proxy/g/v1beta/models/x:streamGenerateContent", {"contents": contents}),
+            ):
+                status, _, text = post(path, body)
+                assert status == 400, (path, text)
+                assert "echo:" not in text or word == "good"
+            # A path that is spelled otherwise is no stream to the provider: its answer is checked.
+            misspelled = "proxy/g/v1beta/models/x%3AstreamGenerateContent"
+            assert post(misspelled, {"contents": contents})[0] == expected
+        kinds = [event["type"] for event in events_of(claude_stream[2])]
+        assert kinds[0] == "message_start"
+        assert kinds[-2:] == ["message_delta", "message_stop"]
+        assert "candidates" in events_of(gemini_stream[2])[0]
+
+
+def test_a_guarded_response_of_openai_is_not_streamed(world: World) -> None:
+    world.guard("outputs", "AFTER")
+    asked = {"model": "chat", "input": "a good word"}
+    assert post("openai/v1/responses", asked)[0] == 200
+    calls = len(world.provider.asked)
+    status, _, text = post("openai/v1/responses", {**asked, "stream": True})
+    assert (status, "without streaming" in text) == (400, True)
+    assert len(world.provider.asked) == calls
+
+
+@pytest.mark.parametrize("rewritten", ["{}", '{"choices": []}', '{"choices": [3]}'])
+def test_a_rewritten_passthrough_keeps_its_form(world: World, rewritten: str) -> None:
+    world.guard("outputs", "AFTER", "SANITIZATION", action_endpoint_id=world.cleaner)
+    judged = aside
+
+    def emptied(asked: Asked) -> Told:
+        return judged(asked) if asked.body["model"] == "judge-x" else saying(rewritten)(asked)
+
+    world.aside.answer = emptied
+    status, _, text = post("openai/v1/chat/completions", {"model": "chat", "messages": BAD})
+    assert (status, "unusable object" in text) == (400, True)
 
 
 @pytest.mark.parametrize(("path", "named"), ROUTES)

@@ -3,7 +3,10 @@ or those of a program that brings its user's own."""
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,7 @@ from tests.contract.gateway_requests import ask, events_of, post
 from tests.contract.gateway_world import KEY, allow_local, endpoint, model
 from tests.contract.logins import named
 from tests.contract.sealing import seal_here
-from tests.doubles.providers import Asked, Told, anthropic, gemini, openai, serving
+from tests.doubles.providers import Asked, Told, anthropic, events, gemini, openai, serving
 
 SAID = [{"role": "user", "content": "hello there"}]
 CHAT = {"model": "gpt-own", "messages": SAID}
@@ -163,3 +166,53 @@ def test_other_paths_of_the_sdks(store: Store) -> None:
         assert (counted[0], json.loads(counted[2])) == (200, {"input_tokens": 14})
         assert claude.asked[0].path == "/v1/messages/count_tokens"
         assert claude.asked[0].body == {"model": "claude-x", "messages": SAID}
+
+
+def test_a_cut_stream_of_anthropic_says_so(store: Store) -> None:
+    """With an event that Anthropic's client reads, and no other."""
+    start = {"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 3}}}
+    with serving(lambda _: events(start, named=True, done=False)) as claude:
+        endpoint("c", [model("n", "anthropic", f"{claude.url}/v1")])
+        asked = {"model": "x", "max_tokens": 5, "messages": SAID, "stream": True}
+        text = post("proxy/c/v1/messages", asked)[2]
+    assert text.endswith('"message": "The provider\'s stream ended before its message did."}}\n\n')
+    assert text.count("event: error\n") == 1
+
+
+def packed(content: bytes, encoding: str) -> tuple[int, str]:
+    event = {
+        "version": "2.0",
+        "rawPath": "/gateway/proxy/chat/v1/chat/completions",
+        "rawQueryString": "",
+        "headers": {"content-type": "application/json", "content-encoding": encoding},
+        "requestContext": {"http": {"method": "POST"}, "requestId": "test"},
+        "isBase64Encoded": True,
+        "body": base64.b64encode(content).decode(),
+    }
+    answer = gateway_calls.app.handler(event, None)
+    return answer["statusCode"], answer["body"]
+
+
+def test_compressed_bodies(provider: Any) -> None:
+    plain = json.dumps(CHAT).encode()
+    for encoding, content in (
+        ("gzip", gzip.compress(plain)),
+        ("deflate", zlib.compress(plain)),
+        (" GZIP ", gzip.compress(plain)),
+        ("identity", plain),
+    ):
+        assert packed(content, encoding)[0] == 200
+        assert provider.asked[-1].body == CHAT
+        assert "content-encoding" not in provider.asked[-1].headers
+    bomb = gzip.compress(b" " * (64 * 1024 * 1024))
+    calls = len(provider.asked)
+    for encoding, content, status in (
+        ("gzip", bomb, 413),
+        ("gzip", plain, 400),
+        ("gzip", gzip.compress(plain)[:-9], 400),
+        ("deflate", b"", 400),
+        ("zstd", plain, 400),
+        ("gzip, gzip", gzip.compress(gzip.compress(plain)), 400),
+    ):
+        assert packed(content, encoding)[0] == status, encoding
+    assert len(provider.asked) == calls

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
@@ -36,12 +37,14 @@ def check(policies: Sequence[BudgetPolicy]) -> None:
     budgets with one BatchGetItem; no read if there are none.
 
     Raises:
-        GatewayCallFailed: a budget is spent; status 429.
+        GatewayCallFailed: a budget is spent; status 429, to be repeated when its window ends.
     """
     rejecting, now = [policy for policy in policies if policy.budget_action == REJECT], now_ms()
     for policy, spent in zip(rejecting, read_spending(rejecting, now), strict=True):
         if spent >= policy.budget_amount:
-            raise GatewayCallFailed(429, _refusal_message(policy, now))
+            _, end = _window(policy, now)
+            seconds = str(math.ceil((end - now) / 1000))
+            raise GatewayCallFailed(429, _refusal_message(policy, now), seconds)
 
 
 def read_spending(policies: Sequence[BudgetPolicy], now: int) -> list[float]:

@@ -167,5 +167,24 @@ def _object_with_list(name: str, item: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"type": "object", "properties": {name: array}, "required": [name]}
 
 
+def _validated_list(name: str) -> Callable[[Json], Json]:
+    def validated(answer: Json) -> Json:
+        items = answer.get(name)
+        if not isinstance(items, list) or not items or not all(isinstance(i, dict) for i in items):
+            raise GatewayCallFailed(400, f"{name}: it should be a list of at least one object")
+        return answer
+
+    return validated
+
+
 CHAT: Final = Shape(_object_with_list("messages", {"type": "object"}), validated_chat)
 COMPLETION: Final = Shape(_object_with_list("choices", {"type": "object"}), _validated_completion)
+ANTHROPIC_MESSAGE: Final = Shape(
+    _object_with_list("content", {"type": "object"}), _validated_list("content")
+)
+GEMINI_ANSWER: Final = Shape(
+    _object_with_list("candidates", {"type": "object"}), _validated_list("candidates")
+)
+OPENAI_RESPONSE: Final = Shape(
+    _object_with_list("output", {"type": "object"}), _validated_list("output")
+)

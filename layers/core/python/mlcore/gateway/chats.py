@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from mlcore.gateway import stream_assembly
+from mlcore.gateway import answer_events, stream_assembly
 from mlcore.gateway.chat_shapes import CHAT, COMPLETION, validated_chat
 from mlcore.gateway.invocation import Invocation, begin
 from mlcore.gateway.recording import internal_caller
@@ -14,6 +14,8 @@ from mlcore.providers.completions import token_counts_of
 Json = dict[str, Any]
 
 _REQUEST_TYPE: Final = "unified/chat"
+_OF_STREAMS: Final = ("stream", "stream_options")
+"""Fields of a request that only a stream has."""
 
 
 def complete_unguarded(
@@ -51,8 +53,13 @@ def complete(call: Invocation, chat: Json) -> Json:
 
 
 def stream_completion(call: Invocation, chat: Json) -> Iterator[Json]:
-    """Completes a chat as a stream of chunks; the last chunks hold the token usage. Guardrails
-    check the request only: a streamed answer is not checked."""
+    """Completes a chat as a stream of chunks; the last chunks hold the token usage. If a guardrail
+    checks answers, the provider is asked for the whole answer, and the chunks come after the
+    check."""
+    if call.needs_whole_answer:
+        whole = {name: value for name, value in chat.items() if name not in _OF_STREAMS}
+        yield from answer_events.completion_chunks(complete(call, whole))
+        return
     with call.recorded(chat, _REQUEST_TYPE) as span:
         sent = _guarded(call, chat)
         sent_chunks: list[Json] = []

@@ -58,6 +58,11 @@ class EndpointGuardrails:
             for use in route.known.guardrails_of(route.endpoint)
         ]
 
+    @property
+    def checks_answers(self) -> bool:
+        """Whether one of the guardrails checks answers."""
+        return any(guardrail.stage != BEFORE for guardrail in self._guardrails)
+
     def before(self, request: Json, shape: Shape | None = None) -> Json:
         """Passes a request through the guardrails; returns it unchanged or rewritten.
 

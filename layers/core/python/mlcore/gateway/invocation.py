@@ -29,6 +29,10 @@ class Guardrails(Protocol):
     """The interface of guardrails: ``before`` checks a request before it is sent, ``after`` checks
     an answer before it is returned."""
 
+    @property
+    def checks_answers(self) -> bool:
+        """Whether a guardrail checks answers, which must then be whole."""
+
     def before(self, request: Json, shape: Shape | None = None) -> Json: ...
 
     def after(self, request: Json, answer: Json, shape: Shape | None = None) -> Json: ...
@@ -65,6 +69,11 @@ class Invocation:
         rewritten. Raises the errors of
         :meth:`mlcore.gateway.guardrails.EndpointGuardrails.before`."""
         return request if self.guardrails is None else self.guardrails.before(request)
+
+    @property
+    def needs_whole_answer(self) -> bool:
+        """Whether the answer must not be streamed, because a guardrail checks it."""
+        return self.guardrails is not None and self.guardrails.checks_answers
 
     def ask(self, ask: Callable[[Provider], Json], usage: Usage) -> Json:
         """Returns the complete answer of the first model that does not fail. Raises

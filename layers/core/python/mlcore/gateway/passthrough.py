@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from mlcore.errors import GatewayCallFailed
-from mlcore.gateway import stream_assembly
+from mlcore.gateway import answer_events, chat_shapes, stream_assembly
+from mlcore.gateway.chat_shapes import Shape
 from mlcore.gateway.invocation import Invocation
 from mlcore.providers import provider as p
 from mlcore.providers import transport
@@ -25,7 +26,22 @@ _REQUEST_TYPES: Final[Mapping[str, tuple[str, str]]] = {
     p.GEMINI_STREAM_GENERATE_CONTENT: ("passthrough/model/gemini-generateContent", "gemini"),
 }
 """For each action, MLflow's names of the request type and of the message format."""
+_SHAPES: Final[Mapping[str, Shape]] = {
+    p.OPENAI_CHAT: chat_shapes.COMPLETION,
+    p.OPENAI_RESPONSES: chat_shapes.OPENAI_RESPONSE,
+    p.OPENAI_RESPONSES_COMPACT: chat_shapes.OPENAI_RESPONSE,
+    p.ANTHROPIC_MESSAGES: chat_shapes.ANTHROPIC_MESSAGE,
+    p.GEMINI_GENERATE_CONTENT: chat_shapes.GEMINI_ANSWER,
+}
+"""The form that an answer must still have after a guardrail has rewritten it."""
 _PROXY: Final = "proxy/raw"
+_PROXIED_ACTIONS: Final = (
+    ("chat/completions", p.OPENAI_CHAT),
+    ("v1/responses", p.OPENAI_RESPONSES),
+    ("v1/messages", p.ANTHROPIC_MESSAGES),
+    (":streamGenerateContent", p.GEMINI_STREAM_GENERATE_CONTENT),
+)
+"""The ends of providers' paths, and the actions that stream the same answers."""
 _UNGUARDED_ANSWERS: Final = (p.OPENAI_EMBEDDINGS, p.ANTHROPIC_COUNT_TOKENS)
 """Actions whose answers hold no text that a guardrail could check."""
 
@@ -43,7 +59,7 @@ def answer(call: Invocation, action: str, body: Json, headers: Mapping[str, str]
             lambda provider, answer: provider.usage(answer),
         )
         if call.guardrails is not None and action not in _UNGUARDED_ANSWERS:
-            provider_answer = call.guardrails.after(request, provider_answer)
+            provider_answer = call.guardrails.after(request, provider_answer, _SHAPES.get(action))
         span.set_outputs(provider_answer)
         return provider_answer
 
@@ -51,11 +67,20 @@ def answer(call: Invocation, action: str, body: Json, headers: Mapping[str, str]
 def stream(
     call: Invocation, action: str, body: Json, headers: Mapping[str, str]
 ) -> Iterator[bytes]:
-    """Yields the lines of the provider's event stream unchanged.
+    """Yields the lines of the provider's event stream unchanged. If a guardrail checks answers, the
+    provider is asked for the whole answer, and its events come after the check.
 
     Raises:
-        GatewayCallFailed: the provider refuses the request, or its stream breaks off.
+        GatewayCallFailed: the provider refuses the request, or its stream breaks off; or a
+            guardrail checks answers and this form cannot be sent after a check (400).
     """
+    if call.needs_whole_answer:
+        if action not in answer_events.WHOLE_ACTIONS:
+            raise _unchecked_stream(call)
+        whole = {k: v for k, v in body.items() if k not in ("stream", "stream_options")}
+        checked = answer(call, answer_events.WHOLE_ACTIONS[action], whole, headers)
+        yield from answer_events.lines(action, checked)
+        return
     with call.recorded(body, *_REQUEST_TYPES[action]) as span:
         request = call.guarded_request(body)
         lines: list[bytes] = []
@@ -67,7 +92,7 @@ def stream(
                 lines.append(line)
                 yield line
             if action == p.ANTHROPIC_MESSAGES and not _is_complete_message(lines):
-                raise GatewayCallFailed(502, "The provider's stream ended before its message did.")
+                raise _incomplete_message()
         finally:
             span.set_outputs(stream_assembly.assemble_passthrough(action, lines))
 
@@ -82,21 +107,57 @@ def proxy(
         path: as in :meth:`mlcore.providers.provider.Provider.proxy`.
 
     Raises:
-        GatewayCallFailed: the provider cannot be proxied (501), or it or a guardrail refuses.
+        GatewayCallFailed: the provider cannot be proxied (501), or it or a guardrail refuses; or
+            the answer is a stream, and a guardrail checks answers (400).
     """
+    action = proxied_action(path)
+    if call.needs_whole_answer and (
+        body.get("stream") or action == p.GEMINI_STREAM_GENERATE_CONTENT
+    ):
+        raise _unchecked_stream(call)
+    lines: list[bytes] = []
     with call.recorded(body, _PROXY) as span:
         request = call.guarded_request(body)
-        for part in call.stream(
-            lambda provider: provider.proxy(path, dict(request), headers), _usage_in
-        ):
-            if isinstance(part, dict):
-                checked = part
-                if call.guardrails is not None:
-                    checked = call.guardrails.after(request, part)
-                span.set_outputs(checked)
-                yield checked
-            else:
+        try:
+            for part in call.stream(
+                lambda provider: provider.proxy(path, dict(request), headers), _usage_in
+            ):
+                if isinstance(part, dict):
+                    checked = part
+                    if call.guardrails is not None:
+                        checked = call.guardrails.after(request, part)
+                    span.set_outputs(checked)
+                    yield checked
+                    continue
+                if call.needs_whole_answer:  # a provider may stream without being asked to
+                    raise _unchecked_stream(call)
+                if action is not None:
+                    lines.append(part)
                 yield part
+            if action == p.ANTHROPIC_MESSAGES and lines and not _is_complete_message(lines):
+                raise _incomplete_message()
+        finally:
+            if action is not None and lines:
+                span.set_outputs(stream_assembly.assemble_passthrough(action, lines))
+
+
+def proxied_action(path: str) -> str | None:
+    """Returns the action whose streams have the form of those at a provider's path; None if the
+    path is not known."""
+    plain = path.partition("?")[0]
+    return next((action for end, action in _PROXIED_ACTIONS if plain.endswith(end)), None)
+
+
+def _unchecked_stream(call: Invocation) -> GatewayCallFailed:
+    return GatewayCallFailed(
+        400,
+        f"A guardrail of the endpoint '{call.route.endpoint.name}' checks answers, and an answer "
+        "of this form cannot be checked while it is streamed. Send the request without streaming.",
+    )
+
+
+def _incomplete_message() -> GatewayCallFailed:
+    return GatewayCallFailed(502, "The provider's stream ended before its message did.")
 
 
 def _is_complete_message(lines: list[bytes]) -> bool:

@@ -175,7 +175,15 @@ def completion_of(answer: Json) -> Json:
 
 
 def chunks_of(events: Iterator[Json]) -> Iterator[Json]:
-    """Yields the events of a streamed message as chunks of a chat completion."""
+    """Yields the events of a streamed message as chunks of a chat completion. Raises
+    GatewayCallFailed (502) if an event does not have the form of Anthropic's API."""
+    try:
+        yield from _chunks_of(events)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise unexpected_answer(error) from None
+
+
+def _chunks_of(events: Iterator[Json]) -> Iterator[Json]:
     answer_id, model, counts = None, "", dict[str, Any]()
     calls: dict[Any, int] = {}
     for event in events:
