@@ -7,6 +7,8 @@ UV_VERSION       := 0.13.9
 SAM_VERSION      := 1.170.0
 DYNOXIDE_VERSION := 1.2.1
 EXTENDDB_VERSION := 0.1.10
+# The OpenID provider of the tests.
+PROVIDER_VERSION := 9.13.3
 CHROMIUM_VERSION := 153.0.0
 CHECKOV_VERSION  := 3.3.30
 AUDIT_VERSION    := 2.10.1
@@ -46,6 +48,7 @@ BIN      := .venv/bin
 SYNC     := $(BIN)/uv sync --quiet --frozen --all-packages --compile-bytecode
 LOCKS    := pyproject.toml uv.lock layers/catalog/pyproject.toml layers/core/pyproject.toml layers/tables/pyproject.toml layers/tokens/pyproject.toml
 PLATFORM  = $(shell uname -s | sed 's/Linux/linux/; s/Darwin/darwin/')-$(shell uname -m | sed 's/x86_64/x64/; s/aarch64/arm64/')
+PROVIDER := .tools/provider-$(PROVIDER_VERSION).stamp
 ENGINES  := .tools/engines-$(DYNOXIDE_VERSION)-$(EXTENDDB_VERSION).stamp
 UI       := .tools/ui.stamp
 CHARTS   := .tools/charts-$(ECHARTS_VERSION).stamp
@@ -57,7 +60,7 @@ NPM_INSTALL := install --ignore-scripts --no-save --no-audit --no-fund --logleve
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: .venv/all.stamp $(ENGINES) $(UI) $(CHARTS) $(BROWSER) ## Install everything that development and the tests need
+setup: .venv/all.stamp $(ENGINES) $(PROVIDER) $(UI) $(CHARTS) $(BROWSER) ## Install everything that development and the tests need
 
 example: .venv/example.stamp ## Run examples/train.py against `make local`; installs mlflow and scikit-learn; PORT=5000 or MLFLOW_TRACKING_URI=…
 	@$(BIN)/python -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1] + "/health", timeout=10)' "$(EXAMPLE_URI)" 2>/dev/null || \
@@ -248,6 +251,10 @@ $(ENGINES): | .tools/npm
 		@dynoxide/$(PLATFORM)@$(DYNOXIDE_VERSION) @extenddb/$(PLATFORM)@$(EXTENDDB_VERSION)
 	@touch $@
 
+$(PROVIDER): | .tools/npm
+	.tools/npm $(NPM_INSTALL) .tools/provider oidc-provider@$(PROVIDER_VERSION)
+	@touch $@
+
 # The browser of the tests, with the libraries that it needs; the package holds it for Linux on x64. Elsewhere the tests
 # use an installed one.
 $(BROWSER): .venv/all.stamp | .tools/npm
@@ -267,12 +274,10 @@ $(UI): uv.lock local/http/ui_page.py | .venv/bin/uv
 	@cp .tools/mlflow/mlflow-*.dist-info/licenses/LICENSE* .tools/ui/ && rm -rf .tools/mlflow .tools/mlflow.txt
 	@touch $@
 
-# The charts of the dashboards: one file of the npm package, with its licence.
-$(CHARTS): local/http/chart_library.py | .tools/npm
+# The charts of the dashboards: one file of the npm package, with its licence. It needs neither npm nor Node.
+$(CHARTS): local/http/chart_library.py | .venv/bin/uv
 	@rm -rf .tools/charts && mkdir -p .tools/charts
-	@.tools/npm pack --silent --pack-destination .tools/charts echarts@$(ECHARTS_VERSION) >/dev/null
-	@$(BIN)/python local/http/chart_library.py .tools/charts/echarts-$(ECHARTS_VERSION).tgz $(ECHARTS_SHA512) .tools/charts
-	@rm .tools/charts/echarts-$(ECHARTS_VERSION).tgz
+	@$(BIN)/python local/http/chart_library.py echarts $(ECHARTS_VERSION) $(ECHARTS_SHA512) .tools/charts
 	@touch $@
 
 .tools/checkov-$(CHECKOV_VERSION).stamp: | .venv/bin/uv

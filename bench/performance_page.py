@@ -31,10 +31,10 @@ _HOW: Final = """## How to read it
   processor times in [operations](operations.md#what-it-costs).
 """
 
-_WHY: Final = """The other servers keep their rows in a file that their own process opens. Ours
-sends one or more requests per call to an engine in another process, by DynamoDB's protocol over a
-socket, and keeps a history, a search index and a stream beside the run. Code and requests are the
-same as in AWS, where the table is DynamoDB and no server runs while nobody works.
+_WHY: Final = """Like the other servers, ours keeps its rows in a file that its own process opens.
+Unlike them it writes items as DynamoDB does, one to three requests a call, and keeps a history, a
+search index and a stream beside the run. Code and requests are the same as in AWS, where the table
+is DynamoDB and no server runs while nobody works.
 [Decision 55](adr/0055-maps-as-texts.md) has the parts of all calls, measured by `make profile`.
 """
 

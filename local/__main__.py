@@ -9,7 +9,7 @@ import sys
 import threading
 from typing import Any, NoReturn
 
-from local import malloc_settings
+from local import malloc_settings, utf8_mode
 from local.command_line import parse
 from local.data_folder import FolderInUse
 from local.definitions import TemplateError
@@ -31,24 +31,13 @@ def _stop(number: int, frame: Any) -> None:  # noqa: ARG001 - the signature of s
     raise SystemExit(0)
 
 
-def _insist_on_utf8() -> None:
-    """Starts this process again in Python's UTF-8 mode if the locale has another encoding: names of
-    files are UTF-8 in MLflow's API, and are written as they are."""
-    if sys.getfilesystemencoding().lower() == "utf-8":
-        return
-    os.environ["PYTHONUTF8"] = "1"  # for the processes that are started from here, too
-    program = [sys.executable, *sys.orig_argv[1:]]
-    sys.stdout.flush()
-    os.execv(sys.executable, program)  # noqa: S606 - the same program, without a shell
-
-
 def main() -> int:
     """Runs until stopped.
     Returns 0 after SIGTERM or SIGINT, 1 if the runner cannot continue, 2 for a mistake in the
     command
     line.
     """
-    _insist_on_utf8()
+    utf8_mode.insist()
     options = parse()
     # Until it serves, almost nothing that is made becomes garbage; collections took a fifth of the
     # start. The runner switches them on.

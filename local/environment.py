@@ -136,9 +136,11 @@ def reach_this_machine_directly(environ: MutableMapping[str, str] = os.environ) 
 
 
 def answer_at(host: str, port: int, environ: MutableMapping[str, str] = os.environ) -> None:
-    """Sets API_URL, the URL at which functions call this API."""
+    """Sets API_URL, the URL at which functions call this API. Browsers know this server by the
+    host of their requests, unless the user sets PUBLIC_URL, which a proxy in front needs."""
     name = "localhost" if host in _EVERYWHERE else f"[{host}]" if ":" in host else host
     environ["API_URL"] = f"http://{name}:{port}"
+    environ.setdefault("PUBLIC_URL", "")
 
 
 def point_to(service_endpoint: str, environ: MutableMapping[str, str] = os.environ) -> None:

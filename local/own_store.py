@@ -1,4 +1,5 @@
-"""Makes the store of a data folder ready: its folder, the table's file, and what an engine left."""
+"""Prepares the store of a data folder: creates the folder and the table's file, and converts the
+database of a former engine once."""
 
 from __future__ import annotations
 
@@ -9,10 +10,11 @@ from pathlib import Path
 from local import folder_format
 from local.data_folder import DataFolder
 from local.disk_health import damage_message, unwritable_message
+from local.events.checkpoints import Checkpoints
 from local.log import report
 from local.store import conversion
 from local.store.store import endpoint_of, is_table_name, table_path
-from local.store.table_file import TableFile
+from local.store.table_file import TableFile, is_damage
 
 CHECK_SECONDS = 0.7
 """How long a start checks the file for damage: enough for some hundred megabytes."""
@@ -27,7 +29,8 @@ class StoreUnusable(Exception):
 
 def prepare_store(place: DataFolder, table: str) -> TableFile:
     """Checks the table's file in a data folder, and converts that of an engine if there is one.
-    Returns the file, which is made later where there is none.
+    Numbers that the stream's checkpoints know are not used again. Returns the file, which is made
+    later where there is none.
 
     Raises:
         StoreUnusable: a file is damaged, or cannot be read or written.
@@ -43,17 +46,35 @@ def prepare_store(place: DataFolder, table: str) -> TableFile:
         if not place.ephemeral:
             folder_format.record(place.path)
     except (OSError, sqlite3.Error) as error:
-        unwritable = unwritable_message([place.path])
-        raise StoreUnusable(
-            f"the store {place.store} cannot be used: {error}"
-            f"{f'. {unwritable}' if unwritable else ''}"
-        ) from error
+        raise _unusable(place, error) from error
     file = TableFile(path)
     damage = file.damage(CHECK_SECONDS)
     if damage:
         raise StoreUnusable(damage_message(file, damage))
     file.make_private()
+    try:
+        # The checkpoints can be ahead after a power cut, which takes the file's last commits, and
+        # after an older copy of the file was put back.
+        if path.exists() and file.reserve_numbers(Checkpoints(place.checkpoints).highest(table)):
+            report(
+                f"{path.name} lacks stream records that {place.checkpoints.name} knows: the last "
+                "writes are lost, as after a power cut, or an older copy was put back. `python -m "
+                "local.admin verify --all` examines what was derived"
+            )
+    except sqlite3.DatabaseError as error:
+        if is_damage(str(error)):
+            raise StoreUnusable(damage_message(file, str(error))) from error
+        raise _unusable(place, error) from error
+    except OSError as error:
+        raise _unusable(place, error) from error
     return file
+
+
+def _unusable(place: DataFolder, error: Exception) -> StoreUnusable:
+    unwritable = unwritable_message([place.path])
+    return StoreUnusable(
+        f"the store {place.store} cannot be used: {error}{f'. {unwritable}' if unwritable else ''}"
+    )
 
 
 def endpoint(place: DataFolder) -> str:

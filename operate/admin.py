@@ -4,7 +4,9 @@
     python -m local.admin reindex [--experiment ID | --all] [--data DIR]
     python -m local.admin sizes   [--experiment ID | --all] [--data DIR]
     python -m local.admin replay  --queue URL | --lander-queue URL
-    python -m local.admin create-admin [--name NAME] [--replace] [--data DIR]
+    python -m local.admin create-admin [--name NAME | --oidc NAME] [--replace] [--data DIR]
+    python -m local.admin keys    create USER --name NAME [--scope SCOPE …] [--days N] [--data DIR]
+    python -m local.admin keys    list USER | revoke KEY | create-account NAME [--data DIR]
     python -m local.admin import  --from URL [--experiment NAME …] [--with PART,…] [--data DIR]
     python -m local.admin compare --from URL [--experiment NAME …] [--with PART,…] [--data DIR]
     python -m local.admin export  --to URI --artifacts DIR [--from URL | --data DIR]
@@ -32,7 +34,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from local import environment, runner_record, table
+from local import environment, runner_record, table, utf8_mode
 from local.command_line import default_data_folder
 from local.data_folder import DataFolder, FolderInUse
 from local.folder_format import FolderTooNew
@@ -41,6 +43,7 @@ from local.runner_record import RunnerRecord
 from local.store import store
 from local.template import read
 from operate import (
+    api_keys,
     create_admin,
     purge,
     replay,
@@ -67,6 +70,7 @@ _STORES = ("ARTIFACT_FOLDER", "ARTIFACT_BUCKET")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command. Returns 0 on success; 1 if a problem was found or the command failed; 2 for
     an alert."""
+    utf8_mode.insist()
     given = parse(arguments)
     environment.reach_this_machine_directly()
     try:
@@ -88,7 +92,9 @@ def _run(given: argparse.Namespace) -> int:
         return _over_http(given)
     with _table(given.data, new=given.command == "import") as place:
         if given.command == "create-admin":
-            return create_admin.create_admin(given.name, replace=given.replace)
+            return _create_admin(given)
+        if given.command == "keys":
+            return api_keys.run(given)
         if given.command == "replay":
             return replay.run(given.queue, given.lander_queue)
         if given.command in TRANSFERS:
@@ -111,6 +117,12 @@ def _run(given: argparse.Namespace) -> int:
         if given.command == "reindex":
             return verification.reindex(given.experiment)
         return verification.verify(given.experiment, place)
+
+
+def _create_admin(given: argparse.Namespace) -> int:
+    if given.oidc:
+        return create_admin.create_admin_of_issuer(given.oidc, replace=given.replace)
+    return create_admin.create_admin(given.name, replace=given.replace)
 
 
 def _over_http(given: argparse.Namespace) -> int:
@@ -216,7 +228,8 @@ def _transfer(arguments: argparse.Namespace) -> int:
     command = import_module("operate.transfer.kubeflow_command")
     journal = arguments.journal
     if journal is None:
-        name = "".join(letter if letter.isalnum() else "-" for letter in arguments.source)
+        shown = source_address.without_password(arguments.source)
+        name = "".join(letter if letter.isalnum() else "-" for letter in shown)
         journal = (arguments.data or default_data_folder()).expanduser() / f"import-{name}.jsonl"
     code: int = command.run(
         command.TransferOptions(

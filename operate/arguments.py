@@ -9,7 +9,7 @@ from typing import Any
 
 from local import program_name
 from local.command_line import default_data_folder
-from operate import purge
+from operate import api_keys, purge
 from operate.export import start as export_start
 
 TRANSFERS = {
@@ -52,11 +52,18 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     command = commands.add_parser("create-admin", help=does, description=does)
     command.add_argument("--name", default="admin", help="user name (admin)")
     command.add_argument(
+        "--oidc",
+        metavar="NAME",
+        help="who signs in with this name at the issuer (an e-mail address) is an administrator; "
+        "no password",
+    )
+    command.add_argument(
         "--replace", action="store_true", help="give an existing user this password and the rights"
     )
     command.add_argument(
         "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
     )
+    _add_keys(commands)
     for name, does in TRANSFERS.items():
         command = commands.add_parser(name, help=does, description=does)
         command.add_argument(
@@ -99,6 +106,28 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     _add_sql(commands)
     _add_doctor(commands)
     return parser.parse_args(arguments)
+
+
+def _add_keys(commands: Any) -> None:
+    does = "make, list and revoke API keys; make service accounts, which have only keys"
+    command = commands.add_parser("keys", help=does, description=does)
+    command.add_argument("action", choices=api_keys.ACTIONS)
+    command.add_argument("subject", metavar="USER|KEY", help="a user's name; to revoke, a key's id")
+    command.add_argument("--name", default="command line", help="what the key is for")
+    command.add_argument(
+        "--scope",
+        action="append",
+        metavar="SCOPE",
+        help="read, sql, experiment:ID, model:NAME or gateway:ENDPOINT-ID; may be repeated; "
+        "without one the key may do all that its owner may",
+    )
+    command.add_argument("--days", type=int, metavar="N", help="expire after N days (never)")
+    command.add_argument(
+        "--workspace", default="default", help="the workspace of a key with scopes (default)"
+    )
+    command.add_argument(
+        "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
+    )
 
 
 def _add_sql(commands: Any) -> None:

@@ -39,6 +39,26 @@ def create_admin(name: str, *, replace: bool) -> int:
     return 0
 
 
+def create_admin_of_issuer(name: str, *, replace: bool) -> int:
+    """Makes an administrator who signs in at the issuer and has no password. The first account that
+    signs in with the name keeps it. Returns 0. Raises CannotRun if the user exists and ``replace``
+    is not set."""
+    load_modules()
+    users = import_module("mlcore.repos.users.users")
+    errors = import_module("mlcore.errors")
+    try:
+        if users.find(name) is None:
+            users.create(name, "", is_admin=True)
+        elif replace:
+            users.update(name, is_admin=True)
+        else:
+            raise CannotRun(f"there is a user {name}; --replace makes them an administrator")
+    except errors.MlflowError as error:
+        raise CannotRun(error.message) from error
+    print(f"{name} is an administrator")
+    return 0
+
+
 def _password(name: str) -> str:
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\r\n")

@@ -8,6 +8,8 @@ deployment creates the table without protection.
 from __future__ import annotations
 
 import argparse
+import json
+import re
 import shlex
 import subprocess
 import sys
@@ -29,6 +31,9 @@ CAPABILITIES: Final = ("CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND")
 UNMADE: Final = ("", "REVIEW_IN_PROGRESS")
 """States of a stack that the deployment will create."""
 
+_INEXPRESSIBLE: Final = re.compile(r"""\\(?:[ "'\\]|$)""")
+"""A backslash that SAM would take for the escape of what follows."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns 0 when the stack is deployed, or could be (``--check``); else 1, or SAM's code."""
@@ -42,11 +47,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="deploy nothing")
     parser.add_argument("--sam", default="sam", help="command of the SAM CLI (%(default)s)")
     parser.add_argument("--parameter-overrides", nargs="+", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--parameters", type=Path, metavar="FILE", help="JSON; before overrides")
     given, others = parser.parse_known_args(arguments)
     sam = shlex.split(given.sam)
     session = boto3.Session()
     try:
-        plan = plan_of(given.stage, given.stack, given.parameter_overrides, session)
+        overrides = [*parameters_in(given.parameters), *given.parameter_overrides]
+        plan = plan_of(given.stage, given.stack, overrides, session)
         findings = preflight.examine(plan, session.client, session.region_name, sam)
         show(findings)
         if any(finding.state == "missing" for finding in findings):
@@ -56,6 +63,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (LookupError, OSError, BotoCoreError, ClientError, WaiterError) as error:
         print(f"operate.deployment: {error}", file=sys.stderr)
         return 1
+
+
+def parameters_in(file: Path | None) -> list[str]:
+    """Returns the parameters of a stack that `operate.restore whole` wrote down, as NAME=VALUE.
+
+    Raises:
+        LookupError: the file holds no JSON object.
+    """
+    if file is None:
+        return []
+    try:
+        read = dict(json.loads(file.read_text()))
+    except (TypeError, ValueError) as error:
+        raise LookupError(f"--parameters {file}: {error}") from error
+    return [f"{name}={value}" for name, value in read.items()]
 
 
 def plan_of(stage: str, stack: str | None, overrides: Sequence[str], session: Any) -> Plan:
@@ -111,7 +133,7 @@ def deploy(plan: Plan, session: Any, sam: Sequence[str], others: Sequence[str]) 
         [
             *(*sam, "deploy", "--config-env", plan.stage, "--stack-name", plan.stack),
             *("--no-fail-on-empty-changeset", *others),
-            *("--parameter-overrides", *(f"{name}={text}" for name, text in parameters.items())),
+            *("--parameter-overrides", *(sam_parameter(*pair) for pair in parameters.items())),
         ],
         check=False,
         cwd=ROOT,
@@ -119,6 +141,19 @@ def deploy(plan: Plan, session: Any, sam: Sequence[str], others: Sequence[str]) 
     if done.returncode == 0 and late and protect(session.client("cloudformation"), plan.stack):
         print(f"{plan.stack}: the table is protected from deletion")
     return done.returncode
+
+
+def sam_parameter(name: str, text: str) -> str:
+    """Returns a parameter as the SAM CLI reads it: it ends a value without quotes at the first
+    blank, without a word, and refuses an empty one.
+
+    Raises:
+        LookupError: no quoting that SAM undoes expresses the value.
+    """
+    if _INEXPRESSIBLE.search(text):
+        raise LookupError(f"{name}: SAM cannot be given a backslash at the end or before a quote")
+    quoted = text.replace('"', '\\"')
+    return f'{name}="{quoted}"'
 
 
 def protect(service: Any, stack: str) -> bool:

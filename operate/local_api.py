@@ -26,7 +26,8 @@ _URI: Final = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns 0 when the file was written beside the given template; else 1."""
+    """The command. Writes the derived template beside the given one; exit code 0, or 1 if there is
+    no template."""
     parser = argparse.ArgumentParser(prog="python -m operate.local_api", description=__doc__)
     parser.add_argument("template", type=Path, help="that of a build: .aws-sam/build/template.yaml")
     built: Path = parser.parse_args(arguments).template

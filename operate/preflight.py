@@ -28,6 +28,9 @@ UNREADY: Final = {
     "ROLLBACK_COMPLETE": "the first deployment failed; delete the stack, then deploy",
     "ROLLBACK_FAILED": "the first deployment failed, and so did its removal; turn off the deletion"
     " protection of the table that is left, then delete the stack",
+    "CREATE_FAILED": "the first deployment failed; delete the stack, then deploy",
+    "IMPORT_ROLLBACK_FAILED": "an import of resources failed, and so did its rollback; continue it"
+    " in CloudFormation's console, then deploy",
     "DELETE_FAILED": "the stack was being deleted; delete it again, then deploy",
     "UPDATE_ROLLBACK_FAILED": "continue the rollback"
     " (`aws cloudformation continue-update-rollback`), then deploy",

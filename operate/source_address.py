@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,13 +15,25 @@ from operate.product_modules import CannotRun
 SERVERS = ("http://", "https://", "kubeflow:http://", "kubeflow:https://")
 
 
+_PASSWORD = re.compile(r"(?<=://)([^:/?]*):.*@")
+"""A password may contain any letter, so it ends at the last ``@``."""
+_PARAMETER = re.compile(r"(?<=[?&])(\w*(?:password|passwd|pwd)\w*)=[^&]*", re.IGNORECASE)
+
+
+def without_password(source: str) -> str:
+    """Returns the source for messages and names of files: ``***`` stands for a password."""
+    return _PARAMETER.sub(r"\1=***", _PASSWORD.sub(r"\1:***@", source))
+
+
 def check(source: str) -> None:
     """
     Raises:
         CannotRun: the source is no address of a server.
     """
     if not source.lower().startswith(SERVERS):
-        raise CannotRun(f"--from {source}: an address such as http://old:5000 is needed")
+        raise CannotRun(
+            f"--from {without_password(source)}: an address such as http://old:5000 is needed"
+        )
 
 
 @contextlib.contextmanager
@@ -42,10 +55,10 @@ def served(source: str, files: Path | None) -> Iterator[str]:
     backend = _backend(source)
     if find_spec("mlflow") is None:
         raise CannotRun(
-            f"--from {source} is data of MLflow's own server, which has to read it: install it "
-            f"here ({program_name.mlflow_installation()}), or let it run elsewhere and import from "
-            "there:\n"
-            f"  mlflow server --port 5001 --backend-store-uri '{source}'\n"
+            f"--from {without_password(source)} is data of MLflow's own server, which has to "
+            f"read it: install it here ({program_name.mlflow_installation()}), or let it run "
+            "elsewhere and import from there:\n"
+            f"  mlflow server --port 5001 --backend-store-uri '{without_password(source)}'\n"
             f"  {program_name.commands()} import --from http://127.0.0.1:5001"
         )
     folder = (files or Path("mlartifacts")).expanduser().resolve()
@@ -61,11 +74,11 @@ def _backend(source: str) -> str:
     if source.startswith("sqlite:///"):
         file = Path(source.removeprefix("sqlite:///")).resolve()
         if not file.is_file():
-            raise CannotRun(f"--from {source}: there is no file {file}")
+            raise CannotRun(f"--from {without_password(source)}: there is no file {file}")
         return f"sqlite:///{file}"
     if "://" in source and not source.startswith("file:"):
         return source
     raise CannotRun(
-        f"--from {source}: an address such as http://old:5000, the URI of MLflow's database, or a "
-        "folder of runs is needed"
+        f"--from {without_password(source)}: an address such as http://old:5000, the URI of "
+        "MLflow's database, or a folder of runs is needed"
     )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hashlib
 import json
 import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qsl
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -32,6 +35,15 @@ class Issuer:
         self.named = url
         self.answers = True
         self.asked = 0
+        self.more: dict[str, Any] = {}
+        """Further fields of its configuration."""
+        self.codes: dict[str, dict[str, Any]] = {}
+        """What the token endpoint answers, by code; each once."""
+        self.challenges: dict[str, str] = {}
+        """The PKCE challenge of a code; one without a challenge is given to anybody."""
+        self.user: dict[str, Any] | None = None
+        """What the user information says."""
+        self.exchanges: list[dict[str, str]] = []
         self.public: dict[str, dict[str, Any]] = {}
         self.private: dict[str, Private] = {}
 
@@ -70,12 +82,35 @@ def running() -> Iterator[Issuer]:
                 "/.well-known/openid-configuration": {
                     "issuer": issuer.named,
                     "jwks_uri": f"{issuer.url}/keys",
+                    "authorization_endpoint": f"{issuer.url}/authorize",
+                    "token_endpoint": f"{issuer.url}/token",
+                    "userinfo_endpoint": f"{issuer.url}/user",
+                    "end_session_endpoint": f"{issuer.url}/end",
+                    **issuer.more,
                 },
                 "/keys": {"keys": list(issuer.public.values())},
+                "/user": issuer.user,
             }
             found = documents.get(self.path) if issuer.answers else None
-            body = json.dumps(found).encode()
-            self.send_response(503 if found is None else 200)
+            self._send(503 if found is None else 200, found)
+
+        def do_POST(self) -> None:
+            """The token endpoint: a code is good once, for whoever knows its PKCE verifier."""
+            text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            form = dict(parse_qsl(text))
+            issuer.exchanges.append(form | {"login": self.headers.get("Authorization", "")})
+            answer = issuer.codes.pop(form.get("code", ""), None)
+            challenge = issuer.challenges.get(form.get("code", ""))
+            digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
+            is_proven = challenge in (None, base64.urlsafe_b64encode(digest).rstrip(b"=").decode())
+            if answer is None or not is_proven or not issuer.answers:
+                self._send(400 if issuer.answers else 503, {"error": "invalid_grant"})
+            else:
+                self._send(200, answer)
+
+        def _send(self, status: int, document: Any) -> None:
+            body = json.dumps(document).encode()
+            self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

@@ -13,10 +13,11 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from authorizer import key_authentication
 from authorizer.caller_address import viewer_address
 from mlcore.db import capacity, deadline
 from mlcore.entities.users import User
-from mlcore.environment import AUTHENTICATION, GATEWAY_LOGIN, OIDC
+from mlcore.environment import AUTHENTICATION, GATEWAY_LOGIN, OIDC, signs_in
 from mlcore.errors import MlflowError
 from mlcore.http.origin import bypasses_cloudfront
 from mlcore.http.request import headers_of
@@ -41,7 +42,19 @@ def _choose_method(environment: Mapping[str, str]) -> tuple[str, Authenticate]:
     return "basic", basic_authentication.authenticate
 
 
+def _choose_sessions(
+    environment: Mapping[str, str],
+) -> Callable[[Mapping[str, Any], Mapping[str, str]], User | None] | None:
+    """Returns the function that knows browsers which have signed in; None where none can."""
+    if not signs_in(environment):
+        return None
+    from authorizer import session_authentication  # noqa: PLC0415 -- as above
+
+    return session_authentication.authenticate
+
+
 _method, _authenticate = _choose_method(os.environ)
+_authenticate_session = _choose_sessions(os.environ)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -55,14 +68,25 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     context_of_caller: dict[str, Any] = {"method": _method}
     with deadline.within(context, MAX_SECONDS), capacity.measure():
         try:
-            user = _authenticate(_login(event, headers), address)
+            context_of_caller |= _caller(event, headers, address)
         except MlflowError as error:
             # The table cannot be read: the caller stays unknown, and the API function reports it.
             logger.warning("authentication failed", extra={"error_code": error.error_code})
-            user = None
-    if user is not None:
-        context_of_caller |= {"username": user.username, "is_admin": user.is_admin}
     return {"isAuthorized": True, "context": context_of_caller}
+
+
+def _caller(event: Mapping[str, Any], headers: Mapping[str, str], address: str) -> dict[str, Any]:
+    """Returns what the context says about the caller; empty for an unknown one. An API key is
+    accepted beside the deployment's method, a session's cookie if there is no login."""
+    login = _login(event, headers)
+    key = key_authentication.token_in(login)
+    if key is not None:
+        return key_authentication.authenticate(*key)
+    if _authenticate_session is not None and not login:
+        user = _authenticate_session(event, headers)
+    else:
+        user = _authenticate(login, address)
+    return {} if user is None else {"username": user.username, "is_admin": user.is_admin}
 
 
 def _login(event: Mapping[str, Any], headers: Mapping[str, str]) -> str:

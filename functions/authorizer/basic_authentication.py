@@ -34,10 +34,10 @@ def authenticate(authorization: str, address: str) -> User | None:
         address: the caller's address. Wrong passwords are counted per address and name, so that
             guessing does not lock the user out elsewhere.
     """
-    credentials = _credentials(authorization)
-    if credentials is None:
+    sent = credentials(authorization)
+    if sent is None:
         return None
-    username, password = credentials
+    username, password = sent
     user, failures = logins.find(username, address)
     hashed = (user.password_hash if user is not None else "") or UNMATCHABLE_HASH
     content = f"{logins.network(address)}\0{hashed}\0{password}"
@@ -61,7 +61,8 @@ def _secret() -> bytes:
     return os.urandom(32)
 
 
-def _credentials(authorization: str) -> tuple[str, str] | None:
+def credentials(authorization: str) -> tuple[str, str] | None:
+    """Returns the username and password in an Authorization header of scheme Basic, else None."""
     scheme, _, encoded = authorization.partition(" ")
     if scheme.lower() != "basic":
         return None

@@ -3,7 +3,8 @@ repository."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlcore import errors, ids
@@ -79,13 +80,26 @@ def _register_upload(
             f"{uploaded.digest}, got {message.digest}."
         )
     path = content.new_path(identity)
+    _write_files(request.workspace, path, uploaded.files)
     try:
-        content.write(request.workspace, path, uploaded.files)
         source = SkillSource(MLFLOW, f"mlflow-artifacts:/{path}", None, None, uploaded.digest)
         return _create(identity, source, message.status, request)
     except errors.MlflowError as error:
         if error.status < 500:  # otherwise the version may exist
             content.remove(request.workspace, path)
+        raise
+
+
+def _write_files(workspace: str, path: str, files: Mapping[str, bytes]) -> None:
+    """Stores the files of a version that does not exist yet. Raises RequestLimitExceeded if the
+    store is not available, since clients repeat a request that creates only after that error."""
+    try:
+        content.write(workspace, path, files)
+    except errors.MlflowError as error:
+        with contextlib.suppress(errors.MlflowError):  # nothing names what stays
+            content.remove(workspace, path)
+        if isinstance(error, errors.TemporarilyUnavailable):
+            raise errors.RequestLimitExceeded(error.message) from error
         raise
 
 

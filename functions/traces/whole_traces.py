@@ -182,7 +182,7 @@ def _span_lines(trace: StoredTrace) -> list[tuple[span_packs.Node, str]]:
 
 
 def _with_kind(line: str) -> str:
-    """Returns a span's JSON text, with a kind if an earlier version stored it without one."""
+    """Returns a span's JSON text, with a kind if 0.1.0 stored it without one."""
     if '"kind": "SPAN_KIND_' in line:
         return line
     span = json.loads(line)

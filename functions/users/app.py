@@ -6,8 +6,8 @@ import os
 
 from mlcore.http import PlainRoute, delete, get, lambda_handler, nothing, patch, post
 from mlcore.http.gate import is_on
+from users import keys, permissions, roles, service, signup
 from users import messages as m
-from users import permissions, roles, service, signup
 from users.legacy_permissions import OF_EXPERIMENTS, OF_MODELS, OF_SCORERS
 
 LIST_USERS = get(
@@ -47,6 +47,51 @@ RPCS = (
     ),
     delete(
         "/mlflow/users/delete", m.UserName, service.delete_user, "requests.administrators", cost=4
+    ),
+    post(
+        "/mlflow-serverless/keys",
+        m.CreateKey,
+        keys.create_key,
+        "api_keys.manage_of_user",
+        version="3.0",
+        since="",
+        cost=3,
+    ),
+    get(
+        "/mlflow-serverless/keys",
+        m.ListKeys,
+        keys.list_keys,
+        "api_keys.view_of_user",
+        version="3.0",
+        since="",
+        cost=2,
+    ),
+    delete(
+        "/mlflow-serverless/keys",
+        m.KeyId,
+        keys.delete_key,
+        "api_keys.manage_key",
+        version="3.0",
+        since="",
+        cost=1,
+    ),
+    post(
+        "/mlflow-serverless/keys/rotate",
+        m.RotateKey,
+        keys.rotate_key,
+        "api_keys.manage_key",
+        version="3.0",
+        since="",
+        cost=5,
+    ),
+    post(
+        "/mlflow-serverless/service-accounts",
+        m.ServiceAccount,
+        keys.create_service_account,
+        "api_keys.create_service_account",
+        version="3.0",
+        since="",
+        cost=2,
     ),
     post(
         "/mlflow/users/permissions/grant",

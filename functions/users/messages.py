@@ -42,6 +42,30 @@ class UserPermission(Parameters):
     permission: Any
 
 
+class CreateKey(Parameters):
+    name: Any
+    username: Any
+    scopes: Any
+    expires_in_seconds: Any
+
+
+class ListKeys(Parameters):
+    username: Any
+
+
+class KeyId(Parameters):
+    key_id: Any
+
+
+class RotateKey(Parameters):
+    key_id: Any
+    overlap_seconds: Any
+
+
+class ServiceAccount(Parameters):
+    username: Any
+
+
 class CreateRole(Parameters):
     name: Any
     workspace: Any

@@ -57,8 +57,8 @@ def revoke_user_permission(message: m.UserPermission, request: Request) -> dict[
 
 
 def _delete(user: User, workspace: str, resource_type: str, pattern: str) -> None:
-    """Deletes a grant. One of an earlier version may have the spelling of the request, and not the
-    canonical one. Raises GrantMissing."""
+    """Deletes a grant. 0.1.0 stored the id as the request spelled it, not in canonical form.
+    Raises GrantMissing."""
     try:
         grants.delete(user, workspace, resource_type, pattern)
     except GrantMissing:

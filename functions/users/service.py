@@ -5,13 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from mlcore import errors
-from mlcore.auth.passwords import UNMATCHABLE_HASH, check_password, hash_password
+from mlcore.auth.passwords import (
+    SERVICE_ACCOUNT_HASH,
+    UNMATCHABLE_HASH,
+    check_password,
+    hash_password,
+)
 from mlcore.entities.users import Profile
+from mlcore.environment import workspaces_enabled
 from mlcore.http import Request
 from mlcore.limits.shared_checks import check_text
 from mlcore.policies import access as policy
 from mlcore.repos.settings import system_tables
-from mlcore.repos.users import roles, users
+from mlcore.repos.users import api_keys, roles, users
 from mlcore.repos.users.users import UserExists
 from mlcore.responses import users as responses
 from mlcore.wire.parameters import required, text
@@ -41,7 +47,8 @@ def get_user(message: m.UserName, request: Request) -> dict[str, Any]:
 
 def list_users(message: m.Nothing, request: Request) -> dict[str, Any]:
     """Lists users with the roles that the caller may see: all roles for administrators and for the
-    caller's own user, else those in workspaces that the caller administers.
+    caller's own user, else those in workspaces that the caller administers. With workspaces, others
+    than administrators see themselves and the users who have a role in the request's workspace.
 
     Raises:
         EndpointNotFound: the server has no login. The UI's page for administrators shows the
@@ -58,9 +65,17 @@ def list_users(message: m.Nothing, request: Request) -> dict[str, Any]:
         assigned_roles = [
             roles_by_id[role_id] for role_id in profile.role_ids if role_id in roles_by_id
         ]
+        held = (*responses.own_roles(profile), *assigned_roles)
+        if (
+            workspaces_enabled()
+            and not access.is_admin
+            and profile.user.username != access.username
+            and all(role.workspace != request.workspace for role in held)
+        ):
+            continue
         visible = [
             role
-            for role in (*responses.own_roles(profile), *assigned_roles)
+            for role in held
             if access.is_admin
             or profile.user.username == access.username
             or role.workspace in administered
@@ -92,7 +107,10 @@ def update_password(message: m.UpdatePassword, request: Request) -> dict[str, An
             raise errors.InvalidParameterValue(
                 "New password must differ from the current password."
             )
-    users.get(username)
+    if users.get(username).password_hash == SERVICE_ACCOUNT_HASH:
+        raise errors.InvalidParameterValue(
+            f"{username} is a service account, which logs in by its API keys only."
+        )
     users.update(username, password_hash=hash_password(checked_password(password)))
     return {}
 
@@ -116,6 +134,7 @@ def delete_user(message: m.UserName, request: Request) -> dict[str, Any]:
     profile = users.get_profile(username)
     # Before the user is deleted, so that a repeated request still finds the user and does both.
     system_tables.revoke(username)
+    api_keys.delete_all(profile.user)
     users.delete(profile)
     return {}
 

@@ -46,6 +46,14 @@ class Checkpoints:
             default=0,
         )
 
+    def highest(self, table: str) -> int:
+        """Returns the highest sequence number that any mapping has processed of a table's stream; 0
+        without a checkpoint."""
+        return max(
+            (int(number) for key, number in self._values.items() if f":table/{table}/" in key),
+            default=0,
+        )
+
     def set(self, stream: str, mapping: str, shard: str, sequence_number: str) -> None:
         """Records that everything up to this sequence number is processed."""
         with self._lock:

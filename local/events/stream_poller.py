@@ -25,7 +25,7 @@ IDLE_SECONDS = 0.1
 YIELD_RATIO = 3.0
 LONGEST_YIELD_SECONDS = 0.5
 """While requests are served, the poller sleeps :data:`YIELD_RATIO` times as long as it worked, at
-most this long: requests use the same engine. It does not sleep while the shard lags, because lag
+most this long: requests write to the same file. It does not sleep while the shard lags, because lag
 would otherwise grow during a long load and slow down searches."""
 
 LAG_RECORDS = 100
@@ -170,7 +170,7 @@ class StreamPoller:
         """
         Args:
             written_at: returns cheaply when the stream may last have grown, in seconds since 1970.
-            is_serving: returns whether requests are served, which then have priority at the engine.
+            is_serving: returns whether requests are served, which then have priority.
             report_lag: called for each page with whether backpressure is needed.
         """
         self.mapping = mapping

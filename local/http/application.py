@@ -117,13 +117,13 @@ class Application:
 
     def _is_refused(self, connection: Connection, head: RequestHead) -> bool:
         """Whether a page needs a login that is missing. Then the function answers, with the
-        challenge that makes a browser ask. Scripts and pictures need no login, as on MLflow's
-        server."""
+        challenge that makes a browser ask, or a redirect to the sign-in. Scripts and pictures need
+        no login, as on MLflow's server."""
         match = self._router.match(head.method, head.path)
         if match is None or match.authorizer is None:
             return False
         response, _ = self._respond(connection, head, b"")
-        return response.status == 401
+        return response.status in (302, 401)
 
     def _respond(self, connection: Connection, head: RequestHead, body: bytes) -> Answer:
         method, path = head.method, head.path

@@ -22,7 +22,7 @@ class BodyBudget:
         self._left = limit
 
     def take(self, size: int) -> bool:
-        """Takes bytes if they are left; returns whether they were."""
+        """Reserves ``size`` bytes of the limit. Returns False if fewer are free."""
         with self._lock:
             if size > self._left:
                 return False
@@ -30,6 +30,6 @@ class BodyBudget:
             return True
 
     def give_back(self, size: int) -> None:
-        """Returns bytes that were taken."""
+        """Frees bytes that ``take`` reserved."""
         with self._lock:
             self._left += size

@@ -1,13 +1,17 @@
-"""Unpacks the chart library of the dashboards from its npm archive, after checking the archive's
-SHA-512.
-Run as ``python local/http/chart_library.py ARCHIVE SHA512 FOLDER``.
+"""Fetches the chart library of the dashboards, an npm package, without npm, checks the archive's
+SHA-512 and unpacks it.
+Run as ``python local/http/chart_library.py NAME VERSION SHA512 FOLDER``.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
+import re
 import sys
 import tarfile
+import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +21,39 @@ WANTED: Final = {
     "package/NOTICE": "echarts.NOTICE.txt",
 }
 """Members of the archive, and their names in the folder."""
+
+
+PUBLIC_REGISTRY: Final = "https://registry.npmjs.org/"
+_SECONDS: Final = 60.0
+_SETTING: Final = re.compile(r"^\s*registry\s*=\s*[\"']?([^\"'\s]+)", re.MULTILINE)
+
+
+def registry(home: Path, environ: Mapping[str, str]) -> str:
+    """Returns the registry that npm would ask: of its environment variable, of the user's settings,
+    else the public one."""
+    for name in ("npm_config_registry", "NPM_CONFIG_REGISTRY"):
+        if environ.get(name):
+            return environ[name]
+    settings = Path(environ.get("npm_config_userconfig") or home / ".npmrc")
+    try:
+        named = _SETTING.search(settings.read_text())
+    except (OSError, UnicodeDecodeError):
+        named = None
+    return named[1] if named else PUBLIC_REGISTRY
+
+
+def fetch(name: str, version: str, archive: Path, address: str) -> None:
+    """Downloads the archive of a package through the proxies of the environment.
+
+    Raises:
+        ValueError: the address is neither HTTPS nor HTTP.
+        OSError: the registry does not answer, or has no such archive.
+    """
+    url = f"{address.rstrip('/')}/{name}/-/{name}-{version}.tgz"
+    if not url.startswith(("https://", "http://")):
+        raise ValueError(f"{address} is no address of a registry")
+    with urllib.request.urlopen(url, timeout=_SECONDS) as answer:  # noqa: S310 - checked above
+        archive.write_bytes(answer.read())
 
 
 def unpack(archive: Path, sha512: str, folder: Path) -> None:
@@ -37,5 +74,18 @@ def unpack(archive: Path, sha512: str, folder: Path) -> None:
             (folder / name).write_bytes(file.read())
 
 
+def main(name: str, version: str, sha512: str, folder: Path) -> None:
+    """Writes the library into a folder, or ends the program with a message."""
+    archive = folder / "archive.tgz"
+    address = registry(Path.home(), os.environ)
+    try:
+        fetch(name, version, archive, address)
+        unpack(archive, sha512, folder)
+    except (OSError, ValueError) as error:
+        sys.exit(f"{name} {version} cannot be fetched from {address}: {error}")
+    finally:
+        archive.unlink(missing_ok=True)
+
+
 if __name__ == "__main__":
-    unpack(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], sys.argv[3], Path(sys.argv[4]))

@@ -34,10 +34,16 @@ def batch_write_item(table: TableStore, request: Raw) -> Raw:
         raise invalid("Too many items requested for the BatchWriteItem call")
     writes = []
     for each in requests:
-        if "PutRequest" in each:
+        if each.keys() == {"PutRequest"}:
             writes.append(Write(table, "Put", {"Item": each["PutRequest"]["Item"]}))
-        else:
+        elif each.keys() == {"DeleteRequest"}:
             writes.append(Write(table, "Delete", {"Key": each["DeleteRequest"]["Key"]}))
+        else:
+            number = "more than one datatypes set" if len(each) > 1 else "no datatype set"
+            raise invalid(
+                f"Supplied AttributeValue has {number}, must contain exactly one of the supported "
+                "datatypes"
+            )
     if len({write.key for write in writes}) < len(writes):
         raise invalid("Provided list of item keys contains duplicates")
     with table.database.transaction() as connection:
@@ -82,7 +88,7 @@ def transact_write_items(table: TableStore, request: Raw) -> Raw:
     digest = _digest(operations) if token else ""
     with table.database.transaction() as connection:
         if token and _is_known(connection, token, digest):
-            outcomes: Sequence[Outcome] = ()
+            outcomes: Sequence[Outcome] | None = None
         else:
             rows = _rows(table, connection, [write.key for write in writes])
             outcomes, statements = _decided(table, writes, rows)
@@ -90,7 +96,10 @@ def transact_write_items(table: TableStore, request: Raw) -> Raw:
             if token:
                 _remember(connection, token, digest)
     answer: Raw = {}
-    _add_consumed(answer, table, request, outcomes, factor=TRANSACTION_FACTOR)
+    if outcomes is None:
+        _add_reads(answer, table, request, writes)
+    else:
+        _add_consumed(answer, table, request, outcomes, factor=TRANSACTION_FACTOR)
     if request.get("ReturnItemCollectionMetrics") == "SIZE":
         answer["ItemCollectionMetrics"] = {table.schema.name: _metrics(table, writes)}
     return answer
@@ -192,6 +201,18 @@ def _add_consumed(
         capacity.add_write(*outcome, factor=factor)
     kind = "Write" if factor == TRANSACTION_FACTOR else None
     consumed = capacity.answer(request.get("ReturnConsumedCapacity"), kind)
+    if consumed:
+        answer["ConsumedCapacity"] = [consumed]
+
+
+def _add_reads(answer: Raw, table: TableStore, request: Raw, writes: Iterable[Write]) -> None:
+    """Adds the units of a transaction that was executed before: its items are read."""
+    capacity = Capacity(table.schema)
+    for write in writes:
+        row = table.read(*write.key)
+        for _ in range(TRANSACTION_FACTOR):
+            capacity.add_read(row.size if row else 0, consistent=True)
+    consumed = capacity.answer(request.get("ReturnConsumedCapacity"), "Read")
     if consumed:
         answer["ConsumedCapacity"] = [consumed]
 

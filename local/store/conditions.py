@@ -7,12 +7,9 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from local.store.errors import invalid
+from local.store.condition_checks import ORDERED, Check, Given, checks_of
 from local.store.parser import Condition, Operand, Path, parse_condition
 from local.store.values import Raw, decimal, decoded
-
-Given = dict[Any, Any]
-"""Names or values by placeholder."""
 
 Evaluate = Callable[[Raw, Given, Given], Any]
 """Takes an item, the names and the values of placeholders; returns a value or None."""
@@ -20,31 +17,23 @@ Evaluate = Callable[[Raw, Given, Given], Any]
 Holds = Callable[[Raw, Given, Given], bool]
 
 
-class TypeRule(NamedTuple):
-    """A placeholder's value must be of one of the types."""
-
-    function: str
-    placeholder: str
-    kinds: frozenset[str]
-
-
 class CompiledCondition(NamedTuple):
-    """``names`` and ``values`` are the placeholders that the text uses."""
+    """``names`` and ``values`` are the placeholders that the text uses, ``paths`` its document
+    paths."""
 
     holds: Holds
     names: frozenset[str]
     values: frozenset[str]
-    rules: tuple[TypeRule, ...]
+    paths: tuple[Path, ...]
+    checks: tuple[Check, ...]
 
 
-_ORDERED: Final = frozenset("SNB")
 _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
 }
-_TYPES: Final = frozenset(("S", "N", "B", "SS", "NS", "BS", "M", "L", "BOOL", "NULL"))
 _MEMBERS: Final = {"SS": "S", "NS": "N", "BS": "B"}
 
 
@@ -94,27 +83,14 @@ def compiled_condition(parameter: str, text: str) -> CompiledCondition:
     """
     tree = parse_condition(parameter, text)
     operands = list(operands_of(tree))
+    paths = tuple(operand.path for operand in operands if operand.kind == "path")
     return CompiledCondition(
         _compile(tree),
-        placeholders(operand.path for operand in operands if operand.kind == "path"),
+        placeholders(iter(paths)),
         frozenset(str(operand.path[0]) for operand in operands if operand.kind == "value"),
-        tuple(_rules(tree)),
+        paths,
+        checks_of(tree),
     )
-
-
-def _rules(condition: Condition) -> Iterator[TypeRule]:
-    for inner in condition.conditions:
-        yield from _rules(inner)
-    kinds, checked = frozenset[str](), condition.operands
-    if condition.kind in _COMPARE or condition.kind == "BETWEEN":
-        kinds = _ORDERED
-    elif condition.kind == "begins_with":
-        kinds = frozenset("SB")
-    elif condition.kind == "attribute_type":
-        kinds, checked = frozenset("S"), condition.operands[1:]
-    for operand in checked if kinds else ():
-        if operand.kind == "value":
-            yield TypeRule(condition.kind, str(operand.path[0]), kinds)
 
 
 def _compile(condition: Condition) -> Holds:
@@ -170,18 +146,19 @@ def evaluation(operand: Operand) -> Evaluate:
 
 
 def _length(value: Raw | None) -> Raw | None:
-    """What ``size`` answers: characters, bytes or members; None for other types."""
+    """Returns what ``size`` answers: UTF-16 units of a text (so do dynoxide and ExtendDB),
+    the bytes of binary content, or the number of members; None for other types, of which no
+    comparison holds."""
     if value is None:
         return None
     ((kind, content),) = value.items()
+    if kind in ("N", "BOOL", "NULL"):
+        return None
     if kind == "B":
         return {"N": str(len(decoded(content)))}
-    if kind in ("N", "BOOL", "NULL"):
-        raise invalid(
-            "Invalid ConditionExpression: Incorrect operand type for operator or function; "
-            f"operator or function: size, operand type: {kind}"
-        )
-    return {"N": str(len(content.encode() if kind == "S" else content))}
+    if kind == "S" and not content.isascii():
+        return {"N": str(len(content.encode("utf-16-le")) // 2)}
+    return {"N": str(len(content))}
 
 
 def _equals(left: Raw | None, right: Raw | None) -> bool:
@@ -205,7 +182,7 @@ def _compares(compare: Callable[[Any, Any], bool], left: Raw | None, right: Raw 
     if left is None or right is None:
         return False
     (kind, content), (other_kind, other) = _comparable(left), _comparable(right)
-    if kind != other_kind or kind not in _ORDERED:
+    if kind != other_kind or kind not in ORDERED:
         return False
     if isinstance(content, str) != isinstance(other, str):  # one is ASCII, the other UTF-8
         content, other = left[kind].encode(), right[kind].encode()
@@ -221,13 +198,7 @@ def _is_in(value: Raw | None, *members: Raw | None) -> bool:
 
 
 def _has_type(value: Raw | None, kind: Raw | None) -> bool:
-    name = kind["S"] if kind else ""
-    if name not in _TYPES:
-        raise invalid(
-            "Invalid ConditionExpression: Invalid attribute type name found; "
-            f"type: {name}, valid types: {{B,NULL,SS,BOOL,L,BS,N,NS,S,M}}"
-        )
-    return value is not None and name in value
+    return value is not None and kind is not None and kind["S"] in value
 
 
 def _begins_with(value: Raw | None, prefix: Raw | None) -> bool:

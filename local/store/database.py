@@ -12,6 +12,7 @@ import errno
 import os
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,8 +23,19 @@ from botocore.exceptions import BotoCoreError
 from local.store.process_lock import ProcessLock
 
 BUSY_SECONDS: Final = 30.0
+_ABANDONED_SECONDS: Final = 3600
+"""Drafts of killed processes are removed when they are this old."""
+
 _STATEMENTS: Final = 300
 _CACHE_KILOBYTES: Final = 4000
+
+IDLE_CONNECTIONS: Final = 8
+"""Connections that are kept for further calls. Each has two descriptors and a cache; calls hardly
+overlap, because one thread of Python runs at a time."""
+
+
+_WITHOUT_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+"""What a filesystem without hard links answers."""
 
 
 class Unusable(BotoCoreError):
@@ -75,14 +87,8 @@ class Database:
         Raises:
             Unusable: SQLite failed.
         """
-        connection = self._take()
-        try:
-            with self._writing, self._processes:
-                return connection.execute(sql, values).rowcount
-        except sqlite3.Error as error:
-            raise Unusable(self.path, error) from error
-        finally:
-            self._return(connection)
+        with self._turn() as connection:
+            return connection.execute(sql, values).rowcount
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -92,38 +98,65 @@ class Database:
         Raises:
             Unusable: SQLite failed.
         """
-        connection = self._take()
+        with self._turn() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[sqlite3.Connection]:
+        """Waits for other writers; only then takes a connection, so that those who wait have none.
+
+        Raises:
+            Unusable: SQLite failed, or the file is closed.
+        """
         try:
-            with self._writing, self._processes:
-                connection.execute("BEGIN IMMEDIATE")
-                try:
-                    yield connection
-                    connection.execute("COMMIT")
-                except BaseException:
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
-                    raise
+            with self._writing:
+                if self._closed:
+                    raise sqlite3.ProgrammingError("it is closed")
+                with self._processes:
+                    connection = self._take()
+                    try:
+                        yield connection
+                    finally:
+                        self._return(connection)
         except sqlite3.Error as error:
             raise Unusable(self.path, error) from error
-        finally:
-            self._return(connection)
 
     def close(self) -> None:
-        """Closes the connections. Calls that run now finish; further ones fail."""
+        """Closes the connections. Calls that run now finish, and writers that wait fail."""
         self._closed = True
-        while self._idle:
-            with contextlib.suppress(IndexError):
-                self._idle.pop().close()
+        self._close_idle()
         with self._writing:
             self._processes.close()
 
+    def _close_idle(self) -> None:
+        while True:
+            try:
+                self._idle.pop().close()
+            except IndexError:
+                return
+
     def _return(self, connection: sqlite3.Connection) -> None:
-        if self._closed:
+        if self._closed or len(self._idle) >= IDLE_CONNECTIONS:
             connection.close()
-        else:
-            self._idle.append(connection)
+            return
+        self._idle.append(connection)
+        self._close_idle_if_closed()
+
+    def _close_idle_if_closed(self) -> None:
+        # close() may have run between the look at _closed and the append.
+        if self._closed:
+            self._close_idle()
 
     def _take(self) -> sqlite3.Connection:
+        if self._closed:
+            raise Unusable(self.path, sqlite3.ProgrammingError("it is closed"))
         try:
             return self._idle.pop()
         except IndexError:
@@ -170,8 +203,10 @@ def create(
         OSError, sqlite3.Error: it cannot be made.
     """
     draft = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.new")
-    if path.exists():
-        raise FileExistsError(errno.EEXIST, "the file exists", str(path))
+    for abandoned in path.parent.glob(f"{path.name}.*.new*"):
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - abandoned.stat().st_mtime > _ABANDONED_SECONDS:
+                abandoned.unlink()
     os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600))
     try:
         with contextlib.closing(connect(draft)) as connection:
@@ -182,9 +217,22 @@ def create(
             for statement, values in rows:
                 connection.execute(statement, values)
             connection.execute("COMMIT")
-        draft.replace(path)
+        _publish(draft, path)
     finally:
         remove(draft)
+
+
+def _publish(draft: Path, path: Path) -> None:
+    """Gives a file its name, unless another one has it."""
+    try:
+        # A link fails if somebody else was faster, where a rename would replace that file.
+        os.link(draft, path)
+    except OSError as error:
+        if error.errno not in _WITHOUT_LINKS:
+            raise
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, "the file exists", str(path)) from error
+        draft.replace(path)
 
 
 def remove(path: Path) -> None:

@@ -28,6 +28,15 @@ class KeyRange(NamedTuple):
     low: Bound | None
     high: Bound | None
 
+    def holds(self, text: str) -> bool:
+        """Whether a sort key is within the bounds."""
+        low, high = self.low, self.high
+        if low and not (_order(low.text) < _order(text) or (low.inclusive and low.text == text)):
+            return False
+        return (
+            not high or _order(text) < _order(high.text) or (high.inclusive and high.text == text)
+        )
+
 
 def key_range(request: Raw, index: Index, given: Placeholders) -> KeyRange:
     """Returns what the request's key condition asks of an index or of the table.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from collections.abc import Iterator
@@ -10,12 +11,17 @@ from typing import Final, NamedTuple
 from botocore.exceptions import ClientError
 
 from local.store.errors import invalid
+from local.store.reserved_words import RESERVED_WORDS
 
 MAX_EXPRESSION_BYTES: Final = 4096
 MAX_OPERATORS: Final = 300
+MAX_IN_OPERANDS: Final = 100
+MAX_NESTING: Final = 100
+"""Of parentheses, NOT and functions. DynamoDB documents no limit; each level takes some frames of
+Python's stack."""
 
 _TOKEN: Final = re.compile(
-    r"\s*(?:(?P<word>[#:]?\w+)|(?P<sign><>|<=|>=|[=<>(),.+\-\[\]])|(?P<end>$))"
+    r"\s*(?:(?P<word>[#:]?[A-Za-z0-9_]+)|(?P<sign><>|<=|>=|[=<>(),.+\-\[\]])|(?P<end>$))"
 )
 
 Path = tuple[str | int, ...]
@@ -62,6 +68,7 @@ _VERBS: Final = ("SET", "REMOVE", "ADD", "DELETE")
 class _Parser:
     def __init__(self, parameter: str, text: str) -> None:
         self._parameter = parameter
+        self._nesting = 0
         if len(text.encode("utf-8", "replace")) > MAX_EXPRESSION_BYTES:
             raise self._error(
                 "Expression size has exceeded the maximum allowed size; expression size: "
@@ -122,6 +129,14 @@ class _Parser:
                 f"The expression contains too many operators; operator count: {self._operators}"
             )
 
+    @contextlib.contextmanager
+    def _nested(self) -> Iterator[None]:
+        self._nesting += 1
+        if self._nesting > MAX_NESTING:
+            raise self._error(f"The expression has more than {MAX_NESTING} nesting levels")
+        yield
+        self._nesting -= 1
+
     def end(self) -> None:
         if self._peek():
             raise self._unexpected()
@@ -130,13 +145,13 @@ class _Parser:
         first = self._peek()
         if not first or not (first[0] == "#" or first[0].isalpha() or first[0] == "_"):
             raise self._unexpected()
-        parts: list[str | int] = [self._take()]
+        parts: list[str | int] = [self._name()]
         while self._peek() in (".", "["):
             if self._take() == ".":
-                name = self._take()
-                if not (name[0] == "#" or name[0].isalpha() or name[0] == "_"):
+                name = self._peek()
+                if not (name[:1] == "#" or name[:1].isalpha() or name[:1] == "_"):
                     raise self._unexpected()
-                parts.append(name)
+                parts.append(self._name())
             else:
                 index = self._take()
                 if not index.isdigit():
@@ -145,12 +160,19 @@ class _Parser:
                 self._expect("]")
         return tuple(parts)
 
+    def _name(self) -> str:
+        name = self._take()
+        if name.upper() in RESERVED_WORDS:
+            raise self._error(f"Attribute name is a reserved keyword; reserved keyword: {name}")
+        return name
+
     def _arguments(self, count: int, *, in_update: bool) -> tuple[Operand, ...]:
         self._expect("(")
-        arguments = [self.operand(in_update=in_update)]
-        while len(arguments) < count:
-            self._expect(",")
-            arguments.append(self.operand(in_update=in_update))
+        with self._nested():
+            arguments = [self.operand(in_update=in_update)]
+            while len(arguments) < count:
+                self._expect(",")
+                arguments.append(self.operand(in_update=in_update))
         self._expect(")")
         return tuple(arguments)
 
@@ -188,9 +210,13 @@ class _Parser:
     def _negation(self) -> Condition:
         if self._accepts("NOT"):
             self._operator()
-            return Condition("NOT", (self._negation(),))
+            with self._nested():
+                return Condition("NOT", (self._negation(),))
         if self._accepts("("):
-            inner = self.condition()
+            if self._peek() == "(" and self._is_redundant():
+                raise self._error("The expression has redundant parentheses;")
+            with self._nested():
+                inner = self.condition()
             self._expect(")")
             return inner
         token = self._peek()
@@ -199,6 +225,15 @@ class _Parser:
             self._operator()
             return Condition(token, (), self._arguments(_FUNCTIONS[token], in_update=False))
         return self._comparison()
+
+    def _is_redundant(self) -> bool:
+        """Whether the parentheses that were opened enclose nothing but the next ones."""
+        depth = 0
+        for at in range(self._at, len(self._tokens)):
+            depth += {"(": 1, ")": -1}.get(self._tokens[at], 0)
+            if not depth:
+                return self._tokens[at + 1 : at + 2] == [")"]
+        return False
 
     def _comparison(self) -> Condition:
         left = self.operand()
@@ -213,6 +248,10 @@ class _Parser:
             while self._accepts(","):
                 operands.append(self.operand())
             self._expect(")")
+            if len(operands) - 1 > MAX_IN_OPERANDS:
+                raise self._error(
+                    f"IN takes at most {MAX_IN_OPERANDS} values; number: {len(operands) - 1}"
+                )
             return Condition("IN", (), tuple(operands))
         if self._peek() not in _COMPARISONS:
             raise self._unexpected()
@@ -238,7 +277,6 @@ class _Parser:
 
     def _action(self, verb: str) -> Action:
         path = self.path()
-        self._operator()
         if verb == "REMOVE":
             return Action(verb, path)
         if verb == "SET":

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Any
 
-from local.store.conditions import Given, TypeRule, compiled_condition
+from local.store.condition_checks import Given
+from local.store.conditions import compiled_condition
 from local.store.errors import invalid
 from local.store.values import Raw, checked_values
 
@@ -20,8 +21,11 @@ class Placeholders:
         """Takes the placeholders of a request, or of one operation of a transaction.
 
         Raises:
-            ClientError: a value is invalid.
+            ClientError: a value is invalid, or a map of placeholders is empty.
         """
+        for parameter in ("ExpressionAttributeNames", "ExpressionAttributeValues"):
+            if request.get(parameter) == {}:
+                raise invalid(f"{parameter} must not be empty")
         self.names: Given = request.get("ExpressionAttributeNames") or {}
         values = request.get("ExpressionAttributeValues")
         self.values: Given = checked_values(values)[0] if values else {}
@@ -49,20 +53,6 @@ class Placeholders:
         self._used_names.update(names)
         self._used_values.update(values)
 
-    def require_types(self, parameter: str, rules: Iterable[TypeRule]) -> None:
-        """Checks the types of values.
-
-        Raises:
-            ClientError: a value is of a type that its operator does not take.
-        """
-        for function, placeholder, kinds in rules:
-            kind = next(iter(self.values[placeholder]))
-            if kind not in kinds:
-                raise invalid(
-                    f"Invalid {parameter}: Incorrect operand type for operator or function; "
-                    f"operator or function: {function}, operand type: {kind}"
-                )
-
     def check_unused(self) -> None:
         """Raises ClientError if the request has a placeholder that no expression uses."""
         for parameter, given, used in (
@@ -79,15 +69,23 @@ class Placeholders:
 class BoundCondition:
     """A condition with the placeholders of its request."""
 
-    __slots__ = ("_holds", "_placeholders")
+    __slots__ = ("_holds", "_paths", "_placeholders")
 
     def __init__(self, parameter: str, text: str, given: Placeholders) -> None:
         """Compiles the text; raises ClientError if it or a placeholder is invalid."""
         compiled = compiled_condition(parameter, text)
         given.use(parameter, compiled.names, compiled.values)
-        given.require_types(parameter, compiled.rules)
+        for check in compiled.checks:
+            check(parameter, given.names, given.values)
         self._holds = compiled.holds
+        self._paths = compiled.paths
         self._placeholders = given
+
+    @property
+    def attributes(self) -> set[str]:
+        """The names of the attributes that the condition reads."""
+        names = self._placeholders.names
+        return {str(names.get(path[0], path[0])) for path in self._paths}
 
     def holds(self, item: Raw | None) -> bool:
         """Whether the condition holds for an item; None stands for a missing one."""

@@ -6,14 +6,10 @@ at once.
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
 from types import TracebackType
-
-try:
-    import fcntl
-except ImportError:  # Windows: SQLite's own lock remains
-    fcntl = None  # type: ignore[assignment]
 
 
 class ProcessLock:
@@ -28,8 +24,7 @@ class ProcessLock:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
 
     def __enter__(self) -> None:
-        if fcntl:
-            fcntl.flock(self._file, fcntl.LOCK_EX)
+        fcntl.flock(self._file, fcntl.LOCK_EX)
 
     def __exit__(
         self,
@@ -37,8 +32,7 @@ class ProcessLock:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if fcntl:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+        fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def close(self) -> None:
         """Closes the file. Further use fails."""

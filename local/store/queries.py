@@ -1,33 +1,20 @@
-"""Query and Scan: pages of at most 1 MB."""
+"""Query and Scan: which pages they read, and what they answer of them."""
 
 from __future__ import annotations
 
-import functools
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from local.store.capacity import Capacity
 from local.store.errors import invalid, invalid_parameter
-from local.store.key_conditions import Bound, KeyRange, key_range
-from local.store.placeholders import BoundCondition, Placeholders, bound_condition
+from local.store.key_conditions import KeyRange, key_range
+from local.store.pages import Page, Wanted, key_texts, read_page, row_entry_size
+from local.store.placeholders import Placeholders, bound_condition
 from local.store.projection import Projection, bound_projection
-from local.store.schema import Index, quoted
-from local.store.table_store import TableStore, decode
-from local.store.values import Raw, name_size
+from local.store.schema import Index
+from local.store.table_store import TableStore
+from local.store.values import Raw
 
-PAGE_BYTES: Final = 1024 * 1024
-FIRST_ROWS: Final = 128
-"""Rows of the first statement for a page. Further ones ask for as many as will probably fit."""
-
-_MAX_ROWS: Final = 8000
 _SELECTS: Final = ("ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES", "SPECIFIC_ATTRIBUTES", "COUNT")
-
-
-class _Page(NamedTuple):
-    rows: list[Any]
-    """Items; or the texts of the keys' attributes."""
-    sizes: list[int]
-    """By which the page is cut: of items, or of entries of an index."""
-    has_more: bool
 
 
 class _Request:
@@ -88,19 +75,35 @@ class _Request:
                     f"[{', '.join(sorted(missing))}]"
                 )
 
+    def check_filter(self) -> None:
+        """Raises ClientError if the filter reads the keys of what is queried: "A filter expression
+        cannot contain partition key or sort key attributes" (developer guide)."""
+        keys = (self.index.partition, self.index.sort)
+        for name in keys if self.filter else ():
+            if self.filter and name in self.filter.attributes:
+                raise invalid(
+                    "Filter Expression can only contain non-primary key attributes: Primary key "
+                    f"attribute: {name}"
+                )
+
     def _needs_only_keys(self) -> bool:
         """Whether the columns of the key answer the request."""
-        if self.filter:
-            return False
-        keys = set(self.index.key)
-        if self.projection:
-            return keys.issuperset(self.projection.names)
-        projected = self.index.projected
+        keys, projected = set(self.index.key), self.index.projected
+        if projected is not None and not projected <= keys:
+            return False  # an entry's size is not that of its key
+        if self.visible is not None:
+            return True
         return (
-            projected is not None
-            and projected <= keys
-            and self.request.get("Select") != "ALL_ATTRIBUTES"
+            self.filter is None
+            and self.projection is not None
+            and keys.issuperset(self.projection.names)
         )
+
+    @property
+    def visible(self) -> frozenset[str] | None:
+        """The attributes that filter and answer see: those of the index's entries, unless the items
+        of the table are read for them; None for all."""
+        return None if self.fetches else self.index.projected
 
     @property
     def fetches(self) -> bool:
@@ -117,10 +120,9 @@ def query(table: TableStore, request: Raw) -> Raw:
     checked = _Request(table, request)
     entries = key_range(request, checked.index, checked.given)
     checked.given.check_unused()
-    start = _start_texts(checked, entries.partition)
-    descending = not request.get("ScanIndexForward", True)
-    page = _read_page(checked, entries, start, descending=descending)
-    return _answer(checked, page)
+    checked.check_filter()
+    start = _start_texts(checked, entries)
+    return _answer(checked, _page(checked, entries, start))
 
 
 def scan(table: TableStore, request: Raw) -> Raw:
@@ -129,11 +131,16 @@ def scan(table: TableStore, request: Raw) -> Raw:
         raise invalid("this store scans in one segment")
     checked = _Request(table, request)
     checked.given.check_unused()
-    page = _read_page(checked, None, _start_texts(checked, None), descending=False)
-    return _answer(checked, page)
+    return _answer(checked, _page(checked, None, _start_texts(checked, None)))
 
 
-def _start_texts(checked: _Request, partition: str | None) -> tuple[str, ...] | None:
+def _page(checked: _Request, entries: KeyRange | None, start: tuple[str, ...] | None) -> Page:
+    descending = entries is not None and not checked.request.get("ScanIndexForward", True)
+    wanted = Wanted(checked.index, entries, checked.only_keys, checked.fetches, descending)
+    return read_page(checked.table.database, wanted, start, checked.limit)
+
+
+def _start_texts(checked: _Request, entries: KeyRange | None) -> tuple[str, ...] | None:
     """Returns the texts of the exclusive start key, in the order of the index's key."""
     start = checked.request.get("ExclusiveStartKey")
     if start is None:
@@ -145,162 +152,35 @@ def _start_texts(checked: _Request, partition: str | None) -> tuple[str, ...] | 
         raise invalid("The provided starting key is invalid") from failure
     if len(start) != len(texts):
         raise invalid("The provided starting key is invalid")
-    if partition is not None and start[index.partition]["S"] != partition:
+    if entries is not None and not (
+        start[index.partition]["S"] == entries.partition and entries.holds(start[index.sort]["S"])
+    ):
         raise invalid(
             "The provided starting key is outside query boundaries based on provided conditions"
         )
     return texts
 
 
-def _read_page(
-    checked: _Request,
-    entries: KeyRange | None,
-    start: tuple[str, ...] | None,
-    *,
-    descending: bool,
-) -> _Page:
-    index, limit = checked.index, checked.limit
-    rows: list[Any] = []
-    sizes: list[int] = []
-    total, room = 0, FIRST_ROWS
-    while True:
-        count = room if limit is None else min(room, limit - len(rows))
-        sql, values = _statement(checked, entries, start, descending=descending)
-        text, stored = checked.table.database.row(sql, (*values, count))
-        chunk = decode(f"[{text or ''}]")
-        measured = (
-            [_entry_size(index, row) for row in chunk]
-            if checked.only_keys and index.name is not None
-            else [int(size) for size in stored.split(",")]
-            if stored
-            else []
-        )
-        for at, size in enumerate(measured):
-            if total + size > PAGE_BYTES and (rows or at):
-                return _Page(rows + chunk[:at], sizes + measured[:at], True)
-            total += size
-        rows += chunk
-        sizes += measured
-        if len(chunk) < count:
-            return _Page(rows, sizes, False)
-        if limit is not None and len(rows) == limit:
-            return _Page(rows, sizes, True)
-        start = _texts(checked, rows[-1])
-        average = max(1, total // len(rows))
-        room = min(_MAX_ROWS, (PAGE_BYTES - total) // average + 2)
-
-
-def _texts(checked: _Request, row: Any) -> tuple[str, ...]:
-    if checked.only_keys:
-        return tuple(row)
-    return tuple([row[name]["S"] for name in checked.index.key])
-
-
-def _entry_size(index: Index, texts: list[str]) -> int:
-    return sum(map(name_size, texts)) + sum(map(len, index.key))
-
-
-def _statement(
-    checked: _Request,
-    entries: KeyRange | None,
-    start: tuple[str, ...] | None,
-    *,
-    descending: bool,
-) -> tuple[str, list[Any]]:
-    """Returns SQL with a placeholder for the number of rows at its end, and its values."""
-    index = checked.index
-    values: list[Any] = []
-    low = high = None
-    if entries is not None:
-        values.append(entries.partition)
-        low, high = entries.low, entries.high
-        if start is not None:
-            # SQLite seeks by one lower and one upper bound: the page's start replaces one of them.
-            bound = Bound(start[index.key.index(index.sort)], True)
-            if descending:
-                high = bound if high is None else min(high, bound, key=_position)
-            else:
-                low = bound if low is None else max(low, bound, key=_position)
-        values += [bound.text for bound in (low, high) if bound is not None]
-    if start is not None:
-        order = _order(index, is_scan=entries is None)
-        values += [start[index.key.index(name)] for name in order]
-    return (
-        _sql(
-            index,
-            entries is None,
-            checked.only_keys,
-            low and low.inclusive,
-            high and high.inclusive,
-            start is not None,
-            descending,
-        ),
-        values,
-    )
-
-
-def _position(bound: Bound) -> bytes:
-    return bound.text.encode()
-
-
-def _order(index: Index, *, is_scan: bool) -> tuple[str, ...]:
-    if not is_scan:
-        return index.order
-    return tuple(dict.fromkeys((index.partition, *index.order)))
-
-
-@functools.lru_cache(1024)
-def _sql(
-    index: Index,
-    is_scan: bool,
-    only_keys: bool,
-    low: bool | None,
-    high: bool | None,
-    has_start: bool,
-    descending: bool,
-) -> str:
-    """``low`` and ``high`` tell whether a bound is inclusive; None if there is none."""
-    order = _order(index, is_scan=is_scan)
-    sort = quoted(index.sort)
-    conditions = [] if is_scan else [f"{quoted(index.partition)} = ?"]
-    if low is not None:
-        conditions.append(f"{sort} {'>=' if low else '>'} ?")
-    if high is not None:
-        conditions.append(f"{sort} {'<=' if high else '<'} ?")
-    if index.name is not None and low is None and high is None:
-        conditions.append(f"{sort} IS NOT NULL")
-    if index.is_global and is_scan:
-        conditions.append(f"{quoted(index.partition)} IS NOT NULL")
-    names = ", ".join(map(quoted, order))
-    if has_start:
-        marks = ", ".join("?" * len(order))
-        conditions.append(f"({names}) {'<' if descending else '>'} ({marks})")
-    data = f"json_array({', '.join(map(quoted, index.key))})" if only_keys else "data"
-    ordered = ", ".join(f"{quoted(name)} {'DESC' if descending else 'ASC'}" for name in order)
-    where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
-    return (
-        "SELECT group_concat(data), group_concat(size) FROM"  # noqa: S608
-        f" (SELECT {data} AS data, size FROM items {where}ORDER BY {ordered} LIMIT ?)"
-    )
-
-
-def _answer(checked: _Request, page: _Page) -> Raw:
+def _answer(checked: _Request, page: Page) -> Raw:
     request, index = checked.request, checked.index
     answer: Raw = {}
     rows, count = page.rows, len(page.rows)
     if request.get("Select") == "COUNT":
-        answer["Count"] = len(_filtered(rows, checked.filter))
+        answer["Count"] = (
+            len(_filtered(_visible(checked, rows), checked)) if checked.filter else count
+        )
     else:
-        if checked.only_keys:
+        if checked.only_keys and checked.filter is None:
             items = _keys_only(index, rows, checked.projection)
         else:
-            items = _filtered(rows, checked.filter)
-            items = _projected(items, checked)
+            items = _filtered(_visible(checked, rows), checked)
+            if checked.projection is not None:
+                items = [checked.projection.applied(item) for item in items]
         answer["Items"] = items
         answer["Count"] = len(items)
     answer["ScannedCount"] = count
     if page.has_more:
-        texts = _texts(checked, rows[-1])
+        texts = key_texts(checked.index, rows[-1])
         answer["LastEvaluatedKey"] = {
             name: {"S": text} for name, text in zip(index.key, texts, strict=True)
         }
@@ -310,8 +190,19 @@ def _answer(checked: _Request, page: _Page) -> Raw:
     return answer
 
 
-def _filtered(rows: list[Raw], condition: BoundCondition | None) -> list[Raw]:
-    return rows if condition is None else [item for item in rows if condition.holds(item)]
+def _filtered(items: list[Raw], checked: _Request) -> list[Raw]:
+    condition = checked.filter
+    return items if condition is None else [item for item in items if condition.holds(item)]
+
+
+def _visible(checked: _Request, rows: list[Any]) -> list[Raw]:
+    """Returns what filter and answer see of the rows."""
+    if checked.only_keys:
+        return _keys_only(checked.index, rows, None)
+    visible = checked.visible
+    if visible is None:
+        return rows
+    return [{name: item[name] for name in item if name in visible} for item in rows]
 
 
 def _keys_only(index: Index, rows: list[Any], projection: Projection | None) -> list[Raw]:
@@ -320,23 +211,14 @@ def _keys_only(index: Index, rows: list[Any], projection: Projection | None) -> 
     return [{name: {"S": row[at]} for name, at in chosen} for row in rows]
 
 
-def _projected(items: list[Raw], checked: _Request) -> list[Raw]:
-    projection, projected = checked.projection, checked.index.projected
-    if projection is not None:
-        return [projection.applied(item) for item in items]
-    if projected is None or checked.fetches:
-        return items
-    return [{name: item[name] for name in item if name in projected} for item in items]
-
-
-def _capacity(checked: _Request, page: _Page) -> Capacity:
+def _capacity(checked: _Request, page: Page) -> Capacity:
     index, sizes = checked.index, page.sizes
     capacity = Capacity(checked.table.schema)
     consistent = checked.consistent
     if index.name is None:
         capacity.add_read(sum(sizes), consistent=consistent)
     elif checked.fetches:
-        entries = [_entry_size(index, list(_texts(checked, row))) for row in page.rows]
+        entries = [row_entry_size(index, row) for row in page.rows]
         capacity.add_read(sum(entries), consistent=consistent, index=index.name)
         # "You are charged for read capacity units for every base table item fetched."
         for size in sizes:

@@ -42,6 +42,20 @@ _OPERATIONS: Final[dict[str, Callable[[TableStore, Raw], Raw]]] = {
 }
 
 
+_REQUIRED: Final = {
+    "GetItem": ("TableName", "Key"),
+    "PutItem": ("TableName", "Item"),
+    "UpdateItem": ("TableName", "Key"),
+    "DeleteItem": ("TableName", "Key"),
+    "BatchGetItem": ("RequestItems",),
+    "BatchWriteItem": ("RequestItems",),
+    "TransactGetItems": ("TransactItems",),
+    "TransactWriteItems": ("TransactItems",),
+    "ListTables": (),
+}
+"""The parameters without which an operation is refused; for others the table's name alone."""
+
+
 def endpoint_of(folder: Path) -> str:
     """Returns the endpoint of the store in a folder."""
     return _PREFIX + quote(str(folder.absolute()))
@@ -77,13 +91,13 @@ class Store:
 
     def __init__(self, endpoint: str) -> None:
         """Takes an endpoint of :func:`endpoint_of`."""
+        self._tables: dict[str, TableStore] = {}
+        self._opening = threading.Lock()
         folder = folder_of(endpoint)
         if folder is None:
             raise ValueError(f"{endpoint} is no endpoint of a store")
         self.endpoint = endpoint
         self._folder = folder
-        self._tables: dict[str, TableStore] = {}
-        self._opening = threading.Lock()
         self._more: dict[str, Callable[[Raw], Raw]] = {
             "CreateTable": self._create_table,
             "DescribeTable": self._describe_table,
@@ -103,6 +117,12 @@ class Store:
             Unusable: SQLite cannot read or write the file.
         """
         execute = _OPERATIONS.get(operation)
+        for name in _REQUIRED.get(operation, ("TableName",)):
+            if parameters.get(name) is None:
+                raise invalid(
+                    f"1 validation error detected: Value null at '{name[0].lower()}{name[1:]}' "
+                    "failed to satisfy constraint: Member must not be null"
+                )
         try:
             if execute is not None:
                 return execute(self._table(_table_name(operation, parameters)), parameters)
@@ -133,7 +153,11 @@ class Store:
             table = self._tables.get(name)
             if table is None:
                 path = self._path(name)
-                if not path.exists():
+                try:
+                    is_made = path.exists()
+                except OSError as failure:  # such as a folder of another user
+                    raise Unusable(path, failure) from failure
+                if not is_made:
                     raise not_found()
                 table = self._tables[name] = TableStore(path)
             return table

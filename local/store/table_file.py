@@ -21,7 +21,8 @@ STREAM_RETENTION_SECONDS = 24 * 3600
 """How long DynamoDB keeps stream records."""
 
 _TRIMMED_AT_ONCE = 2000
-_EXPIRED_AT_ONCE = 500
+_SWEPT_AT_ONCE = 2000
+_OLDEST_EXPIRY = 5 * 365.25 * 24 * 3600
 _PROBE_SECONDS = 2.0
 _BEGIN_SECONDS = 30.0
 """How long the interpreter of a check may take to start, on a busy machine."""
@@ -132,6 +133,26 @@ class TableFile:
             (newest,) = connection.execute("SELECT max(id) FROM stream").fetchone()
         return int(newest or 0)
 
+    def reserve_numbers(self, processed: int) -> bool:
+        """Makes the stream continue behind the sequence number ``processed`` if its newest record
+        has a lower one; returns whether that was so. Otherwise the next records would get numbers
+        that their readers take for processed ones.
+
+        Raises:
+            sqlite3.Error: the file cannot be read or written.
+        """
+        if self.last_record() >= processed:
+            return False
+        image = json.dumps({"PK": {"S": "-"}, "SK": {"S": "-"}})
+        with self._connection() as connection, self._turn():
+            # The record has the newest one's time: keys_written_before counts back from it.
+            connection.execute(
+                "INSERT INTO stream(id, event, pk, sk, created, old) VALUES (?, 'REMOVE', '-', '-',"
+                " coalesce((SELECT created FROM stream ORDER BY id DESC LIMIT 1), ?), ?)",
+                (processed, int(time.time()), image),
+            )
+        return True
+
     def keys_written_before(self, end: int, seconds: int) -> set[tuple[str, str]]:
         """Returns the keys of items with a stream record that is not behind ``end`` and at most
         ``seconds`` older than the newest of these."""
@@ -177,21 +198,28 @@ class TableFile:
                 time.sleep(0.05)
 
     def expired(self, attribute: str, now: float | None = None) -> Iterator[dict[str, Any]]:
-        """Yields the items whose ``attribute`` (seconds since 1970) has passed, as DynamoDB
-        JSON."""
+        """Yields the items whose ``attribute`` (seconds since 1970) has passed, but not more than
+        five years ago, as DynamoDB JSON: "TTL processes won't delete items whose timestamp is five
+        years or older in the past" (developer guide, "Using time to live")."""
         path = f"$.{json.dumps(attribute)}.N"
         due = time.time() if now is None else now
         last = 0
         with self._connection() as connection:
             while True:
-                # Pages, so that no reader holds back the file's checkpointing for long.
-                rows = connection.execute(
-                    "SELECT id, data FROM items WHERE id > ? AND instr(data, ?)"
-                    " AND CAST(json_extract(data, ?) AS REAL) < ? ORDER BY id LIMIT ?",
-                    (last, json.dumps(attribute), path, due, _EXPIRED_AT_ONCE),
-                ).fetchall()
-                for row in rows:
-                    yield json.loads(row[1])
-                if len(rows) < _EXPIRED_AT_ONCE:
+                # Each statement reads so many rows, whether they match or not, so that no reader
+                # holds back the file's checkpointing for long.
+                (end,) = connection.execute(
+                    "SELECT max(id) FROM (SELECT id FROM items WHERE id > ? ORDER BY id LIMIT ?)",
+                    (last, _SWEPT_AT_ONCE),
+                ).fetchone()
+                if end is None:
                     return
-                last = rows[-1][0]
+                rows = connection.execute(
+                    "SELECT data FROM items WHERE id > ? AND id <= ? AND instr(data, ?)"
+                    " AND CAST(json_extract(data, ?) AS REAL) < ?"
+                    " AND CAST(json_extract(data, ?) AS REAL) > ? ORDER BY id",
+                    (last, end, json.dumps(attribute), path, due, path, due - _OLDEST_EXPIRY),
+                ).fetchall()
+                for (text,) in rows:
+                    yield json.loads(text)
+                last = end

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from local.store.conditions import Evaluate, Given, evaluation, nested_operands, placeholders
+from local.store.condition_checks import Given
+from local.store.conditions import Evaluate, evaluation, nested_operands, placeholders
 from local.store.errors import invalid, invalid_parameter
 from local.store.parser import Action, Operand, Path, parse_update
 from local.store.placeholders import Placeholders
-from local.store.values import Raw, decimal, name_size, normal_decimal, size_of
+from local.store.values import Raw, decimal, exact_sum, name_size, normal_decimal, size_of
 
 _BAD_PATH: Final = "The document path provided in the update expression is invalid for update"
 _BAD_TYPE: Final = "An operand in the update expression has an incorrect data type"
@@ -104,11 +104,11 @@ class BoundUpdate:
             for change, path in self._changes
         ]
         draft = _Draft(item)
+        removed = []
         for verb, path, value in evaluated:
-            if verb != "REMOVE":
-                draft.change(verb, path, value)
+            if verb == "REMOVE" or not draft.change(verb, path, value):
+                removed.append(path)
         # An index of a list means the list as it was, so that its last members go first.
-        removed = [path for verb, path, _ in evaluated if verb == "REMOVE"]
         if len(removed) > 1:
             removed.sort(key=lambda path: [(isinstance(part, int), part) for part in path])
         for path in reversed(removed):
@@ -124,7 +124,9 @@ class _Draft:
         self.growth = 0
         self._copied: dict[Path, Any] = {}
 
-    def change(self, verb: str, path: Path, value: Raw | None) -> None:
+    def change(self, verb: str, path: Path, value: Raw | None) -> bool:
+        """Changes what is at a path; returns False if a set would lose all members: the caller
+        removes it."""
         container = self._container(path)
         old = _member(container, path[-1])
         if verb == "ADD":
@@ -132,8 +134,7 @@ class _Draft:
         elif verb == "DELETE":
             value = _without(old, value or {})
             if value is None:
-                self._drop(container, path, old)
-                return
+                return False
         elif value is None:
             raise invalid(_MISSING)
         last = path[-1]
@@ -148,6 +149,7 @@ class _Draft:
             container.append(value)
         else:
             container[last] = value
+        return True
 
     def remove(self, path: Path) -> None:
         container = self._container(path)
@@ -225,10 +227,7 @@ def _sum(sign: int, left: Raw | None, right: Raw | None) -> Raw:
 
 
 def _total(left: str, right: str, sign: int = 1) -> str:
-    first, second = decimal(left), decimal(right)
-    if isinstance(first, int) and isinstance(second, int):
-        return normal_decimal(first + sign * second)
-    return normal_decimal(Decimal(first) + sign * Decimal(second))
+    return normal_decimal(exact_sum(decimal(left), decimal(right), sign))
 
 
 def _appended(left: Raw | None, right: Raw | None) -> Raw:

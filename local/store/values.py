@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow, Subnormal
 from typing import Any, Final
 
 from local.store.errors import invalid, invalid_parameter
@@ -22,7 +22,21 @@ _DIGITS: Final = 38
 _MAX_EXPONENT, _MIN_EXPONENT = 125, -130
 
 _SETS: Final = {"SS": "string set ", "NS": "number set ", "BS": "binary set "}
-_EXACT: Final = Context(prec=100, Emax=999_999, Emin=-999_999)
+_EXACT: Final = Context(
+    prec=400,
+    Emax=999_999,
+    Emin=-999_999,
+    traps=[InvalidOperation, Inexact, Overflow, Subnormal],
+)
+"""Takes any sum of two numbers without rounding: their digits lie within 256 places."""
+
+_TOO_LARGE: Final = (
+    "Number overflow. Attempting to store a number with magnitude larger than supported range"
+)
+_TOO_SMALL: Final = (
+    "Number underflow. Attempting to store a number with magnitude smaller than supported range"
+)
+_TOO_LONG: Final = "Attempting to store more than 38 significant digits in a Number"
 _NO_COPY_BYTES: Final = 15
 """Integers of at most so many digits are in normal form if they have no leading zero."""
 
@@ -184,6 +198,13 @@ def decimal(text: str) -> Any:
         return Decimal(text)
 
 
+def exact_sum(left: Any, right: Any, sign: int) -> Any:
+    """Returns ``left + sign * right`` of two numbers of :func:`decimal`, without rounding."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left + sign * right
+    return _EXACT.add(Decimal(left), _EXACT.multiply(sign, Decimal(right)))
+
+
 def normal_number(text: Any) -> str:
     """Returns a number's normal form.
 
@@ -191,9 +212,15 @@ def normal_number(text: Any) -> str:
         ClientError: it is no number, has more than 38 digits, or is beyond DynamoDB's range.
     """
     try:
-        number = _EXACT.create_decimal(text if isinstance(text, str) else "")
+        number = _EXACT.create_decimal(text if isinstance(text, str) and text.isascii() else "")
     except InvalidOperation as failure:
         raise _not_a_number(text) from failure
+    except Overflow as failure:
+        raise invalid(_TOO_LARGE) from failure
+    except Subnormal as failure:
+        raise invalid(_TOO_SMALL) from failure
+    except Inexact as failure:
+        raise invalid(_TOO_LONG) from failure
     if not number.is_finite():
         raise _not_a_number(text)
     return normal_decimal(number)
@@ -206,18 +233,12 @@ def normal_decimal(number: Decimal | int) -> str:
     number = _EXACT.normalize(Decimal(number))
     _, digits, exponent = number.as_tuple()
     if len(digits) > _DIGITS:
-        raise invalid("Attempting to store more than 38 significant digits in a Number")
+        raise invalid(_TOO_LONG)
     magnitude = len(digits) + int(exponent) - 1
     if magnitude > _MAX_EXPONENT:
-        raise invalid(
-            "Number overflow. Attempting to store a number with magnitude larger than supported "
-            "range"
-        )
+        raise invalid(_TOO_LARGE)
     if magnitude < _MIN_EXPONENT:
-        raise invalid(
-            "Number underflow. Attempting to store a number with magnitude smaller than supported "
-            "range"
-        )
+        raise invalid(_TOO_SMALL)
     return format(number, "f")
 
 

@@ -29,7 +29,6 @@ def run(given: argparse.Namespace) -> int:
         raise CannotRun(f"--with takes {', '.join(PARTS)}, not {sorted(unknown)[0]!r}")
     database = _database(given.database)
     folder = given.files.expanduser().resolve()
-    folder.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("TABLE_NAME", environment.DEFAULT_TABLE_NAME)
     load_modules()
     command = import_module("operate.export.command")
@@ -40,6 +39,7 @@ def run(given: argparse.Namespace) -> int:
     with contextlib.ExitStack() as stack:
         source = given.source or _served(stack, given.data)
         _check_answers(source)
+        folder.mkdir(parents=True, exist_ok=True)
         store = StockStore(database, "mlflow-artifacts:/")
         stock_url = stack.enter_context(servers.stock_server(database, folder))
         wish = command.ExportOptions(
@@ -58,7 +58,7 @@ def run(given: argparse.Namespace) -> int:
 def _check_answers(source: str) -> None:
     """
     Raises:
-        CannotRun: nothing can be read there; then no database is made.
+        CannotRun: the source cannot be read. No database has been created.
     """
     source_address.check(source)
     mlflow_server = import_module("operate.transfer.mlflow_server")

@@ -132,7 +132,7 @@ class Transaction:
         self._connection.execute(changed.values(**self._known(target, values)))
 
     def put(self, table: str, key: Row, values: Row) -> None:
-        """Writes one row, whether it is there or not."""
+        """Inserts the row, or updates the one with this key."""
         if self.one(table, **key) is None:
             self.insert(table, [{**key, **values}])
         else:

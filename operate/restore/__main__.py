@@ -13,6 +13,7 @@ bucket and key. Each may be repeated after an interruption. `make deploy` then a
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -66,6 +67,11 @@ def _whole(given: argparse.Namespace) -> None:
         if name in stored:
             adopted[name] = stored[name]
             again += f" {option} {stored[name]}"
+    kept = Path(f"parameters-of-{given.stack}.json")
+    kept.write_text(json.dumps(adoption.parameters_of(cloudformation, given.stack), indent=2))
+    print(f"{kept} has the parameters of {given.stack}, which go with it")
+    given.parameters = kept
+    again += f" --parameters {kept}" + "".join(f" --parameter {one}" for one in given.parameter)
     print(f"should what follows be interrupted, continue with: {again}")
     adoption.remove_stack(cloudformation, given.stack)
     _adopt(given, adopted)
@@ -85,10 +91,21 @@ def _files(bucket: str, moment: datetime, *, writes: bool) -> None:
 
 def _adopt(given: argparse.Namespace, resources: dict[str, str]) -> None:
     template = adoption.import_template(given.template, resources)
-    parameters = dict(_pair(text) for text in given.parameter)
+    before = _read(given.parameters) if given.parameters else {}
+    parameters = {**before, **dict(_pair(text) for text in given.parameter)}
     adoption.adopt(boto3.client("cloudformation"), given.into, template, resources, parameters)
     print(f"the stack {given.into} has adopted {', '.join(resources.values())}")
-    print(f"next: make deploy STAGE=… STACK={given.into}, with the parameters of the old stack")
+    more = f" --parameters {given.parameters}" if given.parameters else ""
+    print(f"next: python -m operate.deployment STAGE --stack {given.into}{more}")
+
+
+def _read(file: Path) -> dict[str, str]:
+    """Returns parameters from a file that ``whole`` wrote."""
+    try:
+        read: dict[str, str] = json.loads(file.read_text())
+    except (OSError, ValueError) as error:
+        raise CannotRestore(f"--parameters {file}: {error}") from error
+    return read
 
 
 def _named(given: argparse.Namespace) -> dict[str, str]:
@@ -150,6 +167,7 @@ def _parser() -> argparse.ArgumentParser:
 def _adds_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--into", required=True, metavar="STACK", help="name of the new stack")
     parser.add_argument("--template", type=Path, default=BUILT, help="what `make build` wrote")
+    parser.add_argument("--parameters", type=Path, metavar="FILE", help="of the stack before, JSON")
     parser.add_argument("--parameter", action="append", default=[], metavar="NAME=VALUE")
 
 

@@ -123,6 +123,12 @@ def stored_in(cloudformation: Any, stack: str) -> dict[str, str]:
     return found
 
 
+def parameters_of(cloudformation: Any, stack: str) -> dict[str, str]:
+    """Returns the values of a stack's parameters by name; they go with the stack."""
+    [found] = cloudformation.describe_stacks(StackName=stack)["Stacks"]
+    return {one["ParameterKey"]: one["ParameterValue"] for one in found.get("Parameters", ())}
+
+
 def remove_stack(cloudformation: Any, stack: str) -> None:
     """Deletes a stack, which keeps its table, its buckets of data and its key; a stack that is gone
     is no error.

@@ -1,4 +1,4 @@
-"""Why a restore cannot go on."""
+"""The error of a restore that cannot continue."""
 
 from __future__ import annotations
 

@@ -202,8 +202,8 @@ class Models:
         return [self._translated(entity) for entity in self._registry.entities(SERVE_MODEL, path)]
 
     def _translated(self, entity: Entity) -> Entity:
-        """Returns the entity with the table's numbers of its model and version; 0 for one that the
-        table lacks."""
+        """Replaces the source registry's ids of model and version by those that this table gave
+        them. An id without a counterpart becomes 0."""
         fields = dict(entity.fields)
         for name in ("registeredModelId", "modelVersionId"):
             if fields.get(name):

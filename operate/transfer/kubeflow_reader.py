@@ -140,8 +140,8 @@ def contents(artifacts: Mapping[str, Entity], *, of_run: bool = False) -> dict[s
 
 
 def within(want: Content | None, have: Content | None) -> Content | None:
-    """Returns the fields of the table's content that the server has too: the table may have
-    more."""
+    """Returns ``have``, the table's content, without the fields that ``want``, the server's, lacks:
+    further fields in the table are no difference."""
     if want is None or have is None:
         return have
     return {

@@ -14,9 +14,10 @@ from tests.arch import grants, project, rights
 from tests.arch.grants import BASIC, IAM, OIDC, ROLES, statements
 from tests.arch.rights import Right
 
+BY_ISSUERS = ("authorizer.oidc_authentication", "authorizer.session_authentication")
 NOT_RUN = {
-    BASIC: (rights.SIGNERS, "authorizer.oidc_authentication"),
-    IAM: ("authorizer.oidc_authentication",),
+    BASIC: (rights.SIGNERS, *BY_ISSUERS),
+    IAM: BY_ISSUERS,
     OIDC: (rights.SIGNERS, "authorizer.basic_authentication"),
 }
 """By the way to log in, what the others run alone."""
@@ -106,7 +107,9 @@ def test_who_reads_the_products_own_files_alone_lists_no_others() -> None:
 def test_the_key_of_secrets_opens_for_each_function_what_it_is_for() -> None:
     """A secret is bound to what it belongs to, and a role to one kind of it."""
     kinds = {"Webhooks": "webhook_id", "WebhookSender": "webhook_id", "Workspaces": "webhook_id"}
-    kinds |= dict.fromkeys(("Gateway", "GatewayCalls", "JudgeRunner"), "gateway_secret_id")
+    kinds |= dict.fromkeys(("Gateway", "GatewayCalls", "JudgeRunner"), "gateway_secret_id") | {
+        "Signin": "session_key"
+    }
     found = {
         role.removesuffix("Role"): statement["Condition"]
         for role in ROLES

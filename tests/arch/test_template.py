@@ -10,12 +10,9 @@ from typing import Any
 
 import pytest
 
-from indexer import app as indexer
 from local.cloudformation import Resolver
 from local.definitions import RouteDefinition
 from local.http.routes import Router
-from mlcore.models.base import IndexedItem
-from mlcore.models.by_type import MODELS
 from operate import preflight
 from tests.arch import project
 
@@ -30,14 +27,6 @@ FOLDERS = {
     )
 }
 """Of renamed folders: the logical id stays, so that what is deployed is updated in place."""
-
-
-def _schema(keys: list[dict[str, str]]) -> dict[str, str]:
-    return {key["KeyType"]: key["AttributeName"] for key in keys}
-
-
-def _indexes(kind: str) -> dict[str, dict[str, str]]:
-    return {index["IndexName"]: _schema(index["KeySchema"]) for index in TABLE[kind]}
 
 
 def _statements(value: Any) -> Iterator[Any]:
@@ -60,61 +49,6 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def test_table_has_the_seeds_keys_and_indexes() -> None:
-    assert _schema(TABLE["KeySchema"]) == {"HASH": "PK", "RANGE": "SK"}
-    assert _indexes("LocalSecondaryIndexes") == {
-        f"LSI{n}": {"HASH": "PK", "RANGE": f"lsi{n}sk"} for n in range(1, 6)
-    }
-    assert _indexes("GlobalSecondaryIndexes") == {
-        f"GSI{n}": {"HASH": f"gsi{n}pk", "RANGE": f"gsi{n}sk"} for n in range(1, 6)
-    }
-
-
-def test_table_has_the_models_keys_and_indexes() -> None:
-    attributes = {
-        attribute.attr_name: attribute for attribute in IndexedItem.get_attributes().values()
-    }
-    assert {
-        "HASH": next(name for name, attribute in attributes.items() if attribute.is_hash_key),
-        "RANGE": next(name for name, attribute in attributes.items() if attribute.is_range_key),
-    } == _schema(TABLE["KeySchema"])
-    assert {
-        index.Meta.index_name: _schema(index._get_schema()["key_schema"])
-        for index in IndexedItem._indexes.values()
-    } == _indexes("LocalSecondaryIndexes") | _indexes("GlobalSecondaryIndexes")
-
-
-def test_stream_filter_names_the_types_that_the_indexer_reads() -> None:
-    mapping = project.resources("AWS::Lambda::EventSourceMapping")["IndexerEventSourceMapping"]
-    named: set[str] = set()
-    for declared in mapping["FilterCriteria"]["Filters"]:
-        pattern = json.loads(declared["Pattern"])
-        image = "OldImage" if pattern["eventName"] == ["REMOVE"] else "NewImage"
-        named |= set(pattern["dynamodb"][image]["type"]["S"])
-    assert named == {
-        *indexer._PROJECTORS,
-        *indexer.ANNOUNCING,
-        *indexer.ARCHIVING,
-        *indexer.EXPIRING,
-        *indexer.UPLOADED,
-    }
-    assert named <= set(MODELS)
-    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-
-
-def test_every_index_holds_keys_only() -> None:
-    for index in TABLE["LocalSecondaryIndexes"] + TABLE["GlobalSecondaryIndexes"]:
-        assert index["Projection"] == {"ProjectionType": "KEYS_ONLY"}
-
-
-def test_attribute_definitions_are_the_keys_in_use() -> None:
-    used = {key["AttributeName"] for key in TABLE["KeySchema"]}
-    for index in TABLE["LocalSecondaryIndexes"] + TABLE["GlobalSecondaryIndexes"]:
-        used |= {key["AttributeName"] for key in index["KeySchema"]}
-    assert {item["AttributeName"] for item in TABLE["AttributeDefinitions"]} == used
-    assert {item["AttributeType"] for item in TABLE["AttributeDefinitions"]} == {"S"}
-
-
 def test_data_outlives_the_stack() -> None:
     table = project.template()["Resources"]["Table"]
     assert table["DeletionPolicy"] == "RetainExceptOnCreate"
@@ -134,17 +68,32 @@ def test_files_are_private_and_outlive_the_stack() -> None:
     assert "BucketEncryption" in bucket["Properties"]
     rule, versions = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
     assert "AbortIncompleteMultipartUpload" in rule
-    # Versions and their expiry are on or off together: kept for ever they would cost for ever.
-    condition, expiry, _ = versions["Fn::If"]
+    condition = "HasArtifactVersions"
     assert bucket["Properties"]["VersioningConfiguration"]["Fn::If"][:2] == [
         condition,
         {"Status": "Enabled"},
     ]
-    assert expiry["NoncurrentVersionExpiration"]["NoncurrentDays"] == {"Ref": "ArtifactVersionDays"}
+    # The rule has no condition: versions of before would otherwise stay, and cost, for ever.
+    assert versions["Status"] == "Enabled"
+    assert versions["NoncurrentVersionExpiration"] == {
+        "NoncurrentDays": {"Fn::If": [condition, {"Ref": "ArtifactVersionDays"}, 1]}
+    }
     policy = project.resources("AWS::S3::BucketPolicy")["ArtifactBucketPolicy"]["PolicyDocument"]
     [statement] = policy["Statement"]
     assert statement["Effect"] == "Deny"
     assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+def test_no_error_is_kept_by_the_distribution() -> None:
+    """CloudFront keeps an error for 10 s unless it is told not to, also with CachingDisabled (AWS,
+    "Control how long CloudFront caches errors")."""
+    distribution = project.resources("AWS::CloudFront::Distribution")["UiDistribution"]
+    told = distribution["DistributionConfig"]["CustomErrorResponses"]
+    codes = {400, 403, 404, 405, 414, 416, 500, 501, 502, 503, 504}
+    assert {one["ErrorCode"] for one in told} == codes
+    for one in told:
+        assert set(one) == {"ErrorCode", "ErrorCachingMinTTL"}
+        assert one["ErrorCachingMinTTL"] == 0
 
 
 @pytest.mark.parametrize("statement", STATEMENTS, ids=lambda s: str(s["Action"])[:40])
@@ -364,6 +313,9 @@ def test_no_rpc_is_listed_twice() -> None:
 
 
 OPEN_ROUTES = {
+    "ANY /login",
+    "ANY /login/{proxy+}",
+    "ANY /logout",
     "ANY /health",
     "ANY /readyz/{proxy+}",
     "ANY /api/3.0/mlflow/server-info",
@@ -382,3 +334,10 @@ def test_every_route_asks_who_calls() -> None:
         if route.get("AuthorizationType") == KIND_OF_LOGIN
     }
     assert set(project.routes()) - asked == OPEN_ROUTES
+
+
+def test_a_browser_may_read_files_and_send_parts_of_them() -> None:
+    bucket = project.resources("AWS::S3::Bucket")["ArtifactBucket"]
+    [rule] = bucket["CorsConfiguration"]["CorsRules"]
+    assert {"GET", "HEAD", "PUT"} == set(rule["AllowedMethods"])
+    assert "ETag" in rule["ExposedHeaders"]  # a completed upload names the ETag of each part

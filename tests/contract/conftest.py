@@ -17,6 +17,7 @@ from mlcore.observability import logger
 from mlcore.process_cache import clear as forget
 from mlcore.repos.workspaces import workspaces
 from tests.contract.api import Api
+from tests.contract.sign_in_browser import issuer
 from tests.doubles import proxy
 from tests.doubles.fixtures import Doubles, doubles
 from tests.doubles.lagging import LaggingIndexes
@@ -31,7 +32,7 @@ from tests.engines import (
     table_engine,
 )
 
-__all__ = ["doubles", "extenddb", "forget", "table_engine"]
+__all__ = ["doubles", "extenddb", "forget", "issuer", "table_engine"]
 
 EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "1"))
 """Multiplies the number of examples of the property tests."""

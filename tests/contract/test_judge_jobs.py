@@ -7,14 +7,20 @@ from typing import Any
 
 import pytest
 
+import evaluation.app
 import judge_runner.app
 from judge_runner import evaluation_runs, job_execution
 from mlcore import ids
+from mlcore.auth.permissions import Grant, scorer_pattern
 from mlcore.entities.evaluation.jobs import MAX_SECONDS
+from mlcore.environment import AUTHENTICATION
+from mlcore.http import lambda_handler
 from mlcore.repos.evaluation import jobs
+from mlcore.repos.users import grants, users
 from tests.contract import trace_calls
 from tests.contract.conftest import Store
 from tests.contract.judges_world import World, ask, assessments, builtin, judge
+from tests.contract.logins import named
 
 Json = dict[str, Any]
 BOTH = "Is {{ outputs }} a fine answer to {{ inputs }}?"
@@ -286,6 +292,51 @@ def test_a_repeated_evaluation_logs_its_metrics_once(
     assert run["info"]["status"] == "FINISHED"
     latest = [(one["timestamp"], one["step"], one["value"]) for one in run["data"]["metrics"]]
     assert latest == [(time, step, value)]
+
+
+@pytest.mark.parametrize("denied", [("scorer", ""), ("scorer_version", "*")])
+def test_nobody_evaluates_with_a_scorer_that_is_denied_to_them(
+    world: World, monkeypatch: pytest.MonkeyPatch, denied: tuple[str, str]
+) -> None:
+    trace = world.trace("q", "a")
+    user = users.create("member", "", is_admin=False)
+    grants.put(user, "default", Grant("experiment", world.experiment, "MANAGE"))
+    kind, pattern = denied
+    pattern = pattern or scorer_pattern(world.experiment, "the judge")
+    grants.put(user, "default", Grant(kind, pattern, "DENY"))
+    monkeypatch.setenv(AUTHENTICATION, "basic")
+    handler = lambda_handler(evaluation.app.RPCS)
+
+    def status(text: str, version: Any) -> int:
+        body = {
+            "experiment_id": world.experiment,
+            "trace_ids": [trace],
+            "serialized_scorers": [text],
+            "scorer_versions": [version],
+        }
+        event = {
+            "version": "2.0",
+            "rawPath": "/ajax-api/3.0/mlflow/genai/evaluate/invoke",
+            "rawQueryString": "",
+            "headers": {"content-type": "application/json", "host": "localhost"},
+            "requestContext": {
+                "http": {"method": "POST"},
+                "requestId": "test",
+                "authorizer": named("member"),
+            },
+            "isBase64Encoded": False,
+            "body": json.dumps(body),
+        }
+        return int(handler(event, None)["statusCode"])
+
+    for name in ("the judge", "the\\u0020judge"):
+        for version in (1, 99, 0, False, "1"):
+            assert status(f'{{"name": "{name}"}}', version) == 403
+    # A name that cannot be read cannot be checked.
+    for text in ("no JSON", "[]", "{}", '{"name": 7}', '{"name": ""}', '{"name": null}'):
+        assert status(text, 1) == 403
+    assert status('{"name": "the judge"}', None) == 400, "an inline scorer is only looked at"
+    assert world.queue.waiting == []
 
 
 def test_a_run_of_evaluation_ends_with_its_job(world: World) -> None:

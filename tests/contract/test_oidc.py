@@ -14,9 +14,10 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from authorizer import oidc_authentication, signing_keys
+from authorizer import oidc_authentication
 from mlcore.auth.permissions import Grant
 from mlcore.entities.users import User
+from mlcore.oidc import signing_keys, tokens
 from mlcore.repos.users import grants, users
 from tests import issuer as issuers
 from tests.contract.conftest import Store
@@ -150,7 +151,7 @@ def test_signatures_that_do_not_fit(login: Login) -> None:
         "x",
         "a.b.c",
         "é.é.é",
-        token + "x" * oidc_authentication.MAXIMUM_TOKEN,
+        token + "x" * tokens.MAXIMUM_TOKEN,
     ]
     assert [each for each in forged if login.show(each) is not None] == []
 

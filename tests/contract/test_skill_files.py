@@ -12,7 +12,9 @@ from file_remover import app as remover
 from indexer import app as indexer
 from mlcore import artifacts, file_removal
 from mlcore.auth.permissions import SKILL, Grant
+from mlcore.errors import TemporarilyUnavailable
 from mlcore.repos.users import grants, users
+from skills import content
 from tests.contract import skill_archives as archives
 from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.skill_api import FILES, ask
@@ -215,3 +217,19 @@ def test_files_of_workspaces_are_apart(
         assert ask(send("DELETE", "/same"), workspace="team").status == 200
         indexer.index(_fresh(stream))
     assert _files(folder) == {}
+
+
+def test_an_upload_is_repeated_after_the_store_was_away(
+    store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client repeats a request that creates after 429 only; nothing was created before."""
+
+    def away(*_: Any) -> None:
+        raise TemporarilyUnavailable("The store is not available.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(content, "write", away)
+        refused = ask(uploaded("helper", GOOD))
+        assert (refused.status, _files(folder)) == (429, {})
+    assert ask(get("/helper")).status == 404
+    assert ask(uploaded("helper", GOOD)).body["version"] == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from mlcore.entities.users import HeldGrant
 from mlcore.repos.settings import config
 from mlcore.repos.users import grants, roles, users
 from tests.contract.api import Answer, Api
-from tests.contract.conftest import Store
+from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.logins import ADMIN, Logins, named, signed
 from tests.doubles.faulty import Fault
 from tests.doubles.fixtures import Doubles
@@ -82,6 +83,30 @@ def test_changes_of_one_role_at_once_all_stay(store: Store) -> None:
     assert [answer.status for answer in _at_once(8, add)] == [200] * 8
     held = roles.get(role.role_id).permissions
     assert len({one.permission_id for one in held}) == len({one.grant for one in held}) == 8
+
+
+def test_users_of_other_workspaces_are_not_listed(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enable_workspaces(monkeypatch, "team")
+    manager, member, stranger, nobody = (_new_user() for _ in range(4))
+    users.create("admin", "", is_admin=True)
+    grants.put(users.get(manager), "default", Grant("workspace", "*", "MANAGE"))
+    grants.put(users.get(member), "default", Grant("experiment", "1", "READ"))
+    grants.put(users.get(stranger), "team", Grant("experiment", "2", "READ"))
+    logins = Logins()
+
+    def listed(caller: dict[str, Any]) -> set[str]:
+        answer = logins.ask(caller, "GET", "2.0/mlflow/users/list")
+        assert answer.status == 200, answer
+        return {user["username"] for user in answer.body["users"]}
+
+    assert listed(named(manager)) == {manager, member}
+    assert listed(ADMIN) >= {manager, member, stranger, nobody}
+    answer = logins.ask(named(nobody), "GET", "2.0/mlflow/users/list")
+    assert not {manager, member, stranger} & {
+        user["username"] for user in answer.body.get("users", ())
+    }
 
 
 def test_new_user_inherits_nothing(store: Store) -> None:

@@ -64,6 +64,8 @@ def condition(chance: random.Random, prefix: str, names: list[str], *, versions:
         of(
             "name",
             "bogus = 'x'",
+            "name IS NULL",
+            "tags.t is not null",
             "name = x",
             "name = 5",
             "name > 'a'",

@@ -136,6 +136,53 @@ def test_without_mlflow_data_of_its_server_is_refused_with_what_to_do(
         assert "make example" in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("postgresql://u:s3cret@h/db", "postgresql://u:***@h/db"),
+        ("mysql+pymysql://u:s3cret/@:?@h:1/db", "mysql+pymysql://u:***@h:1/db"),
+        ("mysql://h/db?user=u&password=s3cret&a=1", "mysql://h/db?user=u&password=***&a=1"),
+        ("https://:s3cret@h", "https://:***@h"),
+        ("http://h:5000/a", "http://h:5000/a"),
+        ("sqlite:///folder/mlflow.db", "sqlite:///folder/mlflow.db"),
+    ],
+)
+def test_a_message_about_a_source_shows_no_password(
+    source: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert source_address.without_password(source) == shown
+    monkeypatch.setattr(source_address, "find_spec", lambda name: None)
+    if not source.startswith(("http", "sqlite")):
+        with pytest.raises(CannotRun) as refused, source_address.served(source, None):
+            pass
+        assert "s3cret" not in str(refused.value)
+    with pytest.raises(CannotRun) as refused:
+        source_address.check(f"ftp+{source}")
+    assert "s3cret" not in str(refused.value)
+
+
+def test_a_journal_is_not_named_by_a_password(tmp_path: Path) -> None:
+    answer = admin("import", "--from=http://u:s3cret@127.0.0.1:1", f"--data={tmp_path / 'data'}")
+    assert answer.returncode == 1
+    names = [path.name for path in tmp_path.rglob("*")]
+    assert [name for name in names if "s3cret" in name] == []
+
+
+def test_a_locale_without_utf8_changes_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "ü 日本"
+    locale = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    answer = admin("verify", f"--data={folder}", **locale)
+    assert (answer.returncode, str(folder) in answer.stderr) == (1, True)
+
+
+def test_an_export_that_cannot_run_leaves_no_folder(tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    target = (f"--to={tmp_path / 'x.db'}", f"--artifacts={files}")
+    answer = admin("export", *target, f"--data={tmp_path / 'absent'}")
+    assert (answer.returncode, "there is no folder" in answer.stderr) == (1, True)
+    assert not files.exists()
+
+
 def test_an_unknown_experiment_is_a_failure(product: Any, tmp_path: Path) -> None:
     runner = product("--no-indexer")
     answer = admin("verify", "--experiment=17", AWS_ENDPOINT_URL_DYNAMODB=runner.value("table"))

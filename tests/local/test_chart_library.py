@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import http.server
 import io
 import tarfile
+import threading
 from pathlib import Path
 
 import pytest
 
-from local.http.chart_library import WANTED, unpack
+from local.http.chart_library import PUBLIC_REGISTRY, WANTED, main, registry, unpack
 from local.http.ui_files import CHARTS
 
 
@@ -39,6 +42,41 @@ def test_another_archive_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="instead of"):
         unpack(archive, digest, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["a.tgz"]
+
+
+def test_it_is_fetched_from_the_registry_that_npm_would_ask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served, folder = tmp_path / "served", tmp_path / "a folder"
+    (served / "npm/charts/-").mkdir(parents=True)
+    folder.mkdir()
+    digest = _archive(served / "npm/charts/-/charts-1.2.3.tgz", list(WANTED))
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    handler = functools.partial(Quiet, directory=str(served))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("npm_config_registry", f"http://127.0.0.1:{server.server_port}/npm/")
+        main("charts", "1.2.3", digest, folder)
+        assert {path.name for path in folder.iterdir()} == set(WANTED.values())
+        for version, sha512 in (("1.2.4", digest), ("1.2.3", "0" * 128)):
+            with pytest.raises(SystemExit, match=r"charts 1\.2"):
+                main("charts", version, sha512, folder)
+        assert not (folder / "archive.tgz").exists()
+        server.shutdown()
+
+
+def test_the_registry_is_that_of_npms_settings(tmp_path: Path) -> None:
+    assert registry(tmp_path, {}) == PUBLIC_REGISTRY
+    (tmp_path / ".npmrc").write_text("save=false\n registry = https://a.example/npm\n")
+    assert registry(tmp_path, {}) == "https://a.example/npm"
+    other = tmp_path / "other"
+    other.write_text('registry="https://b.example"\n')
+    assert registry(tmp_path, {"npm_config_userconfig": str(other)}) == "https://b.example"
+    assert registry(tmp_path, {"npm_config_registry": "https://c.example"}) == "https://c.example"
 
 
 def test_what_make_setup_brings_carries_its_licence() -> None:

@@ -228,7 +228,7 @@ def test_a_table_is_protected_once_its_stack_stands(aws: Any, tmp_path: Path, st
     formation.add_response("describe_stacks", stack("UPDATE_COMPLETE", "true"))
     ended, arguments = deploy(aws, tmp_path, status)
     assert ended == 0
-    assert "DeletionProtection=false" in arguments
+    assert 'DeletionProtection="false"' in arguments
     assert "--config-env prod --stack-name mlflow-prod" in arguments
     assert "--debug" in arguments
 
@@ -236,7 +236,7 @@ def test_a_table_is_protected_once_its_stack_stands(aws: Any, tmp_path: Path, st
 def test_a_stack_that_exists_is_deployed_as_it_is_described(aws: Any, tmp_path: Path) -> None:
     ended, arguments = deploy(aws, tmp_path, "UPDATE_COMPLETE")
     assert ended == 0
-    assert "DeletionProtection=true" in arguments
+    assert 'DeletionProtection="true"' in arguments
 
 
 def test_nothing_is_protected_when_nothing_was_made(aws: Any, tmp_path: Path) -> None:
@@ -244,6 +244,15 @@ def test_nothing_is_protected_when_nothing_was_made(aws: Any, tmp_path: Path) ->
     # The change set of a new stack was not confirmed.
     aws("cloudformation").add_response("describe_stacks", stack("REVIEW_IN_PROGRESS", "false"))
     assert deploy(aws, tmp_path, "")[0] == 0
+
+
+def test_a_stack_that_cannot_be_deployed_is_named_before(aws: Any) -> None:
+    for status in ("CREATE_FAILED", "IMPORT_ROLLBACK_FAILED", "ROLLBACK_FAILED", "DELETE_FAILED"):
+        [line] = missing(plan(status=status, deployed={}), account(aws, 1000, 1000))
+        assert status in line
+    # After these the stack is as it was before.
+    for status in ("IMPORT_ROLLBACK_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE"):
+        assert missing(plan(status=status, deployed={}), account(aws, 1000, 1000)) == []
 
 
 def test_a_stage_and_further_parameters(aws: Any) -> None:

@@ -3,16 +3,20 @@ that adopts both."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 
 from local.table import ensure
 from local.template import read
+from operate.deployment import parameters_in
 from operate.restore import __main__ as command
 from operate.restore import adoption, files, tables
 from operate.restore.failure import CannotRestore
@@ -231,9 +235,8 @@ def test_a_stack_that_would_lose_its_data_is_not_deleted(cloud: Cloud) -> None:
     assert table in cloud.dynamodb.list_tables()["TableNames"]
 
 
-def test_the_command_says_what_is_wrong(
-    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def use(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes the command talk to the emulator."""
     for name, value in (
         ("AWS_ENDPOINT_URL", cloud.endpoint),
         ("AWS_DEFAULT_REGION", REGION),
@@ -241,6 +244,60 @@ def test_the_command_says_what_is_wrong(
         ("AWS_SECRET_ACCESS_KEY", "test"),
     ):
         monkeypatch.setenv(name, value)
+
+
+def test_the_whole_of_a_stack_is_restored_into_a_new_one(
+    cloud: Cloud,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    use(cloud, monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    source, bucket = cloud.table(), cloud.bucket()
+    old, new = cloud.name("old"), cloud.name("new")
+    key = cloud.kms.create_key()["KeyMetadata"]["KeyId"]
+    before = {"Table": source, "ArtifactBucket": bucket, "SecretsKey": key}
+    template = adoption.import_template(TEMPLATE, before)
+    adoption.adopt(cloud.cloudformation, old, template, before, GIVEN)
+    cloud.put(bucket, file="content")
+    items = cloud.items(source)
+    asked = ["whole", old, "--at", "latest", "--into", new, "--template", str(TEMPLATE)]
+    # Without the word that it may, it restores beside the stack and deletes nothing.
+    assert command.main(asked) == 1
+    assert "--delete-old" in capsys.readouterr().err
+    assert adoption.stored_in(cloud.cloudformation, old) == before
+    assert list(tmp_path.iterdir()) == []
+    assert command.main([*asked, "--delete-old", "--parameter", "KeyRotationDays=90"]) == 0
+    said = capsys.readouterr().out
+    restored = adoption.stored_in(cloud.cloudformation, new)
+    assert restored == {**before, "Table": restored["Table"]}
+    assert restored["Table"] not in (source, "")
+    assert cloud.items(restored["Table"]) == items
+    assert cloud.items(source) == items, "the table of before is kept"
+    assert cloud.contents(bucket) == {"file": "content"}
+    with pytest.raises(ClientError, match="does not exist"):
+        cloud.cloudformation.describe_stacks(StackName=old)
+    # The old stack's parameters outlive it: in the new one, and in a file for its deployment.
+    [kept] = tmp_path.iterdir()
+    values = json.loads(kept.read_text())
+    assert values["ArtifactVersionDays"] == "35"
+    now = adoption.parameters_of(cloud.cloudformation, new)
+    assert (now["ArtifactVersionDays"], now["KeyRotationDays"]) == ("35", "90")
+    assert "ArtifactVersionDays=35" in parameters_in(kept)
+    # The printed command ends what an interruption left, without the stack that is gone.
+    [again] = [line for line in said.splitlines() if "continue with: " in line]
+    words = again.partition("operate.restore ")[2].split()
+    adoption.remove_stack(cloud.cloudformation, new)
+    assert command.main([*words, "--template", str(TEMPLATE)]) == 0
+    assert adoption.stored_in(cloud.cloudformation, new) == restored
+    assert adoption.parameters_of(cloud.cloudformation, new) == now
+
+
+def test_the_command_says_what_is_wrong(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use(cloud, monkeypatch)
     stack = cloud.name("none")
     whole = ["whole", stack, "--at", "latest", "--into", "x"]
     for arguments, said in (

@@ -101,6 +101,7 @@ ANSWERS = {
     "list_gateway_models": Expected({"object": "list", "data": []}),
     "get_run": Expected({"run": {"info": {"run_id": RUN, "experiment_id": "0"}}}),
     "graphql": Expected({"data": {"mlflowGetExperiment": {"experiment": {"experimentId": "0"}}}}),
+    "begin_sign_in": Expected({"error_code": "ENDPOINT_NOT_FOUND"}),
     "health": Expected("OK"),
     "judge_job": Expected({"batchItemFailures": []}),
     "list_catalog_models": Expected({"items": [], "nextPageToken": "", "size": 0}),

@@ -25,6 +25,11 @@ _OWN = frozenset(("connection", "date", "host", "server", "transfer-encoding"))
 
 RENAMED = {"www-authenticate": "x-amzn-remapped-www-authenticate"}
 """Headers of functions that API Gateway passes on by another name."""
+_DENIED = (
+    b'<?xml version="1.0" encoding="UTF-8"?>\n'
+    b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
+)
+"""S3's answer for a key that there is not, to a distribution that may not list the bucket."""
 VIEWER = "198.51.100.7"
 
 
@@ -93,7 +98,7 @@ class Distribution:
         try:
             found = self._files.get_object(Bucket=bucket, Key=key)
         except ClientError:
-            return Reply(403, {}, b"")
+            return Reply(403, {"Content-Type": "application/xml"}, _DENIED)
         headers = {"Content-Type": found["ContentType"], "Cache-Control": found["CacheControl"]}
         return Reply(200, headers, found["Body"].read())
 

@@ -119,6 +119,32 @@ class Stack:
             PolicyName="batches",
             PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [statement]}),
         )
+        self._allow_what_a_context_allows()
+
+    def _allow_what_a_context_allows(self) -> None:
+        """The emulator checks conditions but knows no ``kms:EncryptionContextKeys``, so it refuses
+        what the key allows in AWS. Roles get the same actions of the same key without it; that
+        the context is asked for is tested with the template."""
+        iam, formation = self.client("iam"), self.client("cloudformation")
+        pages = formation.get_paginator("list_stack_resources").paginate(StackName=self.name)
+        for resource in (one for page in pages for one in page["StackResourceSummaries"]):
+            if resource["ResourceType"] != "AWS::IAM::Role":
+                continue
+            role = resource["PhysicalResourceId"]
+            allowed = [
+                {key: value for key, value in statement.items() if key != "Condition"}
+                for name in iam.list_role_policies(RoleName=role)["PolicyNames"]
+                for statement in iam.get_role_policy(RoleName=role, PolicyName=name)[
+                    "PolicyDocument"
+                ]["Statement"]
+                if "kms:EncryptionContextKeys" in json.dumps(statement.get("Condition", {}))
+            ]
+            if allowed:
+                iam.put_role_policy(
+                    RoleName=role,
+                    PolicyName="contexts",
+                    PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": allowed}),
+                )
 
     def turn_on_what_the_emulator_leaves_out(self) -> None:
         """Its CloudFormation ignores the table's TTL and point-in-time recovery; its DynamoDB has

@@ -154,6 +154,9 @@ def _answer(client: Any, operation: str, parameters: Raw) -> Raw:
         response: Any = failure.response
         return {
             "error": response["Error"]["Code"],
+            # The layer tells an item that is too large by this word (mlcore/db/failures.py).
+            "is_about_size": response["Error"]["Code"] == "ValidationException"
+            and "item size" in response["Error"]["Message"].lower(),
             "Item": _comparable(response.get("Item")),
             "reasons": [
                 (reason.get("Code"), _comparable(reason.get("Item")))

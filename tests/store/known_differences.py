@@ -28,6 +28,32 @@ def _local_index_fetches(operation: str, parameters: Raw, ours: Raw, theirs: Raw
     )
 
 
+def _units_of_index_scans(operation: str, parameters: Raw, ours: Raw, theirs: Raw) -> bool:
+    """ReturnConsumedCapacity INDEXES names the units of "each table and secondary index that was
+    accessed" (API reference, Scan). dynoxide names those of a scanned index as the table's."""
+    return (
+        operation == "Scan"
+        and "IndexName" in parameters
+        and _without(ours, "ConsumedCapacity") == _without(theirs, "ConsumedCapacity")
+        and _units(ours) == _units(theirs)
+    )
+
+
+def _units_of_repeated_transactions(
+    operation: str, parameters: Raw, ours: Raw, theirs: Raw
+) -> bool:
+    """A transaction with a token that was used returns "the number of read capacity units consumed
+    in reading the item" (API reference, TransactWriteItems). dynoxide takes the items of the first
+    call."""
+    return (
+        operation == "TransactWriteItems"
+        and "ClientRequestToken" in parameters
+        and "ReadCapacityUnits" in str(ours)
+        and "ReadCapacityUnits" in str(theirs)
+        and _without(ours, "ConsumedCapacity") == _without(theirs, "ConsumedCapacity")
+    )
+
+
 def _old_attributes_of_nothing(operation: str, parameters: Raw, ours: Raw, theirs: Raw) -> bool:
     """ALL_OLD and UPDATED_OLD return attributes "as they appeared before the UpdateItem operation"
     (API reference, UpdateItem): there are none of an item that did not exist. dynoxide returns its
@@ -97,6 +123,10 @@ def _statically_wrong_operations(operation: str, parameters: Raw, ours: Raw, the
     )
 
 
+def _units(answer: Raw) -> Any:
+    return (answer.get("ConsumedCapacity") or {}).get("CapacityUnits")
+
+
 def _without(answer: Raw, *names: str) -> Raw:
     return {name: value for name, value in answer.items() if name not in names}
 
@@ -107,6 +137,8 @@ _RULES = (
     _old_attributes_of_nothing,
     _statically_wrong_operations,
     _scanned_counts_of_cut_pages,
+    _units_of_index_scans,
     _units_of_projections,
+    _units_of_repeated_transactions,
     _updated_members_of_lists,
 )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Callable
 from typing import Any
 
+from tests.store.given import Given
 from tests.store.invalid_requests import invalid_requests
 
 Raw = dict[str, Any]
@@ -13,7 +15,10 @@ Raw = dict[str, Any]
 PARTITIONS = ("p", "q")
 SORT_KEYS = ("a", "a#", "b", "b\u00e4", "c", "\ud7ff", "\ue000", "\U0001f600", "d" * 40)
 TEXTS = ("x", "y", "yz", "\u00e9", "\U0001f600", "z" * 30)
-NUMBERS = ("0", "1", "-1", "2.5", "1.50", "1e3", "007", "-0", "12345678901234567890", "1E-5")
+NUMBERS = (
+    *("0", "1", "-1", "2.5", "1.50", "1e3", "007", "-0", "12345678901234567890", "1E-5"),
+    *("1e28", "0.1", "9" * 38, "-" + "9" * 38, "1." + "3" * 37, "1e37", "9.9e125", "1e-130"),
+)
 LOCAL = ("lsi1sk", "lsi2sk", "lsi3sk")
 GLOBAL = ("gsi1pk", "gsi1sk", "gsi2pk", "gsi2sk")
 ATTRIBUTES = ("n", "s", "m", "l", "ss", "ns", "b", "flag", "none")
@@ -25,6 +30,7 @@ class Operations:
 
     def __init__(self, seed: int, table: str) -> None:
         self.random = random.Random(seed)
+        self._transactions: list[Raw] = []
         self._table = table
 
     def draw(self) -> tuple[str, Raw]:
@@ -39,8 +45,9 @@ class Operations:
             self._batch_write: 6,
             self._transaction: 12,
             self._transact_get: 2,
+            self._repeated: 2,
             self._invalid: 6,
-            self._scan: 1,
+            self._scan: 2,
         }
         (kind,) = self.random.choices(list(kinds), list(kinds.values()))
         operation, parameters = kind()
@@ -106,7 +113,7 @@ class Operations:
 
     # -- expressions -------------------------------------------------------------------------------
 
-    def _condition(self, given: _Given, depth: int = 0) -> str:
+    def _condition(self, given: Given, depth: int = 0) -> str:
         choice = self.random.random()
         if depth < 2 and choice < 0.25:
             parts = [self._condition(given, depth + 1) for _ in range(self._one((2, 2, 3)))]
@@ -116,6 +123,9 @@ class Operations:
         path = self._path(given)
         if choice < 0.5:
             return f"{self._one(('attribute_exists', 'attribute_not_exists'))}({path})"
+        if choice < 0.53:
+            amount = given.value({"N": self._one(("0", "1", "2", "30", "1100"))})
+            return f"size({path}) {self._one(('=', '<', '>=', '<>'))} {amount}"
         if choice < 0.56:
             kind = self._one(("S", "N", "M", "L", "SS", "BOOL"))
             return f"attribute_type({path}, {given.value({'S': kind})})"
@@ -131,14 +141,16 @@ class Operations:
             return f"{path} IN ({values})"
         comparison = self._one(("=", "<>", "<", "<=", ">", ">="))
         if choice < 0.85:
-            return f"{path} {comparison} {self._path(given)}"
+            other = self._path(given)  # DynamoDB refuses two operands of one path
+            if other != path:
+                return f"{path} {comparison} {other}"
         return f"{path} {comparison} {given.value(self._scalar())}"
 
     def _scalar(self) -> Raw:
         kind = self._one(("S", "N", "B", "S", "N"))
         return {kind: self._content(kind, 0)}
 
-    def _path(self, given: _Given) -> str:
+    def _path(self, given: Given) -> str:
         name = self._one((*ATTRIBUTES, "PK", *LOCAL[:1], "missing"))
         path = given.name(name)
         if name == "m" and self._often(0.6):
@@ -147,7 +159,7 @@ class Operations:
             path += f"[{self.random.randrange(4)}]"
         return path
 
-    def _conditional(self, request: Raw, given: _Given, share: float = 0.4) -> Raw:
+    def _conditional(self, request: Raw, given: Given, share: float = 0.4) -> Raw:
         conditions = list(given.required)
         if self._often(share):
             conditions.append(self._condition(given))
@@ -158,7 +170,7 @@ class Operations:
         given.put_into(request)
         return request
 
-    def _update_expression(self, given: _Given, *, distinct: bool = False) -> str:
+    def _update_expression(self, given: Given, *, distinct: bool = False) -> str:
         """With ``distinct`` no two paths overlap: dynoxide looks at that in UpdateItem alone."""
         clauses: dict[str, list[str]] = {}
         names = [self._one((*ATTRIBUTES, *ATTRIBUTES, *LOCAL, *GLOBAL)) for _ in range(5)]
@@ -174,7 +186,7 @@ class Operations:
             clauses.setdefault(verb, []).append(clause)
         return " ".join(f"{verb} {', '.join(parts)}" for verb, parts in clauses.items())
 
-    def _clause(self, name: str, path: str, given: _Given) -> tuple[str, str]:
+    def _clause(self, name: str, path: str, given: Given) -> tuple[str, str]:
         choice = self.random.random()
         if name in (*LOCAL, *GLOBAL):
             if choice < 0.3:
@@ -218,10 +230,10 @@ class Operations:
 
     def _put(self) -> tuple[str, Raw]:
         request: Raw = {"Item": self._item(), "ReturnValues": self._one(("NONE", "ALL_OLD"))}
-        return "PutItem", self._conditional(request, _Given())
+        return "PutItem", self._conditional(request, Given())
 
     def _update(self) -> tuple[str, Raw]:
-        given = _Given()
+        given = Given()
         request: Raw = {
             "Key": self._key(),
             "ReturnValues": self._one(
@@ -234,16 +246,16 @@ class Operations:
 
     def _delete(self) -> tuple[str, Raw]:
         request: Raw = {"Key": self._key(), "ReturnValues": self._one(("NONE", "ALL_OLD"))}
-        return "DeleteItem", self._conditional(request, _Given())
+        return "DeleteItem", self._conditional(request, Given())
 
-    def _projection(self, request: Raw, given: _Given) -> None:
+    def _projection(self, request: Raw, given: Given) -> None:
         if self._often(0.3):
             paths = {self._path(given) for _ in range(self._one((1, 2, 4)))}
             request["ProjectionExpression"] = ", ".join(sorted(paths))
 
     def _get(self) -> tuple[str, Raw]:
         request: Raw = {"Key": self._key(), "ConsistentRead": self._often(0.7)}
-        given = _Given()
+        given = Given()
         self._projection(request, given)
         given.put_into(request)
         return "GetItem", request
@@ -256,7 +268,7 @@ class Operations:
 
     def _batch_get(self) -> tuple[str, Raw]:
         wanted: Raw = {"Keys": self._keys(self._one((1, 3, 8))), "ConsistentRead": self._often(0.5)}
-        given = _Given()
+        given = Given()
         self._projection(wanted, given)
         given.put_into(wanted)
         return "BatchGetItem", {"RequestItems": {self._table: wanted}}
@@ -278,7 +290,7 @@ class Operations:
     def _transaction(self) -> tuple[str, Raw]:
         operations: list[Raw] = []
         for key in self._keys(self._one((1, 2, 4))):
-            given = _Given()
+            given = Given()
             base: Raw = {"TableName": self._table}
             choice = self.random.random()
             if choice < 0.3:
@@ -297,6 +309,16 @@ class Operations:
         request: Raw = {"TransactItems": operations}
         if self._often(0.8):
             request["ClientRequestToken"] = f"token-{self.random.randrange(10**12)}"
+            self._transactions.append(request)
+        return "TransactWriteItems", copy.deepcopy(request)
+
+    def _repeated(self) -> tuple[str, Raw]:
+        """A transaction that was sent before, or another one with its token."""
+        if not self._transactions:
+            return self._transaction()
+        request = copy.deepcopy(self._one(self._transactions[-20:]))
+        if self._often(0.2):
+            request["TransactItems"] = self._transaction()[1]["TransactItems"]
         return "TransactWriteItems", request
 
     def _query(self) -> tuple[str, Raw]:
@@ -307,7 +329,7 @@ class Operations:
             sort = f"lsi{number}sk" if index.startswith("LSI") else f"gsi{number}sk"
             partition = "PK" if index.startswith("LSI") else f"gsi{number}pk"
         is_global = partition != "PK"
-        given = _Given()
+        given = Given()
         asked = self._one(TEXTS if is_global else PARTITIONS)
         condition = f"{given.name(partition)} = {given.value({'S': asked})}"
         if self._often(0.6):
@@ -330,12 +352,12 @@ class Operations:
             request["Select"] = "ALL_ATTRIBUTES"
         elif choice < 0.55:
             request["Select"] = "COUNT"
-        if self._often(0.15) and not index:
+        if self._often(0.15) and request.get("Select") != "COUNT":
             request["FilterExpression"] = self._filter(given)
         given.put_into(request)
         return "Query", request
 
-    def _range(self, given: _Given, sort: str, texts: tuple[str, ...]) -> str:
+    def _range(self, given: Given, sort: str, texts: tuple[str, ...]) -> str:
         name = given.name(sort)
         low, high = sorted((self._one(texts), self._one(texts)), key=str.encode)
         kind = self._one(("BETWEEN", "begins_with", "=", "<", "<=", ">", ">="))
@@ -345,7 +367,7 @@ class Operations:
             return f"begins_with({name}, {given.value({'S': low[:1]})})"
         return f"{name} {kind} {given.value({'S': low})}"
 
-    def _filter(self, given: _Given) -> str:
+    def _filter(self, given: Given) -> str:
         """A filter may not name the keys of what is queried."""
         name = given.name(self._one(ATTRIBUTES))
         if self._often(0.5):
@@ -353,32 +375,15 @@ class Operations:
         return f"{name} = {given.value(self._scalar())}"
 
     def _scan(self) -> tuple[str, Raw]:
-        return "Scan", {"ConsistentRead": True}
+        """A scan of an index has no order that both have: it comes in one page."""
+        index = self._one((None, None, "LSI1", "GSI1"))
+        request: Raw = {"IndexName": index} if index else {"ConsistentRead": True}
+        if self._often(0.3):
+            given = Given()
+            request["FilterExpression"] = self._filter(given)
+            given.put_into(request)
+        return "Scan", request
 
     def _invalid(self) -> tuple[str, Raw]:
         operation, parameters = self._one(invalid_requests(self._table, self._key()))
         return operation, dict(parameters)
-
-
-class _Given:
-    """The placeholders of a request while it is made."""
-
-    def __init__(self) -> None:
-        self._names: dict[str, str] = {}
-        self._values: Raw = {}
-        self.required: list[str] = []
-        """Conditions that the request must have."""
-
-    def name(self, name: str) -> str:
-        return self._names.setdefault(name, f"#n{len(self._names)}")
-
-    def value(self, value: Raw) -> str:
-        placeholder = f":v{len(self._values)}"
-        self._values[placeholder] = value
-        return placeholder
-
-    def put_into(self, request: Raw) -> None:
-        if self._names:
-            request["ExpressionAttributeNames"] = {p: n for n, p in self._names.items()}
-        if self._values:
-            request["ExpressionAttributeValues"] = self._values

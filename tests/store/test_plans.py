@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from local.store import pages
 from tests.store.conftest import TABLE, OpenStore
 
 ALLOWED = re.compile(
@@ -54,6 +55,11 @@ def requests() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def test_every_statement_seeks(opened: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
     database = opened.table().database
+    monkeypatch.setattr(pages, "FIRST_ROWS", 1)
+    for at in range(4):
+        item = {"PK": {"S": "a"}, "SK": {"S": f"b{at}"}, "lsi1sk": {"S": f"b{at}"}}
+        item |= {"gsi1pk": {"S": "a"}, "gsi1sk": {"S": f"b{at}"}}
+        opened.client.call("PutItem", {"TableName": TABLE, "Item": item})
     statements: set[str] = set()
     connection = database._take()
     connection.set_trace_callback(statements.add)
@@ -72,3 +78,4 @@ def test_every_statement_seeks(opened: OpenStore, monkeypatch: pytest.MonkeyPatc
         for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall():
             assert ALLOWED.match(row[3]), f"{row[3]}\n{statement}"
     assert explained > 30
+    assert any("upto" in statement for statement in statements)

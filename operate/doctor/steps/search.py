@@ -20,7 +20,8 @@ def search_at_once(checkup: Checkup) -> str:
 
 
 def check(checkup: Checkup, run_id: str) -> None:
-    """Raises Wrong unless each filter finds the run or not, as it should."""
+    """Searches by each filter. Raises Wrong if the run is in an answer where it should not be, or
+    missing where it should be."""
     experiments = [checkup.fact("experiment")]
     for text, meets in FILTERS.items():
         found = checkup.api.post(

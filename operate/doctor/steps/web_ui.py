@@ -16,6 +16,8 @@ _TEMPLATE: Final = Path(__file__).resolve().parents[3] / "template.yaml"
 _SCRIPT: Final = re.compile(r"""(?:src|href)=["']\.?/?(static-files/[^"']+\.(?:js|css))["']""")
 _FILLED: Final = re.compile(r"\{[^}]+\}")
 _OF_A_BUCKET: Final = (b"<Error>", b"<?xml")
+_PROBE: Final = "/readyz/"
+"""Kubeflow's probe asks the API itself; behind CloudFront this path is one of the UI's files."""
 _WORKSPACES: Final = "/mlflow/workspaces"
 _YEAR: Final = 31_536_000
 
@@ -40,7 +42,12 @@ def load(checkup: Checkup) -> str:
 
 def reach_functions(checkup: Checkup) -> str:
     """A request to each route is answered by a function, not by a bucket or by API Gateway."""
-    paths = sorted({_FILLED.sub("doctor", path) for path in _route_paths()})
+    behind_ui = checkup.facts.get("ui") is True
+    paths = sorted(
+        _FILLED.sub("doctor", path)
+        for path in set(_route_paths())
+        if not (behind_ui and path.startswith(_PROBE))
+    )
     lost = []
     for path in paths:
         answer = checkup.api.call("GET", path)

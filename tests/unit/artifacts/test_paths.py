@@ -132,20 +132,26 @@ def test_no_name_at_the_end(path: str) -> None:
     ("path", "workspace", "key"),
     [("1/a", "default", "1/a"), ("", "default", ""), ("1/a", "team", "workspaces/team/1/a"),
      ("", "team", "workspaces/team"), ("workspaces/team/1", "team", "workspaces/team/1"),
+     ("Workspaces/team/1", "team", "workspaces/team/1"),
      ("workspaces/default/a", "default", "workspaces/default/a")],
 )  # fmt: skip
 def test_a_workspace_has_its_own_files(path: str, workspace: str, key: str) -> None:
     assert key_in_workspace(path, workspace) == key
 
 
-@pytest.mark.parametrize("path", ["workspaces", "workspaces/team", "workspaces/other/1"])
+@pytest.mark.parametrize(
+    "path",
+    ["workspaces", "workspaces/team", "workspaces/other/1", "Workspaces", "WORKSPACES/other/1"],
+)
 @pytest.mark.parametrize("workspace", ["default", "third"])
 def test_files_of_other_workspaces_are_out_of_reach(path: str, workspace: str) -> None:
     with pytest.raises(InvalidParameterValue):
         key_in_workspace(path, workspace)
 
 
-@pytest.mark.parametrize("path", [".internal", ".internal/spans/1"])
+@pytest.mark.parametrize(
+    "path", [".internal", ".internal/spans/1", ".Internal/spans/1", ".INTERNAL"]
+)
 def test_what_the_product_keeps_is_out_of_reach(path: str) -> None:
     with pytest.raises(InvalidParameterValue):
         key_in_workspace(path, "default")

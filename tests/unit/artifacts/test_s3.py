@@ -60,6 +60,11 @@ def test_every_region(region: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert signed["X-Amz-Credential"][0].split("/")[2:] == [region, "s3", "aws4_request"]
 
 
+def test_a_packed_file_is_downloaded_as_it_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    [download, *_] = urls("us-east-1", monkeypatch)
+    assert parse_qs(urlsplit(download).query)["response-content-encoding"] == ["identity"]
+
+
 @pytest.mark.parametrize(
     ("setting", "host"),
     [

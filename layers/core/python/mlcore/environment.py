@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 AUTHENTICATION: Final = "AUTHENTICATION"
@@ -13,6 +14,9 @@ GATEWAY_LOGIN: Final = "x-mlflow-authorization"
 """Header in which callers of the AI gateway may log in, so that ``authorization`` is free for a
 provider's credentials."""
 OIDC: Final = "oidc"
+CLIENT_ID: Final = "OIDC_CLIENT_ID"
+"""Environment variable: with oidc, this server's id at the issuer, for the sign-in of browsers;
+empty for none."""
 IAM: Final = "iam"
 
 
@@ -44,3 +48,8 @@ def settings() -> Settings:
 def workspaces_enabled() -> bool:
     """Whether requests may name a workspace."""
     return os.environ.get("MLFLOW_ENABLE_WORKSPACES", "").lower() in ("1", "true")
+
+
+def signs_in(environment: Mapping[str, str]) -> bool:
+    """Whether people can sign in with a browser."""
+    return environment.get(AUTHENTICATION) == OIDC and bool(environment.get(CLIENT_ID))

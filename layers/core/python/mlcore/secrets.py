@@ -17,7 +17,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 from mlcore.aws_clients import create_client
 from mlcore.db.client import transport
 from mlcore.db.transport import Protocol
-from mlcore.errors import InternalError, InvalidParameterValue, TemporarilyUnavailable
+from mlcore.errors import (
+    InternalError,
+    InvalidParameterValue,
+    RequestLimitExceeded,
+    TemporarilyUnavailable,
+)
 
 MAX_BYTES: Final = 4096
 """Maximum that KMS encrypts in one call."""
@@ -28,12 +33,24 @@ _PERMANENT: Final = frozenset(
 
 
 def seal(secret: str, context: Mapping[str, str]) -> str:
-    """Returns the encrypted secret; :func:`open_sealed` decrypts it, given the same context. Raises
-    InvalidParameterValue if the secret is longer than 4,096 bytes."""
+    """Returns the encrypted secret; :func:`open_sealed` decrypts it, given the same context. It
+    is called before anything is written.
+
+    Raises:
+        InvalidParameterValue: the secret is longer than 4,096 bytes.
+        InternalError: KMS denies access.
+        RequestLimitExceeded: KMS cannot be reached. Clients repeat a request that creates after
+            this error, and not after TemporarilyUnavailable.
+    """
     plain = secret.encode()
     if len(plain) > MAX_BYTES:
         raise InvalidParameterValue(f"A secret has at most {MAX_BYTES} bytes.")
-    answer = _call("encrypt", KeyId=os.environ["SECRETS_KEY_ID"], Plaintext=plain, context=context)
+    try:
+        answer = _call(
+            "encrypt", KeyId=os.environ["SECRETS_KEY_ID"], Plaintext=plain, context=context
+        )
+    except TemporarilyUnavailable as error:
+        raise RequestLimitExceeded(error.message) from error
     return base64.b64encode(answer["CiphertextBlob"]).decode()
 
 

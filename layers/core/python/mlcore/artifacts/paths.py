@@ -78,11 +78,12 @@ def is_kept(key: str, keep: Sequence[str]) -> bool:
 
 def key_in_workspace(path: str, workspace: str) -> str:
     """Returns the key of a safe path that a request gives from the root of the store. Raises
-    InvalidParameterValue if the path is in another workspace, or in the product's own folder."""
+    InvalidParameterValue if the path is in another workspace, or in the product's own folder. Both
+    folders are recognized in any case, because some file systems do not distinguish it."""
     first, _, rest = path.partition("/")
-    if first == INTERNAL:
+    if first.casefold() == INTERNAL:
         raise _invalid()
-    if first == WORKSPACES:
+    if first.casefold() == WORKSPACES:
         path_workspace = rest.partition("/")[0]
         if not path_workspace:
             raise InvalidParameterValue(
@@ -93,7 +94,7 @@ def key_in_workspace(path: str, workspace: str) -> str:
                 f"Artifact path targets workspace '{path_workspace}' "
                 f"but the workspace specified in the request is '{workspace}'."
             )
-        return path
+        return f"{WORKSPACES}/{rest}"
     if workspace == DEFAULT_WORKSPACE:
         return path
     return join(f"{WORKSPACES}/{workspace}", path)
@@ -102,7 +103,7 @@ def key_in_workspace(path: str, workspace: str) -> str:
 def is_hidden(key: str, name: str) -> bool:
     """Whether a listing of ``key`` omits a name because it belongs to another workspace or to the
     product."""
-    return key == "" and name in (INTERNAL, WORKSPACES)
+    return key == "" and name.casefold() in (INTERNAL, WORKSPACES)
 
 
 def _clean(path: str) -> str:

@@ -166,6 +166,7 @@ class Bucket:
             Key=key,
             ResponseContentType=content_type,
             ResponseContentDisposition=disposition,
+            ResponseContentEncoding="identity",  # else a browser or client unpacks a .gz file
         )
 
     def upload_url(self, key: str, *, seconds: int, content_type: str | None, origin: str) -> str:

@@ -54,6 +54,10 @@ UNMATCHABLE_HASH: Final = "$".join(
 one."""
 
 
+SERVICE_ACCOUNT_HASH: Final = UNMATCHABLE_HASH.replace("AAAAAAAA", "SERVICEA", 1)
+"""The hash of a service account, which logs in by API keys only. No password has it."""
+
+
 def _derive(password: str, salt: bytes, n: int, r: int, p: int) -> bytes:
     return hashlib.scrypt(
         password.encode(), salt=salt, n=n, r=r, p=p, dklen=_HASH_BYTES, maxmem=2**26

@@ -17,6 +17,23 @@ class User(NamedTuple):
     """By workspace, the id of the role under which the user's own grants are shown."""
 
 
+class ApiKey(NamedTuple):
+    """An API key of a user, without its secret. Times are in milliseconds since the epoch."""
+
+    key_id: str
+    name: str
+    user_id: int
+    username: str
+    workspace: str
+    """The workspace in which a key with scopes may be used."""
+    scopes: tuple[str, ...] | None
+    """None for all that its owner may do."""
+    created_at: int
+    expires_at: int | None
+    used_on: int | None
+    """The last day of use, in days since the epoch."""
+
+
 class HeldGrant(NamedTuple):
     """A grant to the user itself, not through a role."""
 
@@ -50,3 +67,35 @@ class Assignment(NamedTuple):
     assignment_id: int
     user_id: int
     role_id: int
+
+
+class Account(NamedTuple):
+    """The account of an OpenID Connect issuer with which a user signs in."""
+
+    issuer: str
+    subject: str
+
+
+class SignIn(NamedTuple):
+    """With which account a user signs in, and the ids of the roles that its groups gave."""
+
+    account: Account
+    role_ids: frozenset[int]
+
+
+class Session(NamedTuple):
+    """A browser in which a user is signed in. Times are in seconds since the epoch."""
+
+    session_id: str
+    """The secret that the browser's cookie holds; the table has only its hash."""
+    username: str
+    user_id: int
+    issuer: str
+    is_admin: bool
+    """Whether the account's groups make the user an administrator during this session."""
+    started_at: int
+    seen_at: int
+    expires_at: int
+    """The end of the session, however often it is used."""
+    hint: str = ""
+    """The sealed token that names the session to the issuer at logout; empty for none."""

@@ -11,9 +11,10 @@ import contextlib
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import quote
 
 from mlcore import errors
-from mlcore.environment import AUTHENTICATION, IAM
+from mlcore.environment import AUTHENTICATION, IAM, signs_in
 from mlcore.http.origin import ORIGIN_HEADER
 from mlcore.http.parsing import readable_request
 from mlcore.http.request import Request
@@ -35,6 +36,8 @@ _CHALLENGE: Final = Response(
 REFUSED: Final = "mlflow-refused"
 """Cookie that tells the CloudFront distribution to ask for a new login, because a challenge may not
 reach the browser. It contains 16 bits of a hash of the login, too few to reveal the password."""
+
+_NO_SESSION: Final = "__Host-mlflow-session=; Path=/; Max-Age=0; Secure; HttpOnly; SameSite=Lax"
 
 _FORBIDDEN: Final = Response(403, "Permission denied", _TEXT)
 _UNCHECKED: Final = (
@@ -62,6 +65,7 @@ class Gate:
         AttributeError or ModuleNotFoundError if a route names an unknown policy."""
         self._mode = environment.get(AUTHENTICATION) or "none"
         self._on = is_on(environment)
+        self._signs_in = signs_in(environment)
         self._routes = routes
         self._guard: Any = None
         self._rules: dict[int, Any] = {}
@@ -73,7 +77,9 @@ class Gate:
             from mlcore.policies import guard  # noqa: PLC0415 -- 10 ms of a cold start
 
             self._rules = {
-                id(route): guard.load_rules(route.policy, route.follow, route.hides)
+                id(route): guard.load_rules(
+                    route.policy, route.follow, route.hides, route.method, route.path
+                )
                 for route in self._routes
             }
             self._guard = guard
@@ -114,6 +120,12 @@ class Gate:
         """Returns the challenge; browsers behind CloudFront also get the cookie for a new login."""
         challenge = self._challenge()
         credentials = request.headers.get("authorization", "")
+        if self._signs_in and not credentials and _opens_page(request):
+            page = "/" if request.has_query else request.path
+            return Response(302, "", _TEXT, {"location": f"/login?return={quote(page)}"})
+        if self._signs_in and not credentials and "sec-fetch-site" in request.headers:
+            # The page's session has ended: without the cookie CloudFront asks for a sign-in.
+            return challenge._replace(cookies=(_NO_SESSION,))
         if (
             not credentials
             or ORIGIN_HEADER not in request.headers  # a forged one has no effect here
@@ -147,6 +159,17 @@ class Gate:
         may not see."""
         if request.access is not None:
             self._guard.apply_after_success(self._rules[id(route)], request.access, message, answer)
+
+
+def _opens_page(request: Request) -> bool:
+    """Whether a browser opens a page, in contrast to a call of a page or a program."""
+    headers = request.headers
+    return (
+        request.method == "GET"
+        and "text/html" in headers.get("accept", "")
+        and headers.get("sec-fetch-mode", "navigate") == "navigate"
+        and not request.path.startswith(("/api/", "/ajax-api/"))
+    )
 
 
 def is_on(environment: Mapping[str, str]) -> bool:

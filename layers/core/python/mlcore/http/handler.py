@@ -128,6 +128,7 @@ def lambda_handler(
             },
             "body": base64.b64encode(body).decode() if isinstance(body, bytes) else body,
             "isBase64Encoded": isinstance(body, bytes),
+            **({"cookies": list(response.cookies)} if response.cookies else {}),
         }
 
     return handler

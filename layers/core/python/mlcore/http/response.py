@@ -22,6 +22,8 @@ class Response(NamedTuple):
     content_type: str = "application/json"
     headers: Mapping[str, str] = MappingProxyType({})
     """Further headers, names in lower case."""
+    cookies: tuple[str, ...] = ()
+    """Values of Set-Cookie headers, where one answer has several."""
 
 
 def failure(error: MlflowError) -> Response:

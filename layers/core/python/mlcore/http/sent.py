@@ -85,11 +85,18 @@ class Sent(NamedTuple):
 
     def cookie(self, name: str) -> str:
         """Returns the value of a cookie; empty if it is missing."""
-        for cookie in self.event.get("cookies") or ():
-            cookie_name, _, value = cookie.strip().partition("=")
-            if cookie_name == name and value:
-                return str(value)
-        return ""
+        return next(filter(None, self.cookie_values(name)), "")
+
+    def cookie_values(self, name: str) -> list[str]:
+        """Returns the values of all cookies with a name: a page of a neighbouring host may have set
+        another one."""
+        return cookie_values(self.event, name)
+
+
+def cookie_values(event: Event, name: str) -> list[str]:
+    """Returns the values of the cookies with this name in an event, also of an authorizer."""
+    pairs = (str(cookie).strip().partition("=") for cookie in event.get("cookies") or ())
+    return [value for cookie_name, _, value in pairs if cookie_name == name]
 
 
 class SentMessage(Message):

@@ -152,8 +152,9 @@ def _decoded(text: str) -> str:
 
 
 def mark(value: Property) -> str:
-    """Returns the text stored beside a tag: the type, and the tag's text or, if it is long, its
-    hash."""
+    """Returns the text stored beside a tag, for example ``MetadataIntValue 7``: the type of the
+    property, and the tag's text or, if it is long, its hash. A tag that MLflow's API has changed
+    since has another text, so its type is not used."""
     text = value.text()
     if len(text) > _MAX_PLAIN_MARK:
         text = f"~{blake2b(text.encode(), digest_size=12).hexdigest()}"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from mlcore.errors import InvalidParameterValue
+from mlcore.limits import sign_in
 from mlcore.prices import setting as prices
 from mlcore.search import text_fields
 
@@ -166,6 +167,8 @@ def _check_iam_users(value: Any) -> None:
 _CHECKS: Mapping[str, Callable[[Any], None]] = {
     IAM_USERS: _check_iam_users,
     "system_tables_readers": _check_readers,
+    sign_in.ISSUERS: sign_in.check_issuers,
+    sign_in.ROLES: sign_in.check_roles,
     "ttl_policy": _check_ttl_policy,
     text_fields.SETTING: _check_fts_fields,
     prices.SETTING: _check_llm_prices,

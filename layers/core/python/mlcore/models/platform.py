@@ -137,6 +137,27 @@ class RoleUser(Item):
     assignment_id = IntAttribute()
 
 
+class ApiKey(Item):
+    """An API key. ``secret_hash`` is the SHA-256 of the whole token; ``scopes`` is a JSON list,
+    null for the owner's full rights; times are in milliseconds. ``used_on`` is the last day of
+    use, in days since the epoch. ``user_id`` distinguishes the owner from a later user of the same
+    name."""
+
+    pattern = keys.API_KEY
+
+    version = IntAttribute()
+    key_id = TextAttribute()
+    name = TextAttribute()
+    username = TextAttribute()
+    user_id = IntAttribute()
+    secret_hash = TextAttribute()
+    workspace = TextAttribute()
+    scopes = TextAttribute(null=True)
+    created_at = IntAttribute()
+    expires_at = IntAttribute(null=True)
+    used_on = IntAttribute(null=True)
+
+
 class Login(Item):
     """Wrong passwords from one address for one user name; ``window`` counts minutes."""
 
@@ -144,6 +165,46 @@ class Login(Item):
 
     window = IntAttribute()
     failures = IntAttribute()
+
+
+class SignIn(Item):
+    """The account of an issuer with which a user signs in: no other account may sign in under the
+    name. ``role_ids`` is a JSON list of the roles that the account's groups gave; ``user_id``
+    distinguishes the user from a former one of the same name."""
+
+    pattern = keys.SIGN_IN
+
+    username = TextAttribute()
+    user_id = IntAttribute()
+    issuer = TextAttribute()
+    subject = TextAttribute()
+    role_ids = TextAttribute()
+
+
+class Session(Item):
+    """A browser in which a user is signed in. Times are in seconds since the epoch; ``hint`` is the
+    sealed token that names the session to the issuer."""
+
+    pattern = keys.SESSION
+
+    username = TextAttribute()
+    user_id = IntAttribute()
+    issuer = TextAttribute()
+    is_admin = FlagAttribute()
+    started_at = IntAttribute()
+    seen_at = IntAttribute()
+    expires_at = IntAttribute()
+    hint = TextAttribute(null=True)
+
+
+class SessionKey(Item):
+    """A key that seals cookies, itself sealed by KMS; ``made_at`` in seconds since the epoch."""
+
+    pattern = keys.SESSION_KEY
+
+    key_id = TextAttribute()
+    sealed = TextAttribute()
+    made_at = IntAttribute()
 
 
 class Counter(Item):

@@ -37,6 +37,7 @@ from mlcore.auth.requirements import (
     Requirement,
     reads_everything,
 )
+from mlcore.auth.scopes import SQL, ScopedGrants, ScopeUse
 from mlcore.db.table import Operation, Put
 from mlcore.entities.users import Profile, Role, User
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
@@ -87,13 +88,34 @@ class Access:
         "by_password",
         "gateway",
         "is_admin",
+        "key_id",
+        "scope_use",
+        "scopes",
         "username",
         "workspace",
     )
 
     def __init__(
-        self, username: str, is_admin: bool, workspace: str, *, by_password: bool = True
+        self,
+        username: str,
+        is_admin: bool,
+        workspace: str,
+        *,
+        by_password: bool = True,
+        key_id: str = "",
+        scopes: tuple[str, ...] | None = None,
     ) -> None:
+        """
+        Args:
+            is_admin: whether the user is an administrator. With scopes the caller is not one:
+                ``scope_use`` keeps what the owner is.
+            key_id: the API key of the request; empty for another login.
+            scopes: of the API key (:mod:`mlcore.auth.scopes`); None for all that the user may do.
+        """
+        self.key_id = key_id
+        self.scopes = scopes
+        self.scope_use = ScopeUse(owner_is_admin=is_admin)
+        is_admin = is_admin and scopes is None
         self.username = username
         self.by_password = by_password
         self.is_admin = is_admin
@@ -126,8 +148,30 @@ class Access:
         name = self.workspace if workspace is None else workspace
         workspace_grants = self._grants.get(name)
         if workspace_grants is None:
-            workspace_grants = self._grants[name] = grants_of(self.profile(), self.roles(), name)
+            workspace_grants = self._grants[name] = self._limited(name)
         return workspace_grants
+
+    def _limited(self, workspace: str) -> Grants:
+        """Returns the grants in a workspace, limited to the scopes of the caller's key."""
+        if self.scopes is None:
+            return grants_of(self.profile(), self.roles(), workspace)
+        owner = (
+            Grants([Grant(WORKSPACE, ANY, MANAGE.name)], MANAGE, MANAGE)
+            if self.scope_use.owner_is_admin
+            else grants_of(self.profile(), self.roles(), workspace)
+        )
+        is_own = workspace == self.workspace
+        return ScopedGrants(owner, self.scopes if is_own else (), self.scope_use)
+
+    def of_sql(self) -> Access | None:
+        """Returns the caller whose rights decide about queries: the caller itself, or the owner of
+        an API key with the scope ``sql``. None for a key without that scope."""
+        if self.scopes is None:
+            return self
+        if SQL not in self.scopes:
+            return None
+        self.scope_use.writes = True
+        return Access(self.username, self.scope_use.owner_is_admin, self.workspace)
 
     def allows(self, *requirements: Requirement) -> bool:
         """Whether the caller meets every requirement; an administrator meets all."""

@@ -9,14 +9,19 @@ from typing import Any, NamedTuple
 
 from mlcore.policies import redactions
 from mlcore.policies.access import Access
+from mlcore.policies.key_callers import is_in_scope, key_caller
 from mlcore.policies.redactions import Redaction
 from mlcore.policies.requests import Follow, Policy
 from mlcore.policies.signed_callers import signed_caller
 
-PUBLIC_PREFIXES = ("/static-files/", "/favicon.ico", "/health")
+PUBLIC_PREFIXES = ("/static-files/", "/favicon.ico", "/health", "/login/callback/")
 PUBLIC_PATHS = frozenset(
     {
         "/health",
+        "/login",
+        "/login/callback",
+        "/login/callback/{issuer}",
+        "/logout",
         "/readyz/health",
         "/readyz/isDirty",
         "/api/3.0/mlflow/server-info",
@@ -39,6 +44,8 @@ def authenticated_caller(
     if signed:
         return signed_caller(answers.get("iam") or {}, workspace)
     claims = answers.get("lambda") or {}
+    if claims.get("key_user"):
+        return key_caller(claims, workspace)
     username = claims.get("username")
     if not username:
         return None
@@ -61,9 +68,13 @@ class RouteRules(NamedTuple):
     policy: Policy
     follow: Follow | None
     redaction: Redaction | None
+    route: tuple[str, str, str] = ("", "", "")
+    """Method, path and name of the policy, by which API keys with scopes are limited."""
 
 
-def load_rules(policy: str, follow: str, hides: str) -> RouteRules:
+def load_rules(
+    policy: str, follow: str, hides: str, method: str = "", path: str = ""
+) -> RouteRules:
     """Loads the rules that a route names: ``runs.update_run`` is that function of
     :mod:`mlcore.policies.runs`; ``hides`` names a function of :mod:`mlcore.policies.redactions`.
 
@@ -73,7 +84,10 @@ def load_rules(policy: str, follow: str, hides: str) -> RouteRules:
     """
     redaction = getattr(redactions, hides) if hides else None
     return RouteRules(
-        _policy_function(policy), _policy_function(follow) if follow else None, redaction
+        _policy_function(policy),
+        _policy_function(follow) if follow else None,
+        redaction,
+        (method, path, policy),
     )
 
 
@@ -88,6 +102,8 @@ def is_allowed(rules: RouteRules, access: Access, message: Any) -> bool:
     Args:
         message: the RPC's message, or the request of a plain route.
     """
+    if access.scopes is not None:
+        return is_in_scope(rules.policy, rules.route, access, message)
     return access.is_admin or rules.policy(access, message)
 
 

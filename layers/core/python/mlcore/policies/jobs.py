@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mlcore.auth.permissions import (
@@ -17,7 +17,7 @@ from mlcore.auth.permissions import (
     scorer_pattern,
 )
 from mlcore.auth.requirements import NOT_DENIED, InheritedFrom, Requirement
-from mlcore.limits.evaluation.scorers import endpoint_in_text
+from mlcore.limits.evaluation.scorers import endpoint_in_text, name_in_text
 from mlcore.policies.access import Access
 from mlcore.policies.requests import create_inside, subject
 from mlcore.repos.evaluation import jobs
@@ -45,10 +45,41 @@ def invoke_scorer(access: Access, message: Any) -> bool:
 
 
 def invoke_evaluation(access: Access, message: Any) -> bool:
-    texts = message.serialized_scorers
-    return access.allows(*create_inside(subject(message, "experiment_id"), RUN)) and uses_endpoints(
-        access, texts if isinstance(texts, list) else ()
+    """Allows evaluating traces if the caller may create runs in the experiment, is not denied any
+    registered scorer that the request names, and may use the endpoints that the scorers call."""
+    experiment_id = str(subject(message, "experiment_id"))
+    texts = message.serialized_scorers if isinstance(message.serialized_scorers, list) else []
+    names = _registered_names(texts, message.scorer_versions)
+    if names is None:
+        return False
+    required = create_inside(experiment_id, RUN)
+    return access.allows(*required, *_not_denied_scorers(experiment_id, names)) and uses_endpoints(
+        access, texts
     )
+
+
+def _registered_names(texts: list[Any], versions: Any) -> list[str] | None:
+    """Returns the names of the registered scorers in a request: those with a version. None if a
+    name cannot be read, so that its scorer cannot be checked."""
+    if not isinstance(versions, list):
+        return []
+    names = []
+    for text, version in zip(texts, versions, strict=False):  # the function refuses other lengths
+        if version is None:
+            continue
+        name = name_in_text(text)
+        if name is None:
+            return None
+        names.append(name)
+    return names
+
+
+def _not_denied_scorers(experiment_id: str, names: Iterable[str]) -> Iterator[Requirement]:
+    for name in dict.fromkeys(names):
+        pattern = scorer_pattern(experiment_id, name)
+        yield Requirement(SCORER, pattern, NOT_DENIED)
+        rungs = (InheritedFrom(SCORER, pattern, NOT_DENIED),)
+        yield Requirement(SCORER_VERSION, ANY, NOT_DENIED, rungs)
 
 
 def invoke_issue_detection(access: Access, message: Any) -> bool:

@@ -16,6 +16,10 @@ def query(access: Access, message: Any) -> bool:
 
 def readable_workspaces(access: Access) -> list[str] | None:
     """Returns the workspaces whose rows the caller may read; None for all."""
+    owner = access.of_sql()
+    if owner is None:
+        return []
+    access = owner
     if access.is_admin:
         return None
     workspaces = set(system_tables.granted(access.username))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from mlcore.auth.permissions import ANY, EXPERIMENT, REGISTERED_MODEL, SCORER, scorer_of
-from mlcore.entities.users import Assignment, HeldGrant, Profile, Role, RolePermission, User
+from mlcore.entities.users import ApiKey, Assignment, HeldGrant, Profile, Role, RolePermission, User
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 
 
@@ -34,6 +34,20 @@ def profile(entity: Profile) -> dict[str, Any]:
             for grant in entity.grants
             if grant.grant.resource_type == SCORER and grant.grant.resource_pattern != ANY
         ],
+    }
+
+
+def api_key(entity: ApiKey) -> dict[str, Any]:
+    """Returns a key without its secret. ``last_used_at`` is the beginning of the day of use."""
+    return {
+        "key_id": entity.key_id,
+        "name": entity.name,
+        "username": entity.username,
+        "workspace": entity.workspace,
+        "scopes": None if entity.scopes is None else list(entity.scopes),
+        "created_at": entity.created_at,
+        "expires_at": entity.expires_at,
+        "last_used_at": None if entity.used_on is None else entity.used_on * 86_400_000,
     }
 
 

@@ -120,7 +120,8 @@ def _placed(
     operand: Value | tuple[Value, ...],
     source: PropertySource,
 ) -> tuple[Node, bool]:
-    """Returns the node of a condition, and whether it is a condition on a part."""
+    """Returns the node of a condition, and whether it is about a part of the entity, such as an
+    artifact of a version (``artifacts.uri = '…'``)."""
     parts = source.parts
     if parts is not None and name.startswith(parts.prefix):
         name = name.removeprefix(parts.prefix)

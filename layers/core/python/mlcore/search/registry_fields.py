@@ -55,7 +55,7 @@ REGISTERED_MODEL = SearchableEntity(
     integers_only=True,
     clause="{found}",
     unknown_attribute="Invalid attribute key '{key}' specified. Valid keys are '{valid}'",
-    not_nullable="IS NULL / IS NOT NULL is not supported for '{key}'",
+    not_nullable="IS NULL / IS NOT NULL is not supported for registered model search.",
     unsortable="Invalid order_by entity: {label}",
     default_order=(("name", True),),
     tie_break=(("name", True),),
@@ -78,6 +78,7 @@ _VERSION_SORTABLE = {
 _VERSION_ORDERS = valid_keys(_VERSION_SORTABLE).replace("{", "{{").replace("}", "}}")
 
 MODEL_VERSION = REGISTERED_MODEL._replace(
+    not_nullable="IS NULL / IS NOT NULL is not supported for model version search.",
     name="model version",
     attributes={
         "name": _NAME,

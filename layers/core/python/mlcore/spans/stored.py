@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _SHORT_STATUS: Final = {"STATUS_CODE_OK": "OK", "STATUS_CODE_ERROR": "ERROR"}
 MODEL_LENGTH: Final = 500
 INTERNAL: Final = "SPAN_KIND_INTERNAL"
-"""The kind of a span that does not name another. Spans stored by earlier versions have none."""
+"""The kind of a span that does not name another. Spans that 0.1.0 stored have none."""
 
 StoredSpan = dict[str, Any]
 

@@ -73,6 +73,7 @@ Items: under each partition key its sort keys, and the items' ``type``::
         U#RPERM#<model_name>                                model_permission
         U#GRANT#<workspace>#<resource_type>#<resource_pattern>  user_grant
         U#ROLE#<role_id>                                    user_role
+        U#SIGNIN                                            sign_in
     USERS
         USERS#<username>                                    user_name
     GRANTS#<workspace>#<resource_type>#<resource_pattern>
@@ -81,8 +82,14 @@ Items: under each partition key its sort keys, and the items' ``type``::
         ROLE#<role_id>                                      role
         ROLENAME#<workspace>#<role_name>                    role_name
         ROLEUSER#<role_id>#<username>                       role_user
+    APIKEYS#<user_id>
+        APIKEYS#<key_id>                                    api_key
     LOGIN#<address>
         LOGIN#<counter>                                     login
+    SESSIONS#<username>
+        SESSION#<hash>                                      session
+    SESSION_KEYS
+        SESSION_KEY#<key_id>                                session_key
     COUNTERS
         COUNTER#<key>                                       counter
     CTR

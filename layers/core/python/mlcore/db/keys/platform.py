@@ -37,7 +37,19 @@ ROLE_NAME = Pattern(
     "role_name", "ROLES", "ROLENAME#<workspace>#<role_name>", "makes the role's name unique"
 )
 ROLE_USER = Pattern("role_user", "ROLES", "ROLEUSER#<role_id>#<username>", "a role has a user")
+API_KEY = Pattern(
+    "api_key", "APIKEYS#<user_id>", "APIKEYS#<key_id>", "an API key of a user: hash, scopes, expiry"
+)
 LOGIN = Pattern("login", "LOGIN#<address>", "LOGIN#<counter>", "wrong passwords of the last minute")
+SIGN_IN = Pattern(
+    "sign_in", _USER, "U#SIGNIN", "the account with which a user signs in, and roles of its groups"
+)
+SESSION = Pattern(
+    "session", "SESSIONS#<username>", "SESSION#<hash>", "a browser in which a user is signed in"
+)
+SESSION_KEY = Pattern(
+    "session_key", "SESSION_KEYS", "SESSION_KEY#<key_id>", "a sealed key that seals cookies"
+)
 COUNTER = Pattern("counter", "COUNTERS", "COUNTER#<key>", "the last number that was given out")
 ID_COUNTER = Pattern("id_counter", "CTR", "CTR", "the last number that each kind of id was given")
 CONFIG = Pattern("config", "CONFIG", "CFG#<key>", "one setting of the deployment")
@@ -55,7 +67,11 @@ PLATFORM_PATTERNS = (
     ROLE,
     ROLE_NAME,
     ROLE_USER,
+    API_KEY,
     LOGIN,
+    SIGN_IN,
+    SESSION,
+    SESSION_KEY,
     COUNTER,
     ID_COUNTER,
     CONFIG,
@@ -126,8 +142,24 @@ def role_user_prefix(role_id: str) -> str:
     return ROLE_USER.sk.prefix(role_id)
 
 
+def api_key(user_id: str, key_id: str) -> Key:
+    return Key(API_KEY.pk.build(user_id), API_KEY.sk.build(key_id))
+
+
 def login(address: str, counter: str) -> Key:
     return Key(LOGIN.pk.build(address), LOGIN.sk.build(counter))
+
+
+def sign_in(username: str) -> Key:
+    return Key(USER.pk.build(username), SIGN_IN.sk.text)
+
+
+def session(username: str, hashed: str) -> Key:
+    return Key(SESSION.pk.build(username), SESSION.sk.build(hashed))
+
+
+def session_key(key_id: str) -> Key:
+    return Key(SESSION_KEY.pk.text, SESSION_KEY.sk.build(key_id))
 
 
 def id_counter() -> Key:

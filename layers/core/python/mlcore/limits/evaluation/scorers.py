@@ -83,6 +83,15 @@ def endpoint_in_text(serialized_scorer: Any) -> str | None:
         return None
 
 
+def name_in_text(serialized_scorer: Any) -> str | None:
+    """Returns the name in a scorer's JSON text; None if it has none or cannot be read."""
+    try:
+        name = json.loads(serialized_scorer)["name"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return name if isinstance(name, str) and name else None
+
+
 def with_endpoint(data: dict[str, Any], endpoint: str | None) -> dict[str, Any]:
     """Returns the judge's JSON with its model replaced by another endpoint; by None if ``endpoint``
     is None."""

@@ -62,6 +62,14 @@ def find_many(role_ids: Iterable[int]) -> list[Role]:
     return [_role(item) for item in items if item is not None]
 
 
+def find_named(workspace: str, name: str) -> Role | None:
+    """Returns the role with this name; two GetItems."""
+    named = table.get(keys.role_name(workspace, name))
+    if named is None:
+        return None
+    return next(iter(find_many([RoleName.of(named).role_id])), None)
+
+
 def find_all() -> list[Role]:
     """Returns all roles, oldest first."""
     items = table.query_all(keys.ROLE.pk.text, prefix=keys.role_prefix())

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from mlcore import errors
+from mlcore.auth.passwords import SERVICE_ACCOUNT_HASH
 from mlcore.auth.permissions import Grant
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw, Update
@@ -97,9 +98,15 @@ def create(username: str, password_hash: str, is_admin: bool) -> User:
 
 def ensure(username: str) -> User:
     """Returns the user with this name, and creates a missing one without password and grants. For
-    names that an external login has verified. One GetItem for an existing user."""
+    names that an external login has verified. One GetItem for an existing user.
+
+    Raises:
+        PermissionDenied: the name is that of a service account, which no issuer may speak for.
+    """
     user = find(username)
     if user is not None:
+        if user.password_hash == SERVICE_ACCOUNT_HASH:
+            raise errors.PermissionDenied("A service account logs in by its API keys only.")
         return user
     try:
         return create(username, "", is_admin=False)

@@ -135,11 +135,10 @@ def unpack_places(data: bytes) -> list[int]:
 def current(entries: Iterable[Ranked]) -> list[Ranked]:
     """Returns the values in order, without outdated values of their runs.
 
-    A value is outdated if its run has another value with a later version and a later minute, by
-    more
-    than clocks differ. The minute alone does not decide, because several clocks may write one run;
-    nor
-    the version alone, because the versions of a run that was deleted and imported again start anew.
+    A value is outdated if its run has another value with a later version and a minute that is later
+    by more than clocks differ. The minute alone does not decide, because several clocks may write
+    one run. The version alone does not either, because the versions of a run that was deleted and
+    imported again start anew.
     """
     of_runs: dict[str, list[Ranked]] = {}
     for entry in entries:

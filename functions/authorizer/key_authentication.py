@@ -1,0 +1,44 @@
+"""Authentication by API keys, as a bearer token or as the password of HTTP Basic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from authorizer.basic_authentication import credentials
+from mlcore.auth.scopes import KeyLimits
+from mlcore.repos.users import api_keys
+
+
+def token_in(authorization: str) -> tuple[str, str] | None:
+    """Returns the username ("" with a bearer token) and the API key in an Authorization header;
+    None for another login, which another method has to check."""
+    scheme, _, value = authorization.partition(" ")
+    if scheme.lower() == "bearer":
+        name, token = "", value.strip()
+    else:
+        name, token = credentials(authorization) or ("", "")
+    return (name, token) if api_keys.is_token(token) else None
+
+
+def authenticate(username: str, token: str) -> dict[str, Any]:
+    """Returns the authorizer's answer about the caller; empty if the key is refused.
+
+    The owner is ``key_user`` and not ``username``: functions of a release without API keys then
+    find no caller, instead of one without the key's limits.
+
+    Args:
+        username: sent beside the key; it must be the owner's name, unless it is empty.
+    """
+    verified = api_keys.verify(token)
+    if verified is None:
+        return {}
+    key, user = verified
+    if username not in ("", user.username):
+        return {}
+    limits = "" if key.scopes is None else KeyLimits(key.workspace, key.scopes).encoded()
+    return {
+        "key_user": user.username,
+        "key_id": key.key_id,
+        "is_admin": user.is_admin,
+        "scopes": limits,
+    }

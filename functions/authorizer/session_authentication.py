@@ -1,0 +1,63 @@
+"""Authentication by the cookie of a browser that has signed in.
+
+Each call reads user and session together, so a deleted user, an ended session and a changed user
+count at once. A request that changes something must come from a page of this server.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from mlcore.entities.users import User
+from mlcore.http.sent import cookie_values
+from mlcore.repos.users import sessions
+from mlcore.sign_in import cookies, lifetime
+
+_READING: Final = frozenset(("GET", "HEAD", "OPTIONS"))
+
+
+def authenticate(event: Mapping[str, Any], headers: Mapping[str, str]) -> User | None:
+    """Returns the user who is signed in in the browser that sent a request, or None."""
+    method = event["requestContext"]["http"]["method"]
+    if method not in _READING and not _is_own_page(headers):
+        return None
+    content = _content(event)
+    if content is None:
+        return None
+    user, session = sessions.find(*content)
+    now = int(time.time())
+    if user is None or session is None or not lifetime.is_alive(session, now):
+        return None
+    if lifetime.is_due(session, now):
+        sessions.touch(session, now)
+    return user._replace(is_admin=user.is_admin or session.is_admin)
+
+
+def _content(event: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Returns username and session id in the session's cookie; None without a valid one. A browser
+    that has several cookies of the name is not trusted: one of them was planted."""
+    for is_secure in (True, False):
+        name = cookies.cookie_name(cookies.SESSION, is_secure=is_secure)
+        values = cookie_values(event, name)
+        if len(values) == 1 and (content := cookies.open_sealed(values[0], name)) is not None:
+            username, session_id = content
+            return username, session_id
+    return None
+
+
+def _is_own_page(headers: Mapping[str, str]) -> bool:
+    """Whether a request comes from a page of this server, or from a program that is no browser.
+    Browsers send ``Sec-Fetch-Site``; older ones ``Origin``."""
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return site == "same-origin"
+    origin = headers.get("origin")
+    if origin is None:
+        return True
+    try:
+        return urlsplit(origin).netloc.lower() == headers.get("host", "").lower() != ""
+    except ValueError:
+        return False

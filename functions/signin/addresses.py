@@ -1,0 +1,64 @@
+"""The addresses of this server as browsers know them, and the addresses that a sign-in may return
+to."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from mlcore.errors import InvalidParameterValue
+from mlcore.sign_in import cookies
+
+PUBLIC_URL: Final = "PUBLIC_URL"
+"""Environment: the server's address where requests do not show it, because CloudFront or another
+proxy is in front."""
+
+HOME: Final = "/"
+LOGIN: Final = "/login"
+CALLBACK: Final = "/login/callback"
+LOGOUT: Final = "/logout"
+
+MAXIMUM_RETURN: Final = 2_000
+
+_HOST: Final = re.compile(r"[A-Za-z0-9.-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
+_RELATIVE: Final = re.compile(r"/(?![/\\])[^\\\x00-\x20\x7f]*")
+
+
+def base_url(headers: Mapping[str, str]) -> str:
+    """Returns the server's address without a slash at the end. Issuers only return to addresses
+    that are registered with them, so a forged Host header leads nowhere.
+
+    Raises:
+        InvalidParameterValue: the request names no host.
+    """
+    configured = os.environ.get(PUBLIC_URL, "")
+    if configured:
+        return configured.rstrip("/")
+    host = headers.get("host", "")
+    if not _HOST.fullmatch(host):
+        raise InvalidParameterValue("The request has no valid Host header.")
+    # API Gateway sets the header; a runner on a laptop has none.
+    scheme = "https" if headers.get("x-forwarded-proto", "").startswith("https") else "http"
+    return f"{scheme}://{host}"
+
+
+def cookie_name(cookie: str, base: str) -> str:
+    """Returns the name that a cookie has at this address."""
+    return cookies.cookie_name(cookie, is_secure=base.startswith("https:"))
+
+
+def return_address(text: str) -> str:
+    """Returns the page of this server to show after a sign-in, percent-encoded; the home page for
+    an address that leads elsewhere or back to the sign-in."""
+    if len(text) > MAXIMUM_RETURN or not _RELATIVE.fullmatch(text):
+        return HOME
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return HOME
+    is_own = not (parts.scheme or parts.netloc)
+    is_page = parts.path not in (LOGIN, LOGOUT) and not parts.path.startswith(f"{LOGIN}/")
+    return quote(text, safe="/?#[]@!$&'()*+,;=:%-._~") if is_own and is_page else HOME

@@ -1,0 +1,165 @@
+"""Ends a sign-in: checks what the issuer sent, and starts a session."""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import re
+import secrets
+import urllib.error
+from typing import Any, Final
+
+from mlcore.entities.users import Account, Session
+from mlcore.errors import MlflowError
+from mlcore.http import Request, Response
+from mlcore.observability import logger
+from mlcore.oidc.tokens import MAXIMUM_NAME, username_of, values_of
+from mlcore.repos.settings import sign_in as settings
+from mlcore.repos.users import sessions, sign_ins, users
+from mlcore.sign_in import cookies, lifetime
+from signin import issuers, pages
+from signin.addresses import base_url, cookie_name
+from signin.exchange import Proof, Refused, exchange
+from signin.group_roles import e_mail_domain, rights_of
+from signin.issuers import Issuer
+from signin.messages import Answer
+from signin.start import Attempt, callback_address
+
+MAXIMUM_CODE: Final = 4_096
+MAXIMUM_HINT: Final = 2_400
+"""Characters of the longest ID token that is kept for the logout; the item is read by each
+request."""
+
+_HINT: Final = "hint of a session"
+_ERROR: Final = re.compile("[a-z_]{1,60}")
+_CLIENT_ERRORS: Final = range(400, 500)
+
+
+def finish(message: Answer, request: Request) -> Response:
+    """Redirects to the page that the sign-in began at, with the cookie of a new session; or answers
+    a page that says why not. Either way the attempt is over: its cookie is removed."""
+    base = base_url(request.headers)
+    over = cookies.remove_cookie(cookie_name(cookies.SIGN_IN, base))
+    try:
+        attempt, issuer = _attempt(message, base)
+        if "error" in message.fields:
+            error = message.fields["error"]
+            raise Refused(f"the issuer says {error if _ERROR.fullmatch(error) else 'an error'}")
+        proof = exchange(
+            issuer,
+            issuers.endpoints_of(issuer),
+            code=message.fields["code"],
+            verifier=attempt.verifier,
+            nonce=attempt.nonce,
+            address=callback_address(base, issuer.name),
+        )
+        session = _session(issuer, proof)
+    except sign_ins.OtherAccount:
+        logger.warning("a sign-in was refused", extra={"reason": "the name has another account"})
+        reason = "Another account signs in under your name. Ask an administrator."
+        return pages.refused(403, reason, over)
+    except Refused as error:
+        return _refused(str(error), over)
+    except urllib.error.HTTPError as error:
+        if error.code in _CLIENT_ERRORS:
+            return _refused(f"the token endpoint answers {error.code}", over)
+        return _unavailable(error, over)
+    except (OSError, ValueError, MlflowError) as error:
+        return _unavailable(error, over)
+    _end_former(message)
+    name = cookie_name(cookies.SESSION, base)
+    value = cookies.seal([session.username, session.session_id], name)
+    if len(value) > cookies.MAXIMUM_COOKIE:
+        return _refused("the user's name is too long for a cookie", over)
+    sessions.start(session)
+    cookie = cookies.set_cookie(name, value, session.expires_at - session.started_at)
+    return pages.redirect(attempt.return_to, cookie, over)
+
+
+def _refused(reason: str, over: str) -> Response:
+    logger.info("a sign-in was refused", extra={"reason": reason})
+    return pages.refused(400, "The sign-in was not completed, or it took too long.", over)
+
+
+def _unavailable(error: Exception, over: str) -> Response:
+    logger.warning("a sign-in failed", extra={"reason": type(error).__name__})
+    return pages.refused(503, "The service that knows your account does not answer.", over)
+
+
+def _attempt(message: Answer, base: str) -> tuple[Attempt, Issuer]:
+    """Returns the attempt that this browser began and that the answer belongs to. Raises
+    Refused."""
+    name = cookie_name(cookies.SIGN_IN, base)
+    values = message.attempts.get(name, [])
+    content: Any = cookies.open_sealed(values[0], name) if len(values) == 1 else None
+    if content is None:
+        raise Refused("this browser began no sign-in")
+    attempt = Attempt(*content)
+    state = message.fields.get("state", "")
+    if not hmac.compare_digest(state.encode(), attempt.state.encode()):
+        raise Refused("the state is that of another sign-in")
+    if issuers.now() >= attempt.expires_at:
+        raise Refused("the sign-in took too long")
+    issuer = issuers.find_all().get(attempt.issuer)
+    if issuer is None or issuer.issuer != attempt.issuer_url or message.issuer != attempt.issuer:
+        raise Refused("the answer comes from another issuer")
+    named = message.fields.get("iss")
+    if named is None and issuers.endpoints_of(issuer).names_itself:
+        raise Refused("the answer does not name its issuer")
+    if named is not None and named != issuer.issuer:
+        raise Refused("the answer names another issuer")
+    if "error" not in message.fields and not (
+        0 < len(message.fields.get("code", "")) <= MAXIMUM_CODE
+    ):
+        raise Refused("the answer has no code")
+    return attempt, issuer
+
+
+def _session(issuer: Issuer, proof: Proof) -> Session:
+    """Returns a new session of the person whom the issuer names, whose user is created if missing
+    and gets the roles of the groups.
+
+    Raises:
+        Refused: the claims name nobody who may sign in.
+        OtherAccount: the name belongs to another account.
+    """
+    username = username_of(proof.claims, issuer.username_claim)
+    subject = proof.claims.get(issuer.subject_claim)
+    if username is None or not isinstance(subject, str) or not 0 < len(subject) <= MAXIMUM_NAME:
+        raise Refused("the claims name no user")
+    domain = e_mail_domain({**proof.claims, "email": username})
+    if issuer.domains and domain not in issuer.domains:
+        raise Refused("the issuer may not speak for this user")
+    rights = rights_of(proof.claims, issuer.name, settings.role_rules())
+    user = users.ensure(username)
+    profile = users.get_profile(username)
+    sign_ins.apply(profile, Account(issuer.issuer, subject), rights.role_ids)
+    groups = values_of(proof.claims, issuer.groups_claim)
+    now = issuers.now()
+    has_room = len(proof.id_token) <= MAXIMUM_HINT
+    return Session(
+        secrets.token_urlsafe(32),
+        username,
+        user.user_id,
+        issuer.issuer,
+        rights.is_admin or (bool(issuer.administrators) and issuer.administrators in groups),
+        now,
+        now,
+        now + lifetime.longest_seconds(),
+        cookies.seal(proof.id_token, _HINT) if has_room else "",
+    )
+
+
+def hint_of(session: Session) -> str:
+    """Returns the ID token that names a session to its issuer; empty if none was kept."""
+    return str((session.hint and cookies.open_sealed(session.hint, _HINT)) or "")
+
+
+def _end_former(message: Answer) -> None:
+    """Ends the session that the browser had, whoever began it."""
+    for name, values in message.sessions.items():
+        for value in values[:2]:
+            with contextlib.suppress(MlflowError):
+                content = cookies.open_sealed(value, name)
+                if content is not None:
+                    sessions.end(*content)

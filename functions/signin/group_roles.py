@@ -1,0 +1,89 @@
+"""Gives a user the roles that the setting ``sign_in_roles`` has for the claims of a sign-in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from mlcore.auth.permissions import Grant
+from mlcore.entities.users import Role
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
+from mlcore.environment import workspaces_enabled
+from mlcore.limits.sign_in import E_MAIL_DOMAIN
+from mlcore.observability import logger
+from mlcore.oidc.tokens import values_of
+from mlcore.repos.users import roles
+from mlcore.repos.workspaces import workspaces
+
+_DESCRIPTION: Final = "Given by the groups of people who sign in"
+
+
+class Rights(NamedTuple):
+    """What the rules give to one person."""
+
+    role_ids: frozenset[int]
+    is_admin: bool
+
+
+def rights_of(
+    claims: Mapping[str, Any], issuer_name: str, rules: Sequence[Mapping[str, Any]]
+) -> Rights:
+    """Returns the rights that the rules give for verified claims. A role that a rule describes is
+    created, and gets the rule's permissions."""
+    matching = [rule for rule in rules if _matches(rule, claims, issuer_name)]
+    role_ids = {role.role_id for rule in matching if "role" in rule for role in _role_of(rule)}
+    return Rights(frozenset(role_ids), any(rule.get("administrator") is True for rule in matching))
+
+
+def _matches(rule: Mapping[str, Any], claims: Mapping[str, Any], issuer_name: str) -> bool:
+    if rule.get("issuer", issuer_name) != issuer_name:
+        return False
+    if rule["claim"] == E_MAIL_DOMAIN:
+        return e_mail_domain(claims) == str(rule["value"]).lower()
+    return rule["value"] in values_of(claims, rule["claim"])
+
+
+def e_mail_domain(claims: Mapping[str, Any]) -> str:
+    """Returns the domain of the person's e-mail address in lower case; empty if there is none, or
+    the issuer has not checked it."""
+    address = claims.get("email")
+    if not isinstance(address, str) or claims.get("email_verified") in (False, "false"):
+        return ""
+    name, _, domain = address.rpartition("@")
+    return domain.lower() if name else ""
+
+
+def _role_of(rule: Mapping[str, Any]) -> Iterator[Role]:
+    name, workspace = rule["role"], rule.get("workspace", DEFAULT_WORKSPACE)
+    role = roles.find_named(workspace, name)
+    described = rule.get("permissions")
+    is_possible = not workspaces_enabled() or workspaces.find(workspace) is not None
+    if role is None and described and is_possible:
+        try:
+            role = roles.create(name, workspace, _DESCRIPTION)
+        except roles.RoleNameTaken:
+            role = roles.find_named(workspace, name)
+    if role is None:
+        logger.warning("a rule of sign-in names no role", extra={"role": name})
+        return
+    if described:
+        _match_permissions(role, [Grant(*_fields(one)) for one in described])
+    yield role
+
+
+def _fields(grant: Mapping[str, str]) -> tuple[str, str, str]:
+    return grant["resource_type"], grant["resource_pattern"], grant["permission"]
+
+
+def _match_permissions(role: Role, wanted: Sequence[Grant]) -> None:
+    """Gives a role exactly these permissions."""
+    levels = {grant[:2]: grant.permission for grant in wanted}
+    for held in role.permissions:
+        level = levels.pop(held.grant[:2], None)
+        if level != held.grant.permission:
+            roles.replace_permission(held.permission_id, level)
+    for (resource_type, pattern), level in levels.items():
+        try:
+            roles.add_permission(role.role_id, Grant(resource_type, pattern, level))
+        except roles.PermissionExists:  # another sign-in was first
+            continue

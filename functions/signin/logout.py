@@ -1,0 +1,51 @@
+"""Ends a session, here and at the issuer."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from mlcore.http import Request, Response
+from mlcore.observability import logger
+from mlcore.repos.users import sessions
+from mlcore.sign_in import cookies
+from signin import issuers, pages
+from signin.addresses import LOGOUT, base_url, cookie_name
+from signin.callback import hint_of
+from signin.messages import Leave
+
+
+def leave(message: Leave, request: Request) -> Response:
+    """Ends the session and redirects to the issuer's logout, which returns here. Somebody whom
+    another site sent is asked first."""
+    base = base_url(request.headers)
+    name = cookie_name(cookies.SESSION, base)
+    values = [] if message.is_over else message.sessions[name]
+    content = cookies.open_sealed(values[0], name) if len(values) == 1 else None
+    gone = cookies.remove_cookie(name)
+    if content is None:
+        return pages.signed_out(*(() if message.is_over else (gone,)))
+    if request.headers.get("sec-fetch-site", "none") in ("cross-site", "same-site"):
+        return pages.confirm_logout()
+    user, session = sessions.find(*content)
+    sessions.end(*content)
+    if user is None or session is None:
+        return pages.signed_out(gone)
+    issuer = next(
+        (one for one in issuers.find_all().values() if one.issuer == session.issuer), None
+    )
+    try:
+        address = "" if issuer is None else issuers.endpoints_of(issuer).end_session
+    except (OSError, ValueError) as error:
+        logger.warning("the issuer's configuration is unusable", extra={"reason": str(error)})
+        address = ""
+    if issuer is None or not address:
+        return pages.signed_out(gone)
+    back = f"{base}{LOGOUT}?done"
+    query = {"client_id": issuer.client_id, "post_logout_redirect_uri": back}
+    # Amazon Cognito's name of the same.
+    query["logout_uri"] = back
+    hint = hint_of(session)
+    if hint:
+        query["id_token_hint"] = hint
+    separator = "&" if "?" in address else "?"
+    return pages.redirect(f"{address}{separator}{urlencode(query)}", gone)

@@ -1,0 +1,69 @@
+"""The requests of sign-in, parsed."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from mlcore.http import Sent
+from mlcore.sign_in.cookies import SESSION, SIGN_IN, cookie_name
+from signin.addresses import return_address
+
+OWN_ISSUER: Final = ""
+"""The name of the deployment's own issuer."""
+
+
+class Start(NamedTuple):
+    """A request for a sign-in."""
+
+    issuer: str | None
+    """The issuer's name; None if none was chosen."""
+    return_to: str
+    """The page to show afterwards."""
+
+
+class Answer(NamedTuple):
+    """What the issuer sent by the browser, and the browser's cookies."""
+
+    issuer: str
+    """The issuer's name in the path."""
+    fields: dict[str, str]
+    """The query; a repeated name is missing."""
+    attempts: dict[str, list[str]]
+    """The values of the cookies of a sign-in, by their full names."""
+    sessions: dict[str, list[str]]
+    """The values of the cookies of a session, by their full names."""
+
+
+class Leave(NamedTuple):
+    """A request to sign out."""
+
+    sessions: dict[str, list[str]]
+    """As in :class:`Answer`."""
+    is_over: bool
+    """Whether the issuer has ended its part and returned here."""
+
+
+def parse_start(sent: Sent) -> Start:
+    """Parses the query."""
+    arguments = sent.arguments()
+    return Start(arguments.get("issuer"), return_address(arguments.get("return", "/")))
+
+
+def parse_answer(sent: Sent) -> Answer:
+    """Parses path, query and cookies."""
+    return Answer(
+        sent.parameters.get("issuer", OWN_ISSUER),
+        {name: values[0] for name, values in sent.query().items() if len(values) == 1},
+        _values(sent, SIGN_IN),
+        _values(sent, SESSION),
+    )
+
+
+def parse_leave(sent: Sent) -> Leave:
+    """Parses query and cookies."""
+    return Leave(_values(sent, SESSION), "done" in sent.arguments())
+
+
+def _values(sent: Sent, cookie: str) -> dict[str, list[str]]:
+    names = [cookie_name(cookie, is_secure=is_secure) for is_secure in (True, False)]
+    return {name: sent.cookie_values(name) for name in names}

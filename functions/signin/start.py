@@ -1,0 +1,84 @@
+"""Begins a sign-in: redirects the browser to the issuer (authorization code with PKCE)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+from typing import Final, NamedTuple
+from urllib.parse import urlencode
+
+from mlcore.http import Request, Response
+from mlcore.observability import logger
+from mlcore.sign_in import cookies
+from signin import issuers, pages
+from signin.addresses import CALLBACK, base_url, cookie_name
+from signin.issuers import Issuer
+from signin.messages import OWN_ISSUER, Start
+
+SECONDS: Final = 600
+"""How long somebody may take at the issuer."""
+
+
+class Attempt(NamedTuple):
+    """A sign-in that has begun, as the browser's cookie holds it."""
+
+    state: str
+    nonce: str
+    verifier: str
+    """PKCE's secret (RFC 7636)."""
+    issuer: str
+    """The issuer's name."""
+    issuer_url: str
+    return_to: str
+    expires_at: int
+
+
+def start(message: Start, request: Request) -> Response:
+    """Redirects to the issuer; asks which one if there are several and none was chosen."""
+    known = issuers.find_all()
+    if message.issuer is None and len(known) > 1:
+        return pages.choice(known.values(), message.return_to)
+    issuer = known.get(message.issuer or OWN_ISSUER)
+    if issuer is None:
+        return pages.refused(404, "There is no such way to sign in.")
+    try:
+        endpoint = issuers.endpoints_of(issuer).authorization
+    except (OSError, ValueError) as error:
+        logger.warning("the issuer's configuration is unusable", extra={"reason": str(error)})
+        return pages.refused(503, "The service that knows your account does not answer.")
+    return _redirect(issuer, endpoint, message.return_to, base_url(request.headers))
+
+
+def callback_address(base: str, issuer_name: str) -> str:
+    """Returns the address to which an issuer returns. Each issuer has its own, so an answer of one
+    cannot be taken for the answer of another."""
+    return f"{base}{CALLBACK}/{issuer_name}" if issuer_name else f"{base}{CALLBACK}"
+
+
+def _redirect(issuer: Issuer, endpoint: str, return_to: str, base: str) -> Response:
+    state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+    attempt = Attempt(
+        state,
+        nonce,
+        verifier,
+        issuer.name,
+        issuer.issuer,
+        return_to,
+        issuers.now() + SECONDS,
+    )
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest())
+    query = {
+        "response_type": "code",
+        "client_id": issuer.client_id,
+        "redirect_uri": callback_address(base, issuer.name),
+        "scope": issuer.scopes,
+        "state": state,
+        "nonce": nonce,
+        "code_challenge": challenge.rstrip(b"=").decode(),
+        "code_challenge_method": "S256",
+    }
+    name = cookie_name(cookies.SIGN_IN, base)
+    cookie = cookies.set_cookie(name, cookies.seal(attempt, name), SECONDS)
+    separator = "&" if "?" in endpoint else "?"
+    return pages.redirect(f"{endpoint}{separator}{urlencode(query)}", cookie)

@@ -1,0 +1,79 @@
+"""Reads JSON documents of an issuer over HTTPS, with limits on time and size."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlencode, urlsplit
+
+TIMEOUT_SECONDS: Final = 3.0
+MAXIMUM_BYTES: Final = 262_144
+
+_DISCOVERY: Final = "/.well-known/openid-configuration"
+_THIS_MACHINE: Final = frozenset(("127.0.0.1", "localhost"))
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Refuses redirects: documents come only from the address that the issuer names."""
+
+    def redirect_request(self, *_arguments: Any) -> None:
+        return None
+
+
+_opener: Final = urllib.request.build_opener(_NoRedirect)
+
+
+def configuration_of(issuer: str) -> dict[str, Any]:
+    """Returns an issuer's configuration (OpenID Connect Discovery).
+
+    Raises:
+        OSError: it cannot be fetched.
+        ValueError: it is not JSON, or belongs to another issuer.
+    """
+    configuration = fetch_json(f"{issuer.rstrip('/')}{_DISCOVERY}")
+    if configuration.get("issuer") != issuer:
+        raise ValueError("the configuration belongs to another issuer")
+    return configuration
+
+
+def fetch_json(
+    url: str, headers: Mapping[str, str] | None = None, form: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Returns the JSON object at a URL.
+
+    Args:
+        form: fields to send by POST; None for a GET.
+
+    Raises:
+        OSError: the server does not answer, or not with success.
+        ValueError: the URL is not HTTPS (plain HTTP only to this machine), or the answer is too
+            large or no JSON object.
+    """
+    if not is_safe(url):
+        raise ValueError("documents of an issuer are fetched over HTTPS only")
+    data = None if form is None else urlencode(form).encode()
+    request = urllib.request.Request(  # noqa: S310 -- the scheme was checked
+        url, data, {"Accept": "application/json", **(headers or {})}
+    )
+    with _opener.open(request, timeout=TIMEOUT_SECONDS) as response:
+        text = response.read(MAXIMUM_BYTES + 1)
+    if len(text) > MAXIMUM_BYTES:
+        raise ValueError("the document is too large")
+    document = json.loads(text)
+    if not isinstance(document, dict):
+        raise ValueError("the document is not a JSON object")
+    return document
+
+
+def is_safe(url: str) -> bool:
+    """Whether a URL is HTTPS, or plain HTTP of this machine."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    if parts.scheme == "http":
+        return parts.hostname in _THIS_MACHINE
+    return parts.scheme == "https" and bool(parts.hostname)

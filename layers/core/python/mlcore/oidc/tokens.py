@@ -1,0 +1,69 @@
+"""Verifies signed tokens of an issuer. Tokens are never logged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import jwt
+
+from mlcore.observability import logger
+from mlcore.oidc.signing_keys import SigningKeys
+
+MAXIMUM_TOKEN: Final = 16_384
+"""Characters of the longest token that is looked at."""
+MAXIMUM_NAME: Final = 255
+SKEW_SECONDS: Final = 60
+
+
+def verified_claims(
+    token: str, keys: SigningKeys, audience: str, required: Sequence[str] = ("exp", "iss", "aud")
+) -> Mapping[str, Any] | None:
+    """Returns the claims of a token that the keys' issuer signed for the audience and that is valid
+    now; None for any other token."""
+    try:
+        kid = jwt.get_unverified_header(token).get("kid")
+        key = keys.find(kid) if isinstance(kid, str) else None
+        if key is None:
+            return None
+        values: Mapping[str, Any] = jwt.decode(
+            token,
+            key.key,
+            # The key determines the algorithm; the token's header must agree.
+            algorithms=[key.algorithm_name],
+            audience=audience,
+            issuer=keys.issuer,
+            leeway=SKEW_SECONDS,
+            options={"require": list(required)},
+        )
+    except (jwt.PyJWTError, ValueError) as error:
+        # Not the message: some contain parts of the token.
+        logger.info("a token was refused", extra={"reason": type(error).__name__})
+        return None
+    return values
+
+
+def username_of(values: Mapping[str, Any], claim: str) -> str | None:
+    """Returns the name of the user that verified claims describe; None if they name no valid one,
+    or an e-mail address that the issuer has not checked."""
+    username = values.get(claim)
+    if not isinstance(username, str) or not 0 < len(username) <= MAXIMUM_NAME:
+        return None
+    # Amazon Cognito's user information has texts.
+    if claim == "email" and values.get("email_verified") in (False, "false"):
+        return None
+    return username
+
+
+def values_of(values: Mapping[str, Any], claim: str) -> tuple[str, ...]:
+    """Returns the texts of a claim that is a text or a list, such as the user's groups. A claim in
+    an object is named by its path with dots (``realm_access.roles``), unless there is a claim with
+    the dots in its name."""
+    value = values.get(claim)
+    if value is None and "." in claim:
+        value = values
+        for part in claim.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+    if isinstance(value, str):
+        return (value,)
+    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()

@@ -1,0 +1,24 @@
+"""The settings ``sign_in_issuers`` and ``sign_in_roles``: issuers beside the one of the deployment,
+and the roles that claims give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mlcore.limits.sign_in import ISSUERS, ROLES
+from mlcore.repos.settings.setting import Setting
+
+_issuers: Setting[Mapping[str, Mapping[str, str]]] = Setting(ISSUERS, lambda value: value or {})
+_roles: Setting[Sequence[Mapping[str, Any]]] = Setting(ROLES, lambda value: value or ())
+
+
+def issuers() -> Mapping[str, Mapping[str, Any]]:
+    """Returns the further issuers by name; one GetItem per minute and process."""
+    return _issuers.current()
+
+
+def role_rules() -> Sequence[Mapping[str, Any]]:
+    """Returns the rules in the table now; one GetItem. Not cached: a group that lost a right must
+    not get it again."""
+    return _roles.read()

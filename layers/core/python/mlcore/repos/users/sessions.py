@@ -1,0 +1,94 @@
+"""Sessions of browsers. The table has the hash of a session's id, so nobody who reads the table can
+continue a session."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+from mlcore.db import keys
+from mlcore.db.expression import Raw, Update
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.keys import Key
+from mlcore.db.table import table
+from mlcore.entities.users import Session, User
+from mlcore.ids import now_ms
+from mlcore.models.platform import Session as SessionItem
+from mlcore.repos.users import users
+
+MAXIMUM_SECONDS: Final = 30 * 86_400
+"""How long a session lasts at most, whatever the deployment says."""
+
+
+def start(session: Session) -> None:
+    """Writes a new session. DynamoDB deletes it some time after its end."""
+    key = _key(session.username, session.session_id)
+    item = SessionItem(
+        PK=key.pk,
+        SK=key.sk,
+        username=session.username,
+        user_id=session.user_id,
+        issuer=session.issuer,
+        is_admin=session.is_admin,
+        started_at=session.started_at,
+        seen_at=session.seen_at,
+        expires_at=session.expires_at,
+        ttl=session.expires_at,
+        updated_at=now_ms(),
+        hint=session.hint or None,
+    )
+    table.put(item.serialize())
+
+
+def find(username: str, session_id: str) -> tuple[User | None, Session | None]:
+    """Returns the user and the session, which may have ended; one BatchGetItem. The session of a
+    former user of the same name is none."""
+    key = _key(username, session_id)
+    raw_user, raw = table.batch_get([keys.user(username), key])
+    if raw_user is None or raw is None:
+        return None, None
+    user, session = users.user_in(raw_user), _session(raw, session_id)
+    return (user, session) if session.user_id == user.user_id else (None, None)
+
+
+def touch(session: Session, now: int) -> None:
+    """Records that a session was used now. Does nothing if it was ended meanwhile."""
+    change = Update()
+    change.set(SessionItem.seen_at, now)
+    change.require_exists(SessionItem.PK)
+    try:
+        table.update(_key(session.username, session.session_id), change)
+    except ConditionFailed:
+        return
+
+
+def end(username: str, session_id: str) -> None:
+    """Ends a session. Idempotent."""
+    table.delete(_key(username, session_id))
+
+
+def end_all(username: str) -> int:
+    """Ends all sessions of a user; returns how many there were."""
+    pk = keys.session(username, "").pk
+    places = [Key(pk, SessionItem.of(item).SK) for item in table.query_all(pk)]
+    table.batch_write(deletes=places)
+    return len(places)
+
+
+def _key(username: str, session_id: str) -> Key:
+    return keys.session(username, hashlib.sha256(session_id.encode()).hexdigest())
+
+
+def _session(raw: Raw, session_id: str) -> Session:
+    item = SessionItem.of(raw)
+    return Session(
+        session_id,
+        item.username,
+        item.user_id,
+        item.issuer,
+        item.is_admin,
+        item.started_at,
+        item.seen_at,
+        item.expires_at,
+        item.hint or "",
+    )

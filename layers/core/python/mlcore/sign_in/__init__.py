@@ -1,0 +1,2 @@
+"""Sign-in of browsers: the cookie of a session, and how long sessions last. Needs the layer
+``tokens``."""

@@ -1,0 +1,34 @@
+"""How long a session lasts: at most SESSION_HOURS, and SESSION_IDLE_MINUTES without a request."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from mlcore.entities.users import Session
+from mlcore.repos.users.sessions import MAXIMUM_SECONDS
+
+_HOURS: Final = "SESSION_HOURS"
+_IDLE_MINUTES: Final = "SESSION_IDLE_MINUTES"
+_TOUCHES: Final = 10
+"""A session that is in use is written this many times in the period of idleness."""
+
+
+def longest_seconds() -> int:
+    """Returns how long a session lasts, however often it is used."""
+    return min(int(float(os.environ.get(_HOURS) or 12) * 3_600), MAXIMUM_SECONDS)
+
+
+def idle_seconds() -> int:
+    """Returns how long a session lasts without a request."""
+    return int(float(os.environ.get(_IDLE_MINUTES) or 60) * 60)
+
+
+def is_alive(session: Session, now: float) -> bool:
+    """Whether a session has neither ended nor been idle for too long."""
+    return now < session.expires_at and now < session.seen_at + idle_seconds()
+
+
+def is_due(session: Session, now: float) -> bool:
+    """Whether the use of a session should be recorded."""
+    return now >= session.seen_at + idle_seconds() / _TOUCHES

@@ -1,0 +1,193 @@
+"""Reads pages of a table or an index: at most 1 MB of items, or of entries of the index."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Final, NamedTuple
+
+from local.store.capacity import entry_size
+from local.store.database import Database
+from local.store.key_conditions import Bound, KeyRange
+from local.store.schema import Index, quoted
+from local.store.table_store import decode
+from local.store.values import name_size
+
+PAGE_BYTES: Final = 1024 * 1024
+FIRST_ROWS: Final = 16
+"""Rows of the first statement for a page: 6.4 MB at most. Further statements stop at the page's
+size, which takes SQLite three times as long for each small row."""
+
+_MAX_ROWS: Final = 8000
+
+
+class Page(NamedTuple):
+    rows: list[Any]
+    """Items; or the texts of the keys' attributes."""
+    sizes: list[int]
+    """By which the page is cut: of items, or of entries of an index."""
+    has_more: bool
+
+
+class Wanted(NamedTuple):
+    """What pages are read of."""
+
+    source: Index
+    """The index, or the table."""
+    entries: KeyRange | None
+    """None for a Scan."""
+    only_keys: bool
+    """Whether the columns of the key suffice."""
+    fetches: bool
+    """Whether the table's items are read for the entries of a local index."""
+    descending: bool
+
+    @property
+    def counts_entries(self) -> bool:
+        """Whether a page is cut by the entries of the index, which are smaller than the items."""
+        return self.source.projected is not None and not self.fetches
+
+
+def read_page(
+    database: Database, wanted: Wanted, start: tuple[str, ...] | None, limit: int | None
+) -> Page:
+    """Reads the page that follows an exclusive start key, whose texts are in the order of the
+    index's key.
+
+    Raises:
+        Unusable: SQLite failed.
+    """
+    rows: list[Any] = []
+    sizes: list[int] = []
+    total, room = 0, FIRST_ROWS
+    while True:
+        count = room if limit is None else min(room, limit - len(rows))
+        is_cut = bool(rows) and not wanted.only_keys
+        left = PAGE_BYTES if wanted.counts_entries else PAGE_BYTES - total
+        sql, values = _statement(wanted, start, is_cut=is_cut)
+        text, stored = database.row(sql, (*values, count, *([left] if is_cut else [])))
+        chunk = decode(f"[{text or ''}]")
+        of_items = [int(size) for size in stored.split(",")] if stored else []
+        measured = (
+            [row_entry_size(wanted.source, row) for row in chunk]
+            if wanted.counts_entries
+            else of_items
+        )
+        for at, size in enumerate(measured):
+            if total + size > PAGE_BYTES and (rows or at):
+                return Page(rows + chunk[:at], sizes + measured[:at], True)
+            total += size
+        rows += chunk
+        sizes += measured
+        was_cut = is_cut and sum(of_items) > left
+        if len(chunk) < count and not was_cut:
+            return Page(rows, sizes, False)
+        if limit is not None and len(rows) == limit:
+            return Page(rows, sizes, True)
+        start = key_texts(wanted.source, rows[-1])
+        average = max(1, total // len(rows))
+        room = min(_MAX_ROWS, (PAGE_BYTES - total) // average + 2)
+
+
+def key_texts(index: Index, row: Any) -> tuple[str, ...]:
+    """Returns the texts of the index's key in a row of a page."""
+    if isinstance(row, list):
+        return tuple(row)
+    return tuple([row[name]["S"] for name in index.key])
+
+
+def row_entry_size(index: Index, row: Any) -> int:
+    """Returns the size of the index's entry for a row of a page."""
+    if isinstance(row, list):
+        return sum(map(name_size, row)) + sum(map(len, index.key))
+    return entry_size(index, row)
+
+
+def _statement(
+    wanted: Wanted, start: tuple[str, ...] | None, *, is_cut: bool
+) -> tuple[str, list[Any]]:
+    """Returns SQL and its values but the last: the number of rows, and with ``is_cut`` the bytes
+    of items after which no further row is read."""
+    index, entries, descending = wanted.source, wanted.entries, wanted.descending
+    values: list[Any] = []
+    low = high = None
+    if entries is not None:
+        values.append(entries.partition)
+        low, high = entries.low, entries.high
+        if start is not None:
+            # SQLite seeks by one lower and one upper bound: the page's start replaces one of them.
+            bound = Bound(start[index.key.index(index.sort)], True)
+            if descending:
+                high = bound if high is None else min(high, bound, key=_position)
+            else:
+                low = bound if low is None else max(low, bound, key=_position)
+        values += [bound.text for bound in (low, high) if bound is not None]
+    if start is not None:
+        order = _order(index, is_scan=entries is None)
+        values += [start[index.key.index(name)] for name in order]
+    return (
+        _sql(
+            index,
+            entries is None,
+            wanted.only_keys,
+            low and low.inclusive,
+            high and high.inclusive,
+            start is not None,
+            descending,
+            is_cut,
+        ),
+        values,
+    )
+
+
+def _position(bound: Bound) -> bytes:
+    return bound.text.encode()
+
+
+def _order(index: Index, *, is_scan: bool) -> tuple[str, ...]:
+    if not is_scan:
+        return index.order
+    return tuple(dict.fromkeys((index.partition, *index.order)))
+
+
+@functools.lru_cache(1024)
+def _sql(
+    index: Index,
+    is_scan: bool,
+    only_keys: bool,
+    low: bool | None,
+    high: bool | None,
+    has_start: bool,
+    descending: bool,
+    is_cut: bool,
+) -> str:
+    """``low`` and ``high`` tell whether a bound is inclusive; None if there is none."""
+    order = _order(index, is_scan=is_scan)
+    sort = quoted(index.sort)
+    conditions = [] if is_scan else [f"{quoted(index.partition)} = ?"]
+    if low is not None:
+        conditions.append(f"{sort} {'>=' if low else '>'} ?")
+    if high is not None:
+        conditions.append(f"{sort} {'<=' if high else '<'} ?")
+    if index.name is not None and low is None and high is None:
+        conditions.append(f"{sort} IS NOT NULL")
+    if index.is_global and is_scan:
+        conditions.append(f"{quoted(index.partition)} IS NOT NULL")
+    names = ", ".join(map(quoted, order))
+    if has_start:
+        marks = ", ".join("?" * len(order))
+        conditions.append(f"({names}) {'<' if descending else '>'} ({marks})")
+    data = f"json_array({', '.join(map(quoted, index.key))})" if only_keys else "data"
+    ordered = ", ".join(f"{quoted(name)} {'DESC' if descending else 'ASC'}" for name in order)
+    where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
+    chosen = f"FROM items {where}ORDER BY {ordered} LIMIT ?"
+    if not is_cut:
+        return (
+            "SELECT group_concat(data), group_concat(size) FROM"  # noqa: S608
+            f" (SELECT {data} AS data, size {chosen})"
+        )
+    # SQLite joins the rows in the order of the first table: only those within the page are read.
+    return (
+        "SELECT group_concat(i.data), group_concat(k.size) FROM (SELECT id, size, sum(size)"  # noqa: S608
+        f" OVER (ROWS UNBOUNDED PRECEDING) AS upto FROM (SELECT id, size {chosen})) k"
+        " CROSS JOIN items i ON i.id = k.id WHERE k.upto - k.size <= ?"
+    )

@@ -1,0 +1,135 @@
+"""Connections to a table's file: how many there are, and what ends with it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from botocore.exceptions import ClientError
+
+from local.store import database
+from local.store.database import IDLE_CONNECTIONS, Unusable
+from local.store.store import Store, endpoint_of
+from tests.engines import table_definition
+from tests.store.conftest import TABLE, OpenStore
+
+MANY = 40
+
+
+def at_once(count: int, act: Callable[[int], None]) -> None:
+    threads = [threading.Thread(target=act, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_writers_that_wait_have_no_connection(
+    opened: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened_connections = []
+    connect = database.connect
+
+    def counted(*arguments: object) -> object:
+        opened_connections.append(1)
+        return connect(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(database, "connect", counted)
+    file = opened.table().database
+    statement = "INSERT OR REPLACE INTO tokens VALUES (?, 'x', 1)"
+    started = threading.Barrier(MANY + 1)
+
+    def write(number: int) -> None:
+        started.wait()
+        file.write(statement, (f"{number}",))
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(MANY)]
+    with file.transaction():
+        for thread in threads:
+            thread.start()
+        started.wait()
+    for thread in threads:
+        thread.join()
+    assert len(opened_connections) <= 1
+    assert file.row("SELECT count(*) FROM tokens")[0] == MANY
+
+
+def test_a_burst_leaves_few_connections(opened: OpenStore) -> None:
+    file = opened.table().database
+    connections = [file._take() for _ in range(MANY)]
+    for connection in connections:
+        file._return(connection)
+    assert len(file._idle) <= IDLE_CONNECTIONS
+
+
+def test_a_writer_that_waits_while_the_file_is_closed_is_told(opened: OpenStore) -> None:
+    file = opened.table().database
+    failures: list[Exception] = []
+
+    def write() -> None:
+        try:
+            file.write("DELETE FROM tokens", ())
+        except Exception as error:
+            failures.append(error)
+
+    waiting = threading.Thread(target=write)
+    closing = threading.Thread(target=file.close)
+    with file.transaction() as connection:
+        connection.execute("INSERT INTO tokens VALUES ('kept', 'x', 1)")
+        waiting.start()
+        closing.start()
+        while not file._closed:
+            time.sleep(0.001)
+    waiting.join()
+    closing.join()
+    # Whichever came first: it has written, or it was told that the file is closed.
+    assert all(isinstance(error, Unusable) for error in failures)
+    assert not file._idle
+    for act in (lambda: file.row("SELECT 1"), lambda: file.write("DELETE FROM tokens", ())):
+        with pytest.raises(Unusable, match="closed"):
+            act()
+
+
+def test_one_of_many_creators_makes_the_table(opened: OpenStore) -> None:
+    definition = table_definition("mlflow-many")
+    clients = [Store(endpoint_of(opened.folder)) for _ in range(8)]
+    made: list[int] = []
+    codes: list[str] = []
+
+    def create(number: int) -> None:
+        try:
+            clients[number].call("CreateTable", definition)
+            made.append(number)
+        except ClientError as error:
+            codes.append(error.response["Error"]["Code"])
+
+    at_once(len(clients), create)
+    for client in clients:
+        client.close()
+    assert len(made) == 1
+    assert set(codes) == {"ResourceInUseException"}
+    assert not list(opened.folder.glob("*.new*"))
+
+
+def test_a_draft_of_a_killed_process_goes(opened: OpenStore) -> None:
+    old, young = (opened.folder / f"mlflow-b.sqlite.{n}-1.new" for n in (1, 2))
+    for draft in (old, young):
+        draft.touch()
+    os.utime(old, (1, 1))
+    opened.client.call("CreateTable", table_definition("mlflow-b"))
+    assert not old.exists()
+    assert young.exists()
+
+
+def test_what_names_no_store_is_refused() -> None:
+    with pytest.raises(ValueError, match="no endpoint of a store"):
+        Store("http://localhost")
+
+
+def test_a_request_without_what_it_needs_is_refused(opened: OpenStore) -> None:
+    for operation in ("GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "BatchGetItem"):
+        with pytest.raises(ClientError, match="ValidationException"):
+            opened.client.call(operation, {"TableName": TABLE})
