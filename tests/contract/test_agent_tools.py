@@ -13,6 +13,7 @@ import pytest
 
 import agent_tools.app
 from agent_tools import protocol, tools
+from mlcore.auth.scopes import KeyLimits
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
 from mlcore.http.handler import Handler
@@ -75,6 +76,7 @@ def send(
     handler: Handler = agent_tools.app.handler,
     caller: Json | None = None,
     headers: Mapping[str, str] = MappingProxyType({}),
+    cookies: tuple[str, ...] = (),
 ) -> tuple[int, Any]:
     sent = {"content-type": "application/json", "host": "localhost"}
     event = {
@@ -82,6 +84,7 @@ def send(
         "rawPath": "/mcp",
         "rawQueryString": "",
         "headers": {**sent, **headers},
+        "cookies": list(cookies),
         "requestContext": {
             "http": {"method": method},
             "requestId": "test",
@@ -96,12 +99,15 @@ def send(
 
 
 def call(
-    name: str, arguments: Any, headers: Mapping[str, str] = MappingProxyType({})
+    name: str,
+    arguments: Any,
+    headers: Mapping[str, str] = MappingProxyType({}),
+    cookies: tuple[str, ...] = (),
 ) -> tuple[bool, str]:
     """Whether the tool failed, and its text."""
     params = {"name": name, "arguments": arguments}
     request = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}
-    status, body = send(request, headers=headers)
+    status, body = send(request, headers=headers, cookies=cookies)
     assert (status, body["id"]) == (200, 7)
     (content,) = body["result"]["content"]
     return body["result"]["isError"], content["text"]
@@ -201,10 +207,10 @@ def test_what_reaches_the_api(api: Api) -> None:
         {"run_id": odd},
         {
             "authorization": "Basic of-ann",
-            "cookie": "session=1",
             "x-forwarded-for": "1.2.3.4",
             "x-api-key": "sk-1",
         },
+        ("session=1", "other=2"),
     )
     assert (failed, json.loads(text)) == (False, api.answer)
     [(method, path, headers, _)] = api.asked
@@ -212,13 +218,16 @@ def test_what_reaches_the_api(api: Api) -> None:
     assert path == (
         "/api/2.0/mlflow/runs/get?run_id=x%26run_id%3Dy%23%2F..%2Fz%3F%C3%A9%0D%0AHost%3A+evil"
     )
-    assert (headers["authorization"], headers["cookie"]) == ("Basic of-ann", "session=1")
+    assert (headers["authorization"], headers["cookie"]) == (
+        "Basic of-ann",
+        "session=1; other=2",
+    )
     assert not {"x-forwarded-for", "x-api-key"} & headers.keys()
     call("search_traces", {"experiment_ids": ["1"], "filter": "a"})
     [_, (method, path, headers, body)] = api.asked
     assert (method, path) == ("POST", "/api/3.0/mlflow/traces/search")
     assert json.loads(body)["locations"][0]["mlflow_experiment"] == {"experiment_id": "1"}
-    assert "authorization" not in headers
+    assert not {"authorization", "cookie"} & headers.keys()
 
 
 def test_what_the_api_refuses(api: Api) -> None:
@@ -249,6 +258,29 @@ def test_who_is_not_logged_in(api: Api, store: Store, monkeypatch: pytest.Monkey
         assert send(body, handler=handler, caller={"lambda": {}})[0] == 401
     assert send(request("ping"), handler=handler, caller=named("ann"))[0] in (200, 401, 403)
     assert api.asked == []
+
+
+@pytest.mark.parametrize("scope", ["read", "sql", "experiment:1", "gateway:e", "model:m"])
+def test_keys_with_scopes_send_themselves(
+    api: Api, store: Store, monkeypatch: pytest.MonkeyPatch, scope: str
+) -> None:
+    """Any key opens the protocol; each tool is decided by the API, which gets the key."""
+    monkeypatch.setenv(AUTHENTICATION, "basic")
+    handler = lambda_handler((), agent_tools.app.PLAIN_ROUTES)
+    caller = {
+        "lambda": {
+            "key_user": "ann",
+            "key_id": "k",
+            "is_admin": True,
+            "method": "basic",
+            "scopes": KeyLimits("default", (scope,)).encoded(),
+        }
+    }
+    body = request("tools/call", name="get_run", arguments={"run_id": "r"})
+    headers = {"authorization": "Bearer mlk_token"}
+    assert send(body, handler=handler, caller=caller, headers=headers)[0] == 200
+    [(_, _, sent, _)] = api.asked
+    assert sent["authorization"] == "Bearer mlk_token"
 
 
 def test_signed_callers_are_refused(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

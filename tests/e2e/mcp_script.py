@@ -15,6 +15,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 URL, PASSWORD = sys.argv[1:3]
 FACTS: dict[str, str] = json.loads(sys.argv[3])
+KEYS: dict[str, str] = json.loads(sys.argv[4])
+"""Tokens of the administrator's keys by their scope."""
 MISSING = {
     "run": "f" * 32,
     "trace": "tr-" + "f" * 32,
@@ -102,6 +104,30 @@ async def reads_little(client: Any) -> None:
     assert denied[1].replace("closed-prompt", MISSING["prompt"]) == missing[1], (denied, missing)
 
 
+async def reads_by_key(client: Any, scope: str) -> None:
+    """What a key of the administrator's opens: at most its scope."""
+    opened, other = ("open", "closed") if scope.startswith("experiment:") else ("closed", "open")
+    allowed, refused = [], []
+    one = allowed if scope == "read" or opened == "open" else refused
+    one.append(("get_run", {"run_id": FACTS[f"{opened}_run"]}, "0.25"))
+    one.append(("get_trace", {"trace_id": FACTS[f"{opened}_trace"]}, f"{opened} words"))
+    more = allowed if scope == "read" else refused
+    more.append(("get_run", {"run_id": FACTS[f"{other}_run"]}, "0.25"))
+    more.append(("search_prompts", {}, f"{other}-prompt"))
+    more.append(("search_models", {}, f"{other}-model"))
+    more.append(("search_experiments", {"filter": "name LIKE 'of %'"}, "of few"))
+    statement = "SELECT 'a' || 'b' AS letters"
+    (allowed if scope == "sql" else refused).append(
+        ("query_system_tables", {"sql": statement}, '"ab"')
+    )
+    for name, arguments, words in allowed:
+        failed, text = await text_of(client, name, **arguments)
+        assert (failed, words in text) == (False, True), (scope, name, text)
+    for name, arguments, words in refused:
+        _, text = await text_of(client, name, **arguments)
+        assert words not in text, (scope, name, text)
+
+
 async def main() -> None:
     for user, reading in (("admin", reads_all), ("ann", reads_little)):
         async with (
@@ -109,6 +135,13 @@ async def main() -> None:
             Client(streamable_http_client(f"{URL}/mcp", http_client=http)) as client,
         ):
             await reading(client)
+    for scope, token in KEYS.items():
+        headers = {"authorization": f"Bearer {token}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=60) as http,
+            Client(streamable_http_client(f"{URL}/mcp", http_client=http)) as client,
+        ):
+            await reads_by_key(client, scope)
     async with httpx2.AsyncClient(auth=("ann", "wrong")) as http:
         answer = await http.post(
             f"{URL}/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"}

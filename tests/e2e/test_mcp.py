@@ -1,5 +1,5 @@
 """The official client of the Model Context Protocol at the local runner: an administrator reads
-everything, a user what she may read."""
+everything, a user what she may read, a key what its scope covers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 SCRIPT = Path(__file__).with_name("mcp_script.py")
 
 
-Post = Callable[..., None]
+Post = Callable[..., Any]
 
 
 def _span(trace_id: str, words: str) -> dict[str, Any]:
@@ -72,10 +72,11 @@ def test_the_official_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setenv("MLFLOW_TRACKING_URI", server.url)
         client = MlflowClient(server.url, server.url)
 
-        def post(path: str, headers: Mapping[str, str] | None = None, **fields: Any) -> None:
+        def post(path: str, headers: Mapping[str, str] | None = None, **fields: Any) -> Any:
             url = f"{server.url}/{path if path.startswith('v1/') else f'api/{path}'}"
             answer = requests.post(url, json=fields, headers=headers, auth=ADMIN, timeout=60)
             assert answer.ok, (path, answer.text)
+            return answer.json()
 
         facts = {
             **_fill(client, post, "open", "of all"),
@@ -90,8 +91,13 @@ def test_the_official_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             post(
                 "3.0/mlflow/users/permissions/grant",
                 username="ann",
-                permission="NO_PERMISSIONS",
+                permission="DENY",
                 resource_type=resource_type,
                 resource_id=resource_id,
             )
-        clients.run_script(SCRIPT, clients.MCP, tmp_path, server.url, ADMIN[1], json.dumps(facts))
+        keys = {
+            scope: post("3.0/mlflow-serverless/keys", name="agent", scopes=[scope])["token"]
+            for scope in ("read", "sql", f"experiment:{facts['open_experiment']}")
+        }
+        arguments = (server.url, ADMIN[1], json.dumps(facts), json.dumps(keys))
+        clients.run_script(SCRIPT, clients.MCP, tmp_path, *arguments)

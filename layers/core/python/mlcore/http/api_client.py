@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 API_URL: Final = "API_URL"
 """Environment: the URL of the deployment's API."""
-_FORWARDED_HEADERS: Final = ("authorization", "cookie", "x-mlflow-workspace", ORIGIN_HEADER)
+_FORWARDED_HEADERS: Final = ("authorization", "x-mlflow-workspace", ORIGIN_HEADER)
 _TIMEOUT_SECONDS: Final = 15
 _PARALLEL_CALLS: Final = 6
 _ERRORS_BY_CODE: Final[dict[str, type[errors.MlflowError]]] = {
@@ -49,6 +49,8 @@ class ApiClient:
         self._headers = {
             name: value for name, value in request.headers.items() if name in _FORWARDED_HEADERS
         }
+        if request.cookies:
+            self._headers["cookie"] = "; ".join(request.cookies)
         self._thread = threading.local()
 
     def close(self) -> None:
