@@ -280,7 +280,8 @@ def _add_doctor(commands: Any) -> None:
         ("profile", "NAME", "AWS profile, to look at the stack with this URL too"),
         ("stack", "NAME", "CloudFormation stack, instead of the one with this URL"),
         ("client", "PYTHON", "interpreter that has mlflow (this one, else one is made)"),
-        ("receiver", "HOST:PORT", "address of this machine that the server reaches, for a webhook"),
+        ("receiver", "HOST:PORT", "address on which this machine listens for a webhook's delivery"),
+        ("receiver-url", "URL", "URL that leads there, such as a tunnel's, if it is another"),
         ("endpoint", "NAME", "chat endpoint of the AI gateway to call, which may cost money"),
     ):
         command.add_argument(f"--{name}", metavar=shown, help=means)
