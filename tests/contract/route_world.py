@@ -361,6 +361,11 @@ class World:
             users.create(self.names[name], hash_password(PASSWORD), is_admin=False)
         if not any(profile.user.username == "admin" for profile in users.find_all()):
             users.create("admin", "", is_admin=True)
+        self.names["robot"] = f"robot-{self.names['experiment']}"
+        self.made("POST", "/3.0/mlflow-serverless/service-accounts", username="{robot}")
+        of_robot = {"name": "nightly", "username": "{robot}"}
+        made = self.made("POST", "/3.0/mlflow-serverless/keys", **of_robot)
+        self.names["key_id"] = made["key"]["key_id"]
         role = {"name": "role {experiment}", "workspace": "default"}
         made = self.made("POST", "/3.0/mlflow/roles/create", **role)
         self.names["role"] = str(made["role"]["id"])
