@@ -173,7 +173,7 @@ audit: .tools/audit-$(AUDIT_VERSION).stamp ## Compare the libraries of the layer
 		.tools/audit/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
 			-r layers/$$layer/requirements.txt || exit 1; done
 
-release: .venv/all.stamp audit build ## Write the files of the release that CHANGELOG.md names to dist/; ARCHITECTURE=x86_64
+release: .venv/all.stamp audit wheel build ## Write the files of the release that CHANGELOG.md names to dist/; ARCHITECTURE=x86_64
 	$(BIN)/python -m operate.release --architecture $(ARCHITECTURE)
 
 # For the tests: what a deployment needs, and the interpreter that Lambda's functions run on.
