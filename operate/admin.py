@@ -17,7 +17,7 @@
     python -m local.admin alert   SELECT --when CONDITION [--url URL | --data DIR]
     python -m local.admin report  --html FILE [--experiment ID …] [--url URL | --data DIR]
     python -m local.admin system-tables backfill [--land] | publish | verify [--data DIR]
-    python -m local.admin doctor  --url URL [--profile NAME] [--stack NAME] [--json FILE]
+    python -m local.admin doctor  [--url URL | --data DIR] [--stack NAME] [--json FILE]
 
 The table is the first of these: at the endpoint that AWS_ENDPOINT_URL_DYNAMODB names, such as that
 of a running runner; with TABLE_NAME and no --data, that table in AWS, with the credentials of the
@@ -35,7 +35,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from local import environment, runner_record, table, utf8_mode
+from local import environment, program_name, runner_record, table, utf8_mode
 from local.command_line import default_data_folder
 from local.data_folder import DataFolder, FolderInUse
 from local.folder_format import FolderTooNew
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return export_start.run(given)
         return _run(given)
     except (CannotRun, FolderInUse, FolderTooNew, StoreUnusable) as error:
-        print(f"local.admin: {error}", file=sys.stderr)
+        print(program_name.complaint(error), file=sys.stderr)
         return 1
 
 
@@ -139,6 +139,8 @@ _OF_USERS: dict[str, Callable[[argparse.Namespace], int]] = {
 
 def _over_http(given: argparse.Namespace) -> int:
     if given.command == "doctor":
+        if not (given.url or _ask_runner(given)):
+            raise CannotRun("no runner serves the data folder; name a server with --url")
         names = doctor.DoctorOptions._fields
         return doctor.run(doctor.DoctorOptions(*(getattr(given, name) for name in names)))
     return _sql(given)

@@ -287,13 +287,19 @@ def _add_doctor(commands: Any) -> None:
     does = "use a running server as a team would, remove what that made, and say what is wrong"
     command = commands.add_parser("doctor", help=does, description=does)
     command.add_argument(
-        "--url", required=True, help="tracking URI; MLFLOW_TRACKING_USERNAME and so on log in"
+        "--url",
+        help="tracking URI (the runner's that serves --data); MLFLOW_TRACKING_USERNAME and so on "
+        "log in",
+    )
+    command.add_argument(
+        "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
     )
     for name, shown, means in (
         ("profile", "NAME", "AWS profile, to look at the stack with this URL too"),
         ("stack", "NAME", "CloudFormation stack, instead of the one with this URL"),
         ("client", "PYTHON", "interpreter that has mlflow (this one, else one is made)"),
-        ("receiver", "HOST:PORT", "address of this machine that the server reaches, for a webhook"),
+        ("receiver", "HOST:PORT", "address on which this machine listens for a webhook's delivery"),
+        ("receiver-url", "URL", "URL that leads there, such as a tunnel's, if it is another"),
         ("endpoint", "NAME", "chat endpoint of the AI gateway to call, which may cost money"),
     ):
         command.add_argument(f"--{name}", metavar=shown, help=means)
@@ -308,4 +314,3 @@ def _add_doctor(commands: Any) -> None:
         help="for what follows later, such as SQL (%(default)s)",
     )
     command.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes as JSON")
-    command.set_defaults(data=None)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from botocore.exceptions import BotoCoreError
 
+from local import program_name
 from mlcore import errors
 from mlcore.auth.permissions import EXPERIMENT
 from mlcore.entities.experiments import Experiment
@@ -106,7 +107,7 @@ class Transfer:
                 self.everything()
         except SourceFailed as failed:
             self._progress.end()
-            print(f"local.admin: {failed}", file=sys.stderr)
+            print(program_name.complaint(failed), file=sys.stderr)
             return 1
         self._progress.end()
         return self._report()

@@ -43,11 +43,6 @@ def interpreters() -> dict[str, str]:
     return found
 
 
-def _runs(python: str) -> bool:
-    tried = subprocess.run([python, "-c", "import venv"], capture_output=True, check=False)
-    return tried.returncode == 0
-
-
 INTERPRETERS = interpreters()
 
 

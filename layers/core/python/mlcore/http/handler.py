@@ -101,7 +101,7 @@ def lambda_handler(
             except Refused as refusal:
                 response = refused(refusal.response)
             except errors.MlflowError as error:
-                response = failure(error, path)
+                response = failure(_repeatable(error, method, measurement), path)
             except Exception:
                 logger.exception(
                     "unexpected error", extra={"rpc": trail.name(), "request_id": request_id}
@@ -140,6 +140,20 @@ def lambda_handler(
         }
 
     return handler
+
+
+def _repeatable(
+    error: errors.MlflowError, method: str, measurement: capacity.Measurement
+) -> errors.MlflowError:
+    """Returns the error to answer with: 429 instead of 503 for a POST that has written nothing.
+
+    MLflow's client since 3.18 repeats a POST that creates after 429, but not after 503, because
+    something may have been created. The other methods are repeated after both.
+    """
+    is_passing = isinstance(error, errors.TemporarilyUnavailable)
+    if method == "POST" and is_passing and not measurement.may_have_written:
+        return errors.RequestLimitExceeded(error.message)
+    return error
 
 
 def _path(event: Event, base: str | None) -> str:
