@@ -7,6 +7,7 @@
     python -m local.admin create-admin [--name NAME | --oidc NAME] [--replace] [--data DIR]
     python -m local.admin keys    create USER --name NAME [--scope SCOPE …] [--days N] [--data DIR]
     python -m local.admin keys    list USER | revoke KEY | create-account NAME [--data DIR]
+    python -m local.admin rights  [USER] [--on model:NAME | experiment:ID | …] [--data DIR]
     python -m local.admin import  --from URL [--experiment NAME …] [--with PART,…] [--data DIR]
     python -m local.admin compare --from URL [--experiment NAME …] [--with PART,…] [--data DIR]
     python -m local.admin export  --to URI --artifacts DIR [--from URL | --data DIR]
@@ -91,10 +92,8 @@ def _run(given: argparse.Namespace) -> int:
     ):
         return _over_http(given)
     with _table(given.data, new=given.command == "import") as place:
-        if given.command == "create-admin":
-            return _create_admin(given)
-        if given.command == "keys":
-            return api_keys.run(given)
+        if given.command in _OF_USERS:
+            return _OF_USERS[given.command](given)
         if given.command == "replay":
             return replay.run(given.queue, given.lander_queue)
         if given.command in TRANSFERS:
@@ -123,6 +122,19 @@ def _create_admin(given: argparse.Namespace) -> int:
     if given.oidc:
         return create_admin.create_admin_of_issuer(given.oidc, replace=given.replace)
     return create_admin.create_admin(given.name, replace=given.replace)
+
+
+def _explain_rights(given: argparse.Namespace) -> int:
+    load_modules()
+    code: int = import_module("operate.rights.command").run(given)
+    return code
+
+
+_OF_USERS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "create-admin": _create_admin,
+    "keys": api_keys.run,
+    "rights": _explain_rights,
+}
 
 
 def _over_http(given: argparse.Namespace) -> int:

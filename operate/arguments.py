@@ -64,6 +64,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
     )
     _add_keys(commands)
+    _add_rights(commands)
     for name, does in TRANSFERS.items():
         command = commands.add_parser(name, help=does, description=does)
         command.add_argument(
@@ -125,6 +126,23 @@ def _add_keys(commands: Any) -> None:
     command.add_argument(
         "--workspace", default="default", help="the workspace of a key with scopes (default)"
     )
+    command.add_argument(
+        "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
+    )
+
+
+def _add_rights(commands: Any) -> None:
+    does = "explain what a user has and may do, or who may do what with a resource, and why"
+    command = commands.add_parser("rights", help=does, description=does)
+    command.add_argument(
+        "user", metavar="USER", nargs="?", help="a user's name; none for all users"
+    )
+    command.add_argument(
+        "--on",
+        metavar="TYPE:NAME",
+        help="model:NAME, experiment:ID, run:ID, gateway:ENDPOINT, skill:NAME, mcp_server:NAME, …",
+    )
+    command.add_argument("--workspace", default="default", help="of the resource (default)")
     command.add_argument(
         "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
     )

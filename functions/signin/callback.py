@@ -82,7 +82,7 @@ def finish(message: Answer, request: Request) -> Response:
         return _refused("the user's name is too long for a cookie", over)
     sessions.start(session)
     cookie = cookies.set_cookie(name, value, session.expires_at - session.started_at)
-    return pages.redirect(attempt.return_to, cookie, over)
+    return pages.redirect(attempt.return_to, cookie, over)._replace(actor=session.username)
 
 
 def _refused(reason: str, over: str) -> Response:
