@@ -56,7 +56,7 @@ CHARTS   := .tools/charts-$(ECHARTS_VERSION).stamp
 BROWSER  := .tools/browser-$(CHROMIUM_VERSION).stamp
 NPM_INSTALL := install --ignore-scripts --no-save --no-audit --no-fund --loglevel=error --prefix
 
-.PHONY: help setup example local wheel test check lint scan imports format prices models build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench profile cost docs lock clean preflight start-api audit release rehearse-ci test-dynoxide store-comparison store-kills
+.PHONY: help setup example local wheel test check lint scan imports format prices models build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench profile cost docs lock clean preflight start-api audit release rehearse-ci test-dynoxide store-comparison store-kills parity
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -184,6 +184,9 @@ deploy-tools: .tools/sam-$(SAM_VERSION).stamp
 publish-ui: .venv/local.stamp $(UI) $(CHARTS) ## Put the web UI into the bucket of a deployed stage; STAGE=dev, or STACK=…
 	@$(NEED_STAGE)
 	$(BIN)/python -m operate.ui_bucket $(STACK)
+
+parity: setup .cache/compiled.stamp ## Compare with a release of MLflow and write docs/parity.md; VERSION=3.18.0, latest, or a wheel's path
+	PYTHONPATH=functions $(BIN)/python -m tests.parity $(VERSION) $(ARGS)
 
 bench: setup ## Measure the runner beside FastTrackML, mlflow-go and MLflow, and write docs/performance.md; SCALE=small
 	$(BIN)/python -m bench --scale $(SCALE) $(ARGS)
