@@ -103,10 +103,10 @@ scan: .tools/sam-$(SAM_VERSION).stamp .tools/checkov-$(CHECKOV_VERSION).stamp .t
 wheel: .venv/local.stamp $(UI) $(CHARTS) ## Build the wheel with the command mlflow-serverless into dist/
 	@$(BIN)/python distribution/build.py dist
 
-# Material says in each build that MkDocs 2 will be another program.
+# Material says in each build that MkDocs 2 will be another program. With --quiet MkDocs would not count its warnings.
 site: .venv/local.stamp .tools/material-$(MATERIAL_VERSION).stamp ## Build the documents as a site into dist/site; fails for a link that leads nowhere
 	@$(BIN)/python docs/generate_site.py .cache/site
-	@NO_MKDOCS_2_WARNING=1 .tools/material/bin/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 .tools/material/bin/mkdocs build --strict
 
 imports: .venv/all.stamp ## Check which modules import which
 	PYTHONPATH=functions $(BIN)/lint-imports --no-cache

@@ -16,6 +16,9 @@ from tests.arch import project
 SCRIPT = SimpleNamespace(**runpy.run_path(str(project.ROOT / "docs/generate_site.py")))
 
 
+MAKEFILE = (project.ROOT / "Makefile").read_text()
+
+
 class _Loader(yaml.SafeLoader):
     """Reads what MkDocs makes Python objects of as None."""
 
@@ -41,6 +44,8 @@ def test_the_menu_has_every_page_once() -> None:
 
 def test_the_site_is_strict() -> None:
     assert SITE["strict"] is True
+    [command] = [line for line in MAKEFILE.splitlines() if "mkdocs build" in line]
+    assert command.endswith("mkdocs build --strict"), "--quiet hides the warnings from --strict"
     for rules in SITE["validation"].values():
         assert set(rules.values()) == {"warn"}
     assert SITE["theme"]["font"] is False, "a font would come from elsewhere"
