@@ -84,7 +84,7 @@ class Sent(NamedTuple):
         return not self.event.get("isBase64Encoded") and "\ufffd" in body
 
     def cookies(self) -> tuple[str, ...]:
-        """Returns all cookies, each as ``name=value``."""
+        """Returns all cookies as they were sent, ``name=value`` each."""
         return tuple(map(str, self.event.get("cookies") or ()))
 
     def cookie(self, name: str) -> str:
