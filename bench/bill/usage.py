@@ -56,6 +56,10 @@ ANSWER_KB: Final = 2.0
 PAGE_KB: Final = 60.0
 """Mean size of an answer to a page of the UI, compressed or not; an assumption."""
 
+REFUSED_WRITES: Final = 1.0
+"""Write units of the first guess of a minute besides those that DynamoDB tells: a condition
+that does not hold costs a unit, and its answer names none."""
+
 METRICS: Final = (1, 10, 50)
 OWN_METRICS: Final = 4
 
@@ -218,22 +222,34 @@ def _publication(parameters: Mapping[str, str]) -> float:
     return prices.INVOCATION + seconds * prices.GB_SECOND + requests
 
 
-def flood(requests: float, parameters: Mapping[str, str]) -> float:
-    """Returns dollars for requests of somebody without a login: API Gateway, the authorizer, the
-    function that answers 401, and the log lines."""
+def flood(requests: float, parameters: Mapping[str, str], *, guesses: bool = False) -> float:
+    """Returns dollars for requests of somebody whom nobody knows: API Gateway, the authorizer, the
+    function that answers 401, and the log lines.
+
+    Args:
+        guesses: whether each request has a name and a password, which are hashed and counted.
+    """
     memory = _memory(parameters)
     one = _Sum()
     one.add(1, {"calls": 2, "read_units": 0, "write_units": 0, "cpu_ms": 2, "round_trips": 0})
-    return requests * (prices.API_REQUEST + one.functions(memory) + _logged(parameters))
+    if guesses:
+        one.add(1, {**capacity()["guess"]["api"], "calls": 0})
+        one.writes += REFUSED_WRITES
+    units = one.reads * prices.READ_UNIT + one.writes * prices.WRITE_UNIT
+    each = prices.API_REQUEST + one.functions(memory) + units + _logged(parameters)
+    return requests * each
 
 
 def flood_text(parameters: Mapping[str, str]) -> str:
-    """Returns a sentence about a flood, as Markdown."""
+    """Returns sentences about a flood, as Markdown."""
     rate = int(parameters["ThrottlingRate"])
-    million, day = flood(prices.MILLION, parameters), flood(rate * 86400, parameters)
+    million, day = (flood(n, parameters) for n in (prices.MILLION, rate * 86400))
+    guess, guesses = (flood(n, parameters, guesses=True) for n in (prices.MILLION, rate * 86400))
     return (
-        f"**A flood** of requests without a login costs ${million:.2f} for a million.\n"
-        f"With prod's `ThrottlingRate` of {rate:,} a second it costs at most ${day:,.0f} a day."
+        f"**A flood** of requests without a login costs ${million:.2f} for a million, of requests"
+        f" that guess names\nand passwords (`Authentication=basic`) ${guess:.2f}."
+        f" With prod's `ThrottlingRate` of {rate:,} a second that is\n"
+        f"${day:,.0f} or ${guesses:,.0f} a day."
     )
 
 

@@ -228,6 +228,20 @@ def test_a_login(store: Store, stream: Stream, monkeypatch: pytest.MonkeyPatch) 
     holds("login", meter.figures())
 
 
+def test_a_guess(store: Store, stream: Stream) -> None:
+    """A login with a name that nobody has: hashed like any other, and counted; the first of its
+    minute, which costs most."""
+    forget()
+    meter = Meter(stream)
+
+    def guessed() -> bool:
+        with capacity.measure():
+            return proves("nobody", "not-the-password-of-anybody")
+
+    assert not meter.call(guessed)
+    holds("guess", meter.figures())
+
+
 def test_a_line_of_the_log(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[str] = []
     formatter = observability.logger.registered_formatter

@@ -19,7 +19,16 @@ warnings.simplefilter("ignore")
 import mlflow  # noqa: E402
 from mlflow import MlflowClient  # noqa: E402
 
-from . import genai, registry, traces, tracking, webhooks  # noqa: E402
+from . import (  # noqa: E402
+    genai,
+    issues,
+    mcp_servers,
+    registry,
+    skills,
+    traces,
+    tracking,
+    webhooks,
+)
 from .record import Record  # noqa: E402
 
 
@@ -40,6 +49,9 @@ def everything(url: str, name: str) -> list[tuple[str, str]]:
     genai.evaluation(record, client, f"{name} data", experiments)
     genai.reviews(record, client, experiments[2], trace_ids)
     traces.delete(record, client, experiments[2], trace_ids)
+    skills.registry(record, client, name)
+    issues.registry(record, client, experiments[2], name)
+    mcp_servers.registry(record, client, name)
     webhooks.hooks(record, client, f"{name}-hook")
     return record.answers
 

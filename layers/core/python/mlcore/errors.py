@@ -2,7 +2,8 @@
 
 Clients get ``{"error_code", "message", "sqlstate", "error_class"}``; the last two only for codes
 that MLflow classifies. Clients retry 429 and 5xx for minutes, so a caller's mistake never has such
-a status.
+a status. Since MLflow 3.18 they retry a POST that creates after 429 only: see
+:mod:`mlcore.http.handler`.
 """
 
 from __future__ import annotations

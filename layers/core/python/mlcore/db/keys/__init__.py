@@ -82,6 +82,8 @@ Items: under each partition key its sort keys, and the items' ``type``::
         ROLE#<role_id>                                      role
         ROLENAME#<workspace>#<role_name>                    role_name
         ROLEUSER#<role_id>#<username>                       role_user
+    APIKEYS#<user_id>
+        APIKEYS#<key_id>                                    api_key
     LOGIN#<address>
         LOGIN#<counter>                                     login
     SESSIONS#<username>

@@ -35,7 +35,13 @@ def new_id() -> str:
 def new(
     workspace: str, name: str, params: dict[str, Any], total: int, creator: str | None = None
 ) -> Job:
-    """Returns a pending job, without storing it."""
+    """Returns a new pending job, without storing it.
+
+    Args:
+        name: the name of the task.
+        total: how many units of work the job has.
+        creator: the user who started it; None without a login.
+    """
     now = now_ms()
     return Job(
         job_id=new_id(),
@@ -51,15 +57,35 @@ def new(
 
 
 def submit(new_jobs: Iterable[Job]) -> None:
-    """Stores new jobs and queues them.
+    """Stores new jobs, then sends each to the queue of the judge runner.
 
     Raises:
         InvalidParameterValue: the params of a job are too large.
-        TemporarilyUnavailable: some jobs may not be queued.
+        RequestLimitExceeded: the queue takes no messages; no job is stored.
+        TemporarilyUnavailable: some jobs are stored and queued, others are not.
     """
-    for job in new_jobs:
+    for number, job in enumerate(new_jobs):
         create(job)
-        job_queue.send(JobMessage(job.workspace, job.job_id))
+        try:
+            job_queue.send(JobMessage(job.workspace, job.job_id))
+        except errors.TemporarilyUnavailable as error:
+            if not _withdraw(job):
+                continue  # a runner works on it, so the queue took its message
+            if number == 0:
+                raise errors.RequestLimitExceeded(error.message) from error
+            raise
+
+
+def _withdraw(job: Job) -> bool:
+    """Removes a job that may not be queued; a message about a removed job has no effect. Returns
+    False if a runner has begun it."""
+    unchanged = ConditionExpression()
+    unchanged.require_equal(JobItem.version, job.version + 1)
+    try:
+        table.delete(keys.job(job.workspace, job.job_id), unchanged)
+    except ConditionFailed as failed:
+        return failed.item is None
+    return True
 
 
 def create(job: Job) -> None:
@@ -87,8 +113,8 @@ def of_workspace(workspace: str) -> Iterator[Job]:
 
 
 def change(workspace: str, job_id: str, decide: Callable[[Job], Job | None]) -> Job | None:
-    """Changes a job; after each conflict with another writer calls ``decide`` again. Returns the
-    changed job; None if it does not exist.
+    """Changes a job: writes what ``decide`` returns, and calls ``decide`` again after each conflict
+    with another writer. Returns the changed job; None if it does not exist.
 
     Args:
         decide: returns the changed job, None for no change; raises if the change is not allowed.
@@ -105,7 +131,7 @@ def change(workspace: str, job_id: str, decide: Callable[[Job], Job | None]) -> 
 
 
 def replace(job: Job) -> Job:
-    """Writes a changed job. Raises WriteConflict."""
+    """Writes a changed job. Raises WriteConflict if it was written since it was read."""
     job = job._replace(last_update_time=now_ms())
     item = _item(job)
     if _size(item) > _ITEM_BYTES:
