@@ -35,7 +35,8 @@ KUBEFLOW = ("/readyz/", "/api/model_registry/", "/api/model_catalog/", "/api/mcp
 """Of a system that stock knows nothing of; its own tests hold who may do what there."""
 
 SIGN_IN = ("/login", "/logout")
-"""Public by their nature: here, without an issuer, they do not exist. Stock refuses unknown paths."""
+"""Public by their nature: here, without an issuer, they do not exist. Stock refuses all unknown
+paths."""
 
 SWITCHED_OFF = "/mlflow/workspaces"
 
