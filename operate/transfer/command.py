@@ -378,8 +378,7 @@ class Transfer:
         return 1 if self._different or self._failures else 0
 
     def _report_own(self) -> None:
-        """Prints the entities that only the table has, and values that the user has to set by
-        hand."""
+        """Prints what only the table has, and which values the user has to set by hand."""
         for one in self._own[:SHOWN]:
             print(one, file=sys.stderr)
         if len(self._own) > SHOWN:

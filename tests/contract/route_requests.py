@@ -304,6 +304,7 @@ REQUESTS: Final[dict[str, Fields]] = {
     f"GET {_UI}/workspaces": {},
     f"GET {_UI}/workspaces/{{workspace_name}}": {},
     "GET /3.0/mlflow-serverless/config": {},
+    "GET /3.0/mlflow-serverless/trash": {"experiment_id": "{experiment}"},
     "GET /3.0/mlflow-serverless/system-tables/readers": {},
     "GET /3.0/mlflow-serverless/config/{key}": {},
     "GET /2.0/mlflow/webhooks": {},

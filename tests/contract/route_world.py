@@ -32,26 +32,9 @@ from tests.contract.trace_calls import resource_spans, span
 Fields = dict[str, Any]
 
 DOMAINS: Final = (
-    *(
-        "artifacts",
-        "catalog",
-        "evaluation",
-        "experiments",
-        "gateway",
-        "logged_models",
-        "mcp_servers",
-    ),
-    *(
-        "registry",
-        "runs",
-        "server_info",
-        "skills",
-        "traces",
-        "ui",
-        "users",
-        "webhooks",
-        "workspaces",
-    ),
+    *("artifacts", "catalog", "evaluation", "experiments", "gateway", "logged_models"),
+    *("mcp_servers", "registry", "runs", "server_info", "skills", "traces", "ui", "users"),
+    *("webhooks", "workspaces"),
 )
 KEY: Final = {"key": "k"}
 TAG: Final = {**KEY, "value": "v"}
@@ -172,7 +155,7 @@ class World:
         run = self.made("POST", "/2.0/mlflow/runs/create", experiment_id="{experiment}")
         self.names["run"] = run["run"]["info"]["run_id"]
         parts: dict[str, tuple[Callable[[], None], ...]] = {
-            "": (self._model, self._trace, self._webhook, self._mcp_server),
+            "": (self._model, self._trace, self._webhook, self._mcp_server, self._deleted_run),
             "artifacts": (self._logged_model, self._files),
             "catalog": (self._catalog,),
             "evaluation": (self._trace, self._evaluation),
@@ -186,7 +169,7 @@ class World:
             "traces": (self._trace,),
             "users": (self._model, self._scorer, self._user),
             "webhooks": (self._webhook,),
-            "workspaces": (self._setting,),
+            "workspaces": (self._setting, self._deleted_run),
         }
         for part in parts.get(domain, ()):
             part()

@@ -15,7 +15,7 @@ from operate.doctor.api import Answer, Api, Login
 from operate.doctor.checkup import Checkup, Options
 from operate.doctor.deployment import Deployment
 from operate.doctor.outcome import WRONG, LeftOut, Wrong
-from operate.doctor.steps import Step, experiments, webhooks
+from operate.doctor.steps import Step, alarms, experiments, webhooks
 from tests.engines import ROOT
 
 URL = "https://d111.cloudfront.net"
@@ -35,6 +35,33 @@ class Server(Api):
         self.asked.append((method, path, body))
         status, content = self.answers.get(f"{method} {path.partition('/mlflow/')[2]}", (200, {}))
         return Answer(status, {}, json.dumps(content).encode())
+
+
+class Alarms:
+    """A stack with one alarm, which notifies a topic."""
+
+    topic = "arn:aws:sns:eu-west-1:123456789012:mlflow-dev-alarms"
+
+    def __init__(self, subscription: str) -> None:
+        made = {
+            name: boto3.client(
+                name, region_name="eu-west-1", aws_access_key_id="x", aws_secret_access_key="x"
+            )
+            for name in ("cloudwatch", "sns")
+        }
+        self.client = made.__getitem__
+        alarm = {"AlarmName": "lag", "StateValue": "OK", "AlarmActions": [self.topic]}
+        receiver = {"SubscriptionArn": subscription, "Endpoint": "ops@example.com"}
+        for name, answer in (
+            ("cloudwatch", ("describe_alarms", {"MetricAlarms": [alarm]})),
+            ("sns", ("list_subscriptions_by_topic", {"Subscriptions": [receiver]})),
+        ):
+            stub = Stubber(made[name])
+            stub.add_response(*answer)
+            stub.activate()
+
+    def ids(self, _: str) -> dict[str, str]:
+        return {"LagAlarm": "lag"}
 
 
 class Logs:
@@ -63,7 +90,9 @@ class Logs:
         )
 
 
-def checkup(server: Server, stack: Logs | None, patience: float = 30, **given: str) -> Checkup:
+def checkup(
+    server: Server, stack: Logs | Alarms | None, patience: float = 30, **given: str
+) -> Checkup:
     receiver, url = given.get("receiver"), given.get("receiver_url")
     options = Options(None, receiver, url, None, patience)
     made = Checkup(server, cast("Deployment | None", stack), options)
@@ -154,6 +183,13 @@ def test_an_error_that_is_kept_for_the_next_caller() -> None:
     made = {"POST experiments/create": (200, {"experiment_id": "1"})}
     with pytest.raises(Wrong, match="get-by-name: 404"):
         experiments.create(checkup(Server({**made, path: (404, {})}), None))
+
+
+def test_alarms_whose_receiver_has_not_confirmed() -> None:
+    with pytest.raises(Wrong, match=r"do not reach \['ops@example\.com'\]: confirm"):
+        alarms.read(checkup(server(), Alarms("PendingConfirmation")))
+    confirmed = Alarms(f"{Alarms.topic}:0a1b")
+    assert alarms.read(checkup(server(), confirmed)) == "none of 1 alarms rings"
 
 
 @pytest.fixture
