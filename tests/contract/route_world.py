@@ -66,6 +66,7 @@ GUARDRAIL: Final = {
 YES_NO: Final = {"pass_fail": {"positive_label": "yes", "negative_label": "no"}}
 PASSWORD: Final = "password-of-some-length"
 TRACES: Final = "/2.0/mlflow/traces"
+_JSON: Final = {"content-type": "application/json", "host": "localhost"}
 _NUMBERS: Final = itertools.count(1)
 _NOW: Final = now_ms()
 
@@ -86,10 +87,8 @@ class World:
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}
-        self.caller: dict[str, Any] | None = None
-        """What the authorizer says about the caller of all requests; None without a login."""
+        self.caller: dict[str, Any] = {}  # what the authorizer says; empty without a login
         self.headers: dict[str, str] = {}
-        """Further headers of all requests."""
         self._domains = {name: domain for domain in DOMAINS for name in routes_of(domain)}
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(AUTHENTICATION, "basic")
@@ -105,23 +104,17 @@ class World:
             prefix = ""
         elif route.ajax_only:
             prefix = "/ajax-api"
+        experiment = self.names.get("experiment", "")
         event: Fields = {
             "version": "2.0",
             "rawPath": prefix + self._filled(path),
             "rawQueryString": "",
-            "headers": {
-                "content-type": "application/json",
-                "host": "localhost",
-                "x-mlflow-experiment-id": self.names.get("experiment", ""),
-                **self.headers,
-            },
-            "requestContext": {
-                "http": {"method": method, "sourceIp": "192.0.2.7"},
-                "requestId": "test",
-                **({} if self.caller is None else {"authorizer": self.caller}),
-            },
+            "headers": {**_JSON, "x-mlflow-experiment-id": experiment, **self.headers},
+            "requestContext": {"http": {"method": method}, "requestId": "test"},
             "isBase64Encoded": False,
         }
+        if self.caller:
+            event["requestContext"]["authorizer"] = self.caller
         sent = json.loads(self._filled(json.dumps(fields)))
         if method == "GET" or "upload-artifact" in path:
             event["rawQueryString"] = urlencode(sent, doseq=True)
