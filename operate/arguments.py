@@ -249,7 +249,7 @@ def _add_export(commands: Any) -> None:
 
 
 def _add_config(commands: Any) -> None:
-    does = "read and write settings: ttl_policy, fts_fields, llm_prices"
+    does = "read and write settings: ttl_policy, fts_fields, llm_prices, gateway_limits"
     actions = commands.add_parser("config", help=does, description=does).add_subparsers(
         dest="action", required=True
     )

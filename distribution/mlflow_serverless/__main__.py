@@ -28,7 +28,7 @@ commands:
   export             into a database and a folder of MLflow's own server (needs mlflow)
   sql, report, alert, system-tables              query runs and metrics
   gc, config                                     remove deleted things; settings
-  create-admin, keys                             first login; API keys and service accounts
+  create-admin, keys, rights                     first login; API keys; who may do what
   verify, reindex, sizes, replay                 look after derived items
   doctor             use a running server as a team would, and say what is wrong
 

@@ -48,6 +48,15 @@ def test_all_that_a_change_must_pass_is_run_and_seen() -> None:
     assert jobs["release"]["needs"] == "checks"
 
 
+def test_upgrades_rollbacks_and_the_checkup_are_rehearsed_for_every_change() -> None:
+    """`make test`, which .ci/run runs, leaves out these alone; checks.yml runs all."""
+    locally = (project.ROOT / ".ci/run").read_text()
+    assert "\nmake test\n" in f"{locally}\n"
+    text = (project.ROOT / "tests/rehearsal/conftest.py").read_text()
+    left_out = set(re.findall(r'"(test_\w+\.py)"', text))
+    assert left_out == {"test_builds.py", "test_kubeflow.py", "test_versions.py", "test_whole.py"}
+
+
 def test_the_upgrade_matrix_has_each_release_and_the_one_before() -> None:
     """Also what is about to be released."""
     changelog = (project.ROOT / "CHANGELOG.md").read_text()

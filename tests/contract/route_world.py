@@ -32,26 +32,9 @@ from tests.contract.trace_calls import resource_spans, span
 Fields = dict[str, Any]
 
 DOMAINS: Final = (
-    *(
-        "artifacts",
-        "catalog",
-        "evaluation",
-        "experiments",
-        "gateway",
-        "logged_models",
-        "mcp_servers",
-    ),
-    *(
-        "registry",
-        "runs",
-        "server_info",
-        "skills",
-        "traces",
-        "ui",
-        "users",
-        "webhooks",
-        "workspaces",
-    ),
+    *("artifacts", "catalog", "evaluation", "experiments", "gateway", "logged_models"),
+    *("mcp_servers", "registry", "runs", "server_info", "skills", "traces", "ui", "users"),
+    *("webhooks", "workspaces"),
 )
 KEY: Final = {"key": "k"}
 TAG: Final = {**KEY, "value": "v"}

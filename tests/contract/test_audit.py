@@ -165,7 +165,8 @@ def test_grants_say_what_was_given_to_whom(world: World, lines: list[dict[str, A
     world.prepare("users")
     lines.clear()
     route = "POST /3.0/mlflow/users/permissions/grant"
-    status, _ = world.send(*route.split(), REQUESTS[route])
+    method, path = route.split()
+    status, _ = world.send(method, path, REQUESTS[route])
     assert status == 200
     assert lines[0]["audit"]["entity"] == {
         "username": world.names["user"],

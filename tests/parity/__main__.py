@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _report(found: Found) -> int:
     """Prints the differences; returns how many are unexplained."""
-    is_newer = _numbers(found.version) > _numbers(installation.CURRENT)
+    is_newer = installation.numbers(found.version) > installation.numbers(installation.CURRENT)
     kinds = {"lacking", "new", "changed"} if is_newer else {"lacking"}
     open_ones = [each for each in found.differences if each.kind in kinds and not each.reason]
     failed = [outcome for outcome in found.outcomes if outcome.is_unexplained]
@@ -65,10 +65,6 @@ def _report(found: Found) -> int:
     ]
     sys.stdout.write("\n".join(lines) + "\n")
     return len(open_ones) + len(failed)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".")[:3] if part.isdigit())
 
 
 def _run_suites(files: Sequence[str]) -> list[Suite]:

@@ -12,7 +12,7 @@ from mlcore.mlflow_version import MLFLOW_VERSION
 from tests.engines import ROOT
 from tests.parity.comparison import Difference, Surfaces
 from tests.parity.known import NOT_SERVED
-from tests.parity.operations import MEANT, Outcome
+from tests.parity.operations import BEFORE_3_18, MEANT, Outcome
 
 PATH: Final = ROOT / "docs" / "parity.md"
 
@@ -76,6 +76,9 @@ done with both servers:
     for operation, said in MEANT.items():
         reason = reason if said == "likewise" else said
         yield f"| `{operation}` | {reason} |"
+    yield "\n| different from servers before 3.18 | what they do |\n|---|---|"
+    for operation, said in BEFORE_3_18.items():
+        yield f"| `{operation}` | {said} |"
     if found.suites:
         yield """
 ## Suites

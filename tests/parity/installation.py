@@ -57,6 +57,11 @@ def interpreter(wanted: str) -> tuple[str, str]:
     return str(python), found.stdout.strip()
 
 
+def numbers(of_version: str) -> tuple[int, ...]:
+    """Returns a version as numbers, for comparisons."""
+    return tuple(int(part) for part in of_version.split(".")[:3] if part.isdigit())
+
+
 def surfaces(python: str) -> dict[str, dict[str, str]]:
     """Returns what the MLflow of an interpreter offers, by surface and name."""
     printed = subprocess.run(

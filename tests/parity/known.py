@@ -12,7 +12,7 @@ NOT_SERVED: Final = (
     (r"^POST /ajax-api/3\.0/jobs/$", "Starts any job function by its name; no client calls it."),
     (
         r"/(get-online-trace-details|unified-traces)$",
-        "For Databricks; MLflow's own server answers that it is not supported.",
+        "Declared only: MLflow's own server answers 404.",
     ),
     (
         r"/2\.0mlflow/",
@@ -22,7 +22,10 @@ NOT_SERVED: Final = (
         r"^GET /(build/\{\}|static-files/\{\}|)$",
         "The web UI's files: `local/http`, CloudFront in AWS.",
     ),
-    (r"^POST /gateway/typesafe/", "A provider of guardrails that the gateway does not offer."),
+    (
+        r"^POST /gateway/typesafe/",
+        "A call of one provider (TypeSafe) that has no form of its own here.",
+    ),
 )
 """Routes of MLflow's server that have no counterpart: pattern of ``METHOD path``, reason."""
 

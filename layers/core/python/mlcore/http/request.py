@@ -92,7 +92,7 @@ def request_of(sent: Sent, workspace: str, request_id: str) -> Request:
         sent.path,
         has_query=sent.has_query() and not signed,
         is_signed_by_query=signed,
-        cookies=tuple(map(str, sent.event.get("cookies") or ())),
+        cookies=sent.cookies(),
     )
 
 
