@@ -264,8 +264,8 @@ def traces_text(parameters: Mapping[str, str]) -> str:
     return (
         "**A million traces** of 20 spans a month, with a question and an answer in each span, "
         f"cost\n${units:.2f} for DynamoDB ({written:.0f} write units each) and ${serving:.2f} for "
-        f"calls and functions.\nThe tables `traces` and `assessments` cost ${each:.2f} more if they "
-        f"are published each minute, ${seldom:.2f} with\n`SystemTablesMinutes=5`."
+        f"calls and functions.\nThe tables `traces` and `assessments` cost ${each:.2f} more if "
+        f"they are published each minute, ${seldom:.2f} with\n`SystemTablesMinutes=5`."
     )
 
 
