@@ -35,7 +35,8 @@ PAGE_FILES: Final = 20
 PAGE_MB: Final = 0.5
 RUN_MINUTES: Final = 30
 """How long a run writes. Runs follow one another until they fill the day: an upper bound of the
-minutes in which system tables change; an assumption."""
+minutes in which tables of runs change; an assumption. Each trace has a minute of its own until the
+day is full: those of traces."""
 
 LANDINGS: Final = 3
 """Batches of the lander in a minute with changes: its batching window has 20 seconds."""
@@ -45,7 +46,8 @@ LANDING_MS: Final = 100.0
 
 PUBLICATION: Final = {"writes": 17, "reads": 210, "seconds": 2.0}
 """S3's requests of one publication of a run's points (PUT and LIST, and GET), counted before an S3
-server in the tests, and its seconds, which mostly wait for S3."""
+server in the tests, and its seconds, which mostly wait for S3. A publication of traces and their
+assessments sends as many."""
 
 DOWNLOADED: Final = 0.1
 """Share of the stored files that leaves the region in a month; an assumption."""
@@ -60,6 +62,8 @@ REFUSED_WRITES: Final = 1.0
 """Write units of the first guess of a minute besides those that DynamoDB tells: a condition
 that does not hold costs a unit, and its answer names none."""
 
+DAY: Final = 24 * 60
+"""Minutes of a day."""
 METRICS: Final = (1, 10, 50)
 OWN_METRICS: Final = 4
 
@@ -169,7 +173,7 @@ def bill(team: Team, parameters: Mapping[str, str] | None = None) -> list[Line]:
     if chosen["Authentication"] in ("basic", "oidc"):
         login.add(api.calls, measured["login"]["api"])
     memory = _memory(chosen)
-    minutes = min(team.runs * RUN_MINUTES, 24 * 60) * days
+    minutes = (min(team.runs * RUN_MINUTES, DAY) + min(team.traces, DAY)) * days
     guarded = chosen["Authentication"] == "basic"
     cloudfront = (team.views * days * PAGE_FILES + page_calls) * (
         prices.CLOUDFRONT_REQUEST + guarded * prices.CLOUDFRONT_FUNCTION
@@ -238,6 +242,31 @@ def flood(requests: float, parameters: Mapping[str, str], *, guesses: bool = Fal
     units = one.reads * prices.READ_UNIT + one.writes * prices.WRITE_UNIT
     each = prices.API_REQUEST + one.functions(memory) + units + _logged(parameters)
     return requests * each
+
+
+def traces_text(parameters: Mapping[str, str]) -> str:
+    """Returns sentences about a million traces of an agent in a month, as Markdown."""
+    one = capacity()["trace of 20 spans"]
+    work, memory = _Sum(), _memory(parameters)
+    for figures in one.values():
+        work.add(prices.MILLION, figures)
+    calls = one["api"]["calls"] * prices.MILLION
+    serving = work.functions(memory) + calls * (prices.API_REQUEST + _logged(parameters))
+    units = work.writes * prices.WRITE_UNIT + work.reads * prices.READ_UNIT
+    # The publisher reads each trace twice on average: when it is new, and after its last change.
+    reads = 2 * prices.MILLION * prices.READ_UNIT
+    landed = DAY * prices.DAYS * _landing(parameters) + reads
+    each, seldom = (
+        landed + DAY * prices.DAYS / _minutes(chosen) * _publication(parameters)
+        for chosen in (parameters, {**parameters, "SystemTablesMinutes": "5"})
+    )
+    written = sum(part["write_units"] for part in one.values())
+    return (
+        "**A million traces** of 20 spans a month, with a question and an answer in each span, "
+        f"cost\n${units:.2f} for DynamoDB ({written:.0f} write units each) and ${serving:.2f} for "
+        f"calls and functions.\nThe tables `traces` and `assessments` cost ${each:.2f} more if "
+        f"they are published each minute, ${seldom:.2f} with\n`SystemTablesMinutes=5`."
+    )
 
 
 def flood_text(parameters: Mapping[str, str]) -> str:
