@@ -70,7 +70,7 @@ def file_response(key: str, request: Request) -> Response:
         raise errors.BadRequest(
             f"The file has {opened.size} bytes, more than the {MAX_RESPONSE_BYTES} that can be "
             "answered to a request with an AWS signature. Ask for a URL instead "
-            "(GET …/mlflow-artifacts/presigned/PATH), as MLflow's client 3.17 does by itself."
+            "(GET …/mlflow-artifacts/presigned/PATH), as MLflow's client does by itself since 3.17."
         )
     if opened.data is None:
         location = download_url(key, download_seconds(), request)

@@ -17,13 +17,14 @@ from mlcore.entities.evaluation.jobs import (
 )
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.runs import RUNNING, Run
-from mlcore.entities.stages import ACTIVE
+from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.http import Request
 from mlcore.limits.artifact_locations import join
 from mlcore.limits.evaluation.judges import parse_judge
 from mlcore.limits.evaluation.scorers import check_payload
 from mlcore.repos.evaluation import jobs, scorers
-from mlcore.repos.runs.core import creations
+from mlcore.repos.runs.core import creations, runs
+from mlcore.repos.runs.core import writes as run_writes
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.run_names import generate
@@ -73,7 +74,11 @@ def invoke_scorer(message: m.InvokeScorer, request: Request) -> dict[str, Any]:
 
 def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str, Any]:
     """Creates a run and submits the one job that will log the judges' results to it. Returns the
-    ids of both."""
+    ids of both.
+
+    Raises:
+        RequestLimitExceeded: the queue takes no jobs; the run is deleted again.
+    """
     trace_ids = list(dict.fromkeys(_copy_list(message.trace_ids)))
     given_versions = message.scorer_versions
     lists = {"serialized_scorers": message.serialized_scorers}
@@ -115,7 +120,11 @@ def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str
     username = request.username()
     job = jobs.new(request.workspace, INVOKE_EVALUATION, params, len(trace_ids), username)
     creations.create(_new_run(run_id, job, experiment), experiment, created_by=username)
-    jobs.submit([job])
+    try:
+        jobs.submit([job])
+    except errors.RequestLimitExceeded:
+        run_writes.set_stage(runs.load(run_id, request.workspace), DELETED)
+        raise
     return {"job_id": job.job_id, "run_id": run_id}
 
 

@@ -21,6 +21,7 @@ from typing import Any, Final
 from botocore.exceptions import BotoCoreError
 
 from local.store.process_lock import ProcessLock
+from mlcore.db.failures import NotExecuted
 
 BUSY_SECONDS: Final = 30.0
 _ABANDONED_SECONDS: Final = 3600
@@ -45,6 +46,23 @@ class Unusable(BotoCoreError):
 
     def __init__(self, path: Path, error: Exception) -> None:
         super().__init__(path=path, error=error)
+
+
+class Untouched(Unusable, NotExecuted):
+    """SQLite refused a transaction before it changed the file: the disk is full, say."""
+
+
+_REFUSALS: Final = frozenset(
+    (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY)
+)
+"""Codes of failures after which nothing of a transaction is in the file."""
+
+
+def _unusable(path: Path, error: Exception) -> Unusable:
+    """Returns the exception for an error of SQLite."""
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF in _REFUSALS:
+        return Untouched(path, error)
+    return Unusable(path, error)
 
 
 class Database:
@@ -77,7 +95,7 @@ class Database:
             # One step: each further row would hand over the interpreter's lock once more.
             return connection.execute(sql, values).fetchone()
         except sqlite3.Error as error:
-            raise Unusable(self.path, error) from error
+            raise _unusable(self.path, error) from error
         finally:
             self._return(connection)
 
@@ -126,7 +144,7 @@ class Database:
                     finally:
                         self._return(connection)
         except sqlite3.Error as error:
-            raise Unusable(self.path, error) from error
+            raise _unusable(self.path, error) from error
 
     def close(self) -> None:
         """Closes the connections. Calls that run now finish, and writers that wait fail."""
@@ -163,7 +181,7 @@ class Database:
             try:
                 return self._connect()
             except sqlite3.Error as error:
-                raise Unusable(self.path, error) from error
+                raise _unusable(self.path, error) from error
 
     def _connect(self) -> sqlite3.Connection:
         connection = connect(self.path)

@@ -4,14 +4,17 @@ MLflow's client since 3.18 repeats no request that creates after a 503."""
 from __future__ import annotations
 
 import itertools
+import json
 from typing import Any
 
 import pytest
 
 from mlcore import errors
+from mlcore.db import capacity
 from mlcore.db import table as table_module
-from mlcore.http import failure
+from mlcore.http import Request, failure, lambda_handler, patch, post
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
+from mlcore.wire import Message
 from tests.contract.api import Api
 from tests.doubles.faulty import Fault
 from tests.doubles.fixtures import Doubles
@@ -54,6 +57,42 @@ def test_creations_are_asked_for_again(
                 break
     assert refused
     assert len(names_made(api, path)) == len(set(names_made(api, path)))
+
+
+class Thing(Message):
+    flag: bool
+
+
+def lose_table(message: Thing, _request: Request) -> dict[str, Any]:
+    """Fails as with a table that cannot be reached; a flag says that something was written."""
+    if message.flag:
+        capacity.add_call(capacity.current(), "PutItem", {})
+    raise errors.TemporarilyUnavailable("The table cannot be reached. Try again.")
+
+
+@pytest.mark.parametrize(
+    ("method", "has_written", "status", "code"),
+    [
+        ("POST", False, 429, "REQUEST_LIMIT_EXCEEDED"),
+        ("POST", True, 503, "TEMPORARILY_UNAVAILABLE"),
+        ("PATCH", False, 503, "TEMPORARILY_UNAVAILABLE"),
+    ],
+)
+def test_what_wrote_nothing_may_be_repeated(
+    method: str, has_written: bool, status: int, code: str
+) -> None:
+    routes = [each("/things", Thing, lose_table, "requests.anybody") for each in (post, patch)]
+    event = {
+        "requestContext": {"http": {"method": method}, "requestId": "r"},
+        "rawPath": "/api/2.0/things",
+        "rawQueryString": "",
+        "headers": {"content-type": "application/json"},
+        "body": json.dumps({"flag": has_written}),
+        "isBase64Encoded": False,
+    }
+    answer = lambda_handler(routes)(event, None)
+    assert (answer["statusCode"], json.loads(answer["body"])["error_code"]) == (status, code)
+    assert answer["headers"].get("retry-after") == ("1" if status == 429 else None)
 
 
 def names_made(api: Api, path: str) -> list[str]:

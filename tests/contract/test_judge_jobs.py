@@ -10,10 +10,11 @@ import pytest
 import evaluation.app
 import judge_runner.app
 from judge_runner import evaluation_runs, job_execution
-from mlcore import ids
+from mlcore import ids, queues
 from mlcore.auth.permissions import Grant, scorer_pattern
 from mlcore.entities.evaluation.jobs import MAX_SECONDS
 from mlcore.environment import AUTHENTICATION
+from mlcore.errors import TemporarilyUnavailable
 from mlcore.http import lambda_handler
 from mlcore.repos.evaluation import jobs
 from mlcore.repos.users import grants, users
@@ -37,6 +38,41 @@ def test_a_message_that_comes_twice_asks_once(world: World) -> None:
     world.queue.waiting *= 2
     assert world.work() == []
     assert len(world.model.asked) == 3
+    assert world.job(job_id)["status"] == "SUCCEEDED"
+
+
+def test_a_queue_that_takes_nothing(world: World) -> None:
+    """Nothing is left, so a client may repeat the request."""
+    trace = world.trace("q", "a")
+    single = {"serialized_scorer": json.dumps(judge(BOTH)), "log_assessments": True}
+    evaluation = {"serialized_scorers": [json.dumps(judge(BOTH))]}
+    world.queue.broken = True
+    for path, fields in (("scorer/invoke", single), ("genai/evaluate/invoke", evaluation)):
+        body = {"experiment_id": world.experiment, "trace_ids": [trace], **fields}
+        answer = ask("POST", f"mlflow/{path}", body)
+        assert (answer.status, answer.body["error_code"]) == (429, "REQUEST_LIMIT_EXCEEDED")
+        assert answer.headers["retry-after"] == "1"
+    assert list(jobs.of_workspace("default")) == []
+    assert world.api.post("runs/search", experiment_ids=[world.experiment]) == {}
+    world.queue.broken = False
+    assert world.done(judge(BOTH), [trace])["status"] == "SUCCEEDED"
+    assert len(list(jobs.of_workspace("default"))) == 1
+
+
+def test_a_job_that_has_begun_is_not_withdrawn(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer of the queue is lost, and a runner was faster."""
+    trace = world.trace("q", "a")
+    send = world.queue.send
+
+    def sends_unheard(url: str, messages: Any) -> None:
+        send(url, messages)
+        assert world.work() == []
+        raise TemporarilyUnavailable("The queue cannot be reached.")
+
+    monkeypatch.setattr(queues, "send", sends_unheard)
+    [job_id] = world.invoke(judge(BOTH), [trace])
     assert world.job(job_id)["status"] == "SUCCEEDED"
 
 

@@ -15,15 +15,16 @@ from typing import Any, ClassVar
 
 import pytest
 from botocore.exceptions import (
+    BotoCoreError,
     ClientError,
     ConnectionClosedError,
     EndpointConnectionError,
     ReadTimeoutError,
 )
 
-from mlcore.db import deadline
+from mlcore.db import deadline, failures
 from mlcore.db.signature import Credentials, Signer
-from mlcore.db.transport import IDLE_SECONDS, Protocol, Transport
+from mlcore.db.transport import IDLE_SECONDS, NotSent, Protocol, Transport
 from tests.doubles.nat import Nat
 
 FINE = (200, {"Item": {"PK": {"S": "é"}}})
@@ -177,6 +178,38 @@ def closed_port() -> Iterator[int]:
 def test_nobody_listens() -> None:
     with closed_port() as port, pytest.raises(EndpointConnectionError):
         transport(port).call("GetItem", {})
+
+
+@pytest.mark.parametrize(
+    ("answers", "is_open"),
+    [
+        ([THROTTLED] * 3, False),
+        (["hang up", THROTTLED, THROTTLED], True),
+        ([(500, {}), THROTTLED, THROTTLED], True),
+        ([THROTTLED, THROTTLED, (500, {})], True),
+        ([THROTTLED, REFUSED], False),
+        (["hang up", REFUSED], True),
+    ],
+)
+def test_a_lost_attempt_is_not_forgotten(engine: Any, answers: list[Any], is_open: bool) -> None:
+    """A later refusal because of the load does not say that nothing was written."""
+    with pytest.raises((BotoCoreError, ClientError)) as caught:
+        ask(engine, *answers)
+    error = caught.value
+    assert isinstance(error, BotoCoreError | ClientError)
+    assert failures.may_have_written(error) is is_open
+    refused = isinstance(error, ClientError) and failures.code(error)
+    assert (refused == "ThrottlingException") is (not is_open and REFUSED not in answers)
+
+
+def test_what_was_never_sent_was_not_executed(engine: Any) -> None:
+    with closed_port() as port, pytest.raises(NotSent):
+        transport(port).call("PutItem", {})
+    made = transport(engine.port)
+    with deadline.within(_Invocation(0.0)), pytest.raises(NotSent):
+        made.call("PutItem", {})
+    assert engine.seen == []
+    made.close()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ V3 = "/api/3.0/mlflow/"
 PASSWORD = "password-of-some-length"
 Login = tuple[str, str] | None
 FOR_OLD_CLIENTS = ("experiment_permissions", "registered_model_permissions", "scorer_permissions")
-"""Of a user, besides what stock 3.17 says: clients up to 3.7 require these lists."""
+"""Of a user, besides what stock 3.18 says: clients up to 3.7 require these lists."""
 
 
 def v3(method: str, path: str, fields: Any = None) -> Call:

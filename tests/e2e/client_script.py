@@ -1,4 +1,4 @@
-"""What an ordinary user does with the client, in words that every version from 2.9 to 3.17 knows.
+"""What an ordinary user does with the client, in words that every version from 2.9 to 3.18 knows.
 
     python client_script.py TRACKING_URI EXPERIMENT_NAME
 

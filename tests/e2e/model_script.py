@@ -1,4 +1,4 @@
-"""What an ordinary user of MLflow 3 does with logged models, in words that 3.1 to 3.17 know.
+"""What an ordinary user of MLflow 3 does with logged models, in words that 3.1 to 3.18 know.
 
     python model_script.py TRACKING_URI EXPERIMENT_NAME
 

@@ -1,4 +1,4 @@
-"""What users of prompts do, in words that every version from 2.22 to 3.17 knows, and what the
+"""What users of prompts do, in words that every version from 2.22 to 3.18 knows, and what the
 newer ones do besides.
 
     python prompt_script.py TRACKING_URI NAME

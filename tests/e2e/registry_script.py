@@ -1,4 +1,4 @@
-"""What users of the model registry do, in words that every version from 2.9 to 3.17 knows.
+"""What users of the model registry do, in words that every version from 2.9 to 3.18 knows.
 
     python registry_script.py TRACKING_URI NAME
 

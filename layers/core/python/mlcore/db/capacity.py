@@ -1,4 +1,5 @@
-"""Counts the DynamoDB calls of one request: calls, sequential round trips and capacity units."""
+"""Counts the DynamoDB calls of one request: calls, sequential round trips and capacity units; and
+knows whether the request may have written."""
 
 from __future__ import annotations
 
@@ -18,9 +19,19 @@ class Measurement:
 
     ``largest`` is the size in gigabytes (DynamoDB's lower estimate) and the key of the largest
     partition that was written to. It is measured only if the setting ``collection_sizes`` is on.
+
+    ``may_have_written`` is False as long as no call that writes was executed. A lost answer counts
+    as an execution.
     """
 
-    __slots__ = ("largest", "read_units", "requests", "round_trips", "write_units")
+    __slots__ = (
+        "largest",
+        "may_have_written",
+        "read_units",
+        "requests",
+        "round_trips",
+        "write_units",
+    )
 
     def __init__(self) -> None:
         self.requests = 0
@@ -28,6 +39,7 @@ class Measurement:
         self.read_units = 0.0
         self.write_units = 0.0
         self.largest: tuple[float, str] = (0.0, "")
+        self.may_have_written = False
 
 
 _thread = threading.local()
@@ -73,9 +85,24 @@ def add_call(measurement: Measurement | None, operation: str, answer: dict[str, 
         measurement.read_units += units
     else:
         measurement.write_units += units
+        measurement.may_have_written = True
     if "ItemCollectionMetrics" in answer:
         sizes = _sizes(answer["ItemCollectionMetrics"])
         measurement.largest = max((measurement.largest, *sizes))
+
+
+def add_failure(measurement: Measurement | None, operation: str, *, may_have_written: bool) -> None:
+    """Adds one failed call.
+
+    Args:
+        may_have_written: whether a call that writes may have been executed.
+    """
+    if measurement is None:
+        return
+    measurement.requests += 1
+    measurement.round_trips += 1
+    if may_have_written and operation not in READS:
+        measurement.may_have_written = True
 
 
 def _sizes(metrics: dict[str, Any]) -> Iterator[tuple[float, str]]:
@@ -103,6 +130,8 @@ def side_by_side(measurement: Measurement | None, count: int) -> Iterator[list[M
             measurement.largest = max(
                 (measurement.largest, *(branch.largest for branch in branches))
             )
+            if any(branch.may_have_written for branch in branches):
+                measurement.may_have_written = True
 
 
 def run_branch(branch: Measurement, call: Callable[[], T]) -> T:

@@ -37,17 +37,45 @@ class ItemTooLarge(errors.InvalidParameterValue):
     """The item would be larger than DynamoDB's limit of 400 KB."""
 
 
+IS_LOST: Final = "IsLost"
+"""Field of a ClientError's ``ResponseMetadata``: whether an attempt before the refused one may have
+been executed."""
+
+
+class NotExecuted(BotoCoreError):
+    """A call that failed without an answer, and of which it is certain that it changed nothing."""
+
+
 _THROTTLED = {
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
     "ThrottlingException",
+}
+
+
+_UNFINISHED = {
+    "InternalServerError",
+    "InternalServerException",
+    "ServiceUnavailable",
     "TransactionInProgressException",
 }
+"""Codes that leave open whether the call is executed."""
 
 
 def code(error: ClientError) -> str:
     """DynamoDB's error code, or an empty text."""
     return error.response.get("Error", {}).get("Code", "")
+
+
+def may_have_written(error: BotoCoreError | ClientError) -> bool:
+    """Returns whether a call that failed so may have been executed: its answer was lost, or
+    DynamoDB failed while it worked."""
+    if isinstance(error, ClientError):
+        about: Raw = dict(error.response.get("ResponseMetadata", {}))
+        if about.get(IS_LOST) or about.get("HTTPStatusCode", 0) >= 500:
+            return True
+        return code(error) in _UNFINISHED
+    return not isinstance(error, NotExecuted)
 
 
 def item_too_large() -> ItemTooLarge:
@@ -96,7 +124,7 @@ def translate(error: ClientError) -> Exception:
         return collection_full()
     if name == "ValidationException" and "size" in message.lower():
         return item_too_large()
-    if name in {"InternalServerError", "ServiceUnavailable", "InternalServerException"}:
+    if name in _UNFINISHED:
         _logger.error("the table is not available: %s", error)
         return errors.TemporarilyUnavailable("The table is not available. Try again.")
     return error

@@ -341,15 +341,15 @@ class Table:
         for attempt in range(CONFLICT_ATTEMPTS):
             try:
                 answer: Raw = client().call(operation, parameters)
-            except ClientError as error:
-                capacity.add_call(measurement, operation, {})
+            except (BotoCoreError, ClientError) as error:
+                written = failures.may_have_written(error)
+                capacity.add_failure(measurement, operation, may_have_written=written)
+                if isinstance(error, BotoCoreError):
+                    raise failures.unreachable_error(error) from error
                 # A transaction is writing the item; this call was not executed.
                 if failures.code(error) != "TransactionConflictException":
                     raise failures.translate(error) from error
                 back_off(attempt)
-            except BotoCoreError as error:
-                capacity.add_call(measurement, operation, {})
-                raise failures.unreachable_error(error) from error
             else:
                 capacity.add_call(measurement, operation, answer)
                 return answer

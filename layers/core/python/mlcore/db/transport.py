@@ -26,7 +26,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from mlcore.db import deadline, exchange
+from mlcore.db import deadline, exchange, failures
 from mlcore.db.signature import Credentials, Signer
 
 
@@ -73,6 +73,19 @@ def _blob(value: Any) -> str:
 
 _encode: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False, default=_blob).encode
 _decode: Final = json.loads
+
+
+class NotSent(failures.NotExecuted, EndpointConnectionError):
+    """No attempt of a call was sent: there was no connection, or no time was left."""
+
+
+class _Lost:
+    """The last attempt of a call that may have been executed although no answer said so."""
+
+    __slots__ = ("failure",)
+
+    def __init__(self) -> None:
+        self.failure: Exception | None = None
 
 
 class Transport:
@@ -140,33 +153,43 @@ class Transport:
 
         Raises:
             ClientError: DynamoDB returned an error; ``response`` holds it.
-            EndpointConnectionError, ReadTimeoutError, ConnectionClosedError: no response.
+            NotSent: the call was not executed.
+            EndpointConnectionError, ReadTimeoutError, ConnectionClosedError: no response; the call
+                may have been executed. So it is, too, if a later attempt was refused because of
+                the load.
         """
         body = _encode(parameters).encode()
         started = time.monotonic()
         ends = min(started + self._longest, deadline.current())
         attempt = 0
+        lost = _Lost()
         while True:
             attempt += 1
             again = attempt < self._attempts
+            passes = True
             failure: Exception
             try:
-                status, answer = self._exchange(operation, body, ends)
-            except EndpointConnectionError as error:
+                status, answer = self._exchange(operation, body, ends, lost)
+            except NotSent as error:
                 failure = error
                 again = again or time.monotonic() < started + self._patience
             except (ReadTimeoutError, ConnectionClosedError) as error:
-                failure = error
+                failure = lost.failure = error
             else:
                 if status < 300 and answer is not None:
                     return answer
-                failure = refused = _refusal(operation, status, answer)
+                is_lost = lost.failure is not None
+                failure = refused = _refusal(operation, status, answer, is_lost=is_lost)
                 code = refused.response["Error"]["Code"]
-                passes = status >= _SERVER_ERROR or status < 300 or code in _REPEATED_CODES
+                is_open = status >= _SERVER_ERROR or status < 300
+                if is_open:
+                    lost.failure = refused
+                passes = is_open or code in _REPEATED_CODES
                 again = again and passes
             wait = _random.uniform(0, min(0.05 * 2**attempt, MAX_BACK_OFF))
             if not again or time.monotonic() + wait >= ends:
-                raise failure
+                # A refusal because of the load says nothing about an attempt before it.
+                raise (passes and lost.failure) or failure
             time.sleep(wait)
 
     _make_api_call = call
@@ -184,7 +207,7 @@ class Transport:
     __del__ = close
 
     def _exchange(
-        self, operation: str, body: bytes, ends: float
+        self, operation: str, body: bytes, ends: float, lost: _Lost
     ) -> tuple[int, dict[str, Any] | None]:
         """Status and content of one response; None if the body is damaged (checksum, JSON)."""
         headers = {
@@ -198,8 +221,8 @@ class Transport:
         if connection is not None:
             try:
                 return self._answer(connection, headers, body, ends)
-            except (ConnectionClosedError, EndpointConnectionError):
-                pass  # The server had closed the idle connection.
+            except ConnectionClosedError as error:  # The server had closed the idle connection.
+                lost.failure = error
         return self._answer(self._connected(self._left(ends)), headers, body, ends)
 
     def _kept(self) -> http.client.HTTPConnection | None:
@@ -217,10 +240,10 @@ class Transport:
         return None
 
     def _left(self, ends: float) -> float:
-        """Returns the remaining seconds. Raises ReadTimeoutError if there are none."""
+        """Returns the remaining seconds. Raises NotSent if there are none."""
         seconds = ends - time.monotonic()
         if seconds <= 0:
-            raise ReadTimeoutError(endpoint_url=self.endpoint, error="no time is left")
+            raise NotSent(endpoint_url=self.endpoint, error="no time is left")
         return seconds
 
     def _connected(self, seconds: float) -> http.client.HTTPConnection:
@@ -236,7 +259,7 @@ class Transport:
         try:
             connection.connect()
         except OSError as error:
-            raise EndpointConnectionError(endpoint_url=self.endpoint, error=error) from error
+            raise NotSent(endpoint_url=self.endpoint, error=error) from error
         connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         return connection
 
@@ -274,14 +297,20 @@ class Transport:
         return reply.status, answer if isinstance(answer, dict) else None
 
 
-def _refusal(operation: str, status: int, answer: dict[str, Any] | None) -> ClientError:
-    """Returns the exception that botocore would raise for this response."""
+def _refusal(
+    operation: str, status: int, answer: dict[str, Any] | None, *, is_lost: bool
+) -> ClientError:
+    """Returns the exception that botocore would raise for this response.
+
+    Args:
+        is_lost: whether an attempt before it may have been executed.
+    """
     error = answer or {}
     code = str(error.get("__type", status)).rpartition("#")[2]
     message = error.get("message") or error.get("Message") or ""
     response: Any = {
         **{name: value for name, value in error.items() if name != "__type"},
         "Error": {"Code": code, "Message": message},
-        "ResponseMetadata": {"HTTPStatusCode": status},
+        "ResponseMetadata": {"HTTPStatusCode": status, failures.IS_LOST: is_lost},
     }
     return ClientError(response, operation)

@@ -61,11 +61,31 @@ def submit(new_jobs: Iterable[Job]) -> None:
 
     Raises:
         InvalidParameterValue: the params of a job are too large.
-        TemporarilyUnavailable: the queue failed; some of the jobs may not be in it.
+        RequestLimitExceeded: the queue takes no messages; no job is stored.
+        TemporarilyUnavailable: some jobs are stored and queued, others are not.
     """
-    for job in new_jobs:
+    for number, job in enumerate(new_jobs):
         create(job)
-        job_queue.send(JobMessage(job.workspace, job.job_id))
+        try:
+            job_queue.send(JobMessage(job.workspace, job.job_id))
+        except errors.TemporarilyUnavailable as error:
+            if not _withdraw(job):
+                continue  # a runner works on it, so the queue took its message
+            if number == 0:
+                raise errors.RequestLimitExceeded(error.message) from error
+            raise
+
+
+def _withdraw(job: Job) -> bool:
+    """Removes a job that may not be queued; a message about a removed job has no effect. Returns
+    False if a runner has begun it."""
+    unchanged = ConditionExpression()
+    unchanged.require_equal(JobItem.version, job.version + 1)
+    try:
+        table.delete(keys.job(job.workspace, job.job_id), unchanged)
+    except ConditionFailed as failed:
+        return failed.item is None
+    return True
 
 
 def create(job: Job) -> None:

@@ -199,6 +199,12 @@ def delete(model: StoredLoggedModel) -> None:
     _set(model, (LoggedModelItem.stage, DELETED), (LoggedModelItem.lsi1sk, lsi1sk))
 
 
+def restore(model: StoredLoggedModel) -> None:
+    """Undoes :func:`delete`; restoring an active model changes its time of update only."""
+    lsi1sk = keys.lsi1_logged_model(ACTIVE, model.item.creation_time, model.model_id)
+    _set(model, (LoggedModelItem.stage, ACTIVE), (LoggedModelItem.lsi1sk, lsi1sk))
+
+
 def entity(model: StoredLoggedModel) -> LoggedModel:
     """Returns the whole model; one Query if it has more points than its item holds."""
     return _entity(model, logged_model_points.read(model.item))

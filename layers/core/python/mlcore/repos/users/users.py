@@ -155,7 +155,8 @@ def delete(profile: Profile) -> None:
             keys.role_user(str(role_id), username),
         )
     ]
-    table.batch_write(deletes=[*own, *listed, *roles, keys.user_name(username)])
+    names = [keys.sign_in(username), keys.user_name(username)]
+    table.batch_write(deletes=[*own, *listed, *roles, *names])
 
 
 def own_role_id(user: User, workspace: str) -> int:

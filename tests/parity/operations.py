@@ -1,0 +1,116 @@
+"""Runs the operations of a client with a stock server and with this product, and compares."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, NamedTuple
+from uuid import uuid4
+
+from tests.engines import ROOT
+from tests.parity.installation import CURRENT, numbers
+from tests.servers import environment, start_old_stock, start_product, start_stock, stopped
+
+SECONDS: Final = 900
+SERVER_FAILED: Final = ("INTERNAL_ERROR: ", "TEMPORARILY_UNAVAILABLE: ", "failed with error code 5")
+"""In what the client says of a 5xx: the server's code before its message, or the status. Errors of
+the client itself have the code INTERNAL_ERROR, too, but not in the message."""
+
+STOCK_FAILED: Final = (*SERVER_FAILED, "too many 500 error responses", "sqlalche.me")
+"""In what the client says of stock: it had a 5xx for an answer (with other words before 3.18), or
+its message shows SQL."""
+
+MEANT: Final = {
+    "search models 0": "a page of nothing with a token to the next one; ours refuses the number",
+    "search models -1": "likewise",
+    "search_prompts 0": "likewise",
+    "search_logged_models -1": "likewise",
+    "get_dataset": "HTML to an unknown path; ours answers `ENDPOINT_NOT_FOUND` as JSON",
+    "search_traces timestamp = 'x' False": "names the field twice in its error",
+}
+"""Differences on purpose, by operation, with what stock does."""
+
+BEFORE_3_18: Final = {
+    "search_logged_models metrics.m > 1": "finds models of which any point fits, not the latest",
+    "search_logged_models status = '2'": "takes a status that there is not",
+}
+"""What older servers do differently, by operation."""
+
+
+class Outcome(NamedTuple):
+    operation: str
+    stock: str
+    ours: str
+    is_older: bool = False
+    """Whether the stock server is older than the version that the product follows."""
+
+    @property
+    def is_equal(self) -> bool:
+        return self.stock == self.ours
+
+    @property
+    def has_stock_failed(self) -> bool:
+        """Whether stock answered with 5xx, or with a message that quotes SQL."""
+        return any(failure in self.stock for failure in STOCK_FAILED)
+
+    @property
+    def have_we_failed(self) -> bool:
+        """Whether the product answered with 5xx."""
+        return any(failure in self.ours for failure in SERVER_FAILED)
+
+    @property
+    def is_unexplained(self) -> bool:
+        is_meant = self.operation in MEANT
+        is_meant |= self.is_older and self.operation in BEFORE_3_18
+        return self.have_we_failed or not (self.is_equal or self.has_stock_failed or is_meant)
+
+    def __str__(self) -> str:
+        return f"{self.operation}\n  stock {self.stock[:600]}\n  ours  {self.ours[:600]}"
+
+
+def compare(stock_url: str, product_url: str, folder: Path, python: str) -> list[Outcome]:
+    """Returns what came of each operation.
+
+    Args:
+        python: the interpreter whose MLflow is the client.
+    """
+    name = f"ops{uuid4().hex[:6]}"
+    files = {url: folder / f"{side}.json" for side, url in enumerate((stock_url, product_url))}
+    running = [
+        subprocess.Popen(
+            [python, "-m", "tests.differential.operations", url, name, str(file)],
+            cwd=ROOT,
+            env=environment(),
+            stdout=subprocess.DEVNULL,
+        )
+        for url, file in files.items()
+    ]
+    assert [process.wait(SECONDS) for process in running] == [0, 0]
+    stock, ours = (json.loads(file.read_text()) for file in files.values())
+    assert [what for what, _ in stock] == [what for what, _ in ours]
+    return [
+        Outcome(what, theirs, mine) for (what, theirs), (_, mine) in zip(stock, ours, strict=True)
+    ]
+
+
+def with_version(python: str, version: str) -> Iterator[Outcome]:
+    """Starts a stock server of a version and the product, and yields what came of each operation
+    with that version's client."""
+    with TemporaryDirectory() as kept, ExitStack() as stack:
+        folders = [Path(kept) / name for name in ("stock", "ours")]
+        for folder in folders:
+            folder.mkdir()
+        stock = (
+            start_stock(folders[0])
+            if version == CURRENT
+            else start_old_stock(folders[0], Path(python))
+        )
+        stack.enter_context(stopped(stock))
+        product = stack.enter_context(stopped(start_product(folders[1])))
+        is_older = numbers(version) < numbers(CURRENT)
+        for outcome in compare(stock.url, product.url, Path(kept), python):
+            yield outcome._replace(is_older=is_older)
