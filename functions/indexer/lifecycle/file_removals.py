@@ -144,13 +144,12 @@ def _experiment_of(image: Raw) -> Key:
 
 
 def _time_ms(record: Mapping[str, Any]) -> int:
-    """Returns the time in milliseconds up to which files are removed.
+    """Returns the time up to which files of a removed item are removed, in milliseconds since the
+    epoch.
 
-    The record has whole seconds. For traces and experiments the time is the beginning of that
-    second,
+    The record has whole seconds. For traces and experiments the time is the start of that second,
     because files written later in it may belong to a new trace or experiment with the same id. Ids
-    of
-    runs and logged models are never used again, so for these it is the end of the second.
+    of runs and logged models are never used again, so for these it is the end of the second.
     """
     second = int(float(record["ApproximateCreationDateTime"]))
     comes_once = Item.of(record["OldImage"]).type in (keys.RUN.name, keys.LOGGED_MODEL.name)

@@ -256,8 +256,7 @@ def _asks_late_entries(query: RunQuery) -> bool:
 
 
 def _in_index_order(experiment: Experiment, late: Late, compiled: _Compiled) -> list[Row] | None:
-    """Returns rows read in an index's order; None if no index has the order, or too few match early
-    on."""
+    """Returns rows read in an index's order; None if no index has it, or too few match early."""
     query = compiled.query
     if query.rows > STREAMED_RUNS:
         return None
