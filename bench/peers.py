@@ -47,8 +47,13 @@ def ready(peer: Peer) -> None:
         ["venv", "--quiet", "--clear", "--python", sys.executable, str(folder)],
         ["pip", "install", "--quiet", "--python", str(folder / "bin/python"), *peer.wanted],
     ):
+        # Without this project's settings, which leave out packages that a peer imports.
         ran = subprocess.run(
-            [uv, *arguments], check=False, capture_output=True, text=True, env=environment()
+            [uv, "--no-config", *arguments],
+            check=False,
+            capture_output=True,
+            text=True,
+            env=environment(),
         )
         if ran.returncode:
             said = ran.stderr.strip().splitlines() or ["uv failed"]
