@@ -9,7 +9,7 @@ import sys
 import threading
 from typing import Any, NoReturn
 
-from local import malloc_settings, utf8_mode
+from local import malloc_settings, program_name, utf8_mode
 from local.command_line import parse
 from local.data_folder import FolderInUse
 from local.definitions import TemplateError
@@ -53,7 +53,7 @@ def main() -> int:
     try:
         return Runner(options, _told_to_stop.is_set).run()
     except (CannotStart, FolderInUse, FolderTooNew, TemplateError) as error:
-        print(f"local: {error}", file=sys.stderr)
+        print(f"{program_name.in_messages('local')}: {error}", file=sys.stderr)
         return error.code if isinstance(error, CannotStart) else 1
 
 

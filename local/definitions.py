@@ -20,6 +20,9 @@ class FunctionDefinition(NamedTuple):
     timeout_seconds: float
     memory_mb: int
     environment: dict[str, str]
+    calls_models: bool = False
+    """Whether its answers wait for language models, which may take longer than API Gateway waits.
+    Here nothing ends these calls after 30 seconds."""
 
 
 class RouteDefinition(NamedTuple):

@@ -7,7 +7,7 @@ import sqlite3
 import sys
 from pathlib import Path
 
-from local import folder_format
+from local import folder_format, program_name
 from local.data_folder import DataFolder
 from local.disk_health import damage_message, unwritable_message
 from local.events.checkpoints import Checkpoints
@@ -58,8 +58,8 @@ def prepare_store(place: DataFolder, table: str) -> TableFile:
         if path.exists() and file.reserve_numbers(Checkpoints(place.checkpoints).highest(table)):
             report(
                 f"{path.name} lacks stream records that {place.checkpoints.name} knows: the last "
-                "writes are lost, as after a power cut, or an older copy was put back. `python -m "
-                "local.admin verify --all` examines what was derived"
+                "writes are lost, as after a power cut, or an older copy was put back. `"
+                f"{program_name.commands()} verify --all` examines what was derived"
             )
     except sqlite3.DatabaseError as error:
         if is_damage(str(error)):

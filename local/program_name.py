@@ -19,6 +19,17 @@ def commands(environ: Mapping[str, str] = os.environ) -> str:
     return environ.get(_VARIABLE) or ".venv/bin/python -m local.admin"
 
 
+def in_messages(module: str, environ: Mapping[str, str] = os.environ) -> str:
+    """Returns the name that an error message begins with: the installed command's, else that of the
+    module (``local`` or ``local.admin``) which a clone runs."""
+    return environ.get(_VARIABLE) or module
+
+
+def complaint(message: object) -> str:
+    """Returns a message of a command of ``operate``, after the program's name."""
+    return f"{in_messages('local.admin')}: {message}"
+
+
 def mlflow_installation(environ: Mapping[str, str] = os.environ) -> str:
     """Returns how to install MLflow beside this program."""
     if environ.get(_VARIABLE):

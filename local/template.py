@@ -26,6 +26,10 @@ _QUEUE = "AWS::SQS::Queue"
 _MAPPING = "AWS::Lambda::EventSourceMapping"
 _RULE = "AWS::Events::Rule"
 _DEFAULT_TIMEOUT_SECONDS = 3
+_MODEL_CALLERS = ("gateway_calls.",)
+"""Beginnings of the handlers whose answers wait for models."""
+MODEL_CALL_SECONDS = 900.0
+"""How long they may take: as long as Lambda lets a function run."""
 _RATE = re.compile(r"rate\((\d+) (minute|hour|day)s?\)")
 _UNIT_SECONDS = {"minute": 60, "hour": 3600, "day": 86_400}
 
@@ -119,16 +123,19 @@ def _function(
         **shared.get("Environment", {}).get("Variables", {}),
         **own.get("Environment", {}).get("Variables", {}),
     }
+    calls_models = merged["Handler"].startswith(_MODEL_CALLERS)
+    timeout = MODEL_CALL_SECONDS if calls_models else merged.get("Timeout")
     return FunctionDefinition(
         name=name,
         handler=merged["Handler"],
         code=(root / str(merged["CodeUri"])).resolve(),
-        timeout_seconds=float(merged.get("Timeout", _DEFAULT_TIMEOUT_SECONDS)),
+        timeout_seconds=float(_DEFAULT_TIMEOUT_SECONDS if timeout is None else timeout),
         memory_mb=int(merged.get("MemorySize", 128)),
         environment={
             key: ("true" if value else "false") if isinstance(value, bool) else str(value)
             for key, value in variables.items()
         },
+        calls_models=calls_models,
     )
 
 

@@ -7,6 +7,7 @@
     python -m local.admin create-admin [--name NAME | --oidc NAME] [--replace] [--data DIR]
     python -m local.admin keys    create USER --name NAME [--scope SCOPE …] [--days N] [--data DIR]
     python -m local.admin keys    list USER | revoke KEY | create-account NAME [--data DIR]
+    python -m local.admin rights  [USER] [--on model:NAME | experiment:ID | …] [--data DIR]
     python -m local.admin import  --from URL [--experiment NAME …] [--with PART,…] [--data DIR]
     python -m local.admin compare --from URL [--experiment NAME …] [--with PART,…] [--data DIR]
     python -m local.admin export  --to URI --artifacts DIR [--from URL | --data DIR]
@@ -16,7 +17,7 @@
     python -m local.admin alert   SELECT --when CONDITION [--url URL | --data DIR]
     python -m local.admin report  --html FILE [--experiment ID …] [--url URL | --data DIR]
     python -m local.admin system-tables backfill [--land] | publish | verify [--data DIR]
-    python -m local.admin doctor  --url URL [--profile NAME] [--stack NAME] [--json FILE]
+    python -m local.admin doctor  [--url URL | --data DIR] [--stack NAME] [--json FILE]
 
 The table is the first of these: at the endpoint that AWS_ENDPOINT_URL_DYNAMODB names, such as that
 of a running runner; with TABLE_NAME and no --data, that table in AWS, with the credentials of the
@@ -34,7 +35,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from local import environment, runner_record, table, utf8_mode
+from local import environment, program_name, runner_record, table, utf8_mode
 from local.command_line import default_data_folder
 from local.data_folder import DataFolder, FolderInUse
 from local.folder_format import FolderTooNew
@@ -81,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return export_start.run(given)
         return _run(given)
     except (CannotRun, FolderInUse, FolderTooNew, StoreUnusable) as error:
-        print(f"local.admin: {error}", file=sys.stderr)
+        print(program_name.complaint(error), file=sys.stderr)
         return 1
 
 
@@ -91,10 +92,8 @@ def _run(given: argparse.Namespace) -> int:
     ):
         return _over_http(given)
     with _table(given.data, new=given.command == "import") as place:
-        if given.command == "create-admin":
-            return _create_admin(given)
-        if given.command == "keys":
-            return api_keys.run(given)
+        if given.command in _OF_USERS:
+            return _OF_USERS[given.command](given)
         if given.command == "replay":
             return replay.run(given.queue, given.lander_queue)
         if given.command in TRANSFERS:
@@ -125,8 +124,23 @@ def _create_admin(given: argparse.Namespace) -> int:
     return create_admin.create_admin(given.name, replace=given.replace)
 
 
+def _explain_rights(given: argparse.Namespace) -> int:
+    load_modules()
+    code: int = import_module("operate.rights.command").run(given)
+    return code
+
+
+_OF_USERS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "create-admin": _create_admin,
+    "keys": api_keys.run,
+    "rights": _explain_rights,
+}
+
+
 def _over_http(given: argparse.Namespace) -> int:
     if given.command == "doctor":
+        if not (given.url or _ask_runner(given)):
+            raise CannotRun("no runner serves the data folder; name a server with --url")
         names = doctor.DoctorOptions._fields
         return doctor.run(doctor.DoctorOptions(*(getattr(given, name) for name in names)))
     return _sql(given)

@@ -64,6 +64,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
     )
     _add_keys(commands)
+    _add_rights(commands)
     for name, does in TRANSFERS.items():
         command = commands.add_parser(name, help=does, description=does)
         command.add_argument(
@@ -125,6 +126,23 @@ def _add_keys(commands: Any) -> None:
     command.add_argument(
         "--workspace", default="default", help="the workspace of a key with scopes (default)"
     )
+    command.add_argument(
+        "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
+    )
+
+
+def _add_rights(commands: Any) -> None:
+    does = "explain what a user has and may do, or who may do what with a resource, and why"
+    command = commands.add_parser("rights", help=does, description=does)
+    command.add_argument(
+        "user", metavar="USER", nargs="?", help="a user's name; none for all users"
+    )
+    command.add_argument(
+        "--on",
+        metavar="TYPE:NAME",
+        help="model:NAME, experiment:ID, run:ID, gateway:ENDPOINT, skill:NAME, mcp_server:NAME, …",
+    )
+    command.add_argument("--workspace", default="default", help="of the resource (default)")
     command.add_argument(
         "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
     )
@@ -231,7 +249,7 @@ def _add_export(commands: Any) -> None:
 
 
 def _add_config(commands: Any) -> None:
-    does = "read and write settings: ttl_policy, fts_fields, llm_prices"
+    does = "read and write settings: ttl_policy, fts_fields, llm_prices, gateway_limits"
     actions = commands.add_parser("config", help=does, description=does).add_subparsers(
         dest="action", required=True
     )
@@ -269,13 +287,19 @@ def _add_doctor(commands: Any) -> None:
     does = "use a running server as a team would, remove what that made, and say what is wrong"
     command = commands.add_parser("doctor", help=does, description=does)
     command.add_argument(
-        "--url", required=True, help="tracking URI; MLFLOW_TRACKING_USERNAME and so on log in"
+        "--url",
+        help="tracking URI (the runner's that serves --data); MLFLOW_TRACKING_USERNAME and so on "
+        "log in",
+    )
+    command.add_argument(
+        "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
     )
     for name, shown, means in (
         ("profile", "NAME", "AWS profile, to look at the stack with this URL too"),
         ("stack", "NAME", "CloudFormation stack, instead of the one with this URL"),
         ("client", "PYTHON", "interpreter that has mlflow (this one, else one is made)"),
-        ("receiver", "HOST:PORT", "address of this machine that the server reaches, for a webhook"),
+        ("receiver", "HOST:PORT", "address on which this machine listens for a webhook's delivery"),
+        ("receiver-url", "URL", "URL that leads there, such as a tunnel's, if it is another"),
         ("endpoint", "NAME", "chat endpoint of the AI gateway to call, which may cost money"),
     ):
         command.add_argument(f"--{name}", metavar=shown, help=means)
@@ -290,4 +314,3 @@ def _add_doctor(commands: Any) -> None:
         help="for what follows later, such as SQL (%(default)s)",
     )
     command.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes as JSON")
-    command.set_defaults(data=None)

@@ -8,6 +8,8 @@ import sys
 import time
 from importlib import import_module
 
+from local import program_name
+
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 _SECONDS = (86_400, 3600, 60, 1)
 
@@ -25,9 +27,8 @@ def run(older_than: int, experiment_id: str | None) -> int:
     """Removes all items deleted more than ``older_than`` seconds ago, and prints them. Returns 0 if
     nothing failed. Repeating it after an interruption is harmless."""
     if not os.environ.get("ARTIFACT_BUCKET") and not os.environ.get("ARTIFACT_FOLDER"):
-        print(
-            "local.admin: name the files with ARTIFACT_BUCKET or ARTIFACT_FOLDER", file=sys.stderr
-        )
+        message = "name the files with ARTIFACT_BUCKET or ARTIFACT_FOLDER"
+        print(program_name.complaint(message), file=sys.stderr)
         return 1
     garbage, errors = import_module("mlcore.repos.removal.garbage"), import_module("mlcore.errors")
     before = int((time.time() - older_than) * 1000)
@@ -46,7 +47,7 @@ def run(older_than: int, experiment_id: str | None) -> int:
                     kept += 1
                     print("  its files stay: something else may refer to them")
     except errors.MlflowError as error:
-        print(f"local.admin: {error.message}", file=sys.stderr)
+        print(program_name.complaint(error.message), file=sys.stderr)
         return 1
     print(f"{removed} removed, {failed} failed" + (f", {kept} of these left files" if kept else ""))
     return 1 if failed else 0

@@ -1,5 +1,6 @@
 """``python -m operate.release``: writes the files of a release to ``dist/``: the built template
-with its functions and layers as a zip file, a bill of materials of each layer, and checksums.
+with its functions and layers as a zip file, a bill of materials of each layer, and checksums of
+these and of the wheel that `make wheel` put there.
 
 The version is that of the newest release in CHANGELOG.md. Equal sources give equal files.
 """
@@ -47,12 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         version = version_of((ROOT / "CHANGELOG.md").read_text(), versions())
         given.folder.mkdir(parents=True, exist_ok=True)
         name = f"{PRODUCT}-{version}"
-        written = [given.folder / f"{name}-{given.architecture}.zip"]
-        pack(given.build, written[0])
+        pack(given.build, given.folder / f"{name}-{given.architecture}.zip")
         for folder, package in LAYERS.items():
-            written.append(given.folder / f"{name}-{folder}.cdx.json")
-            written[-1].write_text(bill_of_materials(package))
-        sums = checksums(written)
+            (given.folder / f"{name}-{folder}.cdx.json").write_text(bill_of_materials(package))
+        # The zip file of the other architecture may be there already.
+        sums = checksums([wheel_in(given.folder, version), *sorted(given.folder.glob(f"{name}-*"))])
         (given.folder / CHECKSUMS).write_text(sums)
     except (NotReady, OSError, subprocess.CalledProcessError) as error:
         print(f"operate.release: {error}", file=sys.stderr)
@@ -90,6 +90,18 @@ def versions() -> dict[str, str]:
         str(path.relative_to(ROOT)): tomllib.loads(path.read_text())["project"]["version"]
         for path in paths
     }
+
+
+def wheel_in(folder: Path, version: str) -> Path:
+    """Returns the path of the version's wheel.
+
+    Raises:
+        NotReady: it is not there.
+    """
+    path = folder / f"{PRODUCT.replace('-', '_')}-{version}-py3-none-any.whl"
+    if not path.is_file():
+        raise NotReady(f"{path} is missing; run `make wheel`")
+    return path
 
 
 def pack(build: Path, target: Path) -> None:

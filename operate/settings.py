@@ -7,6 +7,8 @@ import json
 import sys
 from importlib import import_module
 
+from local import program_name
+
 
 def run(action: str, key: str | None, value: str | None) -> int:
     """Performs an action and returns 0 if it succeeded. ``value`` is JSON."""
@@ -22,9 +24,9 @@ def run(action: str, key: str | None, value: str | None) -> int:
         else:
             config.put(key, json.loads(value or ""))
     except ValueError:
-        print(f"local.admin: {value!r} is no JSON", file=sys.stderr)
+        print(program_name.complaint(f"{value!r} is no JSON"), file=sys.stderr)
         return 1
     except errors.MlflowError as error:
-        print(f"local.admin: {error.message}", file=sys.stderr)
+        print(program_name.complaint(error.message), file=sys.stderr)
         return 1
     return 0

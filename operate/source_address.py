@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -53,6 +54,9 @@ def served(source: str, files: Path | None) -> Iterator[str]:
         yield source
         return
     backend = _backend(source)
+    folder = (files or Path("mlartifacts")).expanduser().resolve()
+    if files is not None and not folder.is_dir():
+        raise CannotRun(f"--artifacts {files}: there is no folder {folder}")
     if find_spec("mlflow") is None:
         raise CannotRun(
             f"--from {without_password(source)} is data of MLflow's own server, which has to "
@@ -61,7 +65,12 @@ def served(source: str, files: Path | None) -> Iterator[str]:
             f"  mlflow server --port 5001 --backend-store-uri '{without_password(source)}'\n"
             f"  {program_name.commands()} import --from http://127.0.0.1:5001"
         )
-    folder = (files or Path("mlartifacts")).expanduser().resolve()
+    if not folder.is_dir():
+        print(
+            f"there is no folder {folder}: files that this server kept are not found unless "
+            "--artifacts names their folder",
+            file=sys.stderr,
+        )
     with servers.stock_server(backend, folder) as url:
         yield url
 

@@ -187,14 +187,21 @@ def backfill(*, publishes: bool = True) -> int:
         return 0
     _engines()
     done = import_module("mltables.backfill").backfill(print)
-    print(f"{done.experiments} experiments, {done.runs} runs, {done.points} points published")
+    _print_counts(done)
     return 0
+
+
+def _print_counts(done: Any) -> None:
+    print(
+        f"{done.experiments} experiments, {done.runs} runs, {done.points} points, "
+        f"{done.traces} traces published"
+    )
 
 
 def publish() -> int:
     _engines()
     done = import_module("mltables.publisher").publish()
-    print(f"{done.experiments} experiments, {done.runs} runs, {done.points} points published")
+    _print_counts(done)
     return 0
 
 

@@ -50,6 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stack_functions = functions(boto3.client("cloudformation"), service, given.stack)
         if given.action == "rollback":
             print(f"{given.stack}: all aliases answer with {roll_back(service, stack_functions)}")
+            for one in stack_functions:
+                if len(one.settings) == 1:
+                    print(f"{one.name}: has no version before, and stays")
             return 0
         if given.action == "prune":
             print(
@@ -112,22 +115,29 @@ def prune(service: Any, stack_functions: Sequence[Function], keep: int) -> int:
 
 def roll_back(service: Any, stack_functions: Sequence[Function]) -> str:
     """Moves every alias to the newest deployment before the live one for which all functions have a
-    version. Returns the deployment's description. Raises CannotMove if there is no such deployment,
-    or the aliases disagree."""
-    live = {function.settings.get(function.live, "") for function in stack_functions}
-    if len(live) != 1:
+    version. Returns the deployment's description.
+
+    A function that came with the live deployment has no version before, and stays: nobody calls it
+    but through its own routes, and an upgraded and an older function serve one table.
+
+    Raises:
+        CannotMove: there is no such deployment, or the aliases disagree.
+    """
+    moving = [one for one in stack_functions if len(one.settings) > 1]
+    live = {function.settings.get(function.live, "") for function in moving}
+    if len(live) > 1:
         raise CannotMove(f"the aliases are of several deployments: {', '.join(sorted(live))}")
     earlier = [
         {text: version for version, text in function.settings.items() if version < function.live}
-        for function in stack_functions
+        for function in moving
     ]
-    shared = set.intersection(*(set(texts) for texts in earlier)) - live
+    shared = set.intersection(*(set(texts) for texts in earlier)) - live if earlier else set()
     if not shared:
         raise CannotMove(
             "not every function has the version before; deploy the release that you want back"
         )
     chosen = max(shared, key=lambda text: earlier[0][text])
-    for one, texts in zip(stack_functions, earlier, strict=True):
+    for one, texts in zip(moving, earlier, strict=True):
         service.update_alias(
             FunctionName=one.name,
             Name=ALIAS,

@@ -17,6 +17,7 @@ QUOTED: Final[dict[str, Callable[[], str]]] = {
     "idle": idle.table,
     "choices": idle.choices,
     "teams": lambda: usage.table(TEAMS),
+    "traces": lambda: usage.traces_text(idle.stages()["prod"]),
     "flood": lambda: usage.flood_text(idle.stages()["prod"]),
 }
 

@@ -38,8 +38,6 @@ CLOUDFRONT_FUNCTION: Final = 0.10 / MILLION
 EGRESS_GB: Final = 0.09
 """From S3 and API Gateway to the internet. What goes to CloudFront is free, and so is S3 within a
 region."""
-NAT_HOUR: Final = 0.045
-"""One NAT gateway, with $0.045 for each GB through it."""
 
 # Files, queues, keys
 FILES_GB: Final = 0.023
@@ -49,7 +47,6 @@ FILE_EVENT: Final = 1.00 / MILLION
 """S3's events to EventBridge, for which a bucket opts in."""
 QUEUE_REQUEST: Final = 0.40 / MILLION
 KEY: Final = 1.00
-KEY_REQUEST: Final = 0.03 / 10_000
 KEY_RENEWAL: Final = 1.00
 """Per month, after each of the first two rotations."""
 

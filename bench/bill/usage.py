@@ -35,7 +35,8 @@ PAGE_FILES: Final = 20
 PAGE_MB: Final = 0.5
 RUN_MINUTES: Final = 30
 """How long a run writes. Runs follow one another until they fill the day: an upper bound of the
-minutes in which system tables change; an assumption."""
+minutes in which tables of runs change; an assumption. Each trace has a minute of its own until the
+day is full: those of traces."""
 
 LANDINGS: Final = 3
 """Batches of the lander in a minute with changes: its batching window has 20 seconds."""
@@ -45,7 +46,8 @@ LANDING_MS: Final = 100.0
 
 PUBLICATION: Final = {"writes": 17, "reads": 210, "seconds": 2.0}
 """S3's requests of one publication of a run's points (PUT and LIST, and GET), counted before an S3
-server in the tests, and its seconds, which mostly wait for S3."""
+server in the tests, and its seconds, which mostly wait for S3. A publication of traces and their
+assessments sends as many."""
 
 DOWNLOADED: Final = 0.1
 """Share of the stored files that leaves the region in a month; an assumption."""
@@ -56,6 +58,12 @@ ANSWER_KB: Final = 2.0
 PAGE_KB: Final = 60.0
 """Mean size of an answer to a page of the UI, compressed or not; an assumption."""
 
+REFUSED_WRITES: Final = 1.0
+"""Write units of the first guess of a minute besides those that DynamoDB tells: a condition
+that does not hold costs a unit, and its answer names none."""
+
+DAY: Final = 24 * 60
+"""Minutes of a day."""
 METRICS: Final = (1, 10, 50)
 OWN_METRICS: Final = 4
 
@@ -165,7 +173,7 @@ def bill(team: Team, parameters: Mapping[str, str] | None = None) -> list[Line]:
     if chosen["Authentication"] in ("basic", "oidc"):
         login.add(api.calls, measured["login"]["api"])
     memory = _memory(chosen)
-    minutes = min(team.runs * RUN_MINUTES, 24 * 60) * days
+    minutes = (min(team.runs * RUN_MINUTES, DAY) + min(team.traces, DAY)) * days
     guarded = chosen["Authentication"] == "basic"
     cloudfront = (team.views * days * PAGE_FILES + page_calls) * (
         prices.CLOUDFRONT_REQUEST + guarded * prices.CLOUDFRONT_FUNCTION
@@ -218,22 +226,59 @@ def _publication(parameters: Mapping[str, str]) -> float:
     return prices.INVOCATION + seconds * prices.GB_SECOND + requests
 
 
-def flood(requests: float, parameters: Mapping[str, str]) -> float:
-    """Returns dollars for requests of somebody without a login: API Gateway, the authorizer, the
-    function that answers 401, and the log lines."""
+def flood(requests: float, parameters: Mapping[str, str], *, guesses: bool = False) -> float:
+    """Returns dollars for requests of somebody whom nobody knows: API Gateway, the authorizer, the
+    function that answers 401, and the log lines.
+
+    Args:
+        guesses: whether each request has a name and a password, which are hashed and counted.
+    """
     memory = _memory(parameters)
     one = _Sum()
     one.add(1, {"calls": 2, "read_units": 0, "write_units": 0, "cpu_ms": 2, "round_trips": 0})
-    return requests * (prices.API_REQUEST + one.functions(memory) + _logged(parameters))
+    if guesses:
+        one.add(1, {**capacity()["guess"]["api"], "calls": 0})
+        one.writes += REFUSED_WRITES
+    units = one.reads * prices.READ_UNIT + one.writes * prices.WRITE_UNIT
+    each = prices.API_REQUEST + one.functions(memory) + units + _logged(parameters)
+    return requests * each
+
+
+def traces_text(parameters: Mapping[str, str]) -> str:
+    """Returns sentences about a million traces of an agent in a month, as Markdown."""
+    one = capacity()["trace of 20 spans"]
+    work, memory = _Sum(), _memory(parameters)
+    for figures in one.values():
+        work.add(prices.MILLION, figures)
+    calls = one["api"]["calls"] * prices.MILLION
+    serving = work.functions(memory) + calls * (prices.API_REQUEST + _logged(parameters))
+    units = work.writes * prices.WRITE_UNIT + work.reads * prices.READ_UNIT
+    # The publisher reads each trace twice on average: when it is new, and after its last change.
+    reads = 2 * prices.MILLION * prices.READ_UNIT
+    landed = DAY * prices.DAYS * _landing(parameters) + reads
+    each, seldom = (
+        landed + DAY * prices.DAYS / _minutes(chosen) * _publication(parameters)
+        for chosen in (parameters, {**parameters, "SystemTablesMinutes": "5"})
+    )
+    written = sum(part["write_units"] for part in one.values())
+    return (
+        "**A million traces** of 20 spans a month, with a question and an answer in each span, "
+        f"cost\n${units:.2f} for DynamoDB ({written:.0f} write units each) and ${serving:.2f} for "
+        f"calls and functions.\nThe tables `traces` and `assessments` cost ${each:.2f} more if "
+        f"they are published each minute, ${seldom:.2f} with\n`SystemTablesMinutes=5`."
+    )
 
 
 def flood_text(parameters: Mapping[str, str]) -> str:
-    """Returns a sentence about a flood, as Markdown."""
+    """Returns sentences about a flood, as Markdown."""
     rate = int(parameters["ThrottlingRate"])
-    million, day = flood(prices.MILLION, parameters), flood(rate * 86400, parameters)
+    million, day = (flood(n, parameters) for n in (prices.MILLION, rate * 86400))
+    guess, guesses = (flood(n, parameters, guesses=True) for n in (prices.MILLION, rate * 86400))
     return (
-        f"**A flood** of requests without a login costs ${million:.2f} for a million.\n"
-        f"With prod's `ThrottlingRate` of {rate:,} a second it costs at most ${day:,.0f} a day."
+        f"**A flood** of requests without a login costs ${million:.2f} for a million, of requests"
+        f" that guess names\nand passwords (`Authentication=basic`) ${guess:.2f}."
+        f" With prod's `ThrottlingRate` of {rate:,} a second that is\n"
+        f"${day:,.0f} or ${guesses:,.0f} a day."
     )
 
 

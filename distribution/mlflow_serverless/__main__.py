@@ -27,7 +27,8 @@ commands:
   import, compare    from and with another MLflow server, its database, or a Kubeflow registry
   export             into a database and a folder of MLflow's own server (needs mlflow)
   sql, report, alert, system-tables              query runs and metrics
-  gc, config, create-admin                       remove deleted things; settings; first login
+  gc, config                                     remove deleted things; settings
+  create-admin, keys, rights                     first login; API keys; who may do what
   verify, reindex, sizes, replay                 look after derived items
   doctor             use a running server as a team would, and say what is wrong
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from authorizer import key_authentication
@@ -65,27 +66,35 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         return {"isAuthorized": False}
     peer: str = event["requestContext"]["http"].get("sourceIp", "")
     address = viewer_address(peer, headers, os.environ)
-    context_of_caller: dict[str, Any] = {"method": _method}
+    kind, identify = _method_of(event, headers, address)
+    context_of_caller: dict[str, Any] = {"method": _method, "address": address, "login": kind}
     with deadline.within(context, MAX_SECONDS), capacity.measure():
         try:
-            context_of_caller |= _caller(event, headers, address)
+            context_of_caller |= identify()
         except MlflowError as error:
             # The table cannot be read: the caller stays unknown, and the API function reports it.
             logger.warning("authentication failed", extra={"error_code": error.error_code})
     return {"isAuthorized": True, "context": context_of_caller}
 
 
-def _caller(event: Mapping[str, Any], headers: Mapping[str, str], address: str) -> dict[str, Any]:
-    """Returns what the context says about the caller; empty for an unknown one. An API key is
-    accepted beside the deployment's method, a session's cookie if there is no login."""
+def _method_of(
+    event: Mapping[str, Any], headers: Mapping[str, str], address: str
+) -> tuple[str, Callable[[], dict[str, Any]]]:
+    """Returns the kind of login that a request has, for the audit, and a function that returns what
+    the context says about the caller; it returns nothing for an unknown one. An API key is accepted
+    beside the deployment's method, a session's cookie if there is no login."""
     login = _login(event, headers)
     key = key_authentication.token_in(login)
     if key is not None:
-        return key_authentication.authenticate(*key)
+        return "key", partial(key_authentication.authenticate, *key)
     if _authenticate_session is not None and not login:
-        user = _authenticate_session(event, headers)
-    else:
-        user = _authenticate(login, address)
+        return "session", partial(_named, partial(_authenticate_session, event, headers))
+    kind = ("token" if _method == OIDC else "password") if login else "none"
+    return kind, partial(_named, partial(_authenticate, login, address))
+
+
+def _named(authenticate: Callable[[], User | None]) -> dict[str, Any]:
+    user = authenticate()
     return {} if user is None else {"username": user.username, "is_admin": user.is_admin}
 
 

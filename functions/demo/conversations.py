@@ -8,8 +8,8 @@ import json
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from demo.api_client import ApiClient
 from mlcore import reserved_tags
+from mlcore.http.api_client import ApiClient
 from mlcore.ids import now_ms
 from mlcore.wire import times
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from demo.api_client import ApiClient
 from mlcore import reserved_tags
+from mlcore.http.api_client import ApiClient
 from mlcore.ids import new_ulid
 
 _KIND: Final = "mlflow.experimentKind"

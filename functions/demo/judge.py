@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from demo.api_client import ApiClient
 from demo.conversations import TURNS
 from mlcore import reserved_tags
+from mlcore.http.api_client import ApiClient
 from mlcore.mlflow_version import MLFLOW_VERSION
 
 DATASET: Final = "mlflow-demo-questions"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from demo.api_client import ApiClient
 from mlcore import reserved_tags
+from mlcore.http.api_client import ApiClient
 
 _IS_PROMPT: Final = {"key": reserved_tags.IS_PROMPT, "value": "true"}
 _EXPERIMENTS: Final = "_mlflow_experiment_ids"

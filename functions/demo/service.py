@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from demo import conversations, experiments, judge, prompts, training
-from demo.api_client import ApiClient
 from mlcore.http import Request, Response, Sent
+from mlcore.http.api_client import ApiClient
 
 EXPERIMENT: Final = "MLflow Demo"
 """The same name as on MLflow's server, because the UI searches for it."""

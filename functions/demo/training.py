@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from demo import experiments
-from demo.api_client import ApiClient
 from mlcore import reserved_tags
+from mlcore.http.api_client import ApiClient
 from mlcore.ids import now_ms
 
 EXPERIMENT: Final = "MLflow Demo: training"

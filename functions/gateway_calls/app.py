@@ -6,6 +6,7 @@ from __future__ import annotations
 from functools import partial
 
 from gateway_calls import chats, embeddings, models, passthrough
+from gateway_calls.durations import with_durations
 from gateway_calls.replies import RESPONSE_STYLE
 from gateway_calls.request_parsing import parse, parse_proxy
 from mlcore.http import PlainRoute, lambda_handler, nothing
@@ -84,4 +85,4 @@ PLAIN_ROUTES = (
     ),
 )
 
-handler = lambda_handler(RPCS, PLAIN_ROUTES, RESPONSE_STYLE)
+handler = with_durations(lambda_handler(RPCS, PLAIN_ROUTES, RESPONSE_STYLE))

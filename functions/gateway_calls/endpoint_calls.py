@@ -14,6 +14,10 @@ def start_call(request: Request, endpoint_name: str) -> Invocation:
     return guarded_calls.begin(
         request.workspace,
         endpoint_name,
-        Caller(request.username(), request.headers),
+        Caller(
+            request.username(),
+            request.headers,
+            None if request.access is None else request.access.key_id or None,
+        ),
         known=None if request.access is None else request.access.gateway,
     )

@@ -106,11 +106,12 @@ def _with_error_event(
 
 
 def _error_response(error: errors.MlflowError, _path: str) -> Response:
-    headers = {}
+    headers: dict[str, str] = {}
     if isinstance(error, errors.GatewayCallFailed):
         detail: Any = error.detail
         if error.retry_after is not None:
             headers["retry-after"] = error.retry_after
+        headers |= error.headers
     elif isinstance(error, errors.EndpointNotFound):
         return Response(error.status, _to_json(error.body()))
     else:

@@ -101,9 +101,9 @@ def index(records: Sequence[Record]) -> str | None:
 
 
 def run_side_effects(records: Sequence[Record]) -> None:
-    """Performs the actions that need the stream records and that `reindex` cannot repeat: sends
-    webhook deliveries, requests the removal of files of removed entities, lets archived models
-    expire. Idempotent.
+    """Performs the actions that need the stream records themselves, so that the command `reindex`
+    cannot repeat them: sends webhook deliveries, requests the removal of files of removed entities,
+    lets archived models expire. Idempotent.
 
     Raises:
         Exception: any error of these actions.
@@ -130,8 +130,8 @@ def queues_of(records: Sequence[Record]) -> list[str]:
 def _by_projector(
     records: Sequence[Record], projectors_of: Callable[[Record], Iterable[Projector]]
 ) -> dict[Projector, list[int]]:
-    """Returns the positions of the records that each projector handles, with the projectors in the
-    order in which to call them."""
+    """Returns for each projector (the function that handles stream records of some kinds of items)
+    the positions of its records. The projectors are in the order in which to call them."""
     positions: dict[Projector, list[int]] = {}
     for position, record in enumerate(records):
         for projector in projectors_of(record):
@@ -148,7 +148,8 @@ def _projectors(record: Record) -> Iterator[Projector]:
 
 
 def _side_effects(record: Record) -> Iterator[Projector]:
-    """Yields the projectors of actions that need only the record."""
+    """Yields the projectors (functions that handle stream records) whose actions need only the
+    record."""
     if webhook_events.announces(record["dynamodb"]):
         yield webhook_events.project
     if _type(record) in ARCHIVING:

@@ -11,9 +11,13 @@ _DIGITS: Final = 8
 
 
 def is_due(key: Key, probability: float) -> bool:
-    """Returns whether an item that was just written triggers a check.
+    """Decides whether the write of an item triggers a check for compaction: yes for the given share
+    of all keys.
 
     The decision depends only on the digest at the end of the item's key, so a redelivered record
     decides the same.
+
+    Args:
+        probability: from 0 to 1.
     """
     return int(key.sk[-_DIGITS:], 16) / 16**_DIGITS < probability

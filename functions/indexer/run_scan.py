@@ -55,5 +55,5 @@ def _run_items(pk: str, sort_key: str, next_sort_key: str) -> RunItems:
 
 
 def _until(excluded: str, items: Iterator[Raw]) -> list[Raw]:
-    """Returns the items without the one at the end of the range, which DynamoDB includes."""
+    """Returns the items of a key range without the one at its end, which DynamoDB includes."""
     return [item for item in items if key_of_item(item).sk != excluded]

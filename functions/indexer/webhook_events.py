@@ -35,8 +35,8 @@ def announces(record: Mapping[str, Any]) -> bool:
 
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
-    """Handles stream records with events: one Query for the webhooks of each workspace, then the
-    messages."""
+    """Handles stream records with events of webhooks: one Query for the webhooks of each workspace,
+    then a message to the queue for each delivery."""
     events = [
         (event, image)
         for record in records
@@ -85,7 +85,11 @@ def deliveries(
 
 
 def data(event: Announcement, image: Raw) -> dict[str, Any]:
-    """The event's data as MLflow's server sends it, in the same order."""
+    """Returns the event's data as MLflow's server sends it, with the fields in the same order.
+
+    Args:
+        image: the item that was written, from the stream record.
+    """
     if event.data is not None:
         return dict(event.data)
     entity, action = event.event

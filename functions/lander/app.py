@@ -1,9 +1,10 @@
 """The lander: writes the changes in the table's stream to objects that the publisher of the system
-tables reads. Each stream batch becomes one object, whose name follows from the batch.
+tables reads. Each stream batch becomes an object about runs and one about traces, each only if
+something of its kind changed. Their names follow from the batch.
 
 Metric points are copied from the stream, because the table's metric batches are packed later; those
-of refused requests are left out. Of experiments and runs only the ids of the changed ones are
-written. A stream batch whose object cannot be written fails as a whole and is delivered again.
+of refused requests are left out. Of experiments, runs and traces only the ids of the changed ones
+are written. A stream batch whose object cannot be written fails as a whole and is delivered again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from mlcore.db.keys import Key
 from mlcore.db.table import key_of_item
 from mlcore.models.base import Item
 from mlcore.repos.runs.history import metric_history
-from mlcore.system_tables import landing
+from mlcore.system_tables import landing, trace_landing
 from mlcore.system_tables.landing import Changed
 from mlcore.system_tables.rows import PointRow, point_row
 from mlcore.system_tables.source import distinct
@@ -44,7 +45,9 @@ def shard_of(records: Sequence[Record]) -> str:
 
 
 def land(records: Sequence[Record], shard: str) -> None:
-    """Writes one object with the changes in these records; none if they change no system table."""
+    """Writes one object of each kind with the changes in these records; none if they change no
+    system table."""
+    traces = trace_landing.ChangedTraces()
     batches: dict[Key, Raw] = {}
     experiments: set[str] = set()
     runs: set[tuple[str, str]] = set()
@@ -55,6 +58,8 @@ def land(records: Sequence[Record], shard: str) -> None:
         place = key_of_item(change["Keys"])
         if kind == "experiment":
             experiments.add(keys.experiment_id_of(place.pk))
+        elif kind == trace_landing.TRACE:
+            traces.add_record(record)
         elif kind in _RUN_TYPES:
             runs.add(keys.run_of(place))
         elif kind == _METRIC_BATCH and "NewImage" in change:
@@ -63,10 +68,11 @@ def land(records: Sequence[Record], shard: str) -> None:
             else:
                 batches.setdefault(place, image)
     points = [row for place, image in batches.items() for row in _points(place, image)]
+    numbers = [record["dynamodb"]["SequenceNumber"] for record in records]
+    name = landing.name_of(shard, numbers[0], numbers[-1])
     if points or experiments or runs:
-        numbers = [record["dynamodb"]["SequenceNumber"] for record in records]
-        content = landing.encode(distinct(points), Changed(experiments, runs))
-        landing.put(landing.name_of(shard, numbers[0], numbers[-1]), content)
+        landing.put(name, landing.encode(distinct(points), Changed(experiments, runs)))
+    trace_landing.put(name, traces)
 
 
 def _points(key: Key, image: Raw) -> Iterator[PointRow]:

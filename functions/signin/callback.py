@@ -10,7 +10,7 @@ import urllib.error
 from typing import Any, Final
 
 from mlcore.entities.users import Account, Session
-from mlcore.errors import MlflowError
+from mlcore.errors import MlflowError, PermissionDenied
 from mlcore.http import Request, Response
 from mlcore.observability import logger
 from mlcore.oidc.tokens import MAXIMUM_NAME, username_of, values_of
@@ -33,6 +33,10 @@ request."""
 _HINT: Final = "hint of a session"
 _ERROR: Final = re.compile("[a-z_]{1,60}")
 _CLIENT_ERRORS: Final = range(400, 500)
+
+
+class NotForPeople(Exception):
+    """The name is that of a service account, for which no issuer may speak."""
 
 
 def finish(message: Answer, request: Request) -> Response:
@@ -58,6 +62,11 @@ def finish(message: Answer, request: Request) -> Response:
         logger.warning("a sign-in was refused", extra={"reason": "the name has another account"})
         reason = "Another account signs in under your name. Ask an administrator."
         return pages.refused(403, reason, over)
+    except NotForPeople:
+        logger.warning("a sign-in was refused", extra={"reason": "a service account has the name"})
+        return pages.refused(
+            403, "Your name is that of a service account, which has keys only.", over
+        )
     except Refused as error:
         return _refused(str(error), over)
     except urllib.error.HTTPError as error:
@@ -73,7 +82,7 @@ def finish(message: Answer, request: Request) -> Response:
         return _refused("the user's name is too long for a cookie", over)
     sessions.start(session)
     cookie = cookies.set_cookie(name, value, session.expires_at - session.started_at)
-    return pages.redirect(attempt.return_to, cookie, over)
+    return pages.redirect(attempt.return_to, cookie, over)._replace(actor=session.username)
 
 
 def _refused(reason: str, over: str) -> Response:
@@ -122,6 +131,7 @@ def _session(issuer: Issuer, proof: Proof) -> Session:
     Raises:
         Refused: the claims name nobody who may sign in.
         OtherAccount: the name belongs to another account.
+        NotForPeople: the name is that of a service account.
     """
     username = username_of(proof.claims, issuer.username_claim)
     subject = proof.claims.get(issuer.subject_claim)
@@ -131,7 +141,10 @@ def _session(issuer: Issuer, proof: Proof) -> Session:
     if issuer.domains and domain not in issuer.domains:
         raise Refused("the issuer may not speak for this user")
     rights = rights_of(proof.claims, issuer.name, settings.role_rules())
-    user = users.ensure(username)
+    try:
+        user = users.ensure(username)
+    except PermissionDenied as error:
+        raise NotForPeople from error
     profile = users.get_profile(username)
     sign_ins.apply(profile, Account(issuer.issuer, subject), rights.role_ids)
     groups = values_of(proof.claims, issuer.groups_claim)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
+from mlcore.entities.users import Session
 from mlcore.http import Request, Response
 from mlcore.observability import logger
 from mlcore.repos.users import sessions
@@ -30,6 +31,11 @@ def leave(message: Leave, request: Request) -> Response:
     sessions.end(*content)
     if user is None or session is None:
         return pages.signed_out(gone)
+    return _to_issuer(session, base, gone)._replace(actor=user.username)
+
+
+def _to_issuer(session: Session, base: str, gone: str) -> Response:
+    """Redirects to the issuer's logout, or says that the session is over if the issuer has none."""
     issuer = next(
         (one for one in issuers.find_all().values() if one.issuer == session.issuer), None
     )

@@ -46,7 +46,7 @@ RPCS = (
         cost=1,
     ),
     delete(
-        "/mlflow/users/delete", m.UserName, service.delete_user, "requests.administrators", cost=4
+        "/mlflow/users/delete", m.UserName, service.delete_user, "requests.administrators", cost=6
     ),
     post(
         "/mlflow-serverless/keys",

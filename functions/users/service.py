@@ -17,7 +17,7 @@ from mlcore.http import Request
 from mlcore.limits.shared_checks import check_text
 from mlcore.policies import access as policy
 from mlcore.repos.settings import system_tables
-from mlcore.repos.users import api_keys, roles, users
+from mlcore.repos.users import api_keys, roles, sessions, users
 from mlcore.repos.users.users import UserExists
 from mlcore.responses import users as responses
 from mlcore.wire.parameters import required, text
@@ -135,6 +135,7 @@ def delete_user(message: m.UserName, request: Request) -> dict[str, Any]:
     # Before the user is deleted, so that a repeated request still finds the user and does both.
     system_tables.revoke(username)
     api_keys.delete_all(profile.user)
+    sessions.end_all(username)
     users.delete(profile)
     return {}
 

@@ -1,15 +1,16 @@
 """The routes of workspaces, which separate experiments, models and webhooks from each other; of the
-deployment's settings; and of the readers of the system tables."""
+deployment's settings; of the readers of the system tables; and of the trash of an experiment."""
 
 from __future__ import annotations
 
 from mlcore.http import delete, get, lambda_handler, patch, post, put
 from workspaces import messages as m
-from workspaces import removal, service, settings, system_table_readers
+from workspaces import removal, service, settings, system_table_readers, trash
 
 _WORKSPACE = "/mlflow/workspaces/{workspace_name}"
 _CONFIG = "/mlflow-serverless/config"
 _READERS = "/mlflow-serverless/system-tables/readers"
+_TRASH = "/mlflow-serverless/trash"
 
 RPCS = (
     get(
@@ -124,6 +125,33 @@ RPCS = (
         version="3.0",
         since="",
         cost=1,
+    ),
+    get(
+        _TRASH,
+        m.ListTrash,
+        trash.list_trash,
+        "experiments.delete",
+        version="3.0",
+        since="",
+        cost=3,
+    ),
+    post(
+        f"{_TRASH}/restore",
+        m.RestoreTrash,
+        trash.restore_trash,
+        "experiments.delete",
+        version="3.0",
+        since="",
+        cost=4,
+    ),
+    post(
+        f"{_TRASH}/purge",
+        m.PurgeTrash,
+        trash.purge_trash,
+        "experiments.delete",
+        version="3.0",
+        since="",
+        cost=15,
     ),
 )
 

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mlcore.wire import Message, array, invalid_value, item_type_string, required, string
+from mlcore.wire import (
+    Message,
+    array,
+    boolean,
+    intlike,
+    invalid_value,
+    item_type_string,
+    required,
+    string,
+    within,
+)
 from mlcore.wire.checks import CheckFailed
 
 MOST_OF_USERNAME: Final = 255
 MOST_WORKSPACES: Final = 50
+MOST_TRASHED: Final = 1000
+"""How many deleted things a request lists, restores or removes at most."""
 
 
 def text(value: Any) -> None:
@@ -38,6 +50,11 @@ def workspace_names(value: Any) -> None:
         raise CheckFailed(
             f"'workspaces' names 1 to {MOST_WORKSPACES} workspaces, or is [\"*\"] for all."
         )
+
+
+def id_list(value: Any) -> None:
+    if len(value) > MOST_TRASHED:
+        raise CheckFailed(f"A request names at most {MOST_TRASHED} ids of a kind.")
 
 
 class TraceArchivalConfig(Message):
@@ -114,3 +131,50 @@ class PutConfig(Message):
     key: str
     value: Any
     checks = {"value": (required,)}
+
+
+_TRASH_PAGE: Final = f"'max_results' is a number from 1 to {MOST_TRASHED}."
+_OF_TRASH: Final = {
+    "experiment_id": (required, string),
+    "run_ids": (array, item_type_string, id_list),
+    "model_ids": (array, item_type_string, id_list),
+}
+
+
+class ListTrash(Message):
+    """The request to list what was deleted in an experiment, or the deleted experiment itself."""
+
+    experiment_id: str
+    max_results: int
+    page_token: str
+    checks = {
+        "experiment_id": (required, string),
+        "max_results": (intlike, within(1, MOST_TRASHED, _TRASH_PAGE)),
+        "page_token": (string,),
+    }
+
+
+class RestoreTrash(Message):
+    """The request to restore runs and logged models; without ids, the experiment itself."""
+
+    experiment_id: str
+    run_ids: list[str]
+    model_ids: list[str]
+    checks = _OF_TRASH
+
+
+class PurgeTrash(Message):
+    """The request to remove what was deleted for good, or with ``dry_run`` to say what would be.
+    Without ids everything that was deleted in the experiment, or the deleted experiment; with
+    ``deleted_before`` (milliseconds since the epoch) only what was deleted before that."""
+
+    experiment_id: str
+    dry_run: bool
+    run_ids: list[str]
+    model_ids: list[str]
+    deleted_before: int
+    checks = {
+        **_OF_TRASH,
+        "dry_run": (required, boolean),
+        "deleted_before": (intlike,),
+    }

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from local.http.connection import Disconnected
 from local.http.lambda_event import FileContent, HttpResponse
 from mlcore.artifacts.folder import Folder, Incoming
-from mlcore.artifacts.signing import PREFIX
+from mlcore.artifacts.folder_urls import PREFIX
 from mlcore.errors import MlflowError
 
 CHUNK_BYTES: Final = 1 << 20

@@ -146,8 +146,9 @@ class Application:
             connection.client,
             connection.host,
         )
-        timeout = min(function.definition.timeout_seconds, INTEGRATION_TIMEOUT_SECONDS)
-        late = _LATE if timeout < INTEGRATION_TIMEOUT_SECONDS else _LATER
+        timeout, late = function.definition.timeout_seconds, _LATE
+        if timeout >= INTEGRATION_TIMEOUT_SECONDS and not function.definition.calls_models:
+            timeout, late = INTEGRATION_TIMEOUT_SECONDS, _LATER
         slot = self._throttle.enter()
         try:
             connection.within(timeout, late, f"{match.function}: timed out after {timeout:g} s")

@@ -25,6 +25,8 @@ STATEMENT_RECORDS: Final = 100
 """Records of one statement: 80 MB at most."""
 
 _COLUMNS: Final = {"NewImage": "new", "OldImage": "old"}
+_TTL: Final = "ttl"
+"""The attribute with the time after which DynamoDB removes an item, as in template.yaml."""
 _NEWEST: Final = "SELECT max(id) FROM stream"
 
 
@@ -139,10 +141,20 @@ def _record(number: int, event: str, created: int, new: Any, old: Any) -> dict[s
         "StreamViewType": "NEW_AND_OLD_IMAGES",
         "ApproximateCreationDateTime": float(created),
     }
-    return {
+    record = {
         "eventID": str(number),
         "eventName": event,
         "eventVersion": "1.1",
         "eventSource": "aws:dynamodb",
         "dynamodb": stream_record,
     }
+    if new is None and _has_expired(old, created):
+        record["userIdentity"] = {"Type": "Service", "PrincipalId": "dynamodb.amazonaws.com"}
+    return record
+
+
+def _has_expired(image: Any, now: int) -> bool:
+    """Whether the time of an item has passed. Such an item counts as removed by the store itself:
+    expired items are removed soon after their time, so a request seldom deletes one."""
+    end = image.get(_TTL)
+    return end is not None and int(end["N"]) <= now

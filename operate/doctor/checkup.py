@@ -22,7 +22,10 @@ class Options(NamedTuple):
     client: str | None
     """An interpreter with mlflow; None looks for one."""
     receiver: str | None
-    """``HOST:PORT`` at which the server reaches this machine, for a webhook."""
+    """``HOST:PORT`` at which this machine listens for a webhook's delivery."""
+    receiver_url: str | None
+    """URL that leads to ``receiver``, where the server knows it by another one: that of a tunnel,
+    for example."""
     endpoint: str | None
     """A chat endpoint of the AI gateway that may be called."""
     patience: float

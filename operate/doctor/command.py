@@ -32,6 +32,7 @@ class DoctorOptions(NamedTuple):
     stack: str | None
     client: str | None
     receiver: str | None
+    receiver_url: str | None
     endpoint: str | None
     without: Sequence[str]
     patience: float
@@ -45,7 +46,13 @@ def run(options: DoctorOptions) -> int:
     checkup = Checkup(
         api,
         deployment_of(options.url, options.stack, options.profile),
-        Options(options.client, options.receiver, options.endpoint, options.patience),
+        Options(
+            options.client,
+            options.receiver,
+            options.receiver_url,
+            options.endpoint,
+            options.patience,
+        ),
     )
     began = time.time()
     results = examine(checkup, options.without, partial(print, flush=True))
@@ -98,6 +105,8 @@ def _taken(step: Step, checkup: Checkup) -> Outcome:
         status, detail = WRONG, str(error)
     except (BotoCoreError, ClientError) as error:
         status, detail = _of_aws(error)
+    except OSError as error:
+        status, detail = WRONG, f"on this machine: {error}"
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         status, detail = WRONG, f"the answer has an unexpected form: {error!r}"
     took = time.monotonic() - began

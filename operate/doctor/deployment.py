@@ -26,9 +26,19 @@ class Deployment:
         return self._session.client(service)
 
     @cached_property
-    def outputs(self) -> Mapping[str, str]:
+    def _description(self) -> Mapping[str, Any]:
         found = self.client("cloudformation").describe_stacks(StackName=self.stack)["Stacks"]
-        return _outputs(found[0])
+        described: Mapping[str, Any] = found[0]
+        return described
+
+    @property
+    def outputs(self) -> Mapping[str, str]:
+        return _outputs(self._description)
+
+    @property
+    def parameters(self) -> Mapping[str, str]:
+        given = self._description.get("Parameters", ())
+        return {one["ParameterKey"]: one["ParameterValue"] for one in given}
 
     @cached_property
     def resources(self) -> Mapping[str, tuple[str, str]]:

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from mlcore.entities.traces import Assessment, Trace
-from mlcore.reserved_tags import ARTIFACT_LOCATION
+from mlcore.reserved_tags import ARTIFACT_LOCATION, TRACE_NAME
 from mlcore.spans.names import SPANS_LOCATION_TAG
 from operate.export.stock_store import StockStore
 from operate.transfer.mlflow_server import Json
 
-_NAME: Final = "mlflow.traceName"
 _PARTS: Final = (
     *("trace_tags", "trace_request_metadata", "trace_metrics"),
     "assessments",
@@ -77,9 +76,9 @@ def _settle(store: StockStore, trace: Trace) -> None:
             **key,
         )
         known = rows.one("trace_info", **key)
-        in_column = _NAME if known and "trace_name" in known else ""
+        in_column = TRACE_NAME if known and "trace_name" in known else ""
         if in_column:
-            rows.update("trace_info", {"trace_name": trace.tags.get(_NAME)}, **key)
+            rows.update("trace_info", {"trace_name": trace.tags.get(TRACE_NAME)}, **key)
         tags = [
             {"key": name, "value": text} for name, text in trace.tags.items() if name != in_column
         ]

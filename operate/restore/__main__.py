@@ -1,13 +1,17 @@
 """``python -m operate.restore``: brings data back, and makes a stack that adopts them.
 
+    python -m operate.restore freeze STACK
+    python -m operate.restore thaw STACK
     python -m operate.restore whole STACK --at TIME|latest --into NEW --delete-old [--parameter …]
     python -m operate.restore table SOURCE --target NAME --at TIME|latest
     python -m operate.restore files BUCKET --at TIME [--count]
     python -m operate.restore adopt --into NEW --table NAME [--bucket NAME] [--key ID] …
 
-``whole`` does the three others: it restores the table of a stack, brings its bucket's files back,
-deletes the stack (which keeps its data) and makes a new one of the restored table and the old
-bucket and key. Each may be repeated after an interruption. `make deploy` then adds the functions.
+``freeze`` lets a stack answer 429 to every request until ``thaw``, so that nothing is written that
+the restore would not see. ``whole`` does the last three: it restores the table of a stack, brings
+its bucket's files back, deletes the stack (which keeps its data) and makes a new one of the
+restored table and the old bucket and key. Each may be repeated after an interruption. `make deploy`
+then adds the functions.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from operate.restore import adoption, files, tables
+from operate.restore.api_stage import ApiStage
 from operate.restore.failure import CannotRestore
 
 BUILT: Final = Path(__file__).resolve().parents[2] / ".aws-sam" / "build" / "template.yaml"
@@ -36,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if given.action == "files":
             _files(given.bucket, _moment(given.at), writes=not given.count)
+        elif given.action in ("freeze", "thaw"):
+            _serve(given.stack, stops=given.action == "freeze")
         elif given.action == "table":
             _table(given.source, given.target, given.at)
         elif given.action == "adopt":
@@ -51,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _whole(given: argparse.Namespace) -> None:
     cloudformation = boto3.client("cloudformation")
     stored = adoption.stored_in(cloudformation, given.stack)
+    _warn_of_writers(cloudformation, given.stack)
     target = given.target or f"{given.into}-{stored['Table'].rpartition('-')[2]}-restored"
     _table(stored["Table"], target, given.at)
     if given.at != LATEST:
@@ -75,6 +83,29 @@ def _whole(given: argparse.Namespace) -> None:
     print(f"should what follows be interrupted, continue with: {again}")
     adoption.remove_stack(cloudformation, given.stack)
     _adopt(given, adopted)
+
+
+def _serve(stack: str, *, stops: bool) -> None:
+    stage = ApiStage(boto3.client("cloudformation"), boto3.client("apigatewayv2"), stack)
+    if stops:
+        stage.stop()
+        print(f"{stack}: every request is answered 429; `operate.restore thaw {stack}` ends that")
+        print("what was accepted before is finished in the background: wait a minute")
+    else:
+        rate, burst = stage.continue_()
+        print(f"{stack}: {rate:,} requests a second are served, {burst:,} at one moment")
+
+
+def _warn_of_writers(cloudformation: Any, stack: str) -> None:
+    try:
+        stopped = ApiStage(cloudformation, boto3.client("apigatewayv2"), stack).is_stopped()
+    except CannotRestore:  # nobody can write through what is not there
+        return
+    if not stopped:
+        print(
+            f"{stack} serves requests: what they write from now on stays in its table alone."
+            f" `operate.restore freeze {stack}` stops them"
+        )
 
 
 def _table(source: str, target: str, at: str) -> None:
@@ -140,6 +171,8 @@ def _moment(text: str) -> datetime:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m operate.restore", description=__doc__)
     actions = parser.add_subparsers(dest="action", required=True)
+    for name, does in (("freeze", "refuse every request"), ("thaw", "serve requests again")):
+        actions.add_parser(name, help=does).add_argument("stack")
     at: dict[str, Any] = {"required": True, "metavar": "TIME"}
     one = actions.add_parser("table", help="restore a table as a new one")
     one.add_argument("source", help="name, or ARN of a table in another region")

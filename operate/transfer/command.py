@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from botocore.exceptions import BotoCoreError
 
+from local import program_name
 from mlcore import errors
 from mlcore.auth.permissions import EXPERIMENT
 from mlcore.entities.experiments import Experiment
@@ -106,7 +107,7 @@ class Transfer:
                 self.everything()
         except SourceFailed as failed:
             self._progress.end()
-            print(f"local.admin: {failed}", file=sys.stderr)
+            print(program_name.complaint(failed), file=sys.stderr)
             return 1
         self._progress.end()
         return self._report()
@@ -377,8 +378,7 @@ class Transfer:
         return 1 if self._different or self._failures else 0
 
     def _report_own(self) -> None:
-        """Prints the entities that only the table has, and values that the user has to set by
-        hand."""
+        """Prints what only the table has, and which values the user has to set by hand."""
         for one in self._own[:SHOWN]:
             print(one, file=sys.stderr)
         if len(self._own) > SHOWN:

@@ -22,11 +22,13 @@ class Progress:
         self._place = ""
         self._total = self._done = 0
         self._shown = 0.0
+        self._entered = time.monotonic()
         self._lock = threading.Lock()
         self._live = sys.stderr.isatty()
 
     def enter(self, place: str, total: int) -> None:
         self._place, self._total, self._done = place, total, 0
+        self._entered = time.monotonic()
 
     def step(self, kind: str, *, wrote: bool) -> None:
         with self._lock:
@@ -45,7 +47,8 @@ class Progress:
     def _print(self) -> None:
         filled = WIDTH * self._done // max(self._total, 1)
         bar = "█" * filled + "░" * (WIDTH - filled)
-        line = f"{bar} {self._done}/{self._total} {self._place}"
+        rate = self._done / max(time.monotonic() - self._entered, SECONDS)
+        line = f"{bar} {self._done}/{self._total} {self._place}, {rate:.3g} a second"
         if self._live:
             print(f"\r\033[K{line[:110]}", end="", file=sys.stderr, flush=True)
         else:

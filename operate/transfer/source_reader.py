@@ -13,6 +13,7 @@ from mlcore.entities.runs import Dataset, DatasetInput, ModelOutput, Run
 from mlcore.entities.stages import ACTIVE
 from mlcore.entities.tags import Tag
 from mlcore.repos.runs.history import metric_history
+from mlcore.reserved_tags import RUN_NAME
 from operate.transfer.mlflow_server import Json, Server, SourceFailed
 
 API: Final = "api/2.0/mlflow"
@@ -113,7 +114,7 @@ class SourceReader:
         return Run(
             run_id=run_id,
             experiment_id=self.target_of(info["experiment_id"]),
-            run_name=info.get("run_name") or tags.get("mlflow.runName", ""),
+            run_name=info.get("run_name") or tags.get(RUN_NAME, ""),
             user_id=info.get("user_id", ""),
             status=info.get("status", "RUNNING"),
             start_time=int(info.get("start_time", 0)),

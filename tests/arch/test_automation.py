@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -45,6 +46,27 @@ def test_all_that_a_change_must_pass_is_run_and_seen() -> None:
     jobs = WORKFLOWS["release.yml"]["jobs"]
     assert jobs["checks"]["uses"] == "./.github/workflows/checks.yml"
     assert jobs["release"]["needs"] == "checks"
+
+
+def test_upgrades_rollbacks_and_the_checkup_are_rehearsed_for_every_change() -> None:
+    """`make test`, which .ci/run runs, leaves out these alone; checks.yml runs all."""
+    locally = (project.ROOT / ".ci/run").read_text()
+    assert "\nmake test\n" in f"{locally}\n"
+    text = (project.ROOT / "tests/rehearsal/conftest.py").read_text()
+    left_out = set(re.findall(r'"(test_\w+\.py)"', text))
+    assert left_out == {"test_builds.py", "test_kubeflow.py", "test_versions.py", "test_whole.py"}
+
+
+def test_the_upgrade_matrix_has_each_release_and_the_one_before() -> None:
+    """Also what is about to be released."""
+    changelog = (project.ROOT / "CHANGELOG.md").read_text()
+    found = re.findall(r"^## \[([\w.]+)\]", changelog, re.MULTILINE)
+    releases = [name.lower() for name in reversed(found)]
+    if not changelog.partition("## [Unreleased]")[2].partition("\n## ")[0].strip():
+        releases.remove("unreleased")
+    matrix = (project.ROOT / "docs/operations.md").read_text().partition("## Upgrade")[2]
+    rows = re.findall(r"^\| ([\w.]+) \| ([\w.]+) \| (?:yes|no)", matrix, re.MULTILINE)
+    assert rows == list(pairwise(releases))
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)

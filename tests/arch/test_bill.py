@@ -108,11 +108,14 @@ def test_a_bill_names_what_a_team_pays_for() -> None:
 
 def test_the_book_says_what_a_flood_costs() -> None:
     stage = STAGES["prod"]
-    million = usage.flood(prices.MILLION, stage)
-    day = usage.flood(float(stage["ThrottlingRate"]) * 86400, stage)
     book = BOOK.read_text()
-    assert f"${million:.2f} for a million" in book
-    assert f"${day:,.0f} a day" in book
+    assert usage.flood_text(stage) in book
+    of_a_day = float(stage["ThrottlingRate"]) * 86400
+    empty, guesses = (usage.flood(of_a_day, stage, guesses=guessed) for guessed in (False, True))
+    assert f"${empty:,.0f} or ${guesses:,.0f} a day" in book
+    # What a guess costs besides: two items read, a counter written, and its password hashed.
+    assert guesses - empty > of_a_day * (prices.READ_UNIT + prices.WRITE_UNIT)
+    assert usage.capacity()["guess"]["api"]["cpu_ms"] > usage.capacity()["login"]["api"]["cpu_ms"]
 
 
 def test_a_step_lies_between_the_measured_ones() -> None:

@@ -63,10 +63,15 @@ def test_it_is_a_policy_that_iam_takes() -> None:
 
 
 def test_it_makes_nobody_an_administrator() -> None:
-    """Roles are those of our stacks, and go to the services that use them."""
+    """Roles are those of our stacks, and go to the services that use them; and the one that API
+    Gateway makes for itself at an account's first domain."""
+    [linked] = [one for one in STATEMENTS if one["Action"] == "iam:CreateServiceLinkedRole"]
+    assert "/aws-service-role/ops.apigateway.amazonaws.com/" in linked["Resource"]
     for statement in STATEMENTS:
         assert "*" not in _listed(statement["Action"])
-        if any(action.startswith("iam:") for action in _listed(statement["Action"])):
+        if statement is not linked and any(
+            action.startswith("iam:") for action in _listed(statement["Action"])
+        ):
             assert _listed(statement["Resource"]) == ["arn:aws:iam::*:role/mlflow-*"]
     assert not any(fnmatchcase("iam:CreateUser", action) for action in ACTIONS)
     [passing] = [one for one in STATEMENTS if "iam:PassRole" in _listed(one["Action"])]
@@ -78,7 +83,21 @@ def test_it_makes_nobody_an_administrator() -> None:
     )
 
 
-@pytest.mark.parametrize("stage", ["dev", "staging", "prod"])
+@pytest.mark.parametrize("stage", ["default", "dev", "staging", "prod"])
 def test_stages_have_names_that_it_allows(stage: str) -> None:
     settings = tomllib.loads((project.ROOT / "samconfig.toml").read_text())[stage]
-    assert settings["deploy"]["parameters"]["stack_name"].startswith("mlflow-")
+    name = settings["deploy"]["parameters"]["stack_name"]
+    stack = f"arn:aws:cloudformation:eu-west-1:123456789012:stack/{name}/0a1b"
+    [stacks] = [one for one in STATEMENTS if one["Sid"] == "StacksAndTheTransform"]
+    assert any(fnmatchcase(stack, pattern) for pattern in stacks["Resource"])
+    [key] = [one for one in STATEMENTS if one["Sid"] == "TheKeyOfSecrets"]
+    [patterns] = key["Condition"]["StringLike"].values()
+    assert any(fnmatchcase(name, pattern) for pattern in patterns)
+    # Names that CloudFormation makes begin with the stack's.
+    assert f"{name}-".startswith("mlflow-")
+
+
+def test_what_names_no_resource_is_allowed_on_all() -> None:
+    """Actions whose calls name no topic (AWS, "Actions, resources, and condition keys for SNS")."""
+    [unnamed] = [one for one in STATEMENTS if one["Sid"] == "WhatHasNoNameYet"]
+    assert {"sns:Unsubscribe", "sns:GetSubscriptionAttributes"} <= set(unnamed["Action"])

@@ -9,7 +9,13 @@ import pytest
 
 from tests.arch import project
 
-KINDS = {"string": "string", "timestamp": "timestamp", "long": "bigint", "double": "double"}
+KINDS = {
+    "boolean": "boolean",
+    "string": "string",
+    "timestamp": "timestamp",
+    "long": "bigint",
+    "double": "double",
+}
 DEFINED = {
     table["TableInput"]["Name"]: table["TableInput"]
     for table in project.resources("AWS::Glue::Table").values()
@@ -48,7 +54,7 @@ def test_columns_are_those_of_the_log() -> None:
 
 
 def test_readers_know_a_delta_table_and_its_place() -> None:
-    assert len(DEFINED) == 3
+    assert len(DEFINED) == 5
     for name, table in DEFINED.items():
         storage = table["StorageDescriptor"]
         assert table["Parameters"]["spark.sql.sources.provider"] == "delta"

@@ -30,6 +30,7 @@ PARSERS: Final = {
     # What makes and passes on what was sent, without reading it.
     *(f"layers/core/python/mlcore/http/{name}.py" for name in ("gate", "handler", "request")),
     *(f"functions/catalog/{name}.py" for name in ("calls", "registration")),
+    "functions/agent_tools/request_parsing.py",
     "functions/artifacts/messages.py",
     "functions/catalog_loader/preview.py",
     "functions/demo/service.py",

@@ -34,10 +34,22 @@ def test_files_are_named_by_nouns() -> None:
 
 def test_no_test_file_imports_another() -> None:
     """What tests share is in modules of its own, so each test file can be read and run alone."""
-    imports = re.compile(r"^(?:from tests\S*\.test_|from tests\S* import .*\btest_)", re.MULTILINE)
+    imports = re.compile(
+        r"^from (?:tests\S*|\.+\S*?)(?:\.?\btest_| import .*\btest_)", re.MULTILINE
+    )
     assert [
         _name(path) for path in project.sources("tests") if imports.search(path.read_text())
     ] == []
+
+
+def test_a_name_that_mlflow_reserves_is_spelled_in_one_module() -> None:
+    modules: dict[str, set[str]] = {}
+    for path in project.sources("layers", "functions", "local", "operate"):
+        for _, text in project.literals(path):
+            if re.fullmatch(r"mlflow(\.[A-Za-z]\w*)+", text):
+                modules.setdefault(text, set()).add(_name(path))
+    assert "mlflow.runName" in modules
+    assert {name: where for name, where in modules.items() if len(where) > 1} == {}
 
 
 def test_only_keys_spells_keys() -> None:

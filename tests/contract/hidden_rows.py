@@ -22,12 +22,18 @@ SECRET = "SECRET"
 OWN = "of the reader["
 
 
-TABLES = {"h": "run_metrics_history", "r": "runs_latest", "e": "experiments_latest"}
+TABLES = {
+    "h": "run_metrics_history",
+    "r": "runs_latest",
+    "e": "experiments_latest",
+    "t": "traces",
+    "a": "assessments",
+}
 
 
 @pytest.fixture(scope="module")
 def lakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
-    """Folders with the three tables: with rows of others, with different ones, and without."""
+    """Folders with all tables: with rows of others, with different ones, and without."""
     pytest.importorskip("mltables.permitted_rows")
     base = tmp_path_factory.mktemp("hidden-rows")
     readable = _rows(random.Random(7), READABLE)
@@ -64,6 +70,9 @@ def _rows(rng: random.Random, workspaces: Sequence[str], runs: int = 12) -> dict
     def number() -> str:
         return rng.choice(("0.0", "-0.0", "'nan'", "1e300", f"{rng.uniform(-9, 9)}", "3"))
 
+    def real() -> str:
+        return f"{number()}::DOUBLE"
+
     for workspace in workspaces:
         for _ in range(3):
             experiment = f"{rng.randrange(10**6)}"
@@ -90,6 +99,25 @@ def _rows(rng: random.Random, workspaces: Sequence[str], runs: int = 12) -> dict
                     f"{rng.choice((0, 1, -2, 2**40))}, {number()}::DOUBLE, "
                     f"{day(inserted, 10)}"
                     for inserted in (moment() for _ in range(rng.randrange(6)))
+                ]
+            for _ in range(rng.randrange(1, runs)):
+                trace, asked = f"{rng.randrange(16**12):012x}", moment()
+                tokens = ", ".join(rng.choice(("NULL", "7", "123456789")) for _ in range(5))
+                costs = ", ".join(rng.choice(("NULL", real())) for _ in range(3))
+                found["traces"].append(
+                    f"'0', {moment()}, '{workspace}', '{experiment}', '{trace}', '{text()}', "
+                    f"'{text()}', {asked}, {rng.choice(('NULL', '17'))}, "
+                    f"'{rng.choice(('OK', 'ERROR'))}', '{text()}', '{text()}', NULL, '{text()}', "
+                    f"'{text()}', {tokens}, {costs}, ['{text()}/1'], MAP {{'k': '{text()}'}}, "
+                    f"MAP {{'k': '{text()}'}}, {day(asked, 10)}"
+                )
+                found["assessments"] += [
+                    f"'0', '{workspace}', '{experiment}', '{trace}', {asked}, "
+                    f"'{rng.randrange(16**12):x}', '{text()}', 'feedback', '{text()}', "
+                    f"{rng.choice(('NULL', real()))}, NULL, '{text()}', 'HUMAN', '{text()}', "
+                    f"{moment()}, {moment()}, '{text()}', NULL, '{text()}', NULL, "
+                    f"{rng.choice(('true', 'false'))}, MAP {{'k': '{text()}'}}, {day(asked, 10)}"
+                    for _ in range(rng.randrange(3))
                 ]
     return found
 

@@ -55,6 +55,7 @@ _QUEUES: Final = "/3.0/mlflow/review-queues"
 _ISSUES: Final = "/3.0/mlflow/issues"
 _FILES: Final = "/2.0/mlflow-artifacts"
 _USERS: Final = "/2.0/mlflow/users"
+_KEYS: Final = "/3.0/mlflow-serverless/keys"
 _GRANTS: Final = "/3.0/mlflow/users"
 _ROLES: Final = "/3.0/mlflow/roles"
 _UI: Final = "/3.0/mlflow"
@@ -303,6 +304,7 @@ REQUESTS: Final[dict[str, Fields]] = {
     f"GET {_UI}/workspaces": {},
     f"GET {_UI}/workspaces/{{workspace_name}}": {},
     "GET /3.0/mlflow-serverless/config": {},
+    "GET /3.0/mlflow-serverless/trash": {"experiment_id": "{experiment}"},
     "GET /3.0/mlflow-serverless/system-tables/readers": {},
     "GET /3.0/mlflow-serverless/config/{key}": {},
     "GET /2.0/mlflow/webhooks": {},
@@ -315,6 +317,11 @@ REQUESTS: Final[dict[str, Fields]] = {
     f"PATCH {_USERS}/update-password": {"username": "{user}", "password": PASSWORD + "!"},
     f"PATCH {_USERS}/update-admin": {"username": "{user}", "is_admin": True},
     f"DELETE {_USERS}/delete": {"username": "{user}"},
+    f"POST {_KEYS}": {"name": "nightly", "username": "{robot}", "scopes": ["read"]},
+    f"GET {_KEYS}": {"username": "{robot}"},
+    f"POST {_KEYS}/rotate": {"key_id": "{key_id}"},
+    f"DELETE {_KEYS}": {"key_id": "{key_id}"},
+    "POST /3.0/mlflow-serverless/service-accounts": {"username": "new {robot}"},
     f"POST {_GRANTS}/permissions/grant": GRANT,
     f"POST {_GRANTS}/permissions/revoke": {**GRANT, "username": "{holder}"},
     f"GET {_GRANTS}/permissions/get": GRANT,

@@ -17,14 +17,14 @@ import pytest
 
 from catalog_loader.files import FolderFiles
 from catalog_loader.loading import load
-from mlcore.auth.passwords import hash_password
+from mlcore.auth.passwords import SERVICE_ACCOUNT_HASH, hash_password
 from mlcore.entities.evaluation.jobs import PENDING, Job
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import PlainRoute, lambda_handler
 from mlcore.http.routes import Route
 from mlcore.ids import now_ms
 from mlcore.repos.evaluation import jobs
-from mlcore.repos.users import users
+from mlcore.repos.users import api_keys, users
 from tests.contract.catalog_api import FILES
 from tests.contract.logins import ADMIN
 from tests.contract.trace_calls import resource_spans, span
@@ -32,26 +32,9 @@ from tests.contract.trace_calls import resource_spans, span
 Fields = dict[str, Any]
 
 DOMAINS: Final = (
-    *(
-        "artifacts",
-        "catalog",
-        "evaluation",
-        "experiments",
-        "gateway",
-        "logged_models",
-        "mcp_servers",
-    ),
-    *(
-        "registry",
-        "runs",
-        "server_info",
-        "skills",
-        "traces",
-        "ui",
-        "users",
-        "webhooks",
-        "workspaces",
-    ),
+    *("artifacts", "catalog", "evaluation", "experiments", "gateway", "logged_models"),
+    *("mcp_servers", "registry", "runs", "server_info", "skills", "traces", "ui", "users"),
+    *("webhooks", "workspaces"),
 )
 KEY: Final = {"key": "k"}
 TAG: Final = {**KEY, "value": "v"}
@@ -83,6 +66,7 @@ GUARDRAIL: Final = {
 YES_NO: Final = {"pass_fail": {"positive_label": "yes", "negative_label": "no"}}
 PASSWORD: Final = "password-of-some-length"
 TRACES: Final = "/2.0/mlflow/traces"
+_JSON: Final = {"content-type": "application/json", "host": "localhost"}
 _NUMBERS: Final = itertools.count(1)
 _NOW: Final = now_ms()
 
@@ -103,6 +87,8 @@ class World:
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}
+        self.caller: dict[str, Any] = {}  # what the authorizer says; empty without a login
+        self.headers: dict[str, str] = {}
         self._domains = {name: domain for domain in DOMAINS for name in routes_of(domain)}
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(AUTHENTICATION, "basic")
@@ -118,18 +104,17 @@ class World:
             prefix = ""
         elif route.ajax_only:
             prefix = "/ajax-api"
+        experiment = self.names.get("experiment", "")
         event: Fields = {
             "version": "2.0",
             "rawPath": prefix + self._filled(path),
             "rawQueryString": "",
-            "headers": {
-                "content-type": "application/json",
-                "host": "localhost",
-                "x-mlflow-experiment-id": self.names.get("experiment", ""),
-            },
+            "headers": {**_JSON, "x-mlflow-experiment-id": experiment, **self.headers},
             "requestContext": {"http": {"method": method}, "requestId": "test"},
             "isBase64Encoded": False,
         }
+        if self.caller:
+            event["requestContext"]["authorizer"] = self.caller
         sent = json.loads(self._filled(json.dumps(fields)))
         if method == "GET" or "upload-artifact" in path:
             event["rawQueryString"] = urlencode(sent, doseq=True)
@@ -137,7 +122,7 @@ class World:
             event["body"] = json.dumps(sent)
         handler = import_module(f"{domain}.app").handler
         if domain == "users":
-            event["requestContext"]["authorizer"] = ADMIN
+            event["requestContext"].setdefault("authorizer", ADMIN)
             handler = self._users
         answer = handler(event, None)
         text = answer.get("body") or "{}"
@@ -170,7 +155,7 @@ class World:
         run = self.made("POST", "/2.0/mlflow/runs/create", experiment_id="{experiment}")
         self.names["run"] = run["run"]["info"]["run_id"]
         parts: dict[str, tuple[Callable[[], None], ...]] = {
-            "": (self._model, self._trace, self._webhook, self._mcp_server),
+            "": (self._model, self._trace, self._webhook, self._mcp_server, self._deleted_run),
             "artifacts": (self._logged_model, self._files),
             "catalog": (self._catalog,),
             "evaluation": (self._trace, self._evaluation),
@@ -184,7 +169,7 @@ class World:
             "traces": (self._trace,),
             "users": (self._model, self._scorer, self._user),
             "webhooks": (self._webhook,),
-            "workspaces": (self._setting,),
+            "workspaces": (self._setting, self._deleted_run),
         }
         for part in parts.get(domain, ()):
             part()
@@ -361,6 +346,9 @@ class World:
             users.create(self.names[name], hash_password(PASSWORD), is_admin=False)
         if not any(profile.user.username == "admin" for profile in users.find_all()):
             users.create("admin", "", is_admin=True)
+        self.names["robot"] = f"robot-{self.names['experiment']}"
+        robot = users.create(self.names["robot"], SERVICE_ACCOUNT_HASH, is_admin=False)
+        self.names["key_id"] = api_keys.create(robot, "nightly", "default", None, None).key.key_id
         role = {"name": "role {experiment}", "workspace": "default"}
         made = self.made("POST", "/3.0/mlflow/roles/create", **role)
         self.names["role"] = str(made["role"]["id"])

@@ -29,8 +29,8 @@ from tests.contract.api import pairs
 from tests.contract.conftest import Store, forget
 from tests.contract.logins import proves
 from tests.contract.streams import Stream, following
-from tests.contract.trace_calls import export
-from tests.contract.trace_story import story
+from tests.contract.trace_calls import export, span, start, tell
+from tests.contract.trace_story import TOLD, story
 
 METRICS = (1, 10, 50)
 STEPS = 4
@@ -213,6 +213,37 @@ def test_a_trace(store: Store, stream: Stream) -> None:
     holds("trace", meter.figures(5))
 
 
+def test_a_trace_of_an_agent(store: Store, stream: Stream) -> None:
+    """Of twenty spans with a question and an answer each, in one export, and its info."""
+    meter = Meter(stream)
+    for number in range(1, 6):
+        trace = md5(b"agent %d" % number).hexdigest()
+        spans = [
+            span(
+                trace,
+                one,
+                None if one == 1 else 1,
+                start=one,
+                end=900 if one == 1 else one + 5,
+                **{
+                    "mlflow.spanInputs": {"question": _text(trace, one)},
+                    "mlflow.spanOutputs": _text(trace, -one),
+                    "mlflow.chat.tokenUsage": {"input_tokens": one, "output_tokens": 1},
+                },
+            )
+            for one in range(1, 21)
+        ]
+        assert meter.call(export, "0", spans).status == 200
+        assert meter.call(tell, "POST", "3.0/traces", start("0", f"tr-{trace}", **TOLD))
+        meter.follow()
+    holds("trace of 20 spans", meter.figures(5))
+
+
+def _text(trace: str, number: int) -> str:
+    """Some 400 characters that compress about as words do."""
+    return " ".join(md5(f"{trace} {number} {word}".encode()).hexdigest()[:5] for word in range(66))
+
+
 def test_a_login(store: Store, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which every request has, by somebody whose password this process has seen."""
     forget()
@@ -226,6 +257,20 @@ def test_a_login(store: Store, stream: Stream, monkeypatch: pytest.MonkeyPatch) 
 
     assert meter.call(asked)
     holds("login", meter.figures())
+
+
+def test_a_guess(store: Store, stream: Stream) -> None:
+    """A login with a name that nobody has: hashed like any other, and counted; the first of its
+    minute, which costs most."""
+    forget()
+    meter = Meter(stream)
+
+    def guessed() -> bool:
+        with capacity.measure():
+            return proves("nobody", "not-the-password-of-anybody")
+
+    assert not meter.call(guessed)
+    holds("guess", meter.figures())
 
 
 def test_a_line_of_the_log(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from mlcore.repos import document
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples
 from tests.contract.document_state import placed_once
-from tests.contract.turns import interleaved
+from tests.contract.interleaved_calls import interleaved
 
 _names = itertools.count()
 

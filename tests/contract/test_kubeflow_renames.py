@@ -18,8 +18,8 @@ from mlcore.repos.kubeflow import archive_expiry
 from mlcore.repos.registry import homes
 from tests.contract.api import Api
 from tests.contract.conftest import Store, examples
+from tests.contract.interleaved_calls import interleaved
 from tests.contract.kubeflow_api import KubeflowApi
-from tests.contract.turns import interleaved
 
 _names = itertools.count()
 RENAMES = 3

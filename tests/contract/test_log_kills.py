@@ -20,9 +20,9 @@ from mlcore.repos.runs.core import writes as run_writes
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples, forget
 from tests.contract.index_state import deliver
+from tests.contract.interleaved_calls import Killed
 from tests.contract.kubeflow_api import KubeflowApi
 from tests.contract.streams import Stream, following
-from tests.contract.turns import Killed
 
 KEYS = "ab"
 Point = dict[str, Any]

@@ -26,8 +26,8 @@ from mlcore.repos import document, text_index
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples
 from tests.contract.index_state import deliver, is_marked, ranked, tiny_ranks, with_ranked_run
+from tests.contract.interleaved_calls import interleaved
 from tests.contract.streams import Record, Stream, following
-from tests.contract.turns import interleaved
 
 _names = itertools.count()
 

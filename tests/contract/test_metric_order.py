@@ -24,8 +24,8 @@ from tests.contract.api import Api
 from tests.contract.conftest import Store, examples
 from tests.contract.explain import explained
 from tests.contract.index_state import deliver, tiny_ranks
+from tests.contract.interleaved_calls import Killed, interleaved
 from tests.contract.streams import Record, following
-from tests.contract.turns import Killed, interleaved
 
 SEARCHER, INDEXER, SORTER = range(3)
 _names = itertools.count()

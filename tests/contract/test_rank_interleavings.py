@@ -28,8 +28,8 @@ from tests.contract.api import Api
 from tests.contract.conftest import Store, examples
 from tests.contract.explain import explained
 from tests.contract.index_state import deliver, tiny_ranks
+from tests.contract.interleaved_calls import Killed, interleaved
 from tests.contract.streams import Record, Stream, following
-from tests.contract.turns import Killed, interleaved
 
 _names = itertools.count()
 

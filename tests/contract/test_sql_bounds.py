@@ -37,8 +37,10 @@ def _read(
 
 
 def _bounds(rng: random.Random, alias: str, table: str, run: str) -> str:
-    time = {"h": "insert_time", "r": "start_time", "e": "update_time"}[table]
-    name = "experiment_id" if table == "e" else rng.choice(("run_id", "experiment_id"))
+    times = {"h": "insert_time", "r": "start_time", "e": "update_time"}
+    time = times.get(table, "request_time")
+    own = "run_id" if table in "hr" else "trace_id"
+    name = "experiment_id" if table == "e" else rng.choice((own, "experiment_id"))
     moment = rng.choice(
         (
             f"CAST('2024-0{rng.randrange(1, 5)}-01 10:00:30' AS TIMESTAMP)",
@@ -64,7 +66,7 @@ def _bounds(rng: random.Random, alias: str, table: str, run: str) -> str:
 
 
 def _statement(rng: random.Random, runs: list[str]) -> str:
-    left, right = rng.choice("hr"), rng.choice("hre")
+    left, right = rng.choice("hrta"), rng.choice("hreta")
     froms = f"system.mlflow.{hidden.TABLES[left]} a"
     kind = rng.choice(("", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN"))
     run = rng.choice(runs)
@@ -72,7 +74,8 @@ def _statement(rng: random.Random, runs: list[str]) -> str:
     if not kind:
         where = where.replace("a.", rng.choice(("a.", "")))
     else:
-        key = "experiment_id" if right == "e" else "run_id"
+        keys = {frozenset("hr"): "run_id", frozenset("ta"): "trace_id"}
+        key = next((key for both, key in keys.items() if {left, right} <= both), "experiment_id")
         froms += f" {kind} system.mlflow.{hidden.TABLES[right]} b ON a.{key} = b.{key}"
         if kind != "LEFT SEMI JOIN" and rng.random() < 0.6:
             bounds = _bounds(rng, "b", right, run)

@@ -47,6 +47,10 @@ class Expressions:
                 "r": ["run_name", "created_by", "status", "workspace_id", "run_id", "params['p']",
                       "tags['k']", "aggregated_metrics[0].metric_name", "experiment_id"],
                 "e": ["name", "workspace_id", "experiment_id"],
+                "t": ["trace_name", "session_id", "user_id", "request_preview", "workspace_id",
+                      "trace_id", "trace_metadata['k']", "tags['k']", "linked_prompts[0]"],
+                "a": ["assessment_name", "value", "rationale", "source_id", "workspace_id",
+                      "trace_id", "metadata['k']", "error_message"],
             }
         )  # fmt: skip
 
@@ -56,6 +60,8 @@ class Expressions:
                 "h": ["insert_time", "metric_time"],
                 "r": ["start_time", "end_time", "update_time"],
                 "e": ["create_time", "update_time"],
+                "t": ["request_time", "update_time"],
+                "a": ["request_time", "create_time", "last_update_time"],
             }
         )
         return self.rng.choice((column, column, f"CAST({self.column_of_text()} AS TIMESTAMP)"))
@@ -63,9 +69,20 @@ class Expressions:
     def bound(self) -> str:
         """A condition by which rows may be left out before the statement runs."""
         time = f"CAST('2024-0{self.rng.randrange(1, 4)}-01 10:00:30' AS TIMESTAMP)"
-        column = self._of({"h": ["insert_time"], "r": ["start_time"], "e": ["create_time"]})
+        asked, trace = ["request_time"], ["trace_id"]
+        column = self._of(
+            {
+                "h": ["insert_time"],
+                "r": ["start_time"],
+                "e": ["create_time"],
+                "t": asked,
+                "a": asked,
+            }
+        )
         run = f"{self.rng.randrange(16):x}"
-        ids = self._of({"h": ["run_id"], "r": ["run_id"], "e": ["experiment_id"]})
+        ids = self._of(
+            {"h": ["run_id"], "r": ["run_id"], "e": ["experiment_id"], "t": trace, "a": trace}
+        )
         return self.rng.choice(
             (f"{column} >= {time}", f"{column} < {time}", f"{ids} > '{run}'", f"{ids} = '{run}'")
         )
@@ -121,12 +138,12 @@ class Expressions:
 
 
 def _statement(rng: random.Random) -> str:
-    aliases = {f"{letter}{rng.randrange(9)}": letter for letter in rng.sample("hre", 1)}
+    aliases = {f"{letter}{rng.randrange(9)}": letter for letter in rng.sample("hreta", 1)}
     froms = ""
     for alias, letter in list(aliases.items()):
         froms = f"system.mlflow.{TABLES[letter]} {alias}"
     while rng.random() < 0.4 and len(aliases) < 3:
-        letter = rng.choice("hre")
+        letter = rng.choice("hreta")
         alias = f"{letter}{len(aliases)}x"
         aliases[alias] = letter
         made = Expressions(rng, aliases)
@@ -142,7 +159,7 @@ def _statement(rng: random.Random) -> str:
     where = f" WHERE {made.truth()}" if rng.random() < 0.8 else ""
     if where and rng.random() < 0.4:
         where += f" AND {made.bound()}"
-    other = rng.choice("hre")
+    other = rng.choice("hreta")
     inner = Expressions(rng, {"i": other})
     return rng.choice(
         (
@@ -182,7 +199,9 @@ def _answered(sql: str, folder: Path) -> str:
     except statement_check.Refused as refused:
         raise AssertionError(f"{sql}: {refused}") from refused
     except (duckdb.Error, RuntimeError) as error:
-        return f"error: {query_processes.error_text(error)}"
+        # Which branch of a union fails first is a matter of chance, whatever the rows.
+        text = query_processes.error_text(error)
+        return "error" if " UNION " in sql and SECRET not in text else f"error: {text}"
 
 
 def test_neither_answers_nor_errors_depend_on_hidden_rows(
@@ -216,7 +235,8 @@ def test_the_engine_gets_the_same_bytes_whatever_is_hidden(
     permitted = pytest.importorskip("mltables.permitted_rows")
     bounds = pytest.importorskip("mltables.file_pruning")
     within = "run_id > '3' AND metric_step >= 0 AND run_id <= 'c'"
-    for columns in ("*", "workspace_id", "metric_value", "status, end_time", "run_id"):
+    for columns in ("*", "workspace_id", "metric_value", "status, end_time", "run_id",
+                    "total_cost, tags", "numeric_value"):  # fmt: skip
         asked = [table for name, table in TABLES.items() if columns == "*" or name in columns]
         asked = asked if columns == "*" else [
             table.name for table in permitted.TABLES

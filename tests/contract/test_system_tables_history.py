@@ -25,9 +25,10 @@ from tests.contract.conftest import Store
 from tests.contract.delta_readers import by_our_sql, by_polars, by_the_extension
 from tests.contract.index_state import deliver
 from tests.contract.lake import Tables, tables
+from tests.contract.publisher_kills import Killed, kill
 from tests.contract.tables_world import World
 
-__all__ = ["tables"]
+__all__ = ["kill", "tables"]
 
 OPERATIONS = int(os.environ.get("TABLES_OPERATIONS", "120"))
 
@@ -72,53 +73,6 @@ def found(tables: Tables, expected_runs: dict[str, Any]) -> tuple[Any, Any, Any]
         )
     assert len(runs) == len(rows)
     return experiments, runs, points
-
-
-class Killed(BaseException):
-    """The process is no more."""
-
-
-@pytest.fixture
-def kill(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Set ``[n]`` and the n-th request to the store, or the n-th commit, is the last."""
-    left: list[int] = []
-
-    def count() -> None:
-        if left:
-            left[0] -= 1
-            if left[0] == 0:
-                left.clear()
-                raise Killed
-
-    class Dying:
-        def __init__(self, store: Any) -> None:
-            self._store = store
-
-        def __getattr__(self, name: str) -> Any:
-            def call(*args: Any) -> Any:
-                count()
-                result = getattr(self._store, name)(*args)
-                count()
-                return result
-
-            return call
-
-    whole = location.store()
-    monkeypatch.setattr(landing, "store", lambda: Dying(whole))
-    change = pytest.importorskip("mltables.table_commit").TableCommit
-
-    def dying(act: Any) -> Any:
-        def call(*args: Any) -> Any:
-            count()
-            result = act(*args)
-            count()
-            return result
-
-        return call
-
-    for name in ("add", "commit"):
-        monkeypatch.setattr(change, name, dying(getattr(change, name)))
-    return left
 
 
 def test_a_random_history_is_published_once(
@@ -197,7 +151,7 @@ def test_backfill_brings_what_no_stream_tells(store: Store, tables: Tables) -> N
     expected = world.expected()
     assert found(tables, expected[1]) == expected
     again = whole.backfill()
-    assert again[1:] == (0, 0, 0)
+    assert again[1:] == (0, 0, 0, 0)
     tables.follow()
     assert found(tables, expected[1]) == expected
 

@@ -13,12 +13,21 @@ from mlcore.repos.removal import workspace_moves
 from mlcore.repos.workspaces import workspaces
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
+from tests.contract.trace_calls import start, tell
 
 __all__ = ["tables"]
 
-TABLES = ("run_metrics_history", "runs_latest", "experiments_latest")
-COMMITS = 6
-"""More than a step has, so that the last case is a step that ends."""
+TABLES = ("run_metrics_history", "runs_latest", "experiments_latest", "traces", "assessments")
+COMMITS = 12
+"""More than the steps of a publication have, so that the last case is one that ends."""
+
+JUDGED = {
+    "assessment_name": "good",
+    "source": {"source_type": "HUMAN", "source_id": "me"},
+    "feedback": {"value": True},
+    "create_time": "2023-11-14T22:13:21Z",
+    "last_update_time": "2023-11-14T22:13:21Z",
+}
 
 
 class Killed(BaseException):
@@ -57,10 +66,18 @@ def test_a_kill_between_two_commits_leaves_no_row_in_another_workspace(
                 "runs/log-metric", run_id=run, key="m", value=step, step=step, timestamp=step
             )
 
+        def trace(number: int, experiment: str = experiment) -> None:
+            trace_id = f"tr-{experiment}-{number}"
+            tell(
+                "POST", "3.0/traces", start(experiment, trace_id, state="OK", assessments=[JUDGED])
+            )
+
         log(1)
+        trace(1)
         if is_known:
             tables.follow()
         log(2)
+        trace(2)
         workspace_moves.experiment(experiment, "second")
         lander.handler({"Records": tables.stream.fresh()}, None)
         left[0] = commits

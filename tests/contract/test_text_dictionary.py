@@ -17,8 +17,8 @@ from mlcore.search.text import VALUE, IndexToken
 from tests.contract.api import pairs
 from tests.contract.conftest import Store
 from tests.contract.index_state import deliver
+from tests.contract.interleaved_calls import interleaved
 from tests.contract.streams import following
-from tests.contract.turns import interleaved
 
 ANNIE = Posting("tags.owner", IndexToken(VALUE, "annie"))
 _names = itertools.count()

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from mlcore import artifacts
 from mlcore.repos.traces import span_packs
 from tests.contract.conftest import Store, examples, forget
+from tests.contract.interleaved_calls import interleaved
 from tests.contract.trace_calls import Fields, ask, export, span_ids, start
 from tests.contract.trace_story import TOLD, new_trace, seen, story
-from tests.contract.turns import interleaved
 
 RESOURCE = {"service.name": "svc", "zone": 3}
 Step = Callable[[], int]

@@ -27,8 +27,8 @@ from mlcore.system_tables import landing
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples
 from tests.contract.index_state import deliver
+from tests.contract.interleaved_calls import interleaved
 from tests.contract.streams import Record, following
-from tests.contract.turns import interleaved
 
 _names = itertools.count()
 _steps = itertools.count(1)

@@ -83,7 +83,16 @@ BOUND = {"resource_type": "scorer", "resource_id": "r"}
 GUARDED = {"guardrail_id": "{guardrail}"}
 
 
+IN_TRASH = {"experiment_id": "{experiment}"}
+
+
 CASES: dict[str, dict[str, Any]] = {
+    "POST /3.0/mlflow-serverless/trash/restore": {**IN_TRASH, "run_ids": ["{deleted_run}"]},
+    "POST /3.0/mlflow-serverless/trash/purge": {
+        **IN_TRASH,
+        "run_ids": ["{deleted_run}"],
+        "dry_run": False,
+    },
     "POST /2.0/mlflow/registered-models/create": {"name": "new {name}", "tags": [TAG]},
     "PATCH /2.0/mlflow/registered-models/update": {**MODEL, "description": "d"},
     "POST /2.0/mlflow/registered-models/rename": {**MODEL, "new_name": "new {name}"},

@@ -6,9 +6,10 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 Json = dict[str, Any]
@@ -32,6 +33,7 @@ class Told(NamedTuple):
     content_type: str = "application/json"
     pause: float = 0.0
     """Seconds after each part."""
+    headers: Mapping[str, str] = MappingProxyType({})
 
 
 class Provider:
@@ -57,6 +59,8 @@ class Provider:
                 told = outer.answer(asked)
                 self.send_response(told.status)
                 self.send_header("content-type", told.content_type)
+                for name, value in told.headers.items():
+                    self.send_header(name, value)
                 if told.parts:
                     self.send_header("connection", "close")
                     self.end_headers()

@@ -38,6 +38,7 @@ KUBEFLOW_OLD = "model-registry 0.3.14"
 DUCKDB = "duckdb 1.5.5"
 PARQUET = "pyarrow 14.0.2"
 MODELS = "openai 3.54.0 anthropic 2.12.0"
+MCP = "mcp 2.3.0"
 _PLUGIN = "requests-auth-aws-sigv4==0.7"
 OTHERS = {
     # The oldest of all, and the newest without roles: for what they alone call.
@@ -50,6 +51,7 @@ OTHERS = {
     KUBEFLOW: ("model-registry==0.3.18",),
     MODELS: ("openai==3.54.0", "anthropic==2.12.0"),
     KUBEFLOW_OLD: ("model-registry==0.3.14",),
+    MCP: ("mcp==2.3.0",),
     # The newest whose extensions are packages.
     DUCKDB: ("duckdb==1.5.5", "duckdb-extension-delta==1.5.5", "duckdb-extension-httpfs==1.5.5"),
     # Readers that know no string views.

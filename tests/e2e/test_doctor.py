@@ -176,7 +176,7 @@ def test_what_a_killed_checkup_left_is_removed_later(
     ask(server, "POST", "experiments/create", name=name)
     ask(server, "POST", "registered-models/create", name=name)
     api = Api(server.url, Login(*ADMIN))
-    checkup = Checkup(api, None, Options(None, None, None, 60))
+    checkup = Checkup(api, None, Options(None, None, None, None, 60))
     assert experiments.remove_leftovers(checkup) == "none"  # it may be of a checkup that runs
     monkeypatch.setattr(experiments, "LEFTOVER_SECONDS", -60)
     assert experiments.remove_leftovers(checkup).startswith("2 things")

@@ -43,11 +43,6 @@ def interpreters() -> dict[str, str]:
     return found
 
 
-def _runs(python: str) -> bool:
-    tried = subprocess.run([python, "-c", "import venv"], capture_output=True, check=False)
-    return tried.returncode == 0
-
-
 INTERPRETERS = interpreters()
 
 
@@ -77,6 +72,26 @@ def program(
     )
     yield folder / "venv/bin/mlflow-serverless"
     shutil.rmtree(folder)
+
+
+FIRST_RUN = """
+import mlflow
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+with mlflow.start_run() as run, TemporaryDirectory() as folder:
+    mlflow.log_params({"depth": 3})
+    for step in range(3):
+        mlflow.log_metric("loss", 1 / (step + 1), step=step)
+    path = Path(folder, "ü.txt")
+    path.write_text("model")
+    mlflow.log_artifact(path)
+client = mlflow.MlflowClient()
+assert client.get_run(run.info.run_id).data.params == {"depth": "3"}
+assert [point.step for point in client.get_metric_history(run.info.run_id, "loss")] == [0, 1, 2]
+assert [entry.path for entry in client.list_artifacts(run.info.run_id)] == ["ü.txt"]
+assert len(mlflow.search_runs(["0"], "metrics.loss < 0.5")) == 1
+"""
 
 
 def clean(home: Path) -> dict[str, str]:
@@ -126,6 +141,64 @@ def test_an_empty_home_serves_the_product(program: Path, tmp_path: Path) -> None
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     assert (tmp_path / ".local/share/mlflow-serverless/format.json").is_file()
+
+
+def test_the_image_runs_so_and_writes_into_its_volume_only(program: Path, tmp_path: Path) -> None:
+    """What Containerfile says, with other folders and a free port, and without a home."""
+    steps = dict(
+        line.split(maxsplit=1)
+        for line in (ROOT / "Containerfile").read_text().replace("\\\n", " ").splitlines()
+        if line and not line.startswith("#")
+    )
+    port, volume = free_port(), tmp_path / "volume"
+    volume.mkdir()
+    inside = dict(word.split("=", 1) for word in steps["ENV"].split() if "PATH" not in word)
+    environ = {**clean(volume), **{name: str(volume) for name in inside}}
+    options = [*json.loads(steps["CMD"]), "--port", str(port), "--host", "127.0.0.1"]
+    probe = steps["HEALTHCHECK"].partition("CMD ")[2].replace(":5000", f":{port}")
+    python, script = program.with_name("python"), json.loads(probe)[1:]
+    installed = program.parent.parent
+
+    def files() -> set[tuple[str, float]]:
+        """Those of the installation; pip has compiled them in the image, uv has not here."""
+        return {
+            (str(path), path.stat().st_mtime)
+            for path in installed.rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts
+        }
+
+    before = files()
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [program, *options], cwd="/", env=environ, stdout=output, stderr=subprocess.STDOUT
+        )
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while subprocess.run(
+            [python, *script], env=environ, capture_output=True, check=False
+        ).returncode:
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+        url = f"http://127.0.0.1:{port}"
+        environ["MLFLOW_TRACKING_URI"] = url
+        # The client of MLflow logs a first run with a file, and finds it.
+        client = subprocess.run(
+            [sys.executable, "-c", FIRST_RUN],
+            env={**environ, "PATH": os.environ["PATH"]},
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert client.returncode == 0, client.stderr
+        checked = [str(program), "doctor", "--without", "client", "--without", "system-tables"]
+        doctor = subprocess.run(checked, env=environ, capture_output=True, text=True, check=False)
+        assert doctor.returncode == 0, doctor.stdout + doctor.stderr
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    assert files() == before
+    assert {path.name for path in tmp_path.iterdir()} == {"volume", "log"}
 
 
 def ran(program: Path, home: Path, *arguments: str) -> tuple[int, str]:

@@ -26,9 +26,13 @@ FUNCTIONS: Final = {
     name: Function(FunctionDefinition(name, "fixture_gate.app.handler", CODE, timeout, 128, {}))
     for name, timeout in (("Gate", 60.0), ("Hasty", SMALL_TIMEOUT))
 }
+FUNCTIONS["Models"] = Function(
+    FunctionDefinition("Models", "fixture_gate.app.handler", CODE, 900.0, 128, {}, True)
+)
 ROUTES: Final = [
     RouteDefinition("ANY /gate/{action}", "Gate"),
     RouteDefinition("ANY /hasty/{action}", "Hasty"),
+    RouteDefinition("ANY /models/{action}", "Models"),
 ]
 
 

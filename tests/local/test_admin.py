@@ -14,6 +14,7 @@ import pytest
 
 from local.data_folder import DataFolder
 from operate import source_address
+from operate.doctor.steps import STEPS
 from operate.product_modules import CannotRun
 from operate.purge import parse_duration
 
@@ -181,6 +182,35 @@ def test_an_export_that_cannot_run_leaves_no_folder(tmp_path: Path) -> None:
     answer = admin("export", *target, f"--data={tmp_path / 'absent'}")
     assert (answer.returncode, "there is no folder" in answer.stderr) == (1, True)
     assert not files.exists()
+
+
+def test_files_in_a_folder_that_is_missing_are_noticed(tmp_path: Path) -> None:
+    missing = tmp_path / "nowhere"
+    database = tmp_path / "x.db"
+    database.touch()
+    with (
+        pytest.raises(CannotRun, match="there is no folder"),
+        source_address.served(f"sqlite:///{database}", missing),
+    ):
+        pass
+
+
+def test_messages_begin_with_the_command_that_the_user_typed(tmp_path: Path) -> None:
+    missing = f"--data={tmp_path / 'missing'}"
+    assert admin("config", "list", missing).stderr.startswith("local.admin: there is no folder")
+    installed = admin("config", "list", missing, MLFLOW_SERVERLESS_PROGRAM="mlflow-serverless")
+    assert installed.stderr.startswith("mlflow-serverless: there is no folder")
+
+
+def test_the_checkup_finds_the_runner_of_a_folder(product: Any, tmp_path: Path) -> None:
+    data = f"--data={tmp_path / 'data'}"
+    others = [f"--without={step.name}" for step in STEPS if step.name not in ("server", "runs")]
+    runner = product()
+    checked = admin("doctor", data, *others)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert runner.end() == 0
+    nobody = admin("doctor", data)
+    assert (nobody.returncode, "name a server with --url" in nobody.stderr) == (1, True)
 
 
 def test_an_unknown_experiment_is_a_failure(product: Any, tmp_path: Path) -> None:

@@ -16,7 +16,11 @@ from .conftest import ROOT
 
 
 def admin(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "local.admin", "keys", *arguments, "--data", str(folder)]
+    return command_line(folder, "keys", *arguments)
+
+
+def command_line(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "local.admin", *arguments, "--data", str(folder)]
     environment = servers.environment()
     return subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
@@ -57,6 +61,16 @@ def test_keys_on_the_command_line(tmp_path: Path) -> None:
 
         basic = "Basic " + b64encode(f"robot:{token}".encode()).decode()
         tag = b'{"experiment_id": "0", "key": "k", "value": "v"}'
+        rights = command_line(folder, "rights", "robot").stdout
+        assert "API keys only (a service account)" in rights
+        assert key_id in rights
+        assert token not in rights
+        on_first = command_line(folder, "rights", "--on", "experiment:0").stdout
+        assert on_first.splitlines()[3].split()[:3] == ["robot", "yes", "no"]
+        assert "is an administrator" in on_first
+        assert "nobody" in command_line(folder, "rights", "nobody").stderr
+        assert "there is no model" in command_line(folder, "rights", "--on", "model:no").stderr
+        assert command_line(folder, "rights").returncode == 1
         assert [status(server, one) for one in (f"Bearer {token}", basic)] == [200, 200]
         assert [status(server, one, tag) for one in (f"Bearer {token}", basic)] == [403, 403]
         assert admin(folder, "revoke", key_id).returncode == 0

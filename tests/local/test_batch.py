@@ -8,29 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import local.events.batch
-from local.definitions import StreamMapping
 from local.events.batch import Batch, BatchQueue, DeadLetters
+
+from .stream_mapping import mapping
 
 
 @pytest.fixture(autouse=True)
 def _no_backoff(monkeypatch: Any) -> None:
     monkeypatch.setattr(local.events.batch, "FIRST_BACKOFF_SECONDS", 0.0)
-
-
-def mapping(**changes: Any) -> Any:
-    values = {
-        "name": "M",
-        "function": "F",
-        "patterns": (),
-        "batch_size": 10,
-        "batching_window_seconds": 0.0,
-        "starting_position": "TRIM_HORIZON",
-        "maximum_retry_attempts": 2,
-        "maximum_record_age_seconds": -1,
-        "bisect": True,
-        "report_batch_item_failures": True,
-    }
-    return StreamMapping(**{**values, **changes})
 
 
 def records(count: Any, created: Any = 0.0) -> Any:

@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import local.http.application
 from local.http import body_budget, connection
 from local.http.lambda_event import MAXIMUM_PAYLOAD_BYTES
 from tests.local.conftest import eventually
 from tests.local.http_server import (
     PATIENT_SECONDS,
+    SMALL_TIMEOUT,
     Running,
     answers,
     application,
@@ -234,6 +236,25 @@ def test_a_function_that_takes_too_long(server: Running, capsys: Any) -> None:
 
     eventually(lambda: is_said("Hasty: timed out after 1 s"))
     eventually(lambda: is_said("POST /hasty/wait 500"))
+
+
+def test_calls_of_models_outlast_the_integration(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model may think longer than API Gateway waits."""
+    monkeypatch.setattr(local.http.application, "INTEGRATION_TIMEOUT_SECONDS", SMALL_TIMEOUT)
+    module = gate()
+    module.gate.clear()
+    try:
+        with server.connect() as client:
+            client.sendall(request("POST", "/models/wait"))
+            assert module.arrived.acquire(timeout=PATIENT_SECONDS)
+            assert answers(server.ask(request("POST", "/gate/wait")))[0][0] == 503
+            module.gate.set()
+            assert one_answer(client)[0] == 200
+    finally:
+        module.gate.set()
+    assert module.arrived.acquire(timeout=PATIENT_SECONDS)
 
 
 def test_connections_have_a_limit() -> None:

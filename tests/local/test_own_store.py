@@ -15,7 +15,7 @@ from local.events.stream_poller import StreamPoller
 from local.own_store import StoreUnusable, prepare_store
 
 from .conftest import TABLE, OpenTable, eventually
-from .test_batch import mapping
+from .stream_mapping import mapping
 
 OTHER = f"arn:aws:dynamodb:ddblocal:000000000000:table/{TABLE}-2/stream/2026-01-01"
 

@@ -18,14 +18,6 @@ from tests.engines import Engine, client
 from .conftest import PATIENT_SECONDS, ROOT, eventually
 
 
-def gone(pid: Any) -> Any:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return True
-    return state == "Z"
-
-
 def spent() -> float:
     """Seconds of the processor that the processes took that have ended, with their own."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -19,7 +19,7 @@ from local.events.stream_poller import (
 )
 
 from .conftest import PATIENT_SECONDS, TABLE, OpenTable, eventually
-from .test_batch import mapping
+from .stream_mapping import mapping
 
 
 @pytest.fixture(autouse=True)

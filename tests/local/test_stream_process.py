@@ -19,8 +19,8 @@ from local.events.stream_job import StreamJob
 from local.shared_activity import SharedActivity
 
 from .conftest import TABLE, OpenTable, eventually
-from .test_batch import mapping
-from .test_runner import gone
+from .ended_process import gone
+from .stream_mapping import mapping
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 

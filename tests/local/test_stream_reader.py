@@ -137,3 +137,28 @@ def test_what_patterns_let_through_is_told() -> None:
         RecordRequirement(frozenset({"REMOVE"}), "OldImage", frozenset({"rank", "experiment"}), ()),
         RecordRequirement(None, "NewImage", frozenset({"run"}), (("outside", "S"),)),
     )
+
+
+def test_who_removed_an_expired_item_is_told(opened: OpenTable) -> None:
+    """As DynamoDB tells it: the lander keeps the rows of what expired."""
+    for name, end in (("past", 1), ("future", 4_000_000_000)):
+        opened.dynamodb.put_item(
+            TableName=TABLE,
+            Item={
+                "PK": {"S": "P"},
+                "SK": {"S": name},
+                "type": {"S": "trace"},
+                "ttl": {"N": str(end)},
+            },
+        )
+        opened.dynamodb.delete_item(TableName=TABLE, Key={"PK": {"S": "P"}, "SK": {"S": name}})
+    with_identity = {"Type": "Service", "PrincipalId": "dynamodb.amazonaws.com"}
+    client = StreamReader(opened.file.path, TABLE)
+    _, *records = whole(client, opened, 100)
+    client.close()
+    told = {
+        record["dynamodb"]["Keys"]["SK"]["S"]: record.get("userIdentity")
+        for record in records
+        if record["eventName"] == "REMOVE"
+    }
+    assert told == {"past": with_identity, "future": None}

@@ -24,6 +24,7 @@ def test_fixture() -> None:
         1024,
     )
     assert echo.code == FIXTURE.parent / "functions"
+    assert not echo.calls_models
     assert {route.key: route.function for route in template.routes} == {
         "GET /health": "EchoFunction",
         "ANY /items/{proxy+}": "ItemsFunction",
@@ -41,6 +42,8 @@ def test_fixture() -> None:
 def test_product() -> None:
     template = read(PRODUCT, "mlflow-serverless", "us-east-1")
     router = Router(template.routes)
+    patient = [one for one in template.functions.values() if one.calls_models]
+    assert [(one.name, one.timeout_seconds) for one in patient] == [("GatewayCallsFunction", 900)]
     for path in (
         "/health",
         "/version",

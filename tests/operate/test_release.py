@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -71,15 +72,30 @@ def test_a_bill_of_materials_names_the_layers_libraries() -> None:
 
 
 def test_all_files_of_a_release_are_listed_with_their_checksums(
-    build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(release, "version_of", lambda *_: "1.2.0")
     folder = tmp_path / "dist"
-    assert release.main(["--build", str(build), "--folder", str(folder)]) == 0
-    written = {path.name for path in folder.iterdir()} - {CHECKSUMS}
-    assert written == {
-        "mlflow-serverless-1.2.0-arm64.zip",
-        *(f"mlflow-serverless-1.2.0-{layer}.cdx.json" for layer in release.LAYERS),
-    }
+    asked = ["--build", str(build), "--folder", str(folder)]
+    assert release.main(asked) == 1
+    assert "make wheel" in capsys.readouterr().err
+    wheel = "mlflow_serverless-1.2.0-py3-none-any.whl"
+    (folder / wheel).write_bytes(b"wheel")
+    (folder / "mlflow-serverless-1.1.0-arm64.zip").write_bytes(b"of an earlier release")
+    assert release.main(asked) == 0
+    assert release.main([*asked, "--architecture", "x86_64"]) == 0
+    listed = [line.split()[1] for line in (folder / CHECKSUMS).read_text().splitlines()]
+    assert sorted(listed) == sorted(
+        [
+            wheel,
+            "mlflow-serverless-1.2.0-arm64.zip",
+            "mlflow-serverless-1.2.0-x86_64.zip",
+            *(f"mlflow-serverless-1.2.0-{layer}.cdx.json" for layer in release.LAYERS),
+        ]
+    )
     subprocess.run(["sha256sum", "--check", "--strict", CHECKSUMS], cwd=folder, check=True)
-    assert len((folder / CHECKSUMS).read_text().splitlines()) == len(written)
+
+
+def test_the_wheel_has_the_name_that_a_release_looks_for() -> None:
+    project = tomllib.loads((release.ROOT / "pyproject.toml").read_text())["project"]
+    assert project["name"] == release.PRODUCT

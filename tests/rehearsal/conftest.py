@@ -15,9 +15,7 @@ collect_ignore = (
     if WHOLE
     else [
         "test_builds.py",
-        "test_doctor.py",
         "test_kubeflow.py",
-        "test_releases.py",
         "test_versions.py",
         "test_whole.py",
     ]

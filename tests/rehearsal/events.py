@@ -42,6 +42,7 @@ _HERE = {
 
 SETTINGS = {
     "demo": {"API_URL": "http://127.0.0.1:9"},
+    "agent_tools": {"API_URL": "http://127.0.0.1:9"},
     "publisher": {"SYSTEM_TABLES_FOLDER": "/tmp/system-tables-of-nobody"},
     "authorizer": {"AUTHENTICATION": "basic"},
     "users": {"AUTHENTICATION": "basic"},
@@ -96,6 +97,7 @@ ANSWERS = {
     "file_removal": Expected({"batchItemFailures": []}),
     # The demo calls the API that the function is part of, and there is none beside one function.
     "generate_demo": Expected({"error_code": "TEMPORARILY_UNAVAILABLE"}, 503),
+    "list_agent_tools": Expected({"jsonrpc": "2.0", "id": 1}),
     "list_gateway_models": Expected({"object": "list", "data": []}),
     "get_run": Expected({"run": {"info": {"run_id": RUN, "experiment_id": "0"}}}),
     "graphql": Expected({"data": {"mlflowGetExperiment": {"experiment": {"experimentId": "0"}}}}),

@@ -1,1 +1,2 @@
-"""Writes the full-text index of an experiment: posting items and the dictionary of words."""
+"""Writes the full-text index of an experiment: posting items (which say that an entity's field has
+a word or value) and the dictionary of words and values."""

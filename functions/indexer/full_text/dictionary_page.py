@@ -1,9 +1,9 @@
-"""The first page of the dictionary: one item with the first words and values of an experiment's
-texts. In most experiments all fit on this page, and a search reads it whole.
+"""The first page of the full-text dictionary: one item with the first words and values of an
+experiment's texts. In most experiments all fit on this page, and a search reads it whole.
 
-To remove an entry, a process marks it as ``leaving``, checks whether an entity still has its text,
-and removes the entry if it is still marked. If another process adds the text meanwhile, either the
-check sees the text, or the other process sees the mark and sets the entry again.
+To remove an entry, a process sets its state to ``leaving``, checks whether an entity still has its
+text, and removes the entry if it is still ``leaving``. If another process adds the text meanwhile,
+either the check sees the text, or the other process sees ``leaving`` and sets the entry again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ LEAVING: Final = "leaving"
 
 
 class Entry(NamedTuple):
-    """A word or a value that entities of a type have in a field."""
+    """An entry of the full-text dictionary: a word or a value that entities of a type have in a
+    field."""
 
     experiment_id: str
     kind: str
@@ -39,7 +40,7 @@ class Entry(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The entry's key in the page's map."""
+        """The entry's key in the map of the dictionary's first page."""
         field, (_, posting) = self.posting
         return json.dumps([self.kind, field, posting], ensure_ascii=False, separators=(",", ":"))
 
@@ -53,8 +54,8 @@ def texts_of(item: Raw | None) -> Page:
 
 
 def add_entries(page: Page | None, entries: Sequence[Entry]) -> list[Entry]:
-    """Adds entries of one experiment to its page while there is room. Returns the entries that did
-    not fit.
+    """Adds entries of one experiment to the first page of its dictionary while there is room.
+    Returns the entries that did not fit.
 
     Args:
         page: the page as it was read; None if there was none.
@@ -90,7 +91,8 @@ def _set(entries: Sequence[Entry]) -> None:
 
 
 def _begun(entries: Sequence[Entry]) -> bool:
-    """Creates the page with these entries; returns False if it exists by now."""
+    """Creates the first page of an experiment's dictionary with these entries; returns False if
+    another process has created it."""
     where = keys.fts_texts(entries[0].experiment_id)
     first = ConditionExpression()
     first.require_absent(FtsTexts.PK)
@@ -103,17 +105,19 @@ def _begun(entries: Sequence[Entry]) -> bool:
 
 
 def begin_leaving(entry: Entry) -> bool:
-    """Marks an entry as ``leaving``. Returns False if the page does not have the entry."""
+    """Sets the state of an entry on the dictionary's first page to ``leaving``, the first step of
+    its removal. Returns False if the page does not have the entry."""
     return _changed(entry, None)
 
 
 def end_leaving(entry: Entry) -> None:
-    """Removes an entry that is still marked as ``leaving``."""
+    """Removes an entry from the dictionary's first page if its state is still ``leaving``."""
     _changed(entry, LEAVING)
 
 
 def stay(entries: Iterable[Entry]) -> None:
-    """Removes the mark ``leaving`` from entries whose texts an entity still has."""
+    """Cancels the removal of entries (state ``leaving``) of the dictionary's first page, because an
+    entity still has their text."""
     for entry in entries:
         _set([entry])
 

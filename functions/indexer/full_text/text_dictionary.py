@@ -47,19 +47,22 @@ _VERSION_BITS = 53
 
 
 def entry_of(entity: SourceEntity, posting: Posting) -> Entry | None:
-    """Returns the dictionary entry of a posting; None for tokens without one: tokens of texts that
-    are searched as a whole, numbers, and tokens of fewer than three characters."""
+    """Returns the dictionary entry that a posting (a word or value in an entity's field) needs;
+    None if it needs none: texts that are searched as a whole, numbers, and words of fewer than
+    three characters."""
     entry = Entry(entity.experiment_id, entity.kind, posting)
     return entry if _is_listed(entry) and _trigrams(entry) else None
 
 
 def places(entry: Entry) -> list[Key]:
-    """Returns the keys of an entry's items, in the order in which the items are put."""
+    """Returns the keys of a dictionary entry's items, one for each trigram, in the order in which
+    the items are put."""
     return [_place(entry, trigram) for trigram in _trigrams(entry)]
 
 
 def items(entry: Entry) -> list[Raw]:
-    """Returns an entry's items, one for each trigram, in the order of :func:`places`."""
+    """Returns the items of a dictionary entry, one for each trigram, in the order of
+    :func:`places`."""
     field, (_, token) = entry.posting
     version = getrandbits(_VERSION_BITS)
     fts_items = []
@@ -80,7 +83,8 @@ def items(entry: Entry) -> list[Raw]:
 
 
 def entry_of_item(experiment_id: str, item: Raw) -> Entry | None:
-    """Returns the entry of a dictionary item; None for any other item."""
+    """Returns the dictionary entry to which an index item belongs; None if it is not a dictionary
+    item."""
     kind = _KINDS.get(text_of(item, _ENTITY_TYPE) or "")
     if kind is None:
         return None
@@ -101,22 +105,22 @@ def matches_key(experiment_id: str, item: Raw) -> bool:
 
 
 def items_needed_by(fts_items: Iterable[Raw], first_page: Page) -> list[Raw]:
-    """Returns the dictionary items that the given FTS items require, without the texts on the first
-    page."""
+    """Returns the dictionary items that must exist for the given FTS items. Texts on the
+    dictionary's first page need none."""
     entries = dict.fromkeys(_named(fts_items))
     return [item for entry in entries if entry.name not in first_page for item in items(entry)]
 
 
 def complete(fts_items: Iterable[Raw]) -> None:
-    """Adds the texts of FTS items that are already put to the dictionary: one BatchGetItem, then
-    writes for missing entries."""
+    """Adds to the dictionary the texts of FTS items, which the caller has put already: one
+    BatchGetItem, then writes for the texts that are missing."""
     for page, entries in missing_entries(fts_items):
         put_all(dictionary_page.add_entries(page, entries))
 
 
 def missing_entries(fts_items: Iterable[Raw]) -> list[tuple[Page | None, list[Entry]]]:
-    """Returns the entries that the given FTS items need and the dictionary lacks, by experiment,
-    each list with the experiment's first page. One BatchGetItem."""
+    """Returns, for each experiment of the given FTS items, the first page of its dictionary (None
+    if there is none) and the entries that the dictionary lacks. One BatchGetItem."""
     entries = list(dict.fromkeys(_named(fts_items)))
     pages = {entry.experiment_id: keys.fts_texts(entry.experiment_id) for entry in entries}
     lasts = [places(entry)[-1] for entry in entries]
@@ -131,8 +135,8 @@ def missing_entries(fts_items: Iterable[Raw]) -> list[tuple[Page | None, list[En
 
 
 def put_again(lost: Iterable[Raw]) -> None:
-    """Adds the texts of missing or wrong items to the dictionary again, on the first page if it has
-    room."""
+    """Adds the texts of missing or damaged dictionary items to the dictionary again: on the first
+    page if it has room, else as items."""
     entries: dict[str, dict[Entry, None]] = {}
     for item in lost:
         entry = entry_of_item(keys.experiment_id_of(key_of_item(item).pk), item)
@@ -148,21 +152,22 @@ def _page(item: Raw | None) -> Page | None:
 
 
 def put_all(entries: Iterable[Entry]) -> None:
-    """Puts the items of entries; the last item of each entry after all others."""
+    """Puts the items of dictionary entries; the last item of each entry after all others, because
+    readers take its existence for that of all."""
     items_of_entries = [items(entry) for entry in entries]
     table.batch_write(item for entry_items in items_of_entries for item in entry_items[:-1])
     table.batch_write(entry_items[-1] for entry_items in items_of_entries)
 
 
 def remove_unused(removed_postings: Iterable[tuple[SourceEntity, Posting]]) -> None:
-    """Removes texts from the dictionary that no entity has after these postings were removed. If
-    the process is killed, unused texts stay, which is harmless."""
+    """Removes from the dictionary the texts of removed postings that no entity has any more. If the
+    process is killed, unused texts stay, which is harmless."""
     entries = {entry_of(entity, posting): None for entity, posting in removed_postings}
     table.parallel([partial(remove_if_unused, entry) for entry in entries if entry is not None])
 
 
 def is_held(entry: Entry) -> bool:
-    """Whether an entity has the text: one Query."""
+    """Whether an entity has the text of a dictionary entry in the entry's field: one Query."""
     field, (level, token) = entry.posting
     prefix = keys.fts_of_type_prefix(text_fields.key_level(level, field), token, entry.kind)
     pk = keys.experiment(entry.experiment_id).pk
@@ -170,8 +175,8 @@ def is_held(entry: Entry) -> bool:
 
 
 def remove_if_unused(entry: Entry) -> None:
-    """Removes a text from the dictionary unless an entity has it, or gets it during the removal.
-    The steps are in the module's docstring."""
+    """Removes a dictionary entry unless an entity has its text, or gets it during the removal. The
+    steps are in the module's docstring."""
     if is_held(entry):
         return
     was_listed = dictionary_page.begin_leaving(entry)
@@ -193,8 +198,8 @@ def remove_if_unused(entry: Entry) -> None:
 
 
 def _begin_leaving(entry: Entry, item: Raw) -> bool:
-    """Marks the entry's last item as ``leaving``; returns False if it changed meanwhile. Other
-    items need no mark."""
+    """Sets the state of a dictionary entry's last item to ``leaving``; returns False if the item
+    changed meanwhile. The entry's other items need no state."""
     if key_of_item(item) != places(entry)[-1]:
         return True
     marked = Update()

@@ -52,12 +52,13 @@ def texts_of_run(image: Raw | None) -> dict[str, str]:
 
 
 def name_of_experiment(image: Raw | None) -> dict[str, str]:
-    """Returns the texts of an experiment item: its name."""
+    """Returns the texts of an experiment item that are indexed, by field: its name."""
     return {} if image is None else {NAME: Experiment.of(image).name}
 
 
 def postings(texts: Texts, indexed: IndexedFields | None) -> set[Posting]:
-    """Returns the postings of all texts that an index covers."""
+    """Returns the postings (field and word or value) of all texts of an entity whose fields an
+    index covers; none if ``indexed`` is None."""
     if indexed is None:
         return set()
     return {
@@ -69,16 +70,16 @@ def postings(texts: Texts, indexed: IndexedFields | None) -> set[Posting]:
 
 
 def postings_of_text(field: str, value: str) -> set[Posting]:
-    """Returns the postings of one text: its words, or the whole text, depending on the field. An
-    absent text (``""``) has none."""
+    """Returns the postings of one field's text: one for each word, or one for the whole text,
+    depending on the field. An absent text (``""``) has none."""
     if text_fields.has_words(field):
         return {Posting(field, token) for token in text.word_tokens(value)}
     return {Posting(field, text.value_token(value))} if value else set()
 
 
 def name_postings(texts: Texts) -> set[Posting]:
-    """Returns the postings of an experiment's name: its words, and its trigrams because experiment
-    names have no dictionary."""
+    """Returns the postings of an experiment's name: one for each of its words and trigrams.
+    Trigrams have postings because experiment names have no dictionary."""
     return {
         Posting(field, token)
         for field, value in texts.items()
@@ -99,7 +100,11 @@ def changed(before: Texts, after: Texts) -> list[tuple[str, str, str]]:
 def changed_postings(
     changes: Iterable[tuple[str, str, str]], indexed: IndexedFields | None
 ) -> set[Posting]:
-    """Returns the postings that changed texts added or removed."""
+    """Returns the postings that changed texts added or removed.
+
+    Args:
+        changes: (field, old text, new text) of each changed text.
+    """
     return {
         posting
         for field, before, after in changes

@@ -48,7 +48,7 @@ _ITEM_BYTES: Final = 150
 
 
 class _Portion(NamedTuple):
-    """Some batches of a run with their points."""
+    """Some batches (one item for each log request) of a run with their points."""
 
     run: Owner
     places: list[Key]
@@ -60,8 +60,8 @@ class _Portion(NamedTuple):
 
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
-    """Handles stream records of batches: packs runs whose batches exceed :data:`MANY_BYTES`. Only a
-    sample of the records triggers the check."""
+    """Handles stream records of batches (one item for each log request): packs the history of runs
+    whose batches exceed :data:`MANY_BYTES`. Only a sample of the records triggers the check."""
     sampled = {
         _run_of(record): None
         for record in records
@@ -71,8 +71,8 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def pack_run(experiment_id: str, run_id: str) -> None:
-    """Packs a run's batches, unless the packs would be larger than the batches. The process may be
-    killed at any point and the call repeated."""
+    """Rewrites a run's batches (one item for each log request) as packs, unless the packs would be
+    larger than the batches. The process may be killed at any point and the call repeated."""
     pack_runs([(experiment_id, run_id)])
 
 
@@ -96,8 +96,12 @@ def pack_batches(places: Iterable[Key]) -> None:
 
 
 def _pack(runs: Sequence[Owner], least: int, *, there: bool = False) -> None:
-    """Packs the runs that have more than ``least`` bytes of batches, a portion of each at a
-    time."""
+    """Packs the history of the runs that have more than ``least`` bytes of batches, a portion of
+    each run at a time.
+
+    Args:
+        there: whether the runs are known to exist.
+    """
     while runs:
         portions = table.parallel([partial(_portion, run) for run in runs])
         worth = [

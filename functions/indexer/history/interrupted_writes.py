@@ -40,7 +40,8 @@ from mlcore.repos.settings import ttl_policy
 
 
 class Missing(NamedTuple):
-    """The writes of interrupted requests that a run lacks."""
+    """What a run lacks because log requests were interrupted: latest values, and points of its
+    history."""
 
     latest: Mapping[str, Metric]
     """By metric: points of the history that are later than the stored latest value."""
@@ -52,14 +53,14 @@ NOTHING_MISSING = Missing({}, [])
 
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
-    """Handles stream records of runs and of batches: raises latest values that are older than
-    points of the batches.
+    """Handles stream records of runs and of batches (the points of one log request): raises latest
+    values of runs that are older than points of the batches.
 
     Reads the runs whose records are missing or too old, and the batches, in one BatchGetItem (a
     refused request removes its points from its batch, so the record's points cannot be trusted).
-
-    Also packs the batches of unmarked runs: such points come from repeated requests, which did
-    not change or mark their run, so no mark leads to their packing.
+    Also packs the history of a run without a mark (the key that says that the run is still to be
+    processed): such points come from repeated requests, which did not change or mark their run, so
+    nothing else leads to their packing.
     """
     logged: dict[Owner, dict[Key, Raw]] = {}
     known: dict[Owner, Raw] = {}
@@ -120,7 +121,7 @@ def _still_logged(
 
 
 def _packed(run: Owner, key: str) -> Iterator[Metric]:
-    """Yields the points of a metric in its packs: one Query."""
+    """Yields the points of a metric in a run's packs (``MHIST`` items): one Query."""
     item_key = keys.run(*run)
     prefix = keys.run_metric_history_prefix(run[1], key)
     for item in table.query_all(
@@ -140,8 +141,8 @@ def _latest_in(batches: Iterable[Raw]) -> dict[str, Metric]:
 
 
 def _is_older(item: Raw | None, greatest: Mapping[str, Metric]) -> bool:
-    """Whether points may be later than the latest values in a run item. Values outside the item are
-    not read here, so their metrics count as older."""
+    """Whether a run item may have a latest value that is older than one of the points ``greatest``,
+    given by metric. Values outside the item are not read here, so their metrics count as older."""
     if item is None:
         return True
     run = Run.of(item)
@@ -173,8 +174,8 @@ def find_missing(run: Owner) -> Missing:
 
 
 def complete(run: Owner) -> Missing:
-    """Writes the missing points and latest values, and returns them. Does nothing for a removed
-    run. A deleted run is completed, so that it is complete if it is restored."""
+    """Writes the points and latest values that a run lacks, and returns them. Does nothing for a
+    removed run. A soft-deleted run is completed, in case it is restored."""
     missing = find_missing(run)
     if missing.latest:
         _raise_latest(run, missing.latest)
@@ -184,8 +185,8 @@ def complete(run: Owner) -> Missing:
 
 
 def later_points(greatest: Mapping[str, Metric], known: Mapping[str, Metric]) -> dict[str, Metric]:
-    """Returns those points of ``greatest`` that are later than the known latest values, by MLflow's
-    rule."""
+    """Returns those points of ``greatest`` that are later, by MLflow's rule, than the latest values
+    ``known``; both by metric."""
     return {
         key: point
         for key, point in greatest.items()
@@ -196,8 +197,8 @@ def later_points(greatest: Mapping[str, Metric], known: Mapping[str, Metric]) ->
 def _summary(
     known: Mapping[str, Metric], logged: Iterable[Metric]
 ) -> tuple[dict[str, Metric], set[str]]:
-    """Returns the latest point of each metric, and the metrics whose known latest value is among
-    the points."""
+    """Returns the latest of the logged points by metric, and the names of those metrics whose known
+    latest value is among the points."""
     greatest: dict[str, Metric] = {}
     in_history: set[str] = set()
     for point in logged:
@@ -217,8 +218,8 @@ def _read(run: Owner) -> StoredRun | None:
 
 
 def _raise_latest(run: Owner, latest: Mapping[str, Metric]) -> None:
-    """Writes latest values as a request would: sets a mark, and writes no value older than the
-    stored one."""
+    """Writes latest values to a run item as a request would: marks the run for the indexer, and
+    leaves out a value that is older than the stored one."""
     read = _read(run)
     if read is None:
         return
@@ -236,8 +237,9 @@ def _raise_latest(run: Owner, latest: Mapping[str, Metric]) -> None:
 
 
 def _add_points(run: Owner, missing: Sequence[Metric]) -> None:
-    """Writes points as batches, so that their records also reach the system tables. Does nothing if
-    the run does not exist, because the history of a removed run would never be deleted."""
+    """Adds points to a run's history as batches, so that their stream records also reach the system
+    tables. Does nothing if the run does not exist, because the history of a removed run would never
+    be deleted."""
     experiment_id, run_id = run
     run_exists = ConditionExpression()
     run_exists.require_exists(Run.PK)

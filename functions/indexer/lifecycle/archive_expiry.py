@@ -27,8 +27,8 @@ _STATE: Final = f"{tags.PREFIX}state"
 
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
-    """Handles stream records of models and versions that were archived or restored, and of TTL
-    items that expired."""
+    """Handles stream records of models and versions that were archived or restored, and of their
+    TTL items that DynamoDB removed."""
     moved: dict[Place, int] = {}
     for record in records:
         old, new = record.get("OldImage"), record.get("NewImage")
@@ -48,21 +48,26 @@ def _place(image: Raw) -> Place:
 
 
 def _may_have_moved(old: Raw | None, new: Raw) -> bool:
-    """Whether a write may have archived or restored an entity. An image with tags outside the item
-    does not show it, so it counts as changed."""
+    """Whether a write may have archived or restored a model or version.
+
+    Args:
+        old: the item before the write; None if there was none.
+        new: the item after it. If some tags are outside the item, they are not visible, so it
+            counts as moved.
+    """
     before = old is not None and _is_archived(old)
     return MetaItem.of(new).overflow is not None or before != _is_archived(new)
 
 
 def _is_archived(image: Raw) -> bool:
-    """Whether an image shows a model or version as archived."""
+    """Whether a model's or version's item in a stream record is archived."""
     if Item.of(image).type == ModelVersion.pattern.name:
         return ModelVersion.of(image).current_stage == ARCHIVED
     return (RegisteredModel.of(image).tags or {}).get(_STATE) == tags.ARCHIVED
 
 
 def _written_at(image: Raw) -> int:
-    """Returns when an image was written, in seconds since the epoch."""
+    """Returns when an item in a stream record was written, in seconds since the epoch."""
     if Item.of(image).type == RegisteredModel.pattern.name:
         return RegisteredModel.of(image).last_update_time // 1000
     return ModelVersion.of(image).last_update_time // 1000
@@ -82,8 +87,8 @@ def _update_end(place: Place, since: int) -> None:
 
 
 def _ended(image: Raw) -> None:
-    """Handles the removal of a TTL item: deletes the model or version if its time has come. Does
-    nothing if a restoration removed the TTL item."""
+    """Handles the stream record of a TTL item's removal: deletes the archived model or version if
+    its time has come. Does nothing if a restoration removed the TTL item."""
     end = ModelEnd.of(image)
     if end.ttl is None or end.ttl > time.time():
         return

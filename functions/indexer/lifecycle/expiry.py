@@ -37,7 +37,7 @@ _EXPERIMENT = keys.EXPERIMENT.name
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
     """Handles stream records of runs, traces, logged models and experiments that were deleted,
-    restored or removed."""
+    restored or removed: sets or removes TTLs, and deletes what removed entities leave."""
     file_removals.send(records)
     changed: dict[Key, tuple[str, bool]] = {}
     for record in records:

@@ -80,7 +80,12 @@ def send(records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _parts(image: Raw, experiment: Raw | None) -> Iterator[Part]:
-    """Yields the artifact folders of a removed item."""
+    """Yields the artifact folders of a removed run, model, trace or experiment.
+
+    Args:
+        image: the removed item.
+        experiment: the item of its experiment; None if that was removed too.
+    """
     kind, experiment_id = Item.of(image).type, ExperimentEntry.of(image).experiment_id
     if kind == RUN_METRIC_FILE:
         return
@@ -106,8 +111,9 @@ def _parts(image: Raw, experiment: Raw | None) -> Iterator[Part]:
 
 
 def _internal(image: Raw, experiment: Raw | None) -> Iterator[tuple[str, Area]]:
-    """Yields the areas of files that only the product names: spans of a removed experiment or
-    trace, metric history of a removed experiment or run, the file of a removed item of history."""
+    """Yields (workspace, area of the artifact store) for files that only the product uses and that
+    belonged to a removed item: spans of a removed experiment or trace, metric history of a removed
+    experiment or run, the file of a removed item of history."""
     kind, experiment_id = Item.of(image).type, ExperimentEntry.of(image).experiment_id
     if kind == RUN_METRIC_FILE:
         yield DEFAULT_WORKSPACE, Area(history_files.folder_of(image))
@@ -138,13 +144,12 @@ def _experiment_of(image: Raw) -> Key:
 
 
 def _time_ms(record: Mapping[str, Any]) -> int:
-    """Returns the time in milliseconds up to which files are removed.
+    """Returns the time up to which files of a removed item are removed, in milliseconds since the
+    epoch.
 
-    The record has whole seconds. For traces and experiments the time is the beginning of that
-    second,
+    The record has whole seconds. For traces and experiments the time is the start of that second,
     because files written later in it may belong to a new trace or experiment with the same id. Ids
-    of
-    runs and logged models are never used again, so for these it is the end of the second.
+    of runs and logged models are never used again, so for these it is the end of the second.
     """
     second = int(float(record["ApproximateCreationDateTime"]))
     comes_once = Item.of(record["OldImage"]).type in (keys.RUN.name, keys.LOGGED_MODEL.name)

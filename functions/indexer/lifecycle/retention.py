@@ -21,12 +21,14 @@ order, and an entity that still exists must be complete."""
 
 
 def later(end: int) -> int:
-    """Returns the expiry time of the children of an entity that expires at ``end``."""
+    """Returns when the child items of an entity expire that itself expires at ``end``; seconds
+    since the epoch."""
     return end + CHILD_SECONDS
 
 
 def with_end(writes: Writes, source: Raw | None) -> Writes:
-    """If the source item has a TTL, adds a later one to the items to put."""
+    """Returns the writes with a TTL on the items to put that is later than the TTL of their source
+    item; unchanged if the source has none."""
     own = None if source is None else Item.of(source).ttl
     if own is None:
         return writes
@@ -48,8 +50,12 @@ def experiment_until(item: Raw) -> int | None:
 
 
 def run_until(item: Raw, experiment: Experiment, until: int | None) -> int | None:
-    """Returns when a run expires: with its deleted experiment (``until``), or after its own
-    deletion; None for never."""
+    """Returns when a run expires, in seconds since the epoch; None for never. A run expires with
+    its deleted experiment, or some time after its own deletion.
+
+    Args:
+        until: when the experiment expires; None for never.
+    """
     run = Run.of(item)
     if runs.stage(run, experiment) != DELETED:
         return None

@@ -1,5 +1,5 @@
-"""Sends messages to the file remover: the uploaded files of removed versions of skills. A version's
-item is removed only with its skill, and no other version names its files."""
+"""Sends messages to the file remover for the uploaded files of removed versions of skills. A
+version's item is removed only with its skill, and no other version refers to its files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from mlcore.repos.files import owners as file_owners
 
 
 def project(records: Sequence[Mapping[str, Any]]) -> None:
-    """Sends the messages for stream records that show removed versions."""
+    """Handles stream records of removed versions of skills: sends a message to the file remover for
+    the files of each."""
     queue = os.environ.get(QUEUE)
     removals = []
     for record in records if queue else ():

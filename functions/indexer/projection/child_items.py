@@ -24,7 +24,7 @@ Changes = set[tuple[str, str]]
 
 
 class SourceEntity(NamedTuple):
-    """An entity that full-text searches return: an experiment, a run or a trace."""
+    """An entity whose texts are in the full-text index: an experiment, a run or a trace."""
 
     experiment_id: str
     kind: str
@@ -32,14 +32,14 @@ class SourceEntity(NamedTuple):
 
 
 class Posting(NamedTuple):
-    """A token in one field of an entity's texts."""
+    """A word or value (token) in one field of an entity, as the full-text index has it."""
 
     field: str
     token: IndexToken
 
 
 class Writes(NamedTuple):
-    """The derived items to put and to remove for an entity."""
+    """The derived items of an entity to put, and the keys of those to remove."""
 
     puts: list[Raw]
     careful_puts: list[Raw]
@@ -58,7 +58,12 @@ class Writes(NamedTuple):
 
 
 def changes(old: Raw | None, new: Raw | None, maps: Iterable[str]) -> Changes:
-    """Returns the (map, key) pairs that differ between two images of an item."""
+    """Returns the (map, key) pairs whose values differ between two states of an item.
+
+    Args:
+        old, new: the item before and after a write, as in a stream record; None for no item.
+        maps: the names of the maps to compare.
+    """
     changed: Changes = set()
     for attribute in maps:
         if (old or {}).get(attribute) == (new or {}).get(attribute):
@@ -74,8 +79,11 @@ def changes(old: Raw | None, new: Raw | None, maps: Iterable[str]) -> Changes:
 
 
 def children(current: Raw | None, owner: Owner, maps: Maps, changed: Changes) -> Writes:
-    """Returns the child items to put and to remove for the changed keys, computed from the current
-    source item."""
+    """Returns the child items to put and to remove for the changed map keys.
+
+    Args:
+        current: the source item as it is now; None if it was removed.
+    """
     puts: list[Raw] = []
     careful_puts: list[Raw] = []
     deletes: list[Key] = []
@@ -97,5 +105,6 @@ def is_outside(item: Raw) -> bool:
 
 
 def content(image: Raw | None, attribute: str) -> dict[str, str]:
-    """Returns the texts of one map of an image, by key; empty without the image or the map."""
+    """Returns the keys and values of one map of an item in a stream record; empty without the item
+    or the map."""
     return {} if image is None or attribute not in image else texts_in(image[attribute])

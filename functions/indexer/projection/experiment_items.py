@@ -45,7 +45,8 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def name_postings(experiment: Raw | None) -> set[Posting]:
-    """Returns the postings of an experiment's name."""
+    """Returns the full-text postings of an experiment's name; none if the experiment does not
+    exist."""
     return text_items.name_postings(text_items.name_of_experiment(experiment))
 
 
@@ -60,8 +61,8 @@ def _named(
 
 
 def name_reversed(experiment_id: str, item: Raw | None) -> child_items.Writes:
-    """Puts the ``E#NAME_REV`` item of an experiment, or removes it if the experiment does not exist
-    (``item`` None)."""
+    """Returns the writes that put the ``E#NAME_REV`` item of an experiment, or remove it if the
+    experiment does not exist (``item`` None)."""
     key = keys.experiment_name_rev(experiment_id)
     if item is None:
         return child_items.Writes([], [], [], [key])

@@ -1,5 +1,6 @@
-"""Decides which runs are inactive (ended, deleted or quiet), reads their derived items, and removes
-their marks.
+"""Decides which runs are inactive (ended, deleted, or quiet: not written to for ten minutes), reads
+their derived items, and removes their marks (the keys in LSI5 that say that the indexer has not
+processed them).
 
 While a run is active, searches read its metrics from the run item. When it is inactive, the indexer
 ranks its metrics (:mod:`indexer.ranks.rank_rows`), packs its history and removes its mark, on the
@@ -31,7 +32,7 @@ from mlcore.repos.runs.core import index_keys, marks
 
 
 class DerivedItems(NamedTuple):
-    """The derived items of a run in the table."""
+    """The items derived from a run that the table has."""
 
     children: Mapping[Key, Raw]
     reverse_items: Sequence[Raw]
@@ -39,13 +40,14 @@ class DerivedItems(NamedTuple):
 
 
 def is_ready(run: Run) -> bool:
-    """Whether the run is marked and inactive, so that its metrics and history are to be indexed
-    now."""
+    """Whether a run's metrics and history are to be indexed now: the run has a mark (the indexer
+    has not processed it) and is ended, deleted or quiet."""
     return bool(marks.since(run)) and _is_inactive(run)
 
 
 def is_active(run: Run) -> bool:
-    """Whether the run is marked and active, so that its metrics are indexed later."""
+    """Whether a run's metrics are to be indexed later: the run has a mark (the indexer has not
+    processed it), and is still written to."""
     return bool(marks.since(run)) and not _is_inactive(run)
 
 
@@ -74,7 +76,8 @@ def derived_items(run: Owner) -> DerivedItems:
 
 
 def reverse_items(run: Owner) -> list[Raw]:
-    """Reads the ``FTS_REV`` items of a run."""
+    """Returns the ``FTS_REV`` items of a run, which list its words and values in the full-text
+    index."""
     pk = keys.experiment(run[0]).pk
     return list(table.query_all(pk, prefix=keys.fts_rev_prefix(text_items.RUN, run[1])))
 
@@ -88,12 +91,12 @@ def is_same_child(item: Raw, other: Raw) -> bool:
 
 
 def remove_mark(item: Run) -> None:
-    """Removes the mark of a run whose derived items are complete for this version of it.
+    """Removes the mark of a run (its key in LSI5) after the indexer has written the derived items
+    of this version of the run.
 
     Does nothing if the run has been written since it was read: that write has a stream record of
-    its
-    own. A run with indexed values outside its item keeps a mark (:data:`marks.FOR_GOOD`). Any other
-    run gets its primary metric as its key in LSI5, if the experiment has one.
+    its own. A run with indexed values outside its item keeps a mark (:data:`marks.FOR_GOOD`). Any
+    other run gets its primary metric as its key in LSI5, if the experiment has one.
     """
     mark = item.lsi5sk
     if mark is None:

@@ -1,6 +1,7 @@
-"""Makes RANK and DLINK items: the index items of single entries of a run's maps.
+"""Makes RANK and DLINK items: the index items of single entries of a run's maps (params and dataset
+inputs, and metrics outside the run item).
 
-Pure functions from a run, a map, a key and a text. The value is part of the index item's key, so a
+Pure functions from a run, a map, a key and a value. The value is part of the index item's key, so a
 changed value has another item.
 """
 
@@ -28,7 +29,8 @@ class Index(NamedTuple):
 
 
 def place_of(run: Owner, attribute: str, key: str, text: str | None) -> Key | None:
-    """Returns the key of an entry's index item; None without an entry (``text`` None)."""
+    """Returns the key of the index item of an entry in the map ``attribute``; None without an entry
+    (``text``, its value, is None)."""
     return None if text is None else INDEXES[attribute].place(run, key, text)
 
 

@@ -1,5 +1,5 @@
-"""Applies :class:`indexer.projection.child_items.Writes` to the table: in batches, or item by item
-where the condition is that the item holds no value of its own."""
+"""Puts and removes derived items: in batches, or item by item where the condition is that a child
+item only repeats a value of its source."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ TOGETHER = 25
 
 
 def apply(writes_of_entities: Iterable[Writes]) -> None:
-    """Does all puts, then all removals. A search in between may return an entity twice, but never
-    misses it."""
+    """Executes the writes of entities: all puts, then all removals. A search in between may return
+    an entity twice, but never misses it."""
     all_writes = list(writes_of_entities)
     puts = [put for writes in all_writes for put in writes.puts]
     table.batch_write(puts)
@@ -47,8 +47,8 @@ def apply(writes_of_entities: Iterable[Writes]) -> None:
 
 
 def _add_to_dictionary(puts: Sequence[Raw]) -> None:
-    """Adds the texts of the FTS items to the dictionary, if it lacks them: to its first page, or as
-    items of their own when the page is full."""
+    """Adds the texts of FTS items to the full-text dictionary if it lacks them: to its first page,
+    or as items of their own when the page is full."""
     entries_without_room: list[Entry] = []
     calls: list[Callable[[], object]] = [
         lambda page=page, entries=entries: entries_without_room.extend(  # type: ignore[misc]

@@ -1,12 +1,11 @@
-"""Finds quiet runs: runs that were not ended, but not written to for a while, because their client
-was
-killed or never ends runs.
+"""Finds quiet runs: runs that did not end, but were not written to for ten minutes, because their
+client was killed or never ends runs.
 
-Every few minutes a schedule checks the experiments that have marked runs, and writes the current
-version of each quiet run to its ``quiet`` attribute. The stream record of that write makes the
-indexer index the run. If an experiment gets too many marked runs between two checks, the indexer
-indexes those that were not written to for a few seconds while it handles a batch of their
-experiment.
+Every few minutes a schedule checks the experiments that have runs with a mark (a key that says that
+the indexer has not processed the run), and writes the current version of each quiet run to its
+``quiet`` attribute. The stream record of that write makes the indexer index the run. If an
+experiment gets too many marked runs between two checks, the indexer indexes those that were not
+written to for a few seconds while it handles a batch of their experiment.
 """
 
 from __future__ import annotations
@@ -47,8 +46,9 @@ counted."""
 
 
 def sweep() -> int:
-    """Finds the quiet runs of all experiments and writes their ``quiet`` attribute; returns their
-    number."""
+    """Finds the quiet runs of all experiments (not ended, not written to for ten minutes) and
+    writes their ``quiet`` attribute, so that the indexer processes them. Returns how many runs it
+    wrote."""
     count = 0
     for entry in marked_experiments.every():
         marked = _marked(entry.experiment_id)
@@ -65,11 +65,11 @@ def sweep() -> int:
 def crowded_runs(
     experiments: Iterable[str], became_marked: Iterable[Owner]
 ) -> list[tuple[Owner, Raw]]:
-    """Returns the runs to index now because their experiments have too many marked runs, as pairs
-    of owner and run item.
+    """Returns the runs to index now because their experiments have too many runs that the indexer
+    has not processed, as pairs of owner and run item.
 
     Args:
-        became_marked: the runs that became marked in this batch and are still active.
+        became_marked: the active runs that this batch of the stream added to the unprocessed ones.
     """
     added = Counter(experiment_id for experiment_id, _ in became_marked)
     crowded: list[tuple[Owner, Raw]] = []
@@ -91,7 +91,8 @@ def crowded_runs(
 
 
 def _marked(experiment_id: str) -> list[Key]:
-    """Returns the keys of an experiment's marked runs, oldest first if ids are ULIDs; one Query."""
+    """Returns the keys of an experiment's runs that have a mark (the indexer has not processed
+    them), oldest first if ids are ULIDs; one Query."""
     entries = table.query_all(
         keys.experiment(experiment_id).pk,
         index="LSI5",
@@ -112,8 +113,9 @@ def _quiet_since(run_keys: list[Key], before_ms: int) -> list[Raw]:
 
 
 def _mark_as_quiet(item: Raw) -> None:
-    """Writes the run's version to its ``quiet`` attribute, unless that has it already or the run
-    changed."""
+    """Writes a run's version to its ``quiet`` attribute, so that the stream makes the indexer
+    process the run. Does nothing if the attribute has it already or the run was written since it
+    was read."""
     run = Run.of(item)
     if run.lsi5sk is None or run.quiet == run.version:
         return

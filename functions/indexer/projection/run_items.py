@@ -51,7 +51,8 @@ _METRICS = "metrics"
 
 
 class _RunChanges:
-    """The changes of one run that the records of a batch show."""
+    """What the stream records of a batch show about one run: which entries changed, and which
+    versions."""
 
     def __init__(self) -> None:
         self.entries: Changes = set()
@@ -128,8 +129,8 @@ def _crowded(
     experiments: dict[str, Raw | None],
     ready: set[Owner],
 ) -> set[Owner]:
-    """Returns the active runs to index now because their experiments have too many marked runs;
-    adds them to the other arguments."""
+    """Returns the active runs to index now because their experiments have too many runs that the
+    indexer has not processed; adds them to the other arguments."""
     still_active = [
         run
         for run, changes in changes_of_runs.items()
@@ -185,8 +186,9 @@ def _compare(
     runs: Mapping[Owner, Raw | None],
     ready: set[Owner],
 ) -> None:
-    """Reads the derived items of ready runs whose records do not show all versions since their
-    mark, and adds all differences to their changes. Of removed runs, reads the FTS_REV items."""
+    """Adds all differences from the stored derived items to the changes of those ``ready`` runs (to
+    be indexed now) whose records do not show all versions since they were marked. Of removed runs,
+    reads the FTS_REV items."""
     to_compare = []
     for run, item in runs.items():
         if item is None:
@@ -214,7 +216,8 @@ def _read_postings(changes: _RunChanges, items: Iterable[Raw]) -> None:
 
 
 def _ranked_anew(changes: _RunChanges) -> set[str] | None:
-    """Returns the metrics of a run to rank; None for all."""
+    """Returns the names of the metrics of a run whose values must be added to the index; None for
+    all."""
     return None if changes.existing is not None else changes.metrics
 
 
@@ -245,7 +248,8 @@ def _without_conflicts(writes: Sequence[Writes]) -> list[Writes]:
 def _full_text(
     run: Owner, changes: _RunChanges, item: Raw | None, experiment: Raw | None
 ) -> Writes:
-    """Returns the writes of FTS and FTS_REV items after changes of a run's texts."""
+    """Returns the writes of FTS and FTS_REV items after the indexed texts of a run changed.
+    ``item`` is None for a removed run."""
     indexed = None if experiment is None else text_index.maintained_fields(experiment)
     current = text_items.postings(text_items.texts_of_run(item), indexed)
     changed_postings = text_items.changed_postings(changes.texts, indexed) | (
@@ -299,12 +303,12 @@ def _index(
     texts: Mapping[tuple[str, str], str],
     version: int | None,
 ) -> Writes:
-    """Returns the writes that put the current index items of changed entries and remove their other
-    ones.
+    """Returns the writes that put the present index items of changed map entries and remove their
+    former ones.
 
     Args:
-        index_keys: old and new index keys by entry.
-        texts: the entries' current texts.
+        index_keys: old and new index keys by (map, key).
+        texts: the present values by (map, key).
     """
     puts: list[Raw] = []
     removals: list[Key] = []
@@ -365,8 +369,8 @@ def _touch(
     before: str | None,
     after: str | None,
 ) -> None:
-    """Adds the old and the new index key of an entry to ``index_keys``, if they differ. If they are
-    equal (a later point with the same value), the index item exists already."""
+    """Adds the index keys of a map entry, (map, key), before and after a change to ``index_keys``,
+    if they differ. If they are equal (a later point with the same value), the index item exists."""
     attribute, key = entry
     entry_keys = {
         index_items.place_of(run, attribute, key, before),
@@ -379,7 +383,7 @@ def _touch(
 
 
 def _texts(image: Raw | None) -> dict[tuple[str, str], str]:
-    """Returns the texts of all entries of the indexed maps, by map and key."""
+    """Returns the values of all entries of a run's indexed maps, by (map, key)."""
     return {
         (attribute, key): text
         for attribute in INDEXES

@@ -42,7 +42,8 @@ SPAN_TYPES = (TraceSpans.pattern.name, TraceSpansPack.pattern.name)
 
 
 class _TraceChanges:
-    """The changes of one trace that the records of a batch show."""
+    """What the stream records of a batch show about one trace: which texts changed, and which
+    versions."""
 
     __slots__ = ("removed", "touched", "versions")
 
@@ -77,7 +78,8 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def index_marked(experiment_id: str) -> None:
-    """Indexes all marked traces and packs of spans of an experiment, and removes the marks."""
+    """Indexes all traces and packs of spans of an experiment that have a mark (a key in LSI1: the
+    indexer has not processed them), and removes the marks."""
     marked = list(
         map(key_of_item, trace_candidates.read_all(trace_candidates.marked(experiment_id)))
     )
@@ -86,7 +88,12 @@ def index_marked(experiment_id: str) -> None:
 
 
 def postings(item: Raw | None, indexed: IndexedFields | None) -> set[Posting]:
-    """Returns the postings of a trace item, without those of its spans."""
+    """Returns the full-text postings of a trace item, without those of its spans.
+
+    Args:
+        item: None for a removed trace.
+        indexed: the fields of traces that the index covers; None for none.
+    """
     if item is None or indexed is None:
         return set()
     postings = text_items.postings(_texts(item), indexed)
@@ -95,8 +102,9 @@ def postings(item: Raw | None, indexed: IndexedFields | None) -> set[Posting]:
 
 
 def content_postings(pack: Raw, indexed: IndexedFields | None) -> set[Posting]:
-    """Returns the postings of the spans in a pack. Spans in a file are not read; they get one
-    posting that makes every search for contents read their trace."""
+    """Returns the full-text postings of the spans in a pack (the item with the spans of one
+    export). Spans in a file are not read; they get one posting that makes every search for contents
+    read their trace."""
     if indexed is None or not indexed.covers(text_fields.CONTENT):
         return set()
     contents = span_packs.inline_content(pack)
@@ -109,8 +117,8 @@ def content_postings(pack: Raw, indexed: IndexedFields | None) -> set[Posting]:
 
 
 def pack_name(pack: Raw) -> str:
-    """Returns the level (a part of the key) of the FTS_REV items of one pack of spans, so that each
-    pack has items of its own."""
+    """Returns the part of the key that the FTS_REV items of one pack of spans have in common, so
+    that each pack has items of its own."""
     suffix = key_of_item(pack).sk.rpartition("#")[2]
     return f"{text_fields.CONTENT}.{suffix}"
 
@@ -122,8 +130,8 @@ def entity_of(item: Raw) -> SourceEntity:
 
 
 def overflows(trace: Trace) -> bool:
-    """Whether a trace has indexed texts outside its item. These texts are not indexed, so its mark
-    is never removed and every search reads the trace."""
+    """Whether a trace has indexed texts in child items. These texts are not indexed, so the trace
+    stays marked as unprocessed and every search reads it."""
     return not INDEXED_MAPS.isdisjoint((trace.overflow or "").split())
 
 
@@ -210,8 +218,9 @@ def _is_content(posting: Posting) -> bool:
 
 
 def _remove_mark(key: Key, version: int, mark: str) -> None:
-    """Removes the mark of a trace or of a pack of spans, unless it was written since it was read:
-    that write has a stream record of its own."""
+    """Removes the mark (the key in LSI1) of a trace or of a pack of spans after the indexer has
+    processed it, unless it was written since it was read: that write has a stream record of its
+    own."""
     update = Update()
     update.remove(Trace.lsi1sk)
     update.require_equal(Trace.version, version)
@@ -228,7 +237,8 @@ def _texts(item: Raw) -> dict[str, str]:
 
 
 def _whole_texts(item: Raw) -> list[tuple[str, str]]:
-    """Returns (field, text) of the texts that are indexed as a whole, not by their words."""
+    """Returns (field, text) of those texts of a trace that are indexed as a whole, not by their
+    words."""
     texts = [(text_fields.PROMPT, prompt) for prompt in content(item, "prompts")]
     metadata = content(item, "trace_metadata")
     for key, field in trace_plan.WHOLE_METADATA.items():

@@ -1,2 +1,2 @@
-"""Writes the metric ranks of an experiment: appends rows, sorts them into segments, merges
-segments."""
+"""Writes the ranks of an experiment (the index of metric values in order): appends rows, sorts them
+into segments, merges segments."""

@@ -1,7 +1,8 @@
-"""Finds and ranks unranked metrics, for a rebuild that runs beside the indexer.
+"""Finds metrics of runs that are missing in the index of metric values (ranks), and adds them. For
+a rebuild that runs beside the indexer.
 
 :mod:`indexer.verification.expected_items` requires a RANK item for each metric; a value in rows or
-in a segment counts as one. Ranking a metric twice is harmless.
+in a segment counts as one. Adding a metric twice is harmless.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from mlcore.repos.runs.ranks import metric_ranks
 
 
 def without_ranked(experiment_id: str, findings: Sequence[Finding]) -> list[Finding]:
-    """Returns the findings without missing RANK items of a run's metrics whose values are in rows
-    or a segment."""
+    """Returns the findings without those that report a missing RANK item although the metric's
+    value is in rows or a segment of the index."""
     missing = {
         _key(finding): metric_ranks.ranked_of(_wanted(finding))
         for finding in findings
@@ -35,7 +36,7 @@ def without_ranked(experiment_id: str, findings: Sequence[Finding]) -> list[Find
 
 
 def rank(run: Owner, findings: Iterable[Finding]) -> None:
-    """Ranks the metrics of a run whose RANK items the findings report as missing."""
+    """Adds the metrics of a run whose RANK items are reported as missing to the index, as rows."""
     missing = {_key(finding) for finding in findings if is_lacking(finding)}
     item = table.get(keys.run(*run)) if missing else None
     rows = None if item is None else rank_rows.of_run(Run.of(item), missing)

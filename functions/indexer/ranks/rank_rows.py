@@ -1,5 +1,6 @@
-"""Ranks the metrics of inactive runs: appends them as rows, one item for the runs of a batch, and
-sorts many rows into segments (:mod:`indexer.ranks.rank_segments`).
+"""Adds the metrics of inactive runs to the index of metric values (ranks): appends them as rows,
+one item for the runs of a batch, and sorts many rows into segments
+(:mod:`indexer.ranks.rank_segments`).
 
 A changed value appends another entry. Each entry has its run's version, and older entries are
 dropped when segments are merged. So rows may be put twice or by two processes, and any process may
@@ -44,7 +45,8 @@ MINUTE_MS: Final = 60_000
 
 
 def of_run(item: Run, metrics: Iterable[str] | None = None) -> RunRanks | None:
-    """Returns the rows of a run, with all its metrics or the named ones; None if it has none."""
+    """Returns the metric values of a run for an item of rows: those of the named metrics, or of
+    all; None if it has none."""
     latest = item.metrics or {}
     chosen = latest.keys() if metrics is None else latest.keys() & set(metrics)
     places = {
@@ -56,7 +58,7 @@ def of_run(item: Run, metrics: Iterable[str] | None = None) -> RunRanks | None:
 
 
 def put(runs_by_experiment: Mapping[str, Sequence[RunRanks]]) -> list[Raw]:
-    """Puts the rows of runs, given by experiment; returns the items, for
+    """Puts the metric values of runs, given by experiment, as items of rows; returns the items, for
     :func:`compact_if_due`."""
     items = [
         _item(experiment_id, together)
@@ -68,7 +70,7 @@ def put(runs_by_experiment: Mapping[str, Sequence[RunRanks]]) -> list[Raw]:
 
 
 def compact_if_due(rows: Iterable[Raw]) -> None:
-    """Sorts the rows of experiments that have many. Only a sample of the items
+    """Sorts the rows of experiments that have many into segments. Only a sample of the items
     (:mod:`indexer.compaction_sampling`) triggers the check of its experiment."""
     sampled_experiments = dict.fromkeys(
         keys.parse(*key_of_item(item)).fields["experiment_id"]
@@ -85,7 +87,7 @@ def compact_if_due(rows: Iterable[Raw]) -> None:
 
 
 def sort_all(experiment_id: str) -> None:
-    """Sorts all rows of an experiment, however few, and merges its segments."""
+    """Sorts all rows of an experiment into segments, however few, and merges its segments."""
     if rows := list(metric_ranks.every_row(experiment_id)):
         _sort(experiment_id, rows, metric_ranks.by_key(rows))
 
@@ -113,7 +115,7 @@ def _increase_counter(experiment_id: str) -> None:
 
 
 def _portions(runs: Sequence[RunRanks]) -> Iterator[list[RunRanks]]:
-    """Yields the runs in lists of about :data:`ITEM_BYTES`."""
+    """Yields the runs' values in lists that take about :data:`ITEM_BYTES` in an item."""
     portion: list[RunRanks] = []
     size = 0
     for run in runs:

@@ -1,5 +1,5 @@
-"""Segments of ranked metrics. A segment holds sorted values of one metric, on pages if there are
-many.
+"""Segments of the index of metric values (ranks). A segment holds values of one metric in order, on
+pages if there are many.
 
 The pages of a segment are put before it and removed after it. A merged segment is put before its
 parts are removed, and comes after them in key order. Its id is a digest of their ids, so two
@@ -74,7 +74,7 @@ def segment_items(
 
 
 def put(segments: Iterable[SegmentItems]) -> None:
-    """Puts all pages, then all segments."""
+    """Puts the pages of all segments, then the segments' own items."""
     all_items = list(segments)
     table.batch_write([page for items in all_items for page in items.pages])
     table.batch_write([items.segment for items in all_items])
@@ -100,7 +100,7 @@ def merge(experiment_id: str, metrics: Sequence[str]) -> None:
 
 
 def _groups(segments: Sequence[Segment]) -> list[list[Segment]]:
-    """Returns groups of segments of one level to merge."""
+    """Splits segments of one metric into groups to merge: segments of one level each."""
     by_level: dict[int, list[Segment]] = {}
     for segment in segments:
         by_level.setdefault(segment.level, []).append(segment)
@@ -116,8 +116,8 @@ def _count(group: Sequence[Segment]) -> int:
 
 
 def _merge(experiment_id: str, group: Sequence[Segment]) -> None:
-    """Merges a group of segments. A segment that lacks a page is not changed: another process has
-    merged it, or :func:`remove_stale` repairs it."""
+    """Merges a group of segments into one. If one lacks a page, changes nothing: another process
+    has merged it, or :func:`remove_stale` repairs it."""
     page_keys = [segment.places(experiment_id) for segment in group]
     page_items = iter(table.batch_get([place for pages in page_keys for place in pages]))
     whole: list[Segment] = []
@@ -142,7 +142,7 @@ def _merge(experiment_id: str, group: Sequence[Segment]) -> None:
 
 
 def remove(experiment_id: str, segments: Sequence[Segment], pages: Sequence[Key]) -> None:
-    """Removes segments, then pages."""
+    """Removes the items of segments, then the given pages."""
     table.batch_write(
         deletes=[
             keys.rank_segment(experiment_id, segment.key, segment.level, segment.segment_id)
@@ -178,6 +178,6 @@ def remove_stale(experiment_id: str) -> None:
 
 
 def _id(group: Iterable[Segment]) -> str:
-    """Returns the id of the segment that a group is merged into."""
+    """Returns the id of the segment into which a group of segments is merged."""
     ids = "".join(sorted(segment.segment_id for segment in group))
     return blake2b(ids.encode(), digest_size=8).hexdigest()

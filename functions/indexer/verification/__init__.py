@@ -1,2 +1,2 @@
-"""``verify`` and ``reindex``: compares an experiment's derived items with their sources and repairs
-them."""
+"""The commands ``verify`` and ``reindex``: compare an experiment's derived items with their
+sources, and repair them."""

@@ -64,8 +64,8 @@ class Finding(NamedTuple):
 
 
 def of_experiment(item: Raw | None) -> Items:
-    """Returns the derived items of an experiment: its child items, ``E#NAME_REV``, and the full
-    text of its name."""
+    """Returns the items that must be derived from an experiment: its child items, ``E#NAME_REV``,
+    and the full-text items of its name; none if it does not exist."""
     if item is None:
         return {}
     experiment = Experiment.of(item)
@@ -134,7 +134,8 @@ def _full_text(entity: SourceEntity, postings: set[Posting], version: int, of: s
 
 
 def outside_texts(children: Iterable[Raw]) -> dict[tuple[str, str], str]:
-    """Returns the texts of indexed maps that live in child items, by map and key."""
+    """Returns the values of indexed maps that child items hold because the source item has no room,
+    by (map, key)."""
     return {
         (OUTSIDE_MAPS[child.type], child.key): child.text or ""
         for child in map(ChildItem.of, children)
@@ -149,8 +150,8 @@ def overflowed_maps(item: Raw) -> set[str]:
 def differences(
     wanted: Mapping[Key, Raw], stored: Mapping[Key, Raw], places: Iterable[Key]
 ) -> list[Finding]:
-    """Returns the differences at the given keys. A child item with a value of its own is never
-    wrong."""
+    """Returns the differences between required and stored items at the given keys. A child item
+    that holds a value of its own is never wrong."""
     findings = []
     for place in places:
         required_item, stored_item = wanted.get(place), stored.get(place)

@@ -14,11 +14,10 @@ from mlcore.repos.traces import trace_candidates
 
 
 class IndexingLag:
-    """The sources of an experiment whose latest writes the indexer has not indexed yet.
+    """The runs and traces of an experiment whose latest writes the indexer has not processed yet.
 
     Create it before the differences are read for the last time: writes that were indexed before
-    then
-    show no difference, and all others are known here.
+    then show no difference, and all others are known here.
     """
 
     def __init__(

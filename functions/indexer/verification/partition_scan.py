@@ -53,10 +53,8 @@ _ANY = ""
 
 
 class Suspects(NamedTuple):
-    """Keys of items that may be wrong, all derived from one run, trace or experiment.
-
-    ``run_id`` is None for a trace and for the experiment itself.
-    """
+    """Keys of derived items that may be wrong, all of one run, trace or experiment. ``run_id`` is
+    None for a trace and for the experiment itself."""
 
     run_id: str | None
     places: list[Key]
@@ -65,7 +63,8 @@ class Suspects(NamedTuple):
 
 
 class Partition:
-    """The state of one scan of an experiment's partition; its counts are complete at the end."""
+    """The state of one scan of an experiment's partition: what was seen so far, and counts that are
+    complete at the end."""
 
     def __init__(
         self, experiment_id: str, indexed: IndexedFields | None, *, outdated: bool = False
@@ -94,8 +93,8 @@ class Partition:
         """Texts of the dictionary that no entity seemed to hold when they were read."""
 
     def expects(self, unseen: set[int], items: Iterable[Raw]) -> None:
-        """Adds the hashes of required index items, and of the dictionary items that they need, to
-        ``unseen``."""
+        """Adds the key hashes of required index items, and of the dictionary items that they need,
+        to ``unseen``."""
         required = list(items)
         for item in (*required, *text_dictionary.items_needed_by(required, self.listed)):
             if self.outdated and _is_full_text(item):
@@ -106,7 +105,8 @@ class Partition:
 
 
 def marked_runs(experiment_id: str) -> set[str]:
-    """Returns the ids of the runs whose mark the indexer will remove."""
+    """Returns the ids of the runs that the indexer has still to process; runs that stay marked for
+    good are left out."""
     listed = table.query_all(
         keys.experiment(experiment_id).pk,
         index="LSI5",
@@ -161,13 +161,13 @@ def trace_source(
 
 
 def listed(experiment_id: str) -> Page:
-    """Reads the first page of an experiment's dictionary."""
+    """Reads the first page of an experiment's full-text dictionary."""
     return dictionary_page.texts_of(table.get(keys.fts_texts(experiment_id)))
 
 
 def with_dictionary(wanted: expected_items.Items, page: Page) -> expected_items.Items:
-    """Adds the dictionary items that index items need, without those on the dictionary's first
-    page."""
+    """Returns required items together with the dictionary items that they need. Texts on the
+    dictionary's first page need none."""
     dictionary_items = text_dictionary.items_needed_by(wanted.values(), page)
     return {**wanted, **{key_of_item(item): item for item in dictionary_items}}
 
@@ -197,8 +197,8 @@ def run_of(key: Key) -> str | None:
 
 
 def _experiment(partition: Partition, unseen: set[int]) -> Iterator[Suspects]:
-    """Compares the experiment's children, and adds the hashes of the index items that it
-    requires."""
+    """Compares the experiment's child items with those required, and yields those that differ; adds
+    the key hashes of the index items that it requires to ``unseen``."""
     experiment_id = partition.experiment_id
     place = keys.experiment_name_rev(experiment_id)
     item, reversed_name = table.batch_get([keys.experiment(experiment_id), place])
@@ -213,7 +213,8 @@ def _experiment(partition: Partition, unseen: set[int]) -> Iterator[Suspects]:
 
 
 def _run(partition: Partition, run_items: RunItems, unseen: set[int]) -> Iterator[Suspects]:
-    """Compares a run's children, and adds the hashes of the index items that it requires."""
+    """Compares a run's child items with those required, and yields those that differ; adds the key
+    hashes of the index items that it requires to ``unseen``."""
     source: Raw | None = None
     stored: expected_items.Items = {}
     for item in run_items.items:
@@ -283,7 +284,8 @@ def _indexes(partition: Partition, unseen: set[int]) -> Iterator[Suspects]:
 
 
 def _ranked(partition: Partition) -> Iterator[Key]:
-    """Yields the keys that the RANK items of all values in rows and segments would have."""
+    """Yields, for each metric value in rows and segments, the key that a RANK item of it would
+    have."""
     for key, entries in metric_ranks.every(partition.experiment_id):
         partition.items += 1
         for at, run_id, *_ in entries:
@@ -313,7 +315,8 @@ def _traces(partition: Partition) -> Iterator[tuple[Key, expected_items.Items]]:
 
 
 def _missing(partition: Partition, unseen: set[int]) -> Iterator[Suspects]:
-    """Finds the sources of the required index items that are missing."""
+    """Yields the keys of required index items that the table lacks (``unseen``), by the run, trace
+    or experiment that requires them."""
     named = expected_items.of_experiment(table.get(keys.experiment(partition.experiment_id)))
     places = _take(unseen, named)
     if places:
@@ -348,7 +351,7 @@ def _is_right(partition: Partition, item: Raw) -> bool:
 
 
 def _is_whole(experiment_id: str, item: Raw) -> bool:
-    """Whether the attributes of an index item (not FTS_REV) agree with its key."""
+    """Whether the attributes of an index item (other than FTS_REV) agree with its key."""
     try:
         kind = Item.of(item).type
         if text_dictionary.entry_of_item(experiment_id, item) is not None:

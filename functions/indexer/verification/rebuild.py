@@ -1,9 +1,10 @@
 """Verifies and rebuilds the derived items of an experiment, beside writers and the indexer.
 
 An item is wrong if it differs from what its source requires, still does so in the same way after a
-while, and no mark or unread stream record says that the indexer will repair it. With a mark or a
-record it only lags. A repair ends when the source, read again after the repair, agrees with the
-derived items; a later change has a stream record of its own.
+while, and nothing says that the indexer will repair it: neither a mark (a key that says that the
+source is unprocessed) nor an unread stream record. With a mark or a record it only lags. A repair
+ends when the source, read again after the repair, agrees with the derived items; a later change has
+a stream record of its own.
 """
 
 from __future__ import annotations
@@ -188,8 +189,8 @@ def _runs(partition: Partition) -> Iterator[str]:
 
 
 def _each(call: Callable[[T], list[Finding]], suspects: Iterable[T]) -> list[Finding]:
-    """Calls a function for each of the suspects or run ids, some in parallel; returns all
-    findings."""
+    """Calls a function for each of the suspects (keys that may be wrong) or run ids, some in
+    parallel; returns all findings."""
     remaining = iter(suspects)
     findings: list[Finding] = []
     while in_parallel := list(islice(remaining, IN_PARALLEL)):
@@ -304,7 +305,7 @@ def _repairing(findings: Sequence[Finding]) -> Writes:
 
 
 def _is_index(finding: Finding) -> bool:
-    """Whether the finding is a surplus index item."""
+    """Whether a finding is an index item that no source requires."""
     return finding.wanted is None and _type(finding) not in CAREFUL_TYPES
 
 
@@ -320,7 +321,8 @@ def _remove(finding: Finding) -> None:
 
 
 def _forget_text(entry: Entry) -> list[Finding]:
-    """Removes a text that no entity has from the dictionary; an unused text is no finding."""
+    """Removes an entry from the full-text dictionary if no entity has its text. Returns no finding:
+    an unused text is no error."""
     text_dictionary.remove_if_unused(entry)
     return []
 
@@ -345,7 +347,8 @@ def _identity(finding: Finding) -> str:
 
 
 def _count_unindexed(partition: Partition) -> int:
-    """Returns how many marked runs the indexer will index next; active runs are not counted."""
+    """Returns how many inactive runs the indexer has not processed yet; active runs are not
+    counted."""
     places = [keys.run(partition.experiment_id, run_id) for run_id in sorted(partition.running)]
     runs = [Run.of(item) for item in table.batch_get(places) if item is not None]
     return sum(map(inactive_runs.is_ready, runs))

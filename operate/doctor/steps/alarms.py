@@ -1,18 +1,21 @@
-"""The stack's alarms."""
+"""The stack's alarms, and whether somebody hears them."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from operate.doctor.checkup import Checkup, expect
 
 _TYPE: Final = "AWS::CloudWatch::Alarm"
 _AT_ONCE: Final = 100
 """Names that one call of DescribeAlarms takes."""
+_PENDING: Final = "PendingConfirmation"
+"""What SNS gives as the ARN of a subscription that its receiver has not confirmed."""
 
 
 def read(checkup: Checkup) -> str:
-    """No alarm rings."""
+    """No alarm rings, and who shall hear one has confirmed it."""
     names = sorted(checkup.aws.ids(_TYPE).values())
     service = checkup.aws.client("cloudwatch")
     found = []
@@ -25,6 +28,20 @@ def read(checkup: Checkup) -> str:
         if one["StateValue"] == "ALARM"
     ]
     expect(not rings, f"alarms ring: {rings}")
+    topics = sorted({topic for one in found for topic in one.get("AlarmActions", ())})
+    waiting = [one for topic in topics for one in _unconfirmed(checkup.aws.client("sns"), topic)]
+    expect(not waiting, f"alarms do not reach {waiting}: confirm what AWS sent there")
     deaf = sum(not one.get("AlarmActions") for one in found)
     heard = f"; {deaf} tell nobody" if deaf else ""
     return f"none of {len(found)} alarms rings{heard}"
+
+
+def _unconfirmed(service: Any, topic: str) -> Sequence[str]:
+    """Returns the receivers of a topic that have not confirmed."""
+    pages = service.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=topic)
+    return [
+        one["Endpoint"]
+        for page in pages
+        for one in page.get("Subscriptions", ())
+        if one["SubscriptionArn"] == _PENDING
+    ]

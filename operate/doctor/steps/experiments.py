@@ -12,11 +12,15 @@ from operate.doctor.outcome import Wrong
 LEFTOVER_SECONDS: Final = 3600
 """Age from which something with the prefix is no longer of a checkup that runs."""
 ACTIVE: Final = "ACTIVE_ONLY"
+_BY_NAME: Final = ("GET", "/api/2.0/mlflow/experiments/get-by-name")
 
 
 def create(checkup: Checkup) -> str:
-    """An experiment is created, and is found by id and by name at once."""
+    """An experiment is created, and is found by id and by name at once, although it was asked for
+    before: something in front of the server that keeps errors would repeat the 404."""
     api, name = checkup.api, checkup.name
+    before = api.call(*_BY_NAME, query={"experiment_name": name})
+    expect(before.status == 404, f"an experiment that is not there is answered {before.status}")
     # Registered first: the answer to a creation can be lost.
     checkup.will_remove("the experiment", lambda: _remove(checkup))
     made = api.post("experiments/create", name=name)["experiment_id"]
@@ -29,11 +33,7 @@ def create(checkup: Checkup) -> str:
 
 
 def _remove(checkup: Checkup) -> None:
-    found = checkup.api.call(
-        "GET",
-        "/api/2.0/mlflow/experiments/get-by-name",
-        query={"experiment_name": checkup.name},
-    )
+    found = checkup.api.call(*_BY_NAME, query={"experiment_name": checkup.name})
     if found.status == 404:
         return
     expect(found.status == 200, f"experiments/get-by-name: {found.status}")

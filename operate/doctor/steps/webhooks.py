@@ -1,4 +1,9 @@
-"""A webhook: a change of the registry reaches a receiver on this machine, signed."""
+"""A webhook: a change of the registry reaches its receiver.
+
+The receiver is this machine where the server can reach it, and checks the signature. Otherwise, in
+AWS, the receiver is the server itself, which refuses the delivery; the log of the sender tells that
+it was sent and answered.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +12,28 @@ import contextlib
 import hashlib
 import hmac
 import ipaddress
+import json
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from operate.doctor.checkup import Checkup, expect
-from operate.doctor.outcome import LeftOut
+from operate.doctor.deployment import Deployment
+from operate.doctor.outcome import LeftOut, Wrong
 
 PATH: Final = "/doctor"
+REFUSING: Final = "/health"
+"""Path of the server that takes no POST."""
+SENT: Final = ("webhook delivered", "webhook refused by its receiver")
+"""What the sender logs of a delivery that was answered."""
+FAILED: Final = "webhook not delivered"
+_LOGGED: Final = ("INFO", "DEBUG")
+"""Values of ``LogLevel`` with which the sender logs what it delivered."""
 _LONGEST: Final = 1_000_000
+_CLOCKS_DIFFER_SECONDS: Final = 60
 
 
 class Delivery(NamedTuple):
@@ -26,29 +42,100 @@ class Delivery(NamedTuple):
 
 
 def receive(checkup: Checkup) -> str:
-    """The delivery of an event arrives, with the right signature."""
-    api, name = checkup.api, checkup.fact("model")
-    with _receiving(*_address(checkup)) as (deliveries, url):
-        body = {
-            "name": checkup.name,
-            "url": url,
-            "events": [{"entity": "MODEL_VERSION_TAG", "action": "SET"}],
-            "secret": checkup.webhook_secret,
-        }
-        answer = api.call("POST", "/api/2.0/mlflow/webhooks", body)
-        if answer.status == 403:
-            raise LeftOut("webhooks are for administrators")
-        expect(answer.status == 200, f"webhooks: {answer.status} {answer.text[:300]}")
-        path = f"2.0/mlflow/webhooks/{answer.body['webhook']['webhook_id']}"
-        checkup.will_remove("the webhook", lambda: api.ask("DELETE", path))
-        api.post("model-versions/set-tag", name=name, version="1", key="doctor", value="seen")
+    """The delivery of an event arrives."""
+    model = checkup.fact("model")
+    address = _address(checkup)
+    if address is not None:
+        return _receive_here(checkup, address, model)
+    if checkup.deployment is not None:
+        return _follow_in_the_log(checkup, checkup.deployment, model)
+    raise LeftOut(
+        "give --stack, so that the sender's log can be read; or an address that the server reaches"
+        " by --receiver HOST:PORT, and --receiver-url https://… if a tunnel leads there"
+    )
+
+
+def _receive_here(checkup: Checkup, address: tuple[str, int], model: str) -> str:
+    with _receiving(*address) as (deliveries, url):
+        _create(checkup, checkup.options.receiver_url or url)
+        _announce(checkup, model)
         [first, *_] = checkup.wait("the delivery arrives", lambda: list(deliveries))
     expect(_is_signed(first, checkup.webhook_secret), "the signature is not that of the secret")
     return "the delivery arrived with the right signature"
 
 
-def _address(checkup: Checkup) -> tuple[str, int]:
-    """Raises LeftOut if the server cannot reach this machine."""
+def _follow_in_the_log(checkup: Checkup, stack: Deployment, model: str) -> str:
+    level = stack.parameters.get("LogLevel", "INFO")
+    if level not in _LOGGED:
+        raise LeftOut(f"LogLevel is {level}, so the sender logs no delivery: give --receiver")
+    url = f"{checkup.api.url}{REFUSING}"
+    webhook = _create(checkup, url)
+    tested = checkup.api.post(f"webhooks/{webhook}/test")["result"]
+    if "response_status" not in tested:
+        raise Wrong(
+            f"functions do not reach {urlsplit(url).hostname}, so neither other receivers; in a VPC"
+            f" they need a NAT: {tested.get('error_message', '')[:300]}"
+        )
+    began = int((time.time() - _CLOCKS_DIFFER_SECONDS) * 1000)
+    _announce(checkup, model)
+    reasons: list[str] = []
+
+    def sent() -> str:
+        lines = _lines(stack, webhook, began)
+        reasons[:] = [line.get("reason", "") for line in lines if line["message"] == FAILED]
+        return next((line["message"] for line in lines if line["message"] in SENT), "")
+
+    try:
+        checkup.wait("the sender logs the delivery", sent)
+    except Wrong as error:
+        said = f"; it could not deliver: {reasons[-1]}" if reasons else ""
+        raise Wrong(f"{error}{said}") from None
+    return "the sender delivered to this server itself; --receiver checks the signature too"
+
+
+def _lines(stack: Deployment, webhook: str, began_ms: int) -> list[dict[str, Any]]:
+    """Returns what the sender has logged of the deliveries of a webhook."""
+    pages = stack.client("logs").get_paginator("filter_log_events")
+    _, group = stack.resources["WebhookSenderLogGroup"]
+    found = pages.paginate(logGroupName=group, startTime=began_ms, filterPattern=f'"{webhook}"')
+    texts = [event["message"] for page in found for event in page.get("events", ())]
+    return [line for line in map(_decoded, texts) if line.get("webhook_id") == webhook]
+
+
+def _decoded(text: str) -> dict[str, Any]:
+    with contextlib.suppress(ValueError):
+        line = json.loads(text)
+        if isinstance(line, dict) and isinstance(line.get("message"), str):
+            return line
+    return {}
+
+
+def _create(checkup: Checkup, url: str) -> str:
+    """Returns the id of a webhook for changes of tags of model versions."""
+    api = checkup.api
+    body = {
+        "name": checkup.name,
+        "url": url,
+        "events": [{"entity": "MODEL_VERSION_TAG", "action": "SET"}],
+        "secret": checkup.webhook_secret,
+    }
+    answer = api.call("POST", "/api/2.0/mlflow/webhooks", body)
+    if answer.status == 403:
+        raise LeftOut("webhooks are for administrators")
+    expect(answer.status == 200, f"webhooks: {answer.status} {answer.text[:300]}")
+    webhook = str(answer.body["webhook"]["webhook_id"])
+    path = f"2.0/mlflow/webhooks/{webhook}"
+    checkup.will_remove("the webhook", lambda: api.ask("DELETE", path))
+    return webhook
+
+
+def _announce(checkup: Checkup, model: str) -> None:
+    """Changes something that the webhook has subscribed to."""
+    checkup.api.post("model-versions/set-tag", name=model, version="1", key="doctor", value="seen")
+
+
+def _address(checkup: Checkup) -> tuple[str, int] | None:
+    """Returns where this machine listens; None if the server is not known to reach it."""
     given = checkup.options.receiver
     if given:
         host, _, port = given.rpartition(":")
@@ -59,7 +146,7 @@ def _address(checkup: Checkup) -> tuple[str, int]:
             return host, 0
     if host == "localhost":
         return "127.0.0.1", 0
-    raise LeftOut("name an address of this machine that the server reaches by --receiver HOST:PORT")
+    return None
 
 
 def _is_signed(delivery: Delivery, secret: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mlcore.system_tables import landing, location
+from mlcore.system_tables import landing, location, trace_landing
 from mlcore.system_tables.landing import Changed
 
 NOW = 1_700_000_000
@@ -53,6 +54,18 @@ def test_the_oldest_object_of_any_shard_tells_the_age(folder: Path) -> None:
             key for one in waiting.values() for key in one
         }
     assert number > 50
+
+
+def test_the_last_release_ignores_objects_about_traces(folder: Path) -> None:
+    """Its publisher takes only names that end as those of objects about runs, and removes them."""
+    changed = trace_landing.of_traces([("7", "tr-1")])
+    trace_landing.put(landing.name_of("shard", "1", "1"), changed)
+    [(key, _)] = landing.waiting()
+    assert not key.endswith(".ndjson.gz")
+    assert landing.RUNS == ".ndjson.gz"
+    assert [*landing.waiting(kinds=(landing.RUNS,))] == []
+    [content] = landing.read([key])
+    assert json.loads(content) == {"x": "7", "t": "tr-1"}
 
 
 def test_what_is_no_landing_object_has_no_age(folder: Path) -> None:

@@ -8,6 +8,8 @@ a status. Since MLflow 3.18 they retry a POST that creates after 429 only: see
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 MAX_MESSAGE_LENGTH: Final = 100_000
@@ -187,8 +189,16 @@ class GatewayCallFailed(MlflowError):
 
     error_code = "BAD_REQUEST"
 
-    def __init__(self, status: int, detail: Any, retry_after: str | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        detail: Any,
+        retry_after: str | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         super().__init__(detail if isinstance(detail, str) else str(detail))
+        self.headers = headers
+        """Further headers of the response."""
         self.detail = detail
         """A message, or the provider's JSON object if that contains no message."""
         self.retry_after = retry_after

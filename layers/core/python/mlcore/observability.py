@@ -1,6 +1,6 @@
 """Writes one structured log line for each request, which also holds its CloudWatch metrics (EMF).
 
-A line contains identifiers, counts and times; never headers, bodies, parameters or secrets.
+A line contains identifiers, counts and times; never headers, bodies, contents or secrets.
 CloudWatch charges 30 cents a month for each metric and combination of dimensions. So there are few
 metrics, by table; metrics by route are optional (``ROUTE_METRICS``).
 """
@@ -87,10 +87,18 @@ def _log_metrics(
 
 
 def log_request(
-    *, rpc: str, method: str, status: int, request_id: str, seconds: float, measurement: Measurement
+    *,
+    rpc: str,
+    method: str,
+    status: int,
+    request_id: str,
+    seconds: float,
+    measurement: Measurement,
+    audit: Mapping[str, object] | None = None,
 ) -> None:
-    """Logs the line of a request. The dimension of its metrics is the table, and, if
-    ``ROUTE_METRICS`` is on, the RPC; statuses or ids as dimensions would multiply the cost."""
+    """Logs the line of a request, with its entry for the audit (:mod:`mlcore.http.audit`). The
+    dimension of its metrics is the table, and, if ``ROUTE_METRICS`` is on, the RPC; statuses or ids
+    as dimensions would multiply the cost."""
     cold = next(_invocations, 0)
     fields: dict[str, object] = {
         "rpc": rpc,
@@ -107,6 +115,8 @@ def log_request(
         "RoundTrips": measurement.round_trips,
         "ColdStart": cold,
     }
+    if audit is not None:
+        fields["audit"] = audit
     metrics: list[Mapping[str, object]] = [
         {"Namespace": NAMESPACE, "Dimensions": [["table"]], "Metrics": _METRICS}
     ]

@@ -23,5 +23,8 @@ def backfill(tell: Callable[[str], None] = lambda _: None) -> Published:
     for experiment_id in land():
         done = publish()
         total = Published(*(a + b for a, b in zip(total, done, strict=True)))
-        tell(f"experiment {experiment_id}: {done.runs} runs, {done.points} points")
+        tell(
+            f"experiment {experiment_id}: {done.runs} runs, {done.points} points, "
+            f"{done.traces} traces"
+        )
     return total

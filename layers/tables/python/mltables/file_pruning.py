@@ -16,10 +16,10 @@ from sqlglot import exp
 from mltables.dialect import macros, sql_generator
 from mltables.duckdb_connection import connect
 from mltables.snapshot import quoted
-from mltables.table_definitions import HISTORY, RUNS, Table
+from mltables.table_definitions import ASSESSMENTS, HISTORY, RUNS, TRACES, Table
 
-TIMES: Final = frozenset(("insert_time", "start_time"))
-TEXTS: Final = frozenset(("run_id", "experiment_id"))
+TIMES: Final = frozenset(("insert_time", "start_time", "request_time"))
+TEXTS: Final = frozenset(("run_id", "experiment_id", "trace_id"))
 
 _OPERATORS: Final[Mapping[type[exp.Expr], str]] = {
     exp.GTE: ">=",
@@ -47,6 +47,8 @@ _CONSTANT: Final = (
 _PARTITIONED_BY: Final = {
     HISTORY.name: ("insert_time", "%Y-%m-%d"),
     RUNS.name: ("start_time", "%Y-%m"),
+    TRACES.name: ("request_time", "%Y-%m-%d"),
+    ASSESSMENTS.name: ("request_time", "%Y-%m-%d"),
 }
 _FIRST_YEAR: Final = 1000
 """Earlier years have fewer than four digits and would sort wrongly as texts."""

@@ -1,19 +1,19 @@
-"""Publishes points: appends landed points to ``run_metrics_history``, removes the points of deleted
-runs, and corrects the workspace of points whose experiment was moved."""
+"""Publishes points: appends landed points to ``run_metrics_history`` and removes the points of
+deleted runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import duckdb
 
+from mltables.file_rewriting import remove_rows
 from mltables.snapshot import quoted
-from mltables.table_commit import TableCommit
 from mltables.table_definitions import HISTORY
 from mltables.writable_table import WritableTable
 
-_ORDER: Final = "experiment_id, run_id, metric_name, metric_step, metric_time"
+ORDER: Final = "experiment_id, run_id, metric_name, metric_step, metric_time"
+"""How the points of a file are sorted."""
 
 
 def append_points(connection: duckdb.DuckDBPyConnection, history: WritableTable) -> int:
@@ -36,72 +36,15 @@ def append_points(connection: duckdb.DuckDBPyConnection, history: WritableTable)
         """
     )
     change = history.change()
-    _rewrite(
-        connection,
-        history,
-        change,
-        "gone",
-        "run_id",
-        lambda file: f"{file} ANTI JOIN gone USING (run_id)",
-    )
+    remove_rows(connection, history, change, ORDER, "gone", "run_id")
     days = connection.execute("SELECT DISTINCT insert_date FROM new_points ORDER BY 1").fetchall()
     count = sum(
-        change.add(_sorted(f"new_points WHERE insert_date = {quoted(day)}"), day) for (day,) in days
+        change.add(
+            f"SELECT {HISTORY.names} FROM new_points WHERE insert_date = {quoted(day)} "
+            f"ORDER BY {ORDER}",
+            day,
+        )
+        for (day,) in days
     )
     change.commit()
     return count
-
-
-def correct_workspaces(connection: duckdb.DuckDBPyConnection, history: WritableTable) -> None:
-    """Sets the workspace of the points of the experiments in ``placed`` to ``destination``, in one
-    commit. Rewrites only files that have a point with another workspace."""
-    files = history.local(history.names(history.misplaced("placed")))
-    affected = connection.execute(
-        f"""
-        SELECT filename, any_value(insert_date)
-        FROM {history.read(files)} JOIN placed USING (experiment_id)
-        WHERE workspace_id <> destination GROUP BY filename
-        """
-    ).fetchall()
-    change = history.change()
-    for path, day in affected:
-        change.remove([files[path]])
-        change.add(
-            _sorted(
-                "(SELECT * REPLACE (coalesce(destination, workspace_id) AS workspace_id) "
-                f"FROM {history.read([path])} LEFT JOIN placed USING (experiment_id))"
-            ),
-            day,
-        )
-    change.commit()
-
-
-def _rewrite(
-    connection: duckdb.DuckDBPyConnection,
-    history: WritableTable,
-    change: TableCommit,
-    named: str,
-    column: str,
-    rewritten: Callable[[str], str],
-) -> None:
-    """Rewrites the files that have rows of the runs or experiments in a staged table.
-
-    Args:
-        named: the staged table.
-        column: the id that it shares with the history.
-        rewritten: turns the FROM source of a file into that of its new rows.
-    """
-    files = history.local(history.names(history.overlapping(named, column)))
-    affected = connection.execute(
-        f"""
-        SELECT filename, any_value(insert_date) FROM {history.read(files)}
-        WHERE {column} IN (SELECT {column} FROM {named}) GROUP BY filename
-        """
-    ).fetchall()
-    for path, day in affected:
-        change.remove([files[path]])
-        change.add(_sorted(rewritten(history.read([path]))), day)
-
-
-def _sorted(rows: str) -> str:
-    return f"SELECT {HISTORY.names} FROM {rows} ORDER BY {_ORDER}"

@@ -21,14 +21,27 @@ from mltables.duckdb_connection import connect
 from mltables.file_pruning import Bounds, may_hold, partition_may_hold, sql_condition
 from mltables.lake import Lake
 from mltables.snapshot import quoted
-from mltables.table_definitions import EXPERIMENTS, RUNS, TABLES, Table, open_if_exists
+from mltables.table_definitions import (
+    ASSESSMENTS,
+    EXPERIMENTS,
+    RUNS,
+    TABLES,
+    TRACES,
+    Table,
+    open_if_exists,
+)
 
 MEMORY: Final = "450MB"
 """Memory for choosing rows. DuckDB spills the rest to the folder of the query."""
 
-_ORDER: Final = {RUNS.name: ("run_id",), EXPERIMENTS.name: ("experiment_id",)}
-"""The sort order of tables with one row per id. The history is sorted by all columns that are
-read."""
+_ORDER: Final = {
+    RUNS.name: ("run_id",),
+    EXPERIMENTS.name: ("experiment_id",),
+    TRACES.name: ("trace_id", "experiment_id"),
+    ASSESSMENTS.name: ("trace_id", "assessment_id", "experiment_id"),
+}
+"""The columns that identify the rows of a table, by which they are sorted. The history is sorted by
+all columns that are read."""
 _FIRST: Final = ("experiment_id", "run_id", "metric_name", "metric_step", "metric_time")
 
 _NEVER_REACHED: Final = 2**63 - 1

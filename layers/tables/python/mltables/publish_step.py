@@ -10,10 +10,17 @@ from typing import Final, NamedTuple
 import duckdb
 
 from mlcore.system_tables import source
-from mltables import history_publishing, metric_aggregates, run_publishing, staging
+from mltables import (
+    file_rewriting,
+    history_publishing,
+    metric_aggregates,
+    run_publishing,
+    staging,
+    trace_publishing,
+)
 from mltables.lake import Lake
 from mltables.snapshot import Snapshot
-from mltables.table_definitions import EXPERIMENTS, HISTORY, RUNS
+from mltables.table_definitions import ASSESSMENTS, EXPERIMENTS, HISTORY, RUNS, TRACES
 from mltables.writable_table import WritableTable
 
 RUNS_TOGETHER: Final = 5000
@@ -21,13 +28,14 @@ RUNS_TOGETHER: Final = 5000
 
 
 class Published(NamedTuple):
-    """Counts of a publication: landing objects consumed, points appended to the history, runs and
-    experiments written or removed."""
+    """Counts of a publication: landing objects consumed, points appended to the history, runs,
+    experiments and traces written or removed."""
 
     objects: int = 0
     points: int = 0
     runs: int = 0
     experiments: int = 0
+    traces: int = 0
 
 
 class PublishStep:
@@ -40,11 +48,20 @@ class PublishStep:
         snapshots: dict[str, Snapshot],
         folder: Path,
     ) -> None:
+        """
+        Args:
+            snapshots: by table; those about traces may be left out if no experiment changed.
+        """
         self._connection, self._folder = connection, folder
         self._history, self._runs, self._experiments = (
             WritableTable(connection, lake, snapshots[table.name], folder)
             for table in (HISTORY, RUNS, EXPERIMENTS)
         )
+        self._of_traces = [
+            WritableTable(connection, lake, snapshots[table.name], folder)
+            for table in (TRACES, ASSESSMENTS)
+            if table.name in snapshots
+        ]
 
     def run(self) -> Published:
         """Publishes the rows that ``staging.load_landed`` has staged.
@@ -90,13 +107,14 @@ class PublishStep:
                 lambda table: self._history.source(self._history.overlapping(table, "run_id")),
             )
             changed += run_publishing.publish(self._connection, self._runs, files)
-        history_publishing.correct_workspaces(self._connection, self._history)
+        file_rewriting.correct_workspaces(self._connection, self._history, history_publishing.ORDER)
+        trace_publishing.follow_experiments(self._connection, self._of_traces)
         return Published(0, appended, changed, self._publish_experiments())
 
     def _touch_runs_of_moved(self) -> None:
         """Adds to ``touched`` the runs of experiments that were deleted, restored, moved or
         removed, and creates ``placed``: the experiments whose published rows may have a wrong
-        workspace.
+        workspace, and ``gone_experiments``: those that were removed.
 
         A killed step can leave rows with a workspace that ``experiments_latest`` never had. The
         landing objects of the move, or of the move back, still name the experiment. So for each
@@ -120,6 +138,13 @@ class PublishStep:
             LEFT JOIN old_experiments o USING (experiment_id)
             WHERE experiment_id IN (SELECT experiment_id FROM changed_experiments)
                OR n.workspace_id <> o.workspace_id
+            """
+        )
+        self._connection.execute(
+            """
+            CREATE TEMP TABLE gone_experiments AS
+            SELECT experiment_id FROM touched_experiments ANTI JOIN new_experiments
+            USING (experiment_id)
             """
         )
         old = self._runs.source(self._runs.overlapping("moved", "experiment_id"))

@@ -1,7 +1,8 @@
 """The publisher: applies the landing objects to the system tables, then deletes these objects.
 
-A step opens the three tables, reads the landing objects and *then* reads from DynamoDB the
-experiments and runs that they name. It commits each table on condition that no other publisher has
+Objects about runs and objects about traces have steps of their own. A step reads landing objects,
+opens the tables and *then* reads from DynamoDB the experiments, runs and traces that the objects
+name. It commits each table on condition that no other publisher has
 committed since the table was opened: Delta refuses a second transaction with the same number. So
 rows never return to an older state, even with several publishers. A step that is killed at any
 point is repeated from its landing objects:
@@ -13,21 +14,31 @@ point is repeated from its landing objects:
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
 from deltalake.exceptions import CommitFailedError
 
 from mlcore.system_tables import landing
-from mltables import staging
+from mltables import staging, trace_staging
 from mltables.duckdb_connection import connect
 from mltables.lake import Lake
 from mltables.publish_step import Published, PublishStep
 from mltables.snapshot import Snapshot
-from mltables.table_definitions import EXPERIMENTS, HISTORY, RUNS, open_or_create
+from mltables.table_definitions import (
+    ASSESSMENTS,
+    EXPERIMENTS,
+    HISTORY,
+    RUNS,
+    TRACES,
+    Table,
+    open_or_create,
+)
+from mltables.trace_publishing import TraceStep
 
 STEP_BYTES: Final = 4 << 20
 """Compressed bytes of landing objects in one step, some 80,000 points. Bounds the memory."""
@@ -50,11 +61,18 @@ def publish(seconds: float = float("inf")) -> Published:
     end = time.monotonic() + seconds
     total = Published()
     with Lake() as lake:
-        for keys in _batches(landing.waiting()):
-            done = _publish_with_retries(lake, keys)
-            total = Published(*(a + b for a, b in zip(total, done, strict=True)))
-            if time.monotonic() >= end:
-                break
+        waiting = list(landing.waiting())
+        steps = [
+            [(keys, step) for keys in _batches(one for one in waiting if one[0].endswith(kind))]
+            for kind, step in _STEPS.items()
+        ]
+        # The kinds take turns, so that none waits for all steps of another.
+        for turn in itertools.zip_longest(*steps):
+            for keys, step in filter(None, turn):
+                if total.objects and time.monotonic() >= end:
+                    return total
+                done = _publish_with_retries(lake, keys, step)
+                total = Published(*(a + b for a, b in zip(total, done, strict=True)))
     return total
 
 
@@ -71,10 +89,12 @@ def _batches(waiting: Iterable[tuple[str, int]]) -> list[list[str]]:
     return portions
 
 
-def _publish_with_retries(lake: Lake, keys: list[str]) -> Published:
+def _publish_with_retries(
+    lake: Lake, keys: list[str], step: Callable[[Lake, list[str]], Published]
+) -> Published:
     for attempt in range(ATTEMPTS):
         try:
-            return _publish_once(lake, keys)
+            return step(lake, keys)
         except CommitFailedError:
             if attempt == ATTEMPTS - 1:
                 raise
@@ -82,17 +102,37 @@ def _publish_with_retries(lake: Lake, keys: list[str]) -> Published:
     raise AssertionError
 
 
-def _publish_once(lake: Lake, keys: list[str]) -> Published:
-    # Open the tables before reading anything, so that a commit never replaces newer rows.
-    snapshots = {
-        table.name: Snapshot(lake, table, open_or_create(lake, table))
-        for table in (HISTORY, RUNS, EXPERIMENTS)
-    }
+def _publish_runs(lake: Lake, keys: list[str]) -> Published:
     with (
         tempfile.TemporaryDirectory(dir=lake.temporary) as folder,
         connect(Path(folder)) as connection,
     ):
         staging.load_landed(connection, keys, Path(folder))
+        # Opened before DynamoDB is read, so that a commit never replaces newer rows.
+        tables: tuple[Table, ...] = (HISTORY, RUNS, EXPERIMENTS)
+        if staging.has_changed_experiments(connection):
+            tables += (TRACES, ASSESSMENTS)
+        snapshots = _snapshots(lake, tables)
         done = PublishStep(connection, lake, snapshots, Path(folder)).run()
     landing.remove(keys)
     return done._replace(objects=len(keys))
+
+
+def _publish_traces(lake: Lake, keys: list[str]) -> Published:
+    with (
+        tempfile.TemporaryDirectory(dir=lake.temporary) as folder,
+        connect(Path(folder)) as connection,
+    ):
+        trace_staging.load_landed(connection, keys, Path(folder))
+        snapshots = _snapshots(lake, (TRACES, ASSESSMENTS))
+        changed = TraceStep(connection, lake, snapshots, Path(folder)).run()
+    landing.remove(keys)
+    return Published(objects=len(keys), traces=changed)
+
+
+def _snapshots(lake: Lake, tables: Iterable[Table]) -> dict[str, Snapshot]:
+    return {table.name: Snapshot(lake, table, open_or_create(lake, table)) for table in tables}
+
+
+_STEPS: Final = {landing.RUNS: _publish_runs, landing.TRACES: _publish_traces}
+"""How the landing objects of each kind are published."""

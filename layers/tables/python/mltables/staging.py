@@ -64,6 +64,12 @@ def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], fold
     path.unlink()
 
 
+def has_changed_experiments(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether a landing object says that the item of an experiment was written or removed."""
+    rows = connection.execute("SELECT 1 FROM changed_experiments LIMIT 1").fetchall()
+    return bool(rows)
+
+
 def load_experiments(
     connection: duckdb.DuckDBPyConnection, rows: Iterable[ExperimentRow], folder: Path
 ) -> None:

@@ -89,6 +89,19 @@ def _time(name: str, *, nullable: bool = False) -> tuple[str, str, Type, bool]:
     return (name, _TIME, PrimitiveType("timestamp"), nullable)
 
 
+def _integer(name: str, *, nullable: bool = False) -> tuple[str, str, Type, bool]:
+    return (name, "BIGINT", PrimitiveType("long"), nullable)
+
+
+def _double(name: str, *, nullable: bool = False) -> tuple[str, str, Type, bool]:
+    return (name, "DOUBLE", _DOUBLE, nullable)
+
+
+def _texts(name: str) -> tuple[str, str, Type, bool]:
+    """A map from text to text."""
+    return (name, "MAP(VARCHAR, VARCHAR)", MapType(_TEXT, _TEXT), False)
+
+
 EXPERIMENTS: Final = Table(
     "experiments_latest",
     (
@@ -117,8 +130,8 @@ RUNS: Final = Table(
         _time("end_time", nullable=True),
         _text("run_name"),
         _text("status"),
-        ("params", "MAP(VARCHAR, VARCHAR)", MapType(_TEXT, _TEXT), False),
-        ("tags", "MAP(VARCHAR, VARCHAR)", MapType(_TEXT, _TEXT), False),
+        _texts("params"),
+        _texts("tags"),
         ("aggregated_metrics", AGGREGATE, _AGGREGATE, False),
     ),
     "start_month",
@@ -135,14 +148,76 @@ HISTORY: Final = Table(
         _text("run_id"),
         _text("metric_name"),
         _time("metric_time"),
-        ("metric_step", "BIGINT", PrimitiveType("long"), False),
-        ("metric_value", "DOUBLE", _DOUBLE, False),
+        _integer("metric_step"),
+        _double("metric_value"),
     ),
     "insert_date",
     "insert_time,experiment_id,run_id,workspace_id",
 )
-TABLES: Final = (HISTORY, RUNS, EXPERIMENTS)
-"""All system tables, in the order in which they are written."""
+TRACES: Final = Table(
+    "traces",
+    (
+        _text("account_id"),
+        _time("update_time"),
+        _text("workspace_id"),
+        _text("experiment_id"),
+        _text("trace_id"),
+        _text("client_request_id", nullable=True),
+        _text("trace_name", nullable=True),
+        _time("request_time"),
+        _integer("execution_duration_ms", nullable=True),
+        _text("state"),
+        _text("user_id", nullable=True),
+        _text("session_id", nullable=True),
+        _text("source_run_id", nullable=True),
+        _text("request_preview", nullable=True),
+        _text("response_preview", nullable=True),
+        _integer("input_tokens", nullable=True),
+        _integer("output_tokens", nullable=True),
+        _integer("total_tokens", nullable=True),
+        _integer("cache_read_input_tokens", nullable=True),
+        _integer("cache_creation_input_tokens", nullable=True),
+        _double("input_cost", nullable=True),
+        _double("output_cost", nullable=True),
+        _double("total_cost", nullable=True),
+        ("linked_prompts", "VARCHAR[]", ArrayType(_TEXT, contains_null=True), False),
+        _texts("trace_metadata"),
+        _texts("tags"),
+    ),
+    "request_date",
+    "request_time,experiment_id,trace_id,workspace_id",
+)
+ASSESSMENTS: Final = Table(
+    "assessments",
+    (
+        _text("account_id"),
+        _text("workspace_id"),
+        _text("experiment_id"),
+        _text("trace_id"),
+        _time("request_time"),
+        _text("assessment_id"),
+        _text("assessment_name"),
+        _text("assessment_type"),
+        _text("value", nullable=True),
+        _double("numeric_value", nullable=True),
+        _text("error_code", nullable=True),
+        _text("error_message", nullable=True),
+        _text("source_type"),
+        _text("source_id", nullable=True),
+        _time("create_time"),
+        _time("last_update_time"),
+        _text("run_id", nullable=True),
+        _text("span_id", nullable=True),
+        _text("rationale", nullable=True),
+        _text("overrides", nullable=True),
+        ("valid", "BOOLEAN", PrimitiveType("boolean"), False),
+        _texts("metadata"),
+    ),
+    "request_date",
+    "request_time,experiment_id,trace_id,workspace_id",
+)
+TABLES: Final = (HISTORY, RUNS, EXPERIMENTS, TRACES, ASSESSMENTS)
+"""All system tables. A step writes its tables in this order."""
 
 
 def writer_properties(table: Table) -> WriterProperties:

@@ -13,11 +13,11 @@ from typing import Final, NamedTuple
 import duckdb
 
 from mlcore.system_tables import source
-from mltables import staging
+from mltables import staging, trace_verification
 from mltables.duckdb_connection import connect
 from mltables.lake import Lake
 from mltables.snapshot import Snapshot, quoted
-from mltables.table_definitions import EXPERIMENTS, HISTORY, RUNS, open_or_create
+from mltables.table_definitions import EXPERIMENTS, HISTORY, RUNS, TABLES, open_or_create
 
 TOGETHER: Final = 200
 _COMPARED_COLUMNS: Final = (
@@ -40,9 +40,9 @@ def verify() -> Iterator[Difference]:
         tempfile.TemporaryDirectory(dir=lake.temporary) as folder,
         connect(Path(folder)) as connection,
     ):
-        for table in (EXPERIMENTS, RUNS, HISTORY):
+        for table in TABLES:
             connection.execute(
-                f"CREATE VIEW {table.name} AS SELECT {table.names} FROM "
+                f"CREATE VIEW {table.name} AS SELECT {table.stored} FROM "
                 + Snapshot(lake, table, open_or_create(lake, table)).source(connection)
             )
         yield from _Comparison(connection, Path(folder)).run()
@@ -72,6 +72,8 @@ class _Comparison:
                 f"SELECT DISTINCT run_id FROM {table} ANTI JOIN seen USING (run_id)"
             ).fetchall():
                 yield Difference("surplus", table, run_id)
+        for found in trace_verification.differences(self._connection, stored, self._folder):
+            yield Difference(*found)
 
     def _runs(
         self, stored: dict[str, source.Stored], experiment_id: str, run_ids: list[str]

@@ -146,6 +146,11 @@ CASES = {
         "GATEWAYSPENDING#bp-1",
         "GWSPENDING#00000001700000000000",
     ),
+    "gateway_usage": (
+        keys.gateway_usage("user:a#b", 1700000000000),
+        "GATEWAYUSAGE#user:a#b",
+        "GWUSAGE#00000001700000000000",
+    ),
     "gateway_budget": (keys.gateway_budget("bp-1"), "GATEWAYBUDGETS", "GWBUDGET#bp-1"),
     "evaluation_dataset": (
         keys.evaluation_dataset("w#", "d#1"),

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Final
 
 from mlcore import errors
+from mlcore.artifacts.folder_urls import Signer
 from mlcore.artifacts.paths import is_kept, join
 from mlcore.artifacts.port import DirectoryEntry, OpenedFile, UploadedPart
-from mlcore.artifacts.signing import Signer
 
 UPLOAD_DAYS: Final = 7
 """Days after which unfinished uploads are deleted."""

@@ -9,7 +9,6 @@ from mlcore.gateway import answer_events, stream_assembly
 from mlcore.gateway.chat_shapes import CHAT, COMPLETION, validated_chat
 from mlcore.gateway.invocation import Invocation, begin
 from mlcore.gateway.recording import internal_caller
-from mlcore.providers.completions import token_counts_of
 
 Json = dict[str, Any]
 
@@ -44,7 +43,7 @@ def complete(call: Invocation, chat: Json) -> Json:
         sent = _guarded(call, chat)
         answer = call.ask(
             lambda provider: {**provider.chat(dict(sent)), "provider": provider.model.provider},
-            lambda _, answer: token_counts_of(answer),
+            lambda provider, answer: provider.chat_usage(answer),
         )
         if call.guardrails is not None:
             answer = call.guardrails.after(sent, answer, COMPLETION)
@@ -69,7 +68,7 @@ def stream_completion(call: Invocation, chat: Json) -> Iterator[Json]:
                     {**chunk, "provider": provider.model.provider}
                     for chunk in provider.chat_stream(dict(sent))
                 ),
-                lambda _, chunk: token_counts_of(chunk),
+                lambda provider, chunk: provider.chat_usage(chunk),
             ):
                 sent_chunks.append(chunk)
                 yield chunk

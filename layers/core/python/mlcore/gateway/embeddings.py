@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from mlcore.errors import GatewayCallFailed
 from mlcore.gateway.invocation import Invocation
-from mlcore.providers.completions import token_counts_of
 
 Json = dict[str, Any]
 
@@ -31,7 +30,7 @@ def embed(call: Invocation, body: Json) -> Json:
         sent = call.guarded_request(request)
         answer = call.ask(
             lambda provider: provider.embeddings(dict(sent)),
-            lambda _, answer: token_counts_of(answer),
+            lambda provider, answer: provider.chat_usage(answer),
         )
         span.set_outputs(answer)
         return answer

@@ -9,9 +9,10 @@ from typing import Any, Protocol
 
 from mlcore.entities.gateway import BudgetPolicy, Configuration
 from mlcore.errors import GatewayCallFailed
-from mlcore.gateway import budgets, route
+from mlcore.gateway import budgets, rate_limits, route
 from mlcore.gateway.budgets import Payer
 from mlcore.gateway.chat_shapes import Shape
+from mlcore.gateway.rate_limits import Limited, Origin
 from mlcore.gateway.recording import Caller, Recording, Span
 from mlcore.gateway.route import Route
 from mlcore.observability import logger
@@ -47,12 +48,14 @@ class Invocation:
         route: Route,
         policies: Sequence[BudgetPolicy],
         record: Recording,
+        limited: Sequence[Limited] = (),
     ) -> None:
         self.route = route
         self.record = record
         self.guardrails: Guardrails | None = None
         """Set by :mod:`mlcore.gateway.guarded_calls`; None: nothing checks the call."""
         self._policies = policies
+        self._limited = limited
 
     @contextmanager
     def recorded(self, inputs: Any, request_type: str, message_format: str = "") -> Iterator[Span]:
@@ -109,8 +112,15 @@ class Invocation:
         except Exception:
             context = {"endpoint_id": self.route.endpoint.endpoint_id}
             logger.exception("the cost of a call was not added", extra=context)
+        if self._limited and (tokens := self._tokens()) > 0:
+            rate_limits.add_tokens(self._limited, tokens)
         if self.record.is_traced:
             _write_trace(self.record)
+
+    def _tokens(self) -> int:
+        """Returns the tokens of all models that were asked."""
+        spans = (span for span in self.record.spans if span.model is not None)
+        return sum(span.usage.get("total_tokens", 0) for span in spans)
 
     def _cost(self) -> float:
         """Returns the US dollars of the call, and sets on each span that asked a model its own
@@ -145,7 +155,7 @@ def begin(
 
     Raises:
         ResourceDoesNotExist: no endpoint has the name, or it has no usable model.
-        GatewayCallFailed: a budget is spent; status 429.
+        GatewayCallFailed: a budget is spent, or a limit is reached; status 429.
     """
     call_route = route.find(workspace, endpoint_name, known)
     record = Recording(call_route.endpoint, workspace, caller)
@@ -158,7 +168,18 @@ def begin(
         if record.is_traced:
             _write_refused_trace(record, error)
         raise
-    return Invocation(call_route, policies, record)
+    # A call that is refused here leaves no trace: a flood of calls must not become one of writes.
+    limited = rate_limits.applicable(
+        Origin(
+            workspace,
+            call_route.endpoint.endpoint_id,
+            call_route.endpoint.name,
+            caller.username,
+            caller.key_id,
+        )
+    )
+    rate_limits.admit(limited)
+    return Invocation(call_route, policies, record, limited)
 
 
 def _write_refused_trace(record: Recording, error: GatewayCallFailed) -> None:

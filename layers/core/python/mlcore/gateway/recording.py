@@ -40,6 +40,8 @@ class Caller(NamedTuple):
 
     username: str | None = None
     headers: Mapping[str, str] = {}
+    key_id: str | None = None
+    """Of the API key by which the user logged in."""
 
     @property
     def program(self) -> str | None:

@@ -21,14 +21,27 @@ Json = dict[str, Any]
 def assemble_passthrough(action: str, lines: Sequence[bytes]) -> Json | None:
     """Assembles the event lines of a passthrough stream; None if they hold no complete answer."""
     assemble = _ASSEMBLERS.get(action)
-    try:
-        return None if assemble is None else assemble(list(transport.events(iter(lines))))
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return None  # the lines may be anything; the caller has received them anyway
+    if assemble is None:
+        return None
+    return _assembled(assemble, list(transport.events(iter(lines))))
 
 
 def assemble_completion(chunks: Sequence[Json]) -> Json | None:
-    """Assembles the chunks of a chat into a completion; None without chunks."""
+    """Assembles the chunks of a chat into a completion; None without chunks, or if a provider sent
+    chunks that do not have the form of OpenAI's."""
+    return _assembled(_assemble_openai, chunks)
+
+
+def _assembled(
+    assemble: Callable[[Sequence[Json]], Json | None], events: Sequence[Json]
+) -> Json | None:
+    try:
+        return assemble(events)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None  # the events may be anything; the caller has received them anyway
+
+
+def _assemble_openai(chunks: Sequence[Json]) -> Json | None:
     choices: dict[int, Json] = {}
     usage: Json | None = None
     for chunk in chunks:
@@ -125,7 +138,7 @@ def _assemble_openai_response(events: Sequence[Json]) -> Json | None:
 
 
 _ASSEMBLERS: Final[Mapping[str, Callable[[Sequence[Json]], Json | None]]] = {
-    OPENAI_CHAT: assemble_completion,
+    OPENAI_CHAT: _assemble_openai,
     OPENAI_RESPONSES: _assemble_openai_response,
     ANTHROPIC_MESSAGES: _assemble_anthropic,
     GEMINI_STREAM_GENERATE_CONTENT: _assemble_gemini,

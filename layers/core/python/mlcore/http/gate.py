@@ -123,8 +123,10 @@ class Gate:
         if self._signs_in and not credentials and _opens_page(request):
             page = "/" if request.has_query else request.path
             return Response(302, "", _TEXT, {"location": f"/login?return={quote(page)}"})
-        if self._signs_in and not credentials and "sec-fetch-site" in request.headers:
-            # The page's session has ended: without the cookie CloudFront asks for a sign-in.
+        site = request.headers.get("sec-fetch-site")
+        if self._signs_in and not credentials and site in ("same-origin", "none"):
+            # The page's session has ended: without the cookie CloudFront asks for a sign-in. A page
+            # of a neighbouring host is refused and must not end a session that is alive.
             return challenge._replace(cookies=(_NO_SESSION,))
         if (
             not credentials

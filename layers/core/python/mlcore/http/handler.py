@@ -4,6 +4,7 @@ line."""
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -11,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from mlcore import errors, gc_threshold
 from mlcore.db import capacity, deadline
+from mlcore.http.audit import AUDIT_READS, REFUSALS, Trail
 from mlcore.http.compression import fit
 from mlcore.http.gate import Gate, Refused
 from mlcore.http.origin import REFUSAL, bypasses_cloudfront
@@ -67,6 +69,7 @@ def lambda_handler(
     routes = Routes(declared)
     security = Security(os.environ)
     gate = Gate(os.environ, declared)
+    audits_reads = os.environ.get(AUDIT_READS) == "true"
     base = os.environ.get(_BASE_PATH) and f"/{os.environ[_BASE_PATH]}"
 
     def handler(event: Event, context: Any) -> dict[str, Any]:
@@ -76,7 +79,7 @@ def lambda_handler(
         path, named = split_workspace(_path(event, base), in_workspaces)
         request_id: str = request_context.get("requestId", "")
         headers = headers_of(event)
-        name = "unknown"
+        trail = Trail()
         with deadline.within(context), capacity.measure() as measurement:
             try:
                 if bypasses_cloudfront(os.environ, headers):
@@ -86,22 +89,23 @@ def lambda_handler(
                     sent = Sent(method, path, headers, event)
                     workspace = workspace_of(headers, path, named)
                     request = request_of(sent, workspace, request_id)
+                    trail.request = request
                     request = gate.identify(request, request_context.get("authorizer") or {})
+                    trail.request = request
                     check_workspace(request.workspace)
-                    verb = "GET" if method == "HEAD" else method
-                    methods, parameters = routes.find(path, verb)
-                    route = methods.get(verb)
-                    if route is None:
+                    methods = trail.find(routes, method, path)
+                    if trail.route is None:
                         response = no_route(request, methods)
                     else:
-                        name = route.path
-                        response = _call(route, sent._replace(parameters=parameters), request, gate)
+                        response = _call(sent._replace(parameters=trail.parameters), trail, gate)
             except Refused as refusal:
                 response = refused(refusal.response)
             except errors.MlflowError as error:
                 response = failure(_repeatable(error, method, measurement), path)
             except Exception:
-                logger.exception("unexpected error", extra={"rpc": name, "request_id": request_id})
+                logger.exception(
+                    "unexpected error", extra={"rpc": trail.name(), "request_id": request_id}
+                )
                 response = failure(
                     errors.InternalError(
                         f"The request failed unexpectedly (request id {request_id})."
@@ -110,13 +114,17 @@ def lambda_handler(
                 )
             if not (isinstance(response.body, str | bytes) or getattr(context, "streams", False)):
                 response = response._replace(body=b"".join(response.body).decode())
+        if trail.route is None and response.status in REFUSALS:
+            with contextlib.suppress(errors.MlflowError):
+                trail.find(routes, method, path)
         log_request(
-            rpc=name,
+            rpc=trail.name(),
             method=method,
             status=response.status,
             request_id=request_id,
             seconds=time.perf_counter() - started,
             measurement=measurement,
+            audit=trail.entry(request_context, response, reads=audits_reads),
         )
         body = "" if method == "HEAD" else response.body
         return {
@@ -159,14 +167,18 @@ def _path(event: Event, base: str | None) -> str:
     return (stripped or "/") if stripped[:1] in ("", "/") else path
 
 
-def _call(route: Route, sent: Sent, request: Request, gate: Gate) -> Response:
-    """Parses a request once, checks its policy with the message, and calls its function."""
+def _call(sent: Sent, trail: Trail, gate: Gate) -> Response:
+    """Parses a request once, checks its policy with the message, and calls its function. The trail
+    has request and route, and gets message and answer."""
+    route, request = trail.route, trail.request
+    if route is None or request is None:
+        raise AssertionError("a request without a route is not called")
     if isinstance(route, PlainRoute):
-        message = route.parse(sent)
+        message = trail.message = route.parse(sent)
         gate.check(route, request, message)
         return route.function(message, request)
     try:
-        message = decode_request(route.message, sent)
+        message = trail.message = decode_request(route.message, sent)
     except errors.InvalidParameterValue:
         gate.check_readable(route, request, sent)
         raise
@@ -174,6 +186,7 @@ def _call(route: Route, sent: Sent, request: Request, gate: Gate) -> Response:
     answer = route.function(message, request)
     if isinstance(answer, Response):  # not JSON; changes no grants
         return fit(answer, request.headers)
+    trail.answer = answer
     gate.follow(route, request, message, answer)
     if route.status == 204:
         return Response(204, "", "text/html; charset=utf-8")

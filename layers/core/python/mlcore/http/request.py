@@ -37,6 +37,8 @@ class Request(NamedTuple):
     """Whether the query string contains an AWS signature."""
     access: Any = None
     """The caller, a :class:`mlcore.policies.access.Access`; None without login."""
+    cookies: tuple[str, ...] = ()
+    """``name=value`` each. API Gateway passes them beside the headers."""
 
     def caller(self) -> Any:
         """Returns the caller. Raises EndpointNotFound without login, for RPCs that exist only with
@@ -90,6 +92,7 @@ def request_of(sent: Sent, workspace: str, request_id: str) -> Request:
         sent.path,
         has_query=sent.has_query() and not signed,
         is_signed_by_query=signed,
+        cookies=sent.cookies(),
     )
 
 

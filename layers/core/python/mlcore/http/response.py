@@ -24,6 +24,8 @@ class Response(NamedTuple):
     """Further headers, names in lower case."""
     cookies: tuple[str, ...] = ()
     """Values of Set-Cookie headers, where one answer has several."""
+    actor: str = ""
+    """The user whom a sign-in or logout is about, for the audit; no part of the answer."""
 
 
 def failure(error: MlflowError) -> Response:

@@ -83,6 +83,10 @@ class Sent(NamedTuple):
             return self.headers.get("content-length", "0") != "0"
         return not self.event.get("isBase64Encoded") and "\ufffd" in body
 
+    def cookies(self) -> tuple[str, ...]:
+        """Returns all cookies as they were sent, ``name=value`` each."""
+        return tuple(map(str, self.event.get("cookies") or ()))
+
     def cookie(self, name: str) -> str:
         """Returns the value of a cookie; empty if it is missing."""
         return next(filter(None, self.cookie_values(name)), "")

@@ -7,8 +7,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from mlcore.entities import gateway_limits
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits import sign_in
+from mlcore.limits.gateway_limits import check_gateway_limits
 from mlcore.prices import setting as prices
 from mlcore.search import text_fields
 
@@ -169,6 +171,7 @@ _CHECKS: Mapping[str, Callable[[Any], None]] = {
     "system_tables_readers": _check_readers,
     sign_in.ISSUERS: sign_in.check_issuers,
     sign_in.ROLES: sign_in.check_roles,
+    gateway_limits.SETTING: check_gateway_limits,
     "ttl_policy": _check_ttl_policy,
     text_fields.SETTING: _check_fts_fields,
     prices.SETTING: _check_llm_prices,

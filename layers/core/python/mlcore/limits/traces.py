@@ -14,7 +14,6 @@ MAX_TAG_VALUE_LENGTH: Final = 8000
 MAX_TRACE_NAME_LENGTH: Final = 4096
 MAX_SESSION_LENGTH: Final = 250
 MAX_LINKS: Final = 100
-TRACE_NAME_TAG: Final = "mlflow.traceName"
 _NOT_IN_IDS: Final = re.compile(r"[%?#\x00-\x1f\x7f]")
 
 

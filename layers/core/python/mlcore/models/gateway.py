@@ -108,3 +108,17 @@ class GatewaySpending(Item):
     spent = IntAttribute()
     event = TextAttribute(null=True)
     """The announcement that the budget was exceeded in this window; absent until then."""
+
+
+class GatewayUsage(Item):
+    """Requests and tokens of a key, user, endpoint or workspace in one day, and in the last of its
+    minutes that had any. Deleted by its TTL some time after the day."""
+
+    pattern = keys.GATEWAY_USAGE
+
+    minute = IntAttribute()
+    """The beginning of the minute, in ms since 1970."""
+    minute_requests = IntAttribute()
+    minute_tokens = IntAttribute()
+    requests = IntAttribute()
+    tokens = IntAttribute()

@@ -26,6 +26,8 @@ READS_BY_POST: Final = frozenset(
         "/3.0/mlflow/traces/metrics",
         "/3.0/mlflow/traces/search",
         "/graphql",
+        # Its tools only read, by requests of their own with the same key.
+        "/mcp",
     }
 )
 """Paths that only read although their method is POST."""

@@ -99,7 +99,7 @@ class Anthropic(Provider):
         if answer.get("type") == "message_delta":
             usage_ = answer.get("usage")
             output_tokens = usage_.get("output_tokens") if isinstance(usage_, dict) else None
-            return {"output_tokens": output_tokens} if isinstance(output_tokens, int) else {}
+            return {"output_tokens": output_tokens} if completions.is_count(output_tokens) else {}
         return _token_counts(answer.get("usage"))
 
     def _url(self, path: str) -> str:
@@ -170,7 +170,7 @@ def completion_of(answer: Json) -> Json:
         return completions.completion(
             answer["id"], int(time.time()), answer["model"], [choice], _usage(answer["usage"])
         )
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise unexpected_answer(error) from None
 
 
@@ -261,7 +261,8 @@ def _parts(content: list[Any]) -> list[Any]:
     parts = []
     for part in content:
         if isinstance(part, dict) and part.get("type") == "image_url":
-            url = (part.get("image_url") or {}).get("url", "")
+            image = part.get("image_url")
+            url = str(image.get("url", "")) if isinstance(image, dict) else ""
             media = base64_parts(url)
             if media is None:
                 source = {"type": "url", "url": url}
@@ -291,7 +292,7 @@ def _move_response_format(request: Json, system: str) -> str:
     """Moves the response format of a request to where the API expects it. Returns the system text,
     to which an instruction may be added."""
     response_format = request.pop("response_format", None) or {}
-    if response_format.get("type") == "json_schema" and "json_schema" in response_format:
+    if response_format.get("type") == "json_schema" and response_format.get("json_schema"):
         schema = json.loads(json.dumps(response_format["json_schema"].get("schema", {})))
         if _close_objects(schema):
             request["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
@@ -316,7 +317,8 @@ def _close_objects(schema: Any) -> bool:
 
 def _text(content: Any) -> str:
     if isinstance(content, list):
-        return "".join(part.get("text", "") for part in content if isinstance(part, dict))
+        texts = (part.get("text") for part in content if isinstance(part, dict))
+        return "".join(text for text in texts if isinstance(text, str))
     return content or ""
 
 
@@ -347,7 +349,7 @@ def _usage(counts: Mapping[str, Any]) -> Json:
 def _token_counts(usage: Any) -> dict[str, int]:
     counts = token_counts(usage, "input_tokens", "output_tokens", cached="cache_read_input_tokens")
     written = usage.get("cache_creation_input_tokens") if isinstance(usage, dict) else None
-    if isinstance(written, int):
+    if completions.is_count(written):
         counts["cache_creation_input_tokens"] = written
     cache_tokens = counts.get("cache_read_input_tokens", 0) + counts.get(
         "cache_creation_input_tokens", 0

@@ -4,7 +4,7 @@ them: OpenAI's, with all of its fields and no others."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 Json = dict[str, Any]
 
@@ -132,12 +132,19 @@ def token_counts_of(answer: Mapping[str, Any]) -> dict[str, int]:
     usage_ = answer.get("usage")
     if not isinstance(usage_, dict):
         return {}
-    details = usage_.get("prompt_tokens_details") or {}
+    details = usage_.get("prompt_tokens_details")
     counts = {
         "input_tokens": usage_.get("prompt_tokens"),
         "output_tokens": usage_.get("completion_tokens"),
         "total_tokens": usage_.get("total_tokens"),
-        "cache_read_input_tokens": details.get("cached_tokens"),
+        "cache_read_input_tokens": (
+            details.get("cached_tokens") if isinstance(details, dict) else None
+        ),
         "cache_creation_input_tokens": usage_.get("cache_creation_input_tokens"),
     }
-    return {name: count for name, count in counts.items() if isinstance(count, int)}
+    return {name: count for name, count in counts.items() if is_count(count)}
+
+
+def is_count(value: Any) -> TypeGuard[int]:
+    """Whether a value is a number of tokens: whole and not negative."""
+    return type(value) is int and value >= 0

@@ -229,7 +229,7 @@ def _tool(function: Json) -> Json:
 def _format_instruction(response_format: Mapping[str, Any]) -> str:
     """Returns the requested response format as an instruction in words, which works with models of
     all makers."""
-    if response_format.get("type") == "json_schema" and "json_schema" in response_format:
+    if response_format.get("type") == "json_schema" and response_format.get("json_schema"):
         schema = json.dumps(response_format["json_schema"].get("schema", {}))
         return f"{JSON_ONLY} It follows this JSON schema: {schema}"
     return JSON_ONLY if response_format.get("type") == "json_object" else ""
@@ -237,7 +237,8 @@ def _format_instruction(response_format: Mapping[str, Any]) -> str:
 
 def _text(content: Any) -> str:
     if isinstance(content, list):
-        return "\n".join(part.get("text") or "" for part in content if part["type"] == "text")
+        texts = (part.get("text") for part in content if part["type"] == "text")
+        return "\n".join(text for text in texts if isinstance(text, str))
     return content or ""
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
 from mlcore.providers import transport
+from mlcore.providers.completions import is_count
 from mlcore.providers.openai import Compatible, join_path, proxied_url
 from mlcore.providers.provider import (
     GEMINI_GENERATE_CONTENT,
@@ -56,7 +57,7 @@ class Gemini(Compatible):
     def usage(self, answer: Json) -> dict[str, int]:
         metadata: Any = answer.get("usageMetadata")
         if metadata is None:
-            return super().usage(answer)
+            return _with_thoughts(super().usage(answer))
         counts = token_counts(
             metadata,
             "promptTokenCount",
@@ -65,10 +66,13 @@ class Gemini(Compatible):
             "cachedContentTokenCount",
         )
         thoughts = metadata.get("thoughtsTokenCount") if isinstance(metadata, dict) else None
-        if isinstance(thoughts, int):
+        if is_count(thoughts):
             # Gemini counts them apart from the candidates, and charges them as output.
             counts["output_tokens"] = counts.get("output_tokens", 0) + thoughts
         return counts
+
+    def chat_usage(self, answer: Json) -> dict[str, int]:
+        return _with_thoughts(super().chat_usage(answer))
 
     def url(self, path: str) -> str:
         return join_path(self._base, f"openai/{path}")
@@ -84,3 +88,12 @@ class Gemini(Compatible):
         key = {"x-goog-api-key": self.model.secret.get("api_key", "")}
         base = self._base.rstrip("/")
         return f"{base}/{path}", forwarded_headers(headers, key), payload
+
+
+def _with_thoughts(counts: dict[str, int]) -> dict[str, int]:
+    """Adds the tokens of thoughts to the output, as which Google charges them. The compatible API
+    counts them in the total alone."""
+    charged = counts.get("total_tokens", 0) - counts.get("input_tokens", 0)
+    if charged > counts.get("output_tokens", 0):
+        return {**counts, "output_tokens": charged}
+    return counts

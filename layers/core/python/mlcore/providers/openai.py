@@ -56,7 +56,7 @@ class Compatible(Provider):
                 answer["usage"]["prompt_tokens"],
                 answer["usage"]["total_tokens"],
             )
-        except (KeyError, TypeError, IndexError) as error:
+        except (KeyError, TypeError, IndexError, AttributeError) as error:
             raise unexpected_answer(error) from None
 
     def passthrough(self, action: str, payload: Json, headers: Mapping[str, str]) -> Json:

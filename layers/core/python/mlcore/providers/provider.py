@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
 from mlcore.errors import GatewayCallFailed
+from mlcore.providers.completions import is_count, token_counts_of
 from mlcore.providers.model import Model
 
 Json = dict[str, Any]
@@ -98,6 +99,11 @@ class Provider:
         of its stream."""
         return {}
 
+    def chat_usage(self, answer: Json) -> dict[str, int]:
+        """Returns the token counts, by MLflow's names, in a completion, chunk or embeddings answer
+        of this class's other methods."""
+        return token_counts_of(answer)
+
     def path(self, action: str) -> str:
         """Returns the provider's path of a passthrough action. Raises GatewayCallFailed if it has
         none."""
@@ -184,7 +190,7 @@ def token_counts(
             else cached_value
         ),
     }
-    known_counts = {name: count for name, count in counts.items() if isinstance(count, int)}
+    known_counts = {name: count for name, count in counts.items() if is_count(count)}
     return with_total(known_counts)
 
 

@@ -19,6 +19,7 @@ from urllib3.exceptions import HTTPError, NewConnectionError, TimeoutError
 
 from mlcore.db import deadline
 from mlcore.errors import GatewayCallFailed, InvalidParameterValue
+from mlcore.providers import waiting_time
 from mlcore.providers.environment import ALLOW_PRIVATE, private_allowed, timeout_seconds
 from mlcore.webhooks import addresses, connections
 
@@ -152,10 +153,13 @@ def _refused(response: BaseHTTPResponse, detail: Any) -> GatewayCallFailed:
 
 def _read_all(response: BaseHTTPResponse) -> bytes:
     content = b""
-    for part in _read_chunks(response):
-        content += part
-        if len(content) > MAX_ANSWER_BYTES:
-            raise GatewayCallFailed(502, f"The provider's answer exceeds {MAX_ANSWER_BYTES} bytes.")
+    with waiting_time.counted():
+        for part in _read_chunks(response):
+            content += part
+            if len(content) > MAX_ANSWER_BYTES:
+                raise GatewayCallFailed(
+                    502, f"The provider's answer exceeds {MAX_ANSWER_BYTES} bytes."
+                )
     return content
 
 
@@ -192,16 +196,17 @@ def _post(
         url_parts.scheme, address, port, host, connect=min(_CONNECT_SECONDS, seconds), read=seconds
     )
     try:
-        response = pool.urlopen(
-            "POST",
-            _target(url_parts),
-            body=encode_body(payload),
-            headers=request_headers,
-            retries=False,
-            redirect=False,
-            assert_same_host=False,
-            preload_content=False,
-        )
+        with waiting_time.counted():
+            response = pool.urlopen(
+                "POST",
+                _target(url_parts),
+                body=encode_body(payload),
+                headers=request_headers,
+                retries=False,
+                redirect=False,
+                assert_same_host=False,
+                preload_content=False,
+            )
         with closing(response):  # an answer that is not read to its end would stay open
             if 300 <= response.status < 400:
                 raise GatewayCallFailed(

@@ -1,8 +1,8 @@
-"""Generations of the model catalog. A generation is immutable; a new one is written beside it and
-becomes current by one conditional write.
+"""Generations (complete loads) of Kubeflow's model catalog. A generation is never changed: each
+load writes a new one beside the current one, and one conditional write makes the new one current.
 
-A replaced generation is kept while a client may still page through it. An unfinished generation,
-whose loader was killed, is never read; the next loader deletes it.
+A replaced generation is kept for an hour, because a client may still page through it. A generation
+whose loader was killed stays unfinished and is never read; a later loader deletes it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ Store = Callable[[str], Place]
 
 
 class Current(NamedTuple):
-    """The current generation; empty before the first was loaded."""
+    """The current generation (the last complete load of the catalog); all fields are empty before
+    the first load."""
 
     generation: str = ""
     directory: bytes = b""
@@ -57,7 +58,8 @@ class Current(NamedTuple):
 
 
 def current() -> Current:
-    """Returns the current generation; one consistent GetItem."""
+    """Returns the current generation of the catalog (its last complete load); one consistent
+    GetItem."""
     raw = table.get(keys.catalog())
     if raw is None:
         return Current()
@@ -66,8 +68,8 @@ def current() -> Current:
 
 
 def earlier(generation: str) -> Current | None:
-    """Returns a generation that was current before; None if it can no longer be read. One
-    consistent GetItem."""
+    """Returns a generation (a complete load of the catalog) by its id, if it is or was the current
+    one; None if it does not exist any more or was never completed. One consistent GetItem."""
     raw = table.get(keys.catalog_generation(generation))
     if raw is None:
         return None
@@ -78,7 +80,12 @@ def earlier(generation: str) -> Current | None:
 
 
 def parts(generation: str, places: Sequence[Place]) -> list[Any] | None:
-    """Reads parts of a generation in parallel; returns None if one no longer exists."""
+    """Returns the parsed JSON of parts of a generation (one load of the catalog), read in parallel;
+    None if a part no longer exists.
+
+    Args:
+        places: the position of each part, from the directory of the generation.
+    """
     numbers = [number for first, count in places for number in range(first, first + count)]
     shards: dict[int, bytes] = {}
     shard_keys = [keys.catalog_shard(generation, number) for number in numbers]
@@ -97,7 +104,7 @@ def _packed(text: str) -> bytes:
 
 
 def unpacked(data: bytes) -> Any:
-    """Parses stored JSON; None for empty data."""
+    """Decompresses stored bytes and parses them as JSON; returns None for empty bytes."""
     return json.loads(zlib.decompress(data)) if data else None
 
 
@@ -107,15 +114,17 @@ def unpacked(data: bytes) -> Any:
 def write(
     before: Current, fill: Callable[[Store], Mapping[str, Any]], state: Mapping[str, Any]
 ) -> Current:
-    """Writes a generation and makes it current.
+    """Writes a new generation (a complete load of the catalog) and makes it the current one.
 
     Args:
         before: the current generation when the loader started.
-        fill: stores the parts and returns their directory.
+        fill: is given a function that stores one part; stores all parts with it and returns the
+            directory of their positions.
+        state: JSON of the loader, stored with the generation.
 
     Raises:
-        WriteConflict: another loader was first, or deleted this one's parts as those of a killed
-            loader.
+        WriteConflict: another loader made its generation current first, or took this loader for a
+            killed one and deleted its parts.
     """
     generation = new_ulid()
     key = keys.catalog_generation(generation)
@@ -165,7 +174,8 @@ class _Writing:
 
 
 def renew(before: Current, state: Mapping[str, Any]) -> Current:
-    """Writes the state of the current generation. Raises WriteConflict."""
+    """Replaces the loader's state of the current generation; the catalog itself does not change.
+    Raises WriteConflict if another loader wrote since ``before`` was read."""
     after = before._replace(version=before.version + 1, state=state)
     try:
         table.put(_head(after), _unchanged(before))
@@ -175,11 +185,13 @@ def renew(before: Current, state: Mapping[str, Any]) -> Current:
 
 
 def sweep(read: Current, now: int, *, unfinished: bool) -> int:
-    """Deletes generations that are no longer read; returns how many.
+    """Deletes generations (loads of the catalog) that no client reads any more; returns how many.
 
     Args:
-        unfinished: also delete unfinished generations of any age: their loaders have lost to the
-            current one's. Otherwise only those whose loader must have ended.
+        read: the current generation, which stays.
+        now: the time, in milliseconds since the epoch.
+        unfinished: whether to delete every unfinished generation: no other loader can complete one
+            any more. If false, only those older than a loader's maximum duration are deleted.
     """
     gone = 0
     items = table.query_all(keys.catalog().pk, prefix=keys.catalog_generation_prefix())

@@ -1,4 +1,5 @@
-"""Writes a document that other processes may write at the same time."""
+"""Writes a document (an item with its maps of key-value data) that other processes may write at the
+same time."""
 
 from __future__ import annotations
 
@@ -34,10 +35,12 @@ def write(
 
     Args:
         noun: the kind of entity, for the error message if conflicts persist.
-        send: decides and writes; raises ConditionFailed and TooLarge as
+        read: the entity that was read.
+        send: computes the change of an entity and writes it; raises ConditionFailed and TooLarge as
             :func:`mlcore.repos.document_writes.write` does.
-        meanwhile: returns the current entity, from the one that was read and the current item
-            (None: deleted); raises if the write is no longer allowed.
+        meanwhile: is called after a conflict with the entity and the item as the other writer left
+            it (None: deleted); returns the current entity, or raises if it may no longer be
+            written.
 
     Raises:
         TooLarge: the item is full, not because of another writer.

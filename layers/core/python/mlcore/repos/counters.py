@@ -10,8 +10,8 @@ from mlcore.models.platform import Counter
 
 
 def next_number(name: str) -> int:
-    """Returns the next number of a named series, which starts at 1. A failed request leaves a
-    gap."""
+    """Returns the next number of the series ``name``, which starts at 1. A number whose request
+    fails is not given out again."""
     update = Update()
     update.set(Counter.type, keys.COUNTER.name)
     update.set(Counter.updated_at, now_ms())

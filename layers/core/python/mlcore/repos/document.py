@@ -60,8 +60,8 @@ Owner = tuple[str, ...]
 
 
 class Map:
-    """A map attribute of a document, such as the params of a run: its attribute, and the keys and
-    items of the children that hold values which do not fit in the document."""
+    """A map attribute of a document, such as the params of a run: its attribute, and how the child
+    items are keyed and built that hold the values for which the document has no room."""
 
     def __init__(
         self,
@@ -75,6 +75,8 @@ class Map:
     ) -> None:
         """
         Args:
+            field: the map attribute.
+            rule: :data:`REPLACE`, :data:`KEEP` or :data:`LATER`.
             prefix: sort-key prefix of the child items.
             place: returns the key of a map key's child item.
             child: (place, key, text) → the child item.
@@ -93,8 +95,9 @@ class Map:
         return self.as_text and self.field.is_text(item)
 
     def whole(self, texts: Texts, most: int) -> Raw | None:
-        """Returns the whole map as an attribute value, as one text if that takes at most ``most``
-        bytes; None for no attribute."""
+        """Returns the whole map as an attribute value, as one JSON text if that takes at most
+        ``most`` bytes, else as a map; None if the attribute must be absent, because its text would
+        be empty."""
         if not self.as_text or not most:
             return self.field.raw(texts)
         if not texts:
@@ -118,21 +121,22 @@ class Document(NamedTuple):
 
     @property
     def overflowed(self) -> list[str]:
-        """Names of the maps that have texts in child items."""
+        """Names of the maps that have values in child items, because the item has no room for
+        them."""
         return (MetaItem.of(self.item).overflow or "").split()
 
     def texts(self, attribute: str) -> dict[str, str]:
-        """Returns all texts of one map, from the item and its children."""
+        """Returns all keys and values of one map, from the item and from its child items."""
         inline = self.maps[attribute].field.of(self.item)
         return {**self.outside.get(attribute, {}), **inline} if self.outside else inline
 
     def inline(self) -> dict[str, dict[str, str]]:
-        """Returns the texts of each map that are in the item."""
+        """Returns the keys and values that are in the item itself, by the map's name."""
         return {name: entry.field.of(self.item) for name, entry in self.maps.items()}
 
     @property
     def version(self) -> int:
-        """Number of writes of the item."""
+        """How often the item was written."""
         return MetaItem.of(self.item).version
 
     @property
@@ -141,7 +145,8 @@ class Document(NamedTuple):
 
 
 def load(item: Raw, owner: Owner, maps: Maps) -> Document:
-    """Returns the document of a META item; one more Query for each map that overflowed."""
+    """Returns the document of a META item (the item of an entity itself); one more Query for each
+    map with values in child items."""
     if _OVERFLOW not in item:
         return Document(item, owner, maps, {})
     names = (MetaItem.of(item).overflow or "").split()
@@ -176,7 +181,8 @@ def initial(owner: Owner, maps: Maps, contents: Mapping[str, Texts]) -> tuple[Ra
 
 
 def touch(update: Update) -> None:
-    """Sets the next version and the time in an update, as every write of an item must."""
+    """Increments the item's version and sets the time of its last update in an update. Every write
+    of a document must do so."""
     update.add(MetaItem.version, 1)
     update.set(MetaItem.updated_at, now_ms())
 
@@ -197,7 +203,7 @@ def _read_outside(entry: Map, owner: Owner) -> dict[str, str]:
 
 
 def weight(contents: Mapping[str, Texts]) -> int:
-    """Returns the bytes that maps take in their item."""
+    """Returns how many bytes maps take in their item."""
     return sum(weight_of(key, text) for texts in contents.values() for key, text in texts.items())
 
 

@@ -1,6 +1,5 @@
-"""Writes of documents: decides which texts are written into the item's maps and which move to child
-items, and sets the conditions.
-"""
+"""Writes of documents (items with maps of key-value data): decides which values are written into
+the item's maps and which move to child items because the item is full, and sets the conditions."""
 
 from __future__ import annotations
 
@@ -51,12 +50,13 @@ def write(
     settled: bool = False,
     returning: bool = False,
 ) -> Raw | None:
-    """Writes texts into a document's maps. The caller has already left out texts that change
+    """Writes values into a document's maps. The caller has already left out values that change
     nothing.
 
     Args:
+        sets: values to set, by map and key.
         removals: (map, key) pairs to remove.
-        complete: adds the caller's own attributes and conditions.
+        complete: adds the caller's own attributes and conditions to the update.
         beside: further operations of the same transaction.
         exclusive: fail if the item was written since it was read.
         shared: other processes write at the same time; maps stored as one text are stored as maps.
@@ -66,10 +66,11 @@ def write(
 
     Returns:
         The item after the write, if ``returning`` and if the write was a single UpdateItem or an
-        exclusive transaction that moved no text; else None.
+        exclusive transaction that moved no value; else None.
 
     Raises:
-        ConditionFailed: the item is not as it was read; read again and decide again.
+        ConditionFailed: the item was written since it was read; the caller must read it again and
+            compute the change again.
         TransactionFailed: a condition of ``beside`` does not hold; positions are those in
             ``beside``.
     """
@@ -138,8 +139,8 @@ def _place(document: Document, path: tuple[str, str]) -> MapEntry:
 def _placed(
     document: Document, present: Mapping[str, Texts], sets: Mapping[str, Texts]
 ) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, str]], int]:
-    """Returns the texts to write into the maps, the texts to write to child items, and the size of
-    the maps afterwards."""
+    """Returns the values to write into the item's maps, the values to write to child items because
+    the item has no room for them, and the size of the maps afterwards in bytes."""
     inline: dict[str, dict[str, str]] = {}
     outside: dict[str, dict[str, str]] = {}
     size = weight(present)
@@ -161,7 +162,8 @@ def _placed(
 
 
 def _groups(moves: Sequence[_Move]) -> list[list[_Move]]:
-    """Groups moves by transaction; one empty group if there are none."""
+    """Splits moves (puts and deletions of child items) into lists that fit one transaction each;
+    returns one empty list if there are none."""
     groups: list[list[_Move]] = [[]]
     weight = 0
     for move in moves:
@@ -177,8 +179,9 @@ def _groups(moves: Sequence[_Move]) -> list[list[_Move]]:
 def _move(
     document: Document, update: Update, moves: Sequence[_Move], beside: Sequence[Operation] = ()
 ) -> None:
-    """Executes the update, its moves and the operations ``beside`` in one transaction. Raises
-    ConditionFailed, TransactionFailed."""
+    """Executes the update of a document's item, puts and deletions of its child items, and the
+    operations ``beside`` in one transaction. Raises ConditionFailed if the document's own condition
+    does not hold, TransactionFailed if one of ``beside`` does not."""
     operations = [
         Delete(document.maps[attribute].place(document.owner, key)) if item is None else Put(item)
         for (attribute, key), item in moves
@@ -211,8 +214,8 @@ class _Change(NamedTuple):
     """Maximum bytes of a map that is stored as one text; 0 to store maps."""
 
     def set_each(self, update: Update, but: Container[str]) -> None:
-        """Sets each key separately, so that writers of different keys never conflict; for all
-        changed maps except ``but``."""
+        """Adds to ``update`` one assignment for each changed key, so that writers of different keys
+        never conflict. Leaves out the maps in ``but``."""
         document = self.document
         for name in self._touched():
             if name not in but and document.maps[name].as_text:
@@ -241,11 +244,12 @@ class _Change(NamedTuple):
                 update.remove(_place(document, removed))
 
     def whole(self, *, texts_only: bool) -> dict[str, Raw | None]:
-        """Returns changed maps as whole attribute values, None to remove the attribute.
+        """Returns changed maps as whole attribute values by name; None means to remove the
+        attribute.
 
         Args:
-            texts_only: only maps that are stored as one text now; otherwise all, for changes of
-                more keys than an expression can hold.
+            texts_only: only maps that are stored as one text now. If false, all changed maps:
+                needed when a change has more keys than an update expression can hold.
         """
         return {
             name: self.document.maps[name].whole(self._after(name), self.most)
@@ -261,14 +265,15 @@ class _Change(NamedTuple):
         return self.document.maps[name].is_text(self.document.item)
 
     def _after(self, name: str) -> dict[str, str]:
-        """Returns the texts of a map in the item after the write."""
+        """Returns the keys and values that a map has in the item after the write."""
         gone = {key for attribute, key in self.leaving if attribute == name}
         kept = {key: text for key, text in self.present[name].items() if key not in gone}
         return {**kept, **self.inline.get(name, {})}
 
     def all_as_text(self) -> dict[str, Raw | None]:
-        """Returns every map as one text, as it is after the write, except those that are stored so
-        already; empty if they do not fit or if some texts are in child items."""
+        """Returns every map as one JSON text, as it is after the write, except unchanged maps that
+        are stored so already. Empty if the texts do not fit into the item or if some values are in
+        child items."""
         maps, touched = self.document.maps, self._touched()
         packed = [
             name
@@ -286,7 +291,14 @@ class _Change(NamedTuple):
 def _account(
     document: Document, outside: Sequence[str], size: int, update: Update, *, exclusive: bool
 ) -> None:
-    """Updates the item's version, its size, and the list of maps with texts in child items."""
+    """Adds to ``update`` the item's next version, its size, and the list of maps that have values
+    in child items; with the condition that no other writer changed them.
+
+    Args:
+        outside: names of the maps of which values move to child items.
+        size: bytes of the maps after the write.
+        exclusive: whether the item must not have been written at all since it was read.
+    """
     touch(update)
     update.set(MetaItem.bytes, size)
     known = document.overflowed

@@ -1,7 +1,6 @@
-"""Reads ranges of an experiment's indexes page by page, and reads several ranges in competition
-until
-the cheapest answer to a search is known. Knows no filter, and reads no run and no trace.
-"""
+"""Reads key ranges of an experiment's indexes page by page. A search that may use several ranges
+reads them in parallel, until the one with the cheapest complete answer is known. This module knows
+no filter, and reads no run and no trace."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ RUN, TRACE = "run", "trace"
 
 
 class Range(Protocol):
-    """A part of an index that is read on demand."""
+    """A part of an index that is read page by page; ``done`` is true after the last page."""
 
     @property
     def done(self) -> bool: ...
@@ -80,16 +79,17 @@ class Entries:
         return added
 
     def hold(self, most: int) -> None:
-        """Limits the next page to ``most`` entries."""
+        """Limits the next page of this range to ``most`` entries."""
         self._next = min(self._next, most)
 
     def places(self) -> list[Key]:
-        """Returns the keys of the entities that the entries read so far name."""
+        """Returns the keys of the runs or traces that the entries read so far refer to."""
         return [key_named_by(self._experiment_id, item) for item in self.items]
 
 
 class Candidates:
-    """A set of ranges whose entries together name every entity that can meet a condition."""
+    """The candidates of one condition: ranges of an index whose entries together refer to every run
+    or trace that can meet the condition."""
 
     __slots__ = ("access", "beside", "late", "ranges")
 
@@ -112,18 +112,19 @@ class Candidates:
 
     @property
     def named(self) -> int:
-        """Number of entities named so far."""
+        """Number of runs or traces that the entries read so far refer to."""
         return sum(len(entries.items) for entries in self._entries())
 
     @property
     def cost(self) -> float:
-        """Cost of the entries read so far and of reading the entities that they name, in index
-        entries."""
+        """Estimated cost of the entries read so far and of reading the runs or traces that they
+        refer to. The unit is the cost of one index entry."""
         return self.seen + RUN_COST * (self.beside + self.named)
 
     @property
     def most(self) -> int | None:
-        """Upper bound of the number of entities, if it is known before reading."""
+        """Upper bound of the number of runs or traces; None if it is unknown before the index is
+        read."""
         return None
 
     def places(self) -> dict[Key, None]:
@@ -138,11 +139,12 @@ class Candidates:
         return [entries for entries in self.ranges if isinstance(entries, Entries)]
 
     def follow(self) -> None:
-        """Called after each read: may replace ``ranges`` by the ranges that the entries name."""
+        """Is called after each read. A subclass whose first ranges lead to further ranges replaces
+        ``ranges`` by these."""
 
 
 def key_named_by(experiment_id: str, entry: Raw) -> Key:
-    """Returns the key of the run or trace that an index entry names."""
+    """Returns the key of the run or trace that an index entry refers to."""
     named = EntityEntry.of(entry)
     run_id = named.run_id or named.entity_id
     if run_id is None:
@@ -153,11 +155,11 @@ def key_named_by(experiment_id: str, entry: Raw) -> Key:
 
 
 def read_first_pages(competitors: Sequence[Candidates]) -> None:
-    """Reads the first pages of all competitors in parallel, until one is complete or each has a
-    full page.
+    """Reads the first pages of all candidates in parallel, until one is complete or each has a full
+    page.
 
-    If one competitor has a known upper bound, the pages of the others are limited to it: reading
-    more than that could not win.
+    If the size of one is known before, the pages of the others are limited to it: after more
+    entries than that they cannot be cheaper.
     """
     known = [
         (competitor.most, competitor) for competitor in competitors if competitor.most is not None
@@ -175,8 +177,9 @@ def read_first_pages(competitors: Sequence[Candidates]) -> None:
 
 
 def race(competitors: Sequence[Candidates]) -> list[Candidates]:
-    """Reads pages in parallel until no unfinished competitor can be cheaper than the cheapest
-    finished one. Returns all that finished, cheapest first."""
+    """Reads the candidates of several conditions in parallel, page by page, until none that is
+    incomplete can be cheaper than the cheapest complete one. Returns all complete ones, cheapest
+    first."""
     while True:
         ended = sorted(
             (competitor for competitor in competitors if competitor.done), key=lambda one: one.cost
@@ -195,7 +198,7 @@ def race(competitors: Sequence[Candidates]) -> list[Candidates]:
 
 
 def read_next_pages(competitors: Sequence[Candidates]) -> None:
-    """Reads the next page of each unfinished range, in parallel."""
+    """Reads the next page of each incomplete range of all candidates, in parallel."""
     ranges = dict.fromkeys(entries for competitor in competitors for entries in competitor.ranges)
     table.parallel([entries.read for entries in ranges if not entries.done])
     for competitor in competitors:

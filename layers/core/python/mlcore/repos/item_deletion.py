@@ -13,7 +13,7 @@ BATCH: Final = 500
 
 
 def delete_items(items: Iterable[Raw]) -> None:
-    """Deletes items, of which only the key attributes need to be present."""
+    """Deletes items in batches. Each item needs to have only its key attributes."""
     item_keys = map(key_of_item, items)
     while batch := list(islice(item_keys, BATCH)):
         table.batch_write(deletes=batch)

@@ -1,9 +1,9 @@
 """MCP servers: one item each, all of a workspace in one partition; each version has an item too.
 All reads are strongly consistent.
 
-The server's item decides: it holds the states of its versions, its aliases and its access
-endpoints, so one condition covers an alias to a deleted version or the last version of a deleted
-server. A version item that the server does not list is ignored.
+The server's item is the source of truth: it holds the states of its versions, its aliases and its
+access endpoints, so one condition prevents an alias to a deleted version, and a deletion of the
+last version of a server. A version item that the server's item does not list is ignored.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def of_workspace(workspace: str) -> list[MCPServer]:
 
 
 def find_versions(wanted: Sequence[tuple[MCPServer, str]]) -> list[MCPServerVersion | None]:
-    """Returns versions of servers, in the order asked for; None for deleted ones."""
+    """Returns versions of servers, from (server, version) pairs and in their order; None for
+    deleted ones."""
     if not wanted:
         return []
     raws = table.batch_get(
@@ -103,12 +104,13 @@ def write(
     """Writes a new or changed server, with versions of it.
 
     Args:
-        puts: versions to write; a version that was read must not have changed since.
+        puts: new or changed versions to write in the same transaction.
         deletes: versions whose items to delete.
         also: further operations of the transaction.
 
     Raises:
-        WriteConflict: the server or a version changed since it was read.
+        WriteConflict: the server or one of ``puts`` was written by another request since it was
+            read.
         ResourceDoesNotExist: the workspace was deleted.
     """
     operations: list[Operation] = [Put(_item(server), _unchanged(server.revision))]
@@ -123,7 +125,8 @@ def write(
 
 
 def write_version(version: MCPServerVersion) -> None:
-    """Writes a changed version. Raises WriteConflict."""
+    """Writes a changed version of a server. Raises WriteConflict if it was written since it was
+    read."""
     _transact([_putting(version)])
 
 
@@ -149,7 +152,8 @@ def delete(server: MCPServer, also: Sequence[Operation] = ()) -> None:
 
 
 def move(server: MCPServer, workspace: str) -> None:
-    """Moves a server to a workspace that has no server of its name; versions first. Idempotent."""
+    """Moves a server, its versions first, to a workspace that has no server of its name.
+    Idempotent."""
     _, versions = find_with_versions(server.workspace, server.name)
     moved = [version._replace(workspace=workspace, revision=0) for version in versions]
     table.batch_write([_version_item(version) for version in moved])
@@ -158,8 +162,9 @@ def move(server: MCPServer, workspace: str) -> None:
 
 
 def _transact(operations: Sequence[Operation], workspace: str | None = None) -> None:
-    """Executes operations. If ``workspace`` is given, the first operation requires that it
-    exists."""
+    """Executes operations in one transaction. Raises WriteConflict if a condition fails. If
+    ``workspace`` is given, the first operation requires that the workspace exists; if that fails,
+    raises ResourceDoesNotExist."""
     first = operations[0]
     try:
         if len(operations) == 1 and isinstance(first, Put):
@@ -175,8 +180,8 @@ def _transact(operations: Sequence[Operation], workspace: str | None = None) -> 
 
 
 def _putting(version: MCPServerVersion) -> Put:
-    """Returns the put of a version. A new one may overwrite leftovers of a deleted server of the
-    same name."""
+    """Returns the put of a version, with the condition that it was not written since it was read. A
+    new version may overwrite an item left by a deleted server of the same name."""
     return Put(_version_item(version), _unchanged(version.revision) if version.revision else None)
 
 
@@ -282,8 +287,8 @@ def _version_item(version: MCPServerVersion) -> Raw:
 
 
 def _live(server: MCPServer, raw: Raw) -> MCPServerVersion | None:
-    """Returns a version with the state that its server has for it; None if it is deleted or not
-    listed."""
+    """Returns the version that an item holds, with the state that its server's item has for it;
+    None if it is deleted or the server does not list it."""
     item = VersionItem.of(raw)
     state = server.versions.get(item.number)
     if state is None or state.status == DELETED:

@@ -1,5 +1,5 @@
-"""Types of Kubeflow's custom properties, which an item keeps in ``property_types`` beside its
-tags."""
+"""Types (number, text, …) of Kubeflow's custom properties. MLflow stores such a property as a tag,
+which is a text; the item's attribute ``property_types`` has the types."""
 
 from __future__ import annotations
 

@@ -113,15 +113,15 @@ def has_uploads(skill: Skill) -> bool:
 def write(
     skill: Skill, *, puts: Sequence[SkillVersion] = (), also: Sequence[Operation] = ()
 ) -> None:
-    """Writes a new or changed skill, with versions of it.
+    """Writes a new or changed skill, with versions of it, in one transaction.
 
     Args:
-        puts: versions to write; one that was read must not have changed since.
+        puts: new or changed versions to write.
         also: further operations of the transaction.
 
     Raises:
-        WriteConflict: something changed since it was read.
-        ResourceDoesNotExist: the workspace is gone.
+        WriteConflict: the skill or a version was written by another request since it was read.
+        ResourceDoesNotExist: the workspace was deleted.
     """
     guard = [] if skill.revision else workspaces.creation_guard(skill.workspace)
     _transact([*guard, *writing(skill, puts), *also], skill.workspace if guard else None)
@@ -136,12 +136,12 @@ def write_all(workspace: str, groups: Sequence[Sequence[Operation]], *, creates:
     """Executes groups of operations in as few transactions as possible; a group is never split.
 
     Args:
-        creates: whether something new is made, for which the workspace must exist.
+        creates: whether an operation creates something, so that the workspace must exist.
 
     Raises:
-        WriteConflict: something changed since it was read. Groups before that one may have been
+        WriteConflict: an item changed since it was read. Groups before that one may have been
             written.
-        ResourceDoesNotExist: the workspace is gone.
+        ResourceDoesNotExist: the workspace was deleted.
     """
     guard = workspaces.creation_guard(workspace) if creates else []
     operations: list[Operation] = []
@@ -155,7 +155,8 @@ def write_all(workspace: str, groups: Sequence[Sequence[Operation]], *, creates:
 
 
 def write_version(version: SkillVersion) -> None:
-    """Writes a changed version. Raises WriteConflict."""
+    """Writes a changed version of a skill. Raises WriteConflict if it was written since it was
+    read."""
     _transact([_putting(version)])
 
 
@@ -202,8 +203,9 @@ def _without(skill: Skill, places: Iterable[Key]) -> Skill:
 
 
 def _transact(operations: Sequence[Operation], workspace: str | None = None) -> None:
-    """Executes operations. If ``workspace`` is given, the first operation requires that it
-    exists."""
+    """Executes operations in one transaction. Raises WriteConflict if a condition fails. If
+    ``workspace`` is given, the first operation requires that the workspace exists; if that fails,
+    raises ResourceDoesNotExist."""
     first = operations[0]
     try:
         if len(operations) == 1 and isinstance(first, Put):
@@ -219,13 +221,14 @@ def _transact(operations: Sequence[Operation], workspace: str | None = None) -> 
 
 
 def _putting(version: SkillVersion) -> Put:
-    """Returns the put of a version. A new one may overwrite what an interrupted move left."""
+    """Returns the put of a version, with the condition that it was not written since it was read. A
+    new version may overwrite an item that an interrupted move left."""
     return Put(_version_item(version), _unchanged(version) if version.revision else None)
 
 
 def _unchanged(entity: Skill | SkillVersion) -> ConditionExpression:
-    """Returns the condition that an item is as it was read, and was not deleted and made again
-    meanwhile; for an entity that is not stored yet, that there is none."""
+    """Returns the condition that a skill's or version's item was neither written nor deleted and
+    created again since it was read; for a new entity, that there is no item."""
     item_type = SkillItem if isinstance(entity, Skill) else VersionItem
     condition = ConditionExpression()
     if entity.revision:
@@ -306,8 +309,8 @@ def _version_item(version: SkillVersion) -> Raw:
 
 
 def _live(skill: Skill, raw: Raw) -> SkillVersion | None:
-    """Returns a version with the status that its skill has for it; None if the skill does not list
-    it."""
+    """Returns the version that an item holds, with the status that its skill's item has for it;
+    None if the skill does not list it."""
     item = VersionItem.of(raw)
     state = skill.versions.get(item.number)
     if state is None or state.status == DELETED:

@@ -1,12 +1,14 @@
-"""Candidates for a search by text, from the full-text index; reads no run and no trace.
+"""Candidates for a search by text (the keys of runs or traces that may match), from the full-text
+index; reads no run and no trace.
 
-A word or value leads to one list of entities. For a pattern (LIKE), the words and values that
-contain its trigrams are read first, which costs one more round trip: from a list for each trigram,
-and from one dictionary item with the first texts of an experiment. :class:`Foreseen` reads these in
-parallel with the first requests of the search, so the search does not wait for them.
+The index has a list of entities for each text: a word, or a whole value. For a pattern (LIKE), the
+texts that contain its trigrams (three characters) are read first, which costs one more round trip:
+from a list for each trigram, and from the dictionary, one item with the first texts of an
+experiment. :class:`Foreseen` reads these in parallel with the first requests of the search, so the
+search does not wait for them.
 
-The indexer updates the index asynchronously and marks the entities whose entries may be stale. The
-marks are read first, then the lists.
+The indexer updates the index asynchronously; entities whose entries may be stale have a mark. A
+search reads the marks first, then the lists.
 """
 
 from __future__ import annotations
@@ -40,8 +42,8 @@ FORESEEN = 2
 
 
 class Foreseen:
-    """Reads ahead the lists of texts that a search is likely to need. The caller runs ``calls`` in
-    parallel with its own first requests."""
+    """Reads ahead the lists of texts (words and values of the full-text index) that a search is
+    likely to need. The caller runs ``calls`` in parallel with its own first requests."""
 
     def __init__(
         self, experiment_ids: Sequence[str], accesses: Iterable[object], entity_type: str
@@ -57,23 +59,25 @@ class Foreseen:
             self._pages[experiment_id] = _Page(experiment_id)
             for field, lookups in asked:
                 for lookup in lookups:
-                    for stretch in _spread(lookup.stretches):
-                        place = (experiment_id, field, stretch)
-                        self._lists[place] = _texts(*place, entity_type)
+                    for trigram in _spread(lookup.stretches):
+                        place = (experiment_id, field, trigram)
+                        self._lists[place] = _texts_with(*place, entity_type)
         self.calls += [one.read for one in (*self._lists.values(), *self._pages.values())]
 
     def page(self, experiment_id: str) -> _Page | None:
-        """Returns the first page of an experiment's dictionary as it was read ahead."""
+        """Returns the dictionary item of an experiment, with its first texts, if it was read ahead;
+        else None."""
         return self._pages.get(experiment_id)
 
     def shortest(
         self, experiment_id: str, field: str, lookup: Lookup
     ) -> tuple[str, Entries] | None:
-        """Returns the trigram whose list is shortest, with that list as it was read ahead."""
+        """Returns the trigram of a lookup with the shortest list of texts, and that list, among the
+        lists that were read ahead completely; None if there are none."""
         lists = [
-            (stretch, entries)
-            for stretch in lookup.stretches
-            if (entries := self._lists.get((experiment_id, field, stretch))) and entries.done
+            (trigram, entries)
+            for trigram in lookup.stretches
+            if (entries := self._lists.get((experiment_id, field, trigram))) and entries.done
         ]
         return min(lists, key=lambda list: len(list[1].items), default=None)
 
@@ -88,14 +92,17 @@ def candidates(
     """Returns candidates for each lookup of a text condition; none if the index does not cover the
     field.
 
-    Entities whose text has no tokens are in all of them.
+    Entities whose text is too long to be indexed are among the candidates of every lookup.
 
     Args:
-        indexed: the texts that the experiment's full-text index covers completely.
+        indexed: the fields that the experiment's full-text index covers completely; None if it must
+            not be used.
+        entity_type: runs or traces.
+        foreseen: the lists that the search has read ahead.
     """
     if indexed is None or not indexed.covers(access.field):
         return []
-    long = _holding(
+    long = _entities_with(
         experiment_id, access.field, LONG_TEXT_TOKEN.level, LONG_TEXT_TOKEN.text, entity_type
     )
     page = _Page(experiment_id)
@@ -104,7 +111,8 @@ def candidates(
 
 
 class _Page(Entries):
-    """The first page of the dictionary: one item, with the interface of a range of entries."""
+    """The dictionary item, which lists the first texts of an experiment, read through the interface
+    of a range of index entries."""
 
     def __init__(self, experiment_id: str) -> None:
         super().__init__(experiment_id)
@@ -120,7 +128,7 @@ class _Page(Entries):
 
 
 class _Reader:
-    """Makes the ranges of entries that a lookup needs."""
+    """Makes the ranges of index entries that one lookup needs."""
 
     def __init__(self, experiment_id: str, field: str, lookup: Lookup, entity_type: str) -> None:
         self.experiment_id = experiment_id
@@ -130,21 +138,21 @@ class _Reader:
         self._holds = lookup.test()
         self._level = text_fields.key_level(lookup.level, field)
 
-    def texts(self, stretch: str) -> Entries:
-        return _texts(self.experiment_id, self.field, stretch, self.entity_type)
+    def texts(self, trigram: str) -> Entries:
+        return _texts_with(self.experiment_id, self.field, trigram, self.entity_type)
 
     def matching(self, listed: Entries | None, page: _Page | None) -> list[str]:
-        """Returns the texts of a list and of the dictionary's first page that meet the
-        condition."""
+        """Returns the texts that meet the condition, each once, from a trigram's list and from the
+        dictionary item."""
         texts = [] if listed is None else [Fts.of(entry).entity_id for entry in listed.items]
         for name in [] if page is None else page.names:
             entity_type, field, known = json.loads(name)
             if (entity_type, field) == (self.entity_type, self.field):
                 texts.append(known)
-        return [fromkey for fromkey in dict.fromkeys(texts) if self._holds(fromkey)]
+        return [known for known in dict.fromkeys(texts) if self._holds(known)]
 
     def entities(self, word: str, together: int = 1) -> Entries:
-        return _holding(
+        return _entities_with(
             self.experiment_id, self.field, self.lookup.level, word, self.entity_type, together
         )
 
@@ -158,7 +166,13 @@ class _Reader:
         return self._among(between=keys.fts_numbers(self._level), numbers=True)
 
     def _among(self, *, numbers: bool = False, **query: Any) -> Entries:
-        """Returns the entries of all texts in a key range that meet the condition."""
+        """Returns the range of those entries in a key range whose text meets the condition; each
+        entry refers to an entity with that text.
+
+        Args:
+            numbers: whether only texts that are numbers count.
+            query: the key range.
+        """
         holds = self._holds
 
         def keep(entry: Raw) -> bool:
@@ -174,8 +188,8 @@ class _Reader:
 
 
 class _Candidates(Candidates):
-    """The entities of one lookup. The lists of texts are read first; they determine which lists of
-    entities to read."""
+    """The candidates of one lookup. For a pattern, the lists of texts that contain its trigrams are
+    read first; they determine which lists of entities are read next."""
 
     __slots__ = ("_entities", "_lists", "_page", "_reader")
 
@@ -193,7 +207,7 @@ class _Candidates(Candidates):
         else:
             known = foreseen.shortest(reader.experiment_id, reader.field, lookup)
             stretches = _spread(lookup.stretches) if known is None else [known[0]]
-            self._lists = [reader.texts(stretch) for stretch in stretches]
+            self._lists = [reader.texts(trigram) for trigram in stretches]
             if lookup.numbers:
                 self._entities["number"] = reader.numbers()
             listed = None if known is None else known[1]
@@ -214,12 +228,14 @@ class _Candidates(Candidates):
         return dict.fromkeys(key for entity in self._entities.values() for key in entity.places())
 
     def hold(self, most: int) -> None:
-        """Limits lists of entities only: a list of texts is useless until it is complete."""
+        """Limits the next page of each list of entities to ``most`` entries. Lists of texts are not
+        limited: one is useless until it is complete."""
         for entries in self._entities.values():
             entries.hold(most)
 
     def follow(self) -> None:
-        """Once the shortest list of texts is read, replaces the lists of texts by those of their
+        """Is called after each read. Once a list of texts is complete, replaces the lists of texts
+        by the lists of entities of the texts that match; if these are too many, by the list of all
         entities."""
         if not self._page.done or not any(list.seen or list.done for list in self._lists):
             return
@@ -239,17 +255,24 @@ class _Candidates(Candidates):
             self._entities.setdefault(f"#{word}", self._reader.entities(word, len(words)))
 
 
-def _texts(experiment_id: str, field: str, stretch: str, entity_type: str) -> Entries:
-    """Returns the list of words or values that contain a trigram."""
+def _texts_with(experiment_id: str, field: str, trigram: str, entity_type: str) -> Entries:
+    """Returns the list of the texts (words or values of a field) that contain a trigram."""
     level = text_fields.key_level(TRIGRAM, field)
-    prefix = keys.fts_of_type_prefix(level, stretch, text_fields.text_entity_type(entity_type))
+    prefix = keys.fts_of_type_prefix(level, trigram, text_fields.text_entity_type(entity_type))
     return Entries(experiment_id, first=LISTED, prefix=prefix, attributes=[Fts.entity_id])
 
 
-def _holding(
+def _entities_with(
     experiment_id: str, field: str, level: str, token: str, entity_type: str, together: int = 1
 ) -> Entries:
-    """Returns the entities of one type that contain a token."""
+    """Returns the list of the entities of one type whose field has a token (a word or a whole
+    value).
+
+    Args:
+        level: whether the token is a word, a value or the one that stands for texts too long to be
+            indexed.
+        together: how many such lists are read at once; the first page is shorter accordingly.
+    """
     prefix = keys.fts_of_type_prefix(text_fields.key_level(level, field), token, entity_type)
     return Entries(
         experiment_id,

@@ -1,7 +1,8 @@
-"""Which texts of an experiment's runs its full-text index covers, and which it will cover.
+"""Which fields of an experiment's runs and traces its full-text index covers, and which it will
+cover.
 
 ``E#META`` has both: searches may rely on ``fts``; ``fts_next`` is set during a rebuild, when the
-indexer also maintains these texts while the rebuild adds those of existing runs. So a search uses
+indexer also maintains these fields while the rebuild adds those of existing runs. So a search uses
 the index only when it is complete, and a changed setting takes effect for an experiment with its
 next rebuild.
 """
@@ -22,12 +23,14 @@ _setting: Setting[IndexedFields] = Setting(text_fields.SETTING, text_fields.pars
 
 
 def covered_fields(experiment: Raw) -> IndexedFields | None:
-    """Returns the texts that the index covers completely; None if it must not be used."""
+    """Returns the fields that the full-text index covers completely; None if searches must not use
+    it."""
     return text_fields.decode(Experiment.of(experiment).fts)
 
 
 def maintained_fields(experiment: Raw) -> IndexedFields | None:
-    """Returns the texts that the indexer must keep indexed; None for none, not even names."""
+    """Returns the fields that the indexer must keep indexed; None if it keeps none, not even
+    names."""
     item = Experiment.of(experiment)
     both = [text_fields.decode(text) for text in (item.fts, item.fts_next)]
     there = [one for one in both if one is not None]
@@ -35,14 +38,19 @@ def maintained_fields(experiment: Raw) -> IndexedFields | None:
 
 
 def is_outdated(experiment: Raw) -> bool:
-    """Whether the whole index has a form that is no longer read or maintained, so that it needs a
-    rebuild."""
+    """Whether an experiment's full-text index has a form that is neither read nor maintained any
+    more, so that it must be rebuilt."""
     item = Experiment.of(experiment)
     return item.fts is not None and maintained_fields(experiment) is None
 
 
 def configured_fields(*, remembered: bool = True) -> IndexedFields:
-    """Returns the fields that the setting names; one GetItem every few minutes per process."""
+    """Returns the fields that the setting ``fts_fields`` names; one GetItem every few minutes per
+    process.
+
+    Args:
+        remembered: whether a cached value is good enough.
+    """
     return _setting.current() if remembered else _setting.read()
 
 

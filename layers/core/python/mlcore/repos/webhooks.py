@@ -60,8 +60,8 @@ def of_workspace(workspace: str) -> list[Webhook]:
 
 
 def change(webhook: Webhook, values: dict[str, Any]) -> Webhook | None:
-    """Sets fields, given by their names in :class:`Webhook`; returns None if it was deleted
-    meanwhile."""
+    """Sets fields of a webhook, given by their names in :class:`Webhook`. Returns the changed
+    webhook; None if it was deleted meanwhile."""
     update = Update()
     update.require_exists(WebhookItem.PK)
     now = now_ms()
@@ -85,7 +85,7 @@ def change(webhook: Webhook, values: dict[str, Any]) -> Webhook | None:
 
 
 def delete(webhook: Webhook) -> None:
-    """Deletes the item and with it the secret. Idempotent."""
+    """Deletes a webhook's item and with it the secret. Idempotent."""
     table.delete(keys.webhook(webhook.workspace, webhook.webhook_id))
 
 

@@ -6,7 +6,6 @@ from typing import Final
 
 from mlcore.reserved_tags import ARTIFACT_LOCATION
 
-TRACE_NAME_TAG: Final = "mlflow.traceName"
 SPANS_LOCATION_TAG: Final = "mlflow.trace.spansLocation"
 ARCHIVE_LOCATION_TAG: Final = "mlflow.trace.archiveLocation"
 ARCHIVAL_FAILURE_TAG: Final = "mlflow.trace.archivalFailure"
@@ -21,19 +20,11 @@ IN_STORE: Final = "TRACKING_STORE"
 """Value of the tag with the spans' location: in this server's store."""
 
 FINALIZED: Final = "mlflow.trace.infoFinalized"
-SESSION: Final = "mlflow.trace.session"
-USER: Final = "mlflow.trace.user"
 SIZE_STATS: Final = "mlflow.trace.sizeStats"
-SOURCE_RUN: Final = "mlflow.sourceRun"
 
 SPAN_TRACE_ID: Final = "mlflow.traceRequestId"
-SPAN_TYPE: Final = "mlflow.spanType"
-SPAN_INPUTS: Final = "mlflow.spanInputs"
-SPAN_OUTPUTS: Final = "mlflow.spanOutputs"
 SPAN_COST: Final = "mlflow.llm.cost"
 SPAN_TOOLS: Final = "mlflow.chat.tools"
-SPAN_MODEL: Final = "mlflow.llm.model"
-SPAN_PROVIDER: Final = "mlflow.llm.provider"
 SPAN_MESSAGE_FORMAT: Final = "mlflow.message.format"
 SPAN_TRACE_TAG: Final = "mlflow.traceTag."
 SESSION_ATTRIBUTES: Final = ("session.id", "gen_ai.conversation.id")

@@ -1,10 +1,14 @@
 """Reads and writes landing objects. Each holds one batch of the stream as compressed lines of JSON,
 until the publisher adds it to the system tables.
 
-A line is a metric point (``PointRow`` with short field names), or names what changed: ``{"x":
-experiment}`` or ``{"x": experiment, "r": run}``. The publisher reads the current state of a changed
-experiment or run from the table, so a line that is delivered twice, late or out of order has no
-further effect.
+An object of the kind :data:`RUNS` is about experiments, runs and points; one of the kind
+:data:`TRACES` is about traces (``trace_landing``). The kind is the end of its name, and a publisher
+ignores kinds that it does not know: version 0.1.0 knows only the first.
+
+A line about runs is a metric point (``PointRow`` with short field names), or names what changed:
+``{"x": experiment}`` or ``{"x": experiment, "r": run}``. The publisher reads the current state of a
+changed experiment or run from the table, so a line that is delivered twice, late or out of order
+has no further effect.
 """
 
 from __future__ import annotations
@@ -21,7 +25,10 @@ from mlcore.system_tables.rows import PointRow
 FOLDER: Final = "landing"
 BACKFILL: Final = "backfill-"
 """Prefix of the shard names of a backfill, which no stream has."""
-_SUFFIX: Final = ".ndjson.gz"
+RUNS: Final = ".ndjson.gz"
+TRACES: Final = ".traces.gz"
+KINDS: Final = (RUNS, TRACES)
+"""The kinds of landing objects, by the end of their names. No kind ends like another."""
 _LEVEL: Final = 6
 
 NAMES: Final = ("x", "r", "k", "s", "t", "v", "i", "d")
@@ -47,20 +54,27 @@ def encode(points: Iterable[PointRow], changed: Changed) -> bytes:
     lines = [json.dumps({"x": experiment}) for experiment in sorted(changed.experiments)]
     lines += [json.dumps({"x": one, "r": run}) for one, run in sorted(changed.runs)]
     lines += [json.dumps(dict(zip(NAMES, point, strict=True))) for point in points]
+    return compress(lines)
+
+
+def compress(lines: Iterable[str]) -> bytes:
+    """Returns lines of JSON as the content of a landing object."""
     return gzip.compress("\n".join([*lines, ""]).encode(), _LEVEL, mtime=0)
 
 
-def put(name: str, content: bytes) -> None:
-    store().put(f"{FOLDER}/{name}{_SUFFIX}", content)
+def put(name: str, content: bytes, kind: str = RUNS) -> None:
+    store().put(f"{FOLDER}/{name}{kind}", content)
 
 
-def waiting(most_bytes: float = math.inf) -> Iterator[tuple[str, int]]:
-    """Yields the keys and sizes of the objects that are not yet published: by shard, oldest first,
-    shards of a backfill last. Stops once the objects have ``most_bytes`` together, but yields at
-    least one."""
+def waiting(
+    most_bytes: float = math.inf, kinds: tuple[str, ...] = KINDS
+) -> Iterator[tuple[str, int]]:
+    """Yields the keys and sizes of the objects of some kinds that are not yet published: by shard,
+    oldest first, shards of a backfill last. Stops once the objects have ``most_bytes`` together,
+    but yields at least one."""
     total = 0
     for shard in _shards():
-        for key, size in _landed(shard):
+        for key, size in _landed(shard, kinds):
             total += size
             yield key, size
             if total >= most_bytes:
@@ -95,10 +109,10 @@ def _shards() -> list[str]:
     return sorted(names, key=lambda name: (name.startswith(BACKFILL), name))
 
 
-def _landed(shard: str) -> Iterator[tuple[str, int]]:
+def _landed(shard: str, kinds: tuple[str, ...] = KINDS) -> Iterator[tuple[str, int]]:
     """Yields the keys and sizes of a shard's landing objects, oldest first."""
     for entry in store().list(f"{FOLDER}/{shard}"):
-        if entry.size is not None and entry.name.endswith(_SUFFIX):
+        if entry.size is not None and entry.name.endswith(kinds):
             yield f"{FOLDER}/{shard}/{entry.name}", entry.size
 
 

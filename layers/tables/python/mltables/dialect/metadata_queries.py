@@ -22,10 +22,8 @@ Rows = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 
 
 def unknown_table(name: str) -> Refused:
-    return Refused(
-        f"There is no table {name}. There are system.mlflow.experiments_latest, "
-        "system.mlflow.runs_latest and system.mlflow.run_metrics_history."
-    )
+    *names, last = (f"{CATALOG}.{SCHEMA}.{table}" for table in _TABLES)
+    return Refused(f"There is no table {name}. There are {', '.join(names)} and {last}.")
 
 
 def metadata_query(text: str) -> str | None:

@@ -121,6 +121,8 @@ Items: under each partition key its sort keys, and the items' ``type``::
         GWBUDGET#<budget_policy_id>                         gateway_budget
     GATEWAYSPENDING#<budget_policy_id>
         GWSPENDING#<time>                                   gateway_spending
+    GATEWAYUSAGE#<target>
+        GWUSAGE#<time>                                      gateway_usage
     EVALDATASETS#<workspace>
         EVALDATASET#<evaluation_dataset_id>                 evaluation_dataset
     EVALRECORDS#<evaluation_dataset_id>

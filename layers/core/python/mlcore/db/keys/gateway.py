@@ -42,6 +42,12 @@ GATEWAY_SPENDING = Pattern(
     "GWSPENDING#<time>",
     "what was spent of a budget in one of its windows",
 )
+GATEWAY_USAGE = Pattern(
+    "gateway_usage",
+    "GATEWAYUSAGE#<target>",
+    "GWUSAGE#<time>",
+    "requests and tokens of a key, user, endpoint or workspace in one day",
+)
 
 GATEWAY_PATTERNS = (
     GATEWAY_CONFIGURATION,
@@ -51,6 +57,7 @@ GATEWAY_PATTERNS = (
     GATEWAY_GUARDRAIL,
     GATEWAY_BUDGET,
     GATEWAY_SPENDING,
+    GATEWAY_USAGE,
 )
 
 
@@ -86,3 +93,8 @@ def gateway_budget_prefix() -> str:
 def gateway_spending(budget_policy_id: str, window_start_ms: int) -> Key:
     pattern = GATEWAY_SPENDING
     return Key(pattern.pk.build(budget_policy_id), pattern.sk.build(window_start_ms))
+
+
+def gateway_usage(target: str, day_start_ms: int) -> Key:
+    pattern = GATEWAY_USAGE
+    return Key(pattern.pk.build(target), pattern.sk.build(day_start_ms))

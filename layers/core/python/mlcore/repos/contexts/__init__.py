@@ -1,2 +1,2 @@
-"""Items of numbered Kubeflow contexts, and the index keys of lists; used by the registry and by
-Kubeflow."""
+"""Kubeflow contexts (experiments, runs, models and versions under Kubeflow's numbers): the items of
+each, and the index keys by which lists find them. Used by MLflow's registry and by Kubeflow's."""

@@ -13,8 +13,12 @@ from mlcore.models.registry import ModelVersion
 
 
 def keys_of_version(version: ModelVersion, number: int) -> Iterator[keys.Key]:
-    """Yields the keys of :func:`keys_of_context` for a model version, and those of its name lock in
-    its model and its external id."""
+    """Yields the keys of all items that belong to a model version in Kubeflow's registry: those of
+    :func:`keys_of_context`, the lock of its name within its model, and its external id.
+
+    Args:
+        number: the version's number in Kubeflow's registry.
+    """
     item = table.get(keys.context_ref(number))
     if item is not None:
         reference = ContextRef.of(item)
@@ -26,10 +30,11 @@ def keys_of_version(version: ModelVersion, number: int) -> Iterator[keys.Key]:
 
 
 def keys_of_context(number: int) -> Iterator[keys.Key]:
-    """Yields the keys of all items of a context: its reference, its own items, the names of its
-    children, and artifacts created under it with their external ids.
+    """Yields the keys of all items of a Kubeflow context: its reference (which maps its number to
+    MLflow's item), the items in its own partition, the names of its children, and artifacts created
+    under it with their external ids.
 
-    After an interrupted deletion, it yields the remaining keys.
+    After an interrupted deletion, it yields the keys that remain.
     """
     items = list(table.query_all(keys.context(number)))
     linked = [

@@ -1,7 +1,8 @@
-"""Index keys by which Kubeflow's lists find an item.
+"""Index keys by which the lists of Kubeflow's API find an item.
 
-An item that MLflow creates is indexed as unnumbered until a list gives it a number. From then on it
-is indexed by number, by time of creation and by time of the last update.
+Kubeflow's API needs an integer id, called the number here. An item that MLflow creates has none and
+is indexed as unnumbered until a list of Kubeflow's gives it one. From then on it is indexed by
+number, by time of creation and by time of the last update.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ Shared = type[RegisteredModel] | type[ModelVersion]
 
 
 def numbered_item_keys(workspace: str, kind: str, number: int, created: int, updated: int) -> Raw:
-    """Returns the index keys of a new item that has a number."""
+    """Returns the attributes that index a new item under its Kubeflow number, in the form of
+    DynamoDB. ``created`` and ``updated`` are milliseconds since the epoch."""
     return _raw(*_index_keys(IndexedItem, workspace, kind, number, created, updated))
 
 
@@ -39,7 +41,7 @@ def _index_keys(
     created: int,
     updated: int,
 ) -> Iterator[tuple[ItemAttribute[str | None], str]]:
-    """Yields each index key attribute with its value."""
+    """Yields each key attribute of a numbered item's indexes with its value."""
     gsi1pk, gsi1sk = keys.gsi1_created(workspace, kind, created, number)
     gsi2pk, gsi2sk = keys.gsi2_number(workspace, kind, number)
     gsi4pk, gsi4sk = keys.gsi4_updated(workspace, kind, updated, number)
@@ -61,12 +63,13 @@ def set_numbered_item_keys(
     *,
     renamed_at: int = 0,
 ) -> None:
-    """Adds the index keys of a numbered item to ``update``, which assigns the number to an item of
-    MLflow's.
+    """Adds the index keys of a numbered item to ``update``, which assigns Kubeflow's number to an
+    item that MLflow created.
 
     Args:
         read: the item as it was read; the update fails if it was updated since.
-        renamed_at: when its model was renamed, which counts as an update.
+        renamed_at: when its model was renamed, which counts as an update; milliseconds since the
+            epoch.
     """
     last_update = max(read.last_update_time, renamed_at)
     update.require_equal(item.last_update_time, read.last_update_time)
@@ -76,12 +79,12 @@ def set_numbered_item_keys(
 
 
 def set_update_time(update: Update, item: Shared, number: int | None, time: int) -> None:
-    """Sets the time of an item's last update, and its key in the index that is ordered by these
-    times.
+    """Sets in ``update`` the time of an item's last update (milliseconds since the epoch), and the
+    item's key in the index that is ordered by these times.
 
     Args:
-        number: the number that the item had when it was read, if any; the update fails if the item
-            got one since.
+        number: Kubeflow's number of the item when it was read; None if it had none, and then the
+            update fails if it got one since.
     """
     update.set(item.last_update_time, time)
     if number is None:
@@ -91,13 +94,15 @@ def set_update_time(update: Update, item: Shared, number: int | None, time: int)
 
 
 def unnumbered_item_keys(workspace: str, kind: str, ulid: str) -> Raw:
-    """Returns the index keys of a new item of MLflow's that has no number yet."""
+    """Returns the index keys of a new item that MLflow creates and that has no Kubeflow number
+    yet."""
     gsi2pk, gsi2sk = keys.gsi2_unseen(workspace, kind, ulid)
     return _raw((IndexedItem.gsi2pk, gsi2pk), (IndexedItem.gsi2sk, gsi2sk))
 
 
 def set_unnumbered_item_keys(update: Update, workspace: str, kind: str, ulid: str) -> None:
-    """Indexes an existing item as one without a number; see :func:`unnumbered_item_keys`."""
+    """Adds to ``update`` the keys that index an existing item as one without a Kubeflow number; see
+    :func:`unnumbered_item_keys`."""
     gsi2pk, gsi2sk = keys.gsi2_unseen(workspace, kind, ulid)
     update.set(IndexedItem.gsi2pk, gsi2pk)
     update.set(IndexedItem.gsi2sk, gsi2sk)
@@ -111,8 +116,13 @@ def remove_unnumbered_item_keys(update: Update) -> None:
 
 
 def make_versions_listable(home: str, incarnation: str, workspace: str) -> None:
-    """Indexes the unnumbered versions of a model under a workspace, so that its lists find them.
-    Idempotent."""
+    """Adds the versions of a model that have no Kubeflow number to the index of unnumbered items of
+    a workspace, so that Kubeflow's lists find them. Idempotent.
+
+    Args:
+        home: the partition of the model's versions.
+        incarnation: the id of this model among successive models of its name.
+    """
     item = ModelVersion
     updates = []
     for raw in table.query_all(home, prefix=keys.model_version_prefix()):
@@ -134,11 +144,16 @@ def _update(key: Key, update: Update) -> None:
 
 
 def reorder_versions_of_renamed_model(home: str, incarnation: str, time: int) -> None:
-    """Sets the time of a model's renaming as the last update of its numbered versions, in the
-    index. Idempotent.
+    """Indexes the versions of a renamed model that have a Kubeflow number as if they had been
+    updated when the model was renamed. Idempotent.
 
-    At most 1,000 versions are updated. Lists show the others with the right time, but at the
+    At most 1,000 versions are changed. Lists show the others with the right time, but at the
     position of their own last update.
+
+    Args:
+        home: the partition of the model's versions.
+        incarnation: the id of this model among successive models of its name.
+        time: when the model was renamed, in milliseconds since the epoch.
     """
     item = ModelVersion
     updates = []

@@ -55,8 +55,11 @@ class Kind(Generic[E]):
     ) -> None:
         """
         Args:
-            place: (experiment id, entity id) → key.
-            item: returns an entity's item, with the next version.
+            entity_id: returns an entity's id.
+            place: (experiment id, entity id) → key of the entity's item.
+            prefix: returns the sort-key prefix of all entities of the kind.
+            item: returns the item to store for an entity, with the next version.
+            entity: returns the entity that an item holds.
             version: the attribute that counts the writes of an item.
         """
         self.entity_id = entity_id
@@ -87,7 +90,8 @@ class Names(Generic[E]):
     ) -> None:
         """
         Args:
-            place: (experiment id, name) → key.
+            place: (experiment id, name) → key of the lock item.
+            lock: the model of the lock item.
             holder: the attribute of the lock item with the id of the entity that has the name.
         """
         self.place = place
@@ -119,13 +123,15 @@ class Names(Generic[E]):
 def create(
     kind: Kind[E], entity: E, names: Names[E] | None = None, *, chosen_id: bool = False
 ) -> None:
-    """Writes an entity, its reference and its name lock in one transaction.
+    """Writes an entity, the reference from its id to its experiment, and the lock of its name in
+    one transaction.
 
     Args:
-        chosen_id: whether the id may exist already.
+        names: how names of the kind are locked; None for a kind without unique names.
+        chosen_id: whether the caller chose the id, so that it may exist already.
 
     Raises:
-        EntityNameTaken: the name, or a chosen id, is in use.
+        EntityNameTaken: another entity has the name or the chosen id.
     """
     entity_id = kind.entity_id(entity)
     operations: list[Operation] = [
@@ -141,8 +147,9 @@ def create(
 
 
 def find(kind: Kind[E], entity_id: str, workspace: str) -> E | None:
-    """Returns an entity; None also if it is in another workspace. A consistent GetItem of the
-    reference, then a BatchGetItem of the entity and its experiment."""
+    """Returns an entity; None if it does not exist or is in another workspace. Two reads: a
+    consistent GetItem of the reference from its id to its experiment, then a BatchGetItem of the
+    entity and the experiment."""
     experiment_id = entity_refs.experiment_of(entity_id)
     if experiment_id is None:
         return None
@@ -154,7 +161,8 @@ def find(kind: Kind[E], entity_id: str, workspace: str) -> E | None:
 
 
 def find_by_name(kind: Kind[E], names: Names[E], experiment: Experiment, name: str) -> E | None:
-    """Returns the entity with a name; two consistent GetItem."""
+    """Returns the entity of an experiment that has a name; None if there is none. Two consistent
+    GetItem."""
     lock = table.get(names.place(experiment.experiment_id, name))
     if lock is None:
         return None
@@ -169,7 +177,7 @@ def of_experiment(kind: Kind[E], experiment_id: str) -> list[E]:
 
 
 def replace(kind: Kind[E], after: E) -> None:
-    """Writes a changed entity. Raises WriteConflict."""
+    """Writes a changed entity. Raises WriteConflict if it was written since it was read."""
     try:
         table.put(kind.item(after), kind.unchanged(after))
     except ConditionFailed as failed:
@@ -177,8 +185,8 @@ def replace(kind: Kind[E], after: E) -> None:
 
 
 def rename(kind: Kind[E], names: Names[E], before: E, after: E) -> None:
-    """Writes a changed entity, and moves its name lock if the name changed. Raises WriteConflict,
-    EntityNameTaken."""
+    """Writes a changed entity, and moves the lock of its name if the name changed. Raises
+    WriteConflict if the entity was written since ``before`` was read, EntityNameTaken."""
     operations: list[Operation] = [Put(kind.item(after), kind.unchanged(before))]
     if names.place_of(after) != names.place_of(before):
         entity_id = kind.entity_id(after)
@@ -190,7 +198,8 @@ def rename(kind: Kind[E], names: Names[E], before: E, after: E) -> None:
 
 
 def delete(kind: Kind[E], names: Names[E], entity: E) -> None:
-    """Deletes an entity with its reference and name lock. Idempotent. Raises WriteConflict."""
+    """Deletes an entity with the reference from its id and the lock of its name. Idempotent. Raises
+    WriteConflict if it was written since it was read."""
     entity_id = kind.entity_id(entity)
     gone = [
         Delete(kind.place_of(entity)),

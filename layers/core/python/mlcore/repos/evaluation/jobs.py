@@ -35,7 +35,13 @@ def new_id() -> str:
 def new(
     workspace: str, name: str, params: dict[str, Any], total: int, creator: str | None = None
 ) -> Job:
-    """Returns a pending job, without storing it."""
+    """Returns a new pending job, without storing it.
+
+    Args:
+        name: the name of the task.
+        total: how many units of work the job has.
+        creator: the user who started it; None without a login.
+    """
     now = now_ms()
     return Job(
         job_id=new_id(),
@@ -51,7 +57,7 @@ def new(
 
 
 def submit(new_jobs: Iterable[Job]) -> None:
-    """Stores new jobs and queues them.
+    """Stores new jobs, then sends each to the queue of the judge runner.
 
     Raises:
         InvalidParameterValue: the params of a job are too large.
@@ -107,8 +113,8 @@ def of_workspace(workspace: str) -> Iterator[Job]:
 
 
 def change(workspace: str, job_id: str, decide: Callable[[Job], Job | None]) -> Job | None:
-    """Changes a job; after each conflict with another writer calls ``decide`` again. Returns the
-    changed job; None if it does not exist.
+    """Changes a job: writes what ``decide`` returns, and calls ``decide`` again after each conflict
+    with another writer. Returns the changed job; None if it does not exist.
 
     Args:
         decide: returns the changed job, None for no change; raises if the change is not allowed.
@@ -125,7 +131,7 @@ def change(workspace: str, job_id: str, decide: Callable[[Job], Job | None]) -> 
 
 
 def replace(job: Job) -> Job:
-    """Writes a changed job. Raises WriteConflict."""
+    """Writes a changed job. Raises WriteConflict if it was written since it was read."""
     job = job._replace(last_update_time=now_ms())
     item = _item(job)
     if _size(item) > _ITEM_BYTES:

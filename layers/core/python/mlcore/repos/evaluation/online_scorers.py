@@ -44,7 +44,7 @@ def find(workspace: str, experiment_id: str, name: str) -> OnlineScorer | None:
 
 
 def with_ids(workspace: str, scorer_ids: Collection[str]) -> list[OnlineScorer]:
-    """Returns the online settings of the given scorers, as far as they have some; one consistent
+    """Returns the online settings of those of the given scorers that have some; one consistent
     Query of the workspace's settings."""
     prefix = keys.online_scorer_prefix(workspace)
     configs = map(_config, table.query_all(_pk(), prefix=prefix))
@@ -64,7 +64,8 @@ def delete(workspace: str, experiment_id: str, name: str) -> None:
 
 
 def delete_of_experiment(workspace: str, experiment_id: str) -> None:
-    """Deletes all settings and the progress of an experiment that was deleted or moved."""
+    """Deletes the online settings of all scorers of an experiment that was deleted or moved, and
+    the position up to which its traces were judged."""
     prefix = keys.online_scorer_prefix(workspace, experiment_id)
     items = table.query_all(_pk(), prefix=prefix, attributes=KEY)
     progress = keys.online_progress(workspace, experiment_id)
@@ -82,7 +83,8 @@ def progress(workspace: str, experiment_id: str) -> Progress | None:
 
 
 def set_progress(workspace: str, experiment_id: str, reached: Progress) -> None:
-    """Writes the progress. Raises WriteConflict if another process has advanced it."""
+    """Stores the position up to which an experiment's traces have been judged. Raises WriteConflict
+    if another process has advanced it since it was read."""
     key = keys.online_progress(workspace, experiment_id)
     item = ProgressItem(
         PK=key.pk,

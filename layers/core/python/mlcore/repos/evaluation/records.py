@@ -1,4 +1,5 @@
-"""Records of evaluation datasets: a partition for each dataset, ordered by LSI2."""
+"""Records (rows) of evaluation datasets: a partition for each dataset; LSI2 has them in the order
+of their creation."""
 
 from __future__ import annotations
 
@@ -40,7 +41,12 @@ def write(records: Sequence[EvaluationRecord]) -> set[str]:
 def in_order(
     dataset: EvaluationDataset, after: Place | None, most: int
 ) -> Iterator[EvaluationRecord]:
-    """Yields records, oldest first, after a position; ``most`` is the page size of the queries."""
+    """Yields a dataset's records, oldest first.
+
+    Args:
+        after: the position after which to start; None for the first record.
+        most: how many records a Query asks for.
+    """
     pk = keys.evaluation_record(dataset.dataset_id, "").pk
     between = keys.lsi2_evaluation_records_after(*(after or (0, -1, "")))
     for item in table.query_all(pk, index="LSI2", between=between, limit=most):

@@ -82,13 +82,14 @@ def has_items(queue: ReviewQueue) -> bool:
 
 
 def find_items(queue: ReviewQueue, item_ids: Sequence[str]) -> list[QueueItem]:
-    """Returns those of the items that exist, in the order of the ids."""
+    """Returns the queue's items with the given ids, in the order of the ids; missing ones are left
+    out."""
     places = [_place_of(queue.experiment_id, queue.queue_id, item_id) for item_id in item_ids]
     return [_queue_item(item) for item in table.batch_get(places) if item is not None]
 
 
 def with_item(queues: Sequence[ReviewQueue], item_id: str) -> list[ReviewQueue]:
-    """Returns those of the queues that contain an item."""
+    """Returns those of the given queues that contain the item (trace) ``item_id``."""
     places = [_place_of(queue.experiment_id, queue.queue_id, item_id) for queue in queues]
     items = table.batch_get(places)
     return [queue for queue, item in zip(queues, items, strict=True) if item is not None]
@@ -101,7 +102,8 @@ def remove(queue: ReviewQueue, item_ids: Iterable[str]) -> None:
 
 
 def replace_item(queue: ReviewQueue, item: QueueItem) -> None:
-    """Writes a changed item. Raises WriteConflict."""
+    """Writes a changed item of a queue. Raises WriteConflict if it was written since it was
+    read."""
     unchanged = ConditionExpression()
     unchanged.require_equal(ReviewQueueItem.version, item.version)
     try:

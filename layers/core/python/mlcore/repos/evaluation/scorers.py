@@ -18,7 +18,7 @@ from mlcore.repos.item_deletion import delete_items
 
 
 def create(version: ScorerVersion) -> None:
-    """Writes a version. Raises WriteConflict if it exists already."""
+    """Writes a new version of a scorer. Raises WriteConflict if the version exists already."""
     key = keys.scorer_version(version.experiment_id, version.name, version.version)
     item = ScorerItem(
         PK=key.pk,
@@ -56,7 +56,7 @@ def with_id(scorer_id: str, workspace: str) -> list[ScorerVersion]:
 
 
 def find(experiment: Experiment, name: str, version: int) -> ScorerVersion | None:
-    """Returns a version; one consistent GetItem."""
+    """Returns one version of a scorer; None if there is none. One consistent GetItem."""
     item = table.get(keys.scorer_version(experiment.experiment_id, name, version))
     return None if item is None else _version(item)
 

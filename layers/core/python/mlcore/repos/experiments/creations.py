@@ -44,10 +44,13 @@ def put(experiment: Experiment, item: Raw, also: Sequence[Operation]) -> None:
     """Executes the transaction that creates an experiment. Raises the errors of
     :func:`mlcore.repos.experiments.experiments.create`.
 
-    A transaction whose answer is lost is sent again until an answer says whether it was executed:
-    if
-    the client got an error instead, it would retry and find the name taken by its own first
-    attempt.
+    If the answer of the transaction is lost, it is sent again until an answer says whether it was
+    executed. Otherwise the client would get an error, retry, and find the name taken by its own
+    first attempt.
+
+    Args:
+        item: the experiment's item.
+        also: further operations of the transaction.
     """
     absent = ConditionExpression()
     absent.require_absent(ExperimentItem.PK)
@@ -70,8 +73,8 @@ def put(experiment: Experiment, item: Raw, also: Sequence[Operation]) -> None:
 def _check_own(
     experiment: Experiment, failed: TransactionFailed, also: Sequence[Operation]
 ) -> None:
-    """Returns if the transaction failed because it had already been executed; otherwise raises the
-    reason."""
+    """Returns without an error if the transaction failed because an earlier attempt of the same
+    creation was executed; otherwise raises what prevented the creation."""
     lock, item = failed.items.get(0), failed.items.get(1)
     if lock is not None:
         mine = holder_in(lock) == experiment.experiment_id
@@ -86,7 +89,8 @@ def _check_own(
 
 
 def is_of(experiment: Experiment, item: Raw) -> bool:
-    """Whether an item was written by this creation, not by another one that took the same id."""
+    """Whether an item was written by the creation of this very experiment, not by another creation
+    that took the same id."""
     return ExperimentItem.of(item).creation_time == experiment.creation_time
 
 

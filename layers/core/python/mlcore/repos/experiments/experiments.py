@@ -1,7 +1,8 @@
 """Experiments: the ``E#META`` document with its tags, and the lock item that makes its name unique.
 
-Deleting or restoring an experiment changes only ``E#META``: its ``epoch`` goes up by one and
-decides the stage of every run that was not itself deleted or restored since (see
+Deleting or restoring an experiment changes only ``E#META``: its ``epoch`` (a counter of deletions
+and restorations) goes up by one. A run stores the epoch of its own last deletion or restoration; if
+the experiment's epoch is later, the run has the experiment's stage (see
 :func:`mlcore.repos.runs.core.runs.stage`).
 """
 
@@ -77,8 +78,8 @@ def missing(experiment_id: str) -> errors.MlflowError:
 
 
 def check_active(experiment: Experiment) -> None:
-    """Raises InvalidParameterValue if an experiment is deleted, as MLflow does when something is
-    added to it."""
+    """Raises InvalidParameterValue if an experiment is deleted. Callers check this before they add
+    something to it, as MLflow does."""
     if experiment.lifecycle_stage != ACTIVE:
         raise errors.InvalidParameterValue(
             f"The experiment {experiment.experiment_id} must be in the 'active' state. "
@@ -110,7 +111,8 @@ def find_existing(experiment_ids: Sequence[str], workspace: str) -> list[Experim
 
 
 def entity_of(experiment_id: str, item: Raw | None, workspace: str) -> Experiment | None:
-    """Returns the experiment in an item; None if it is in another workspace."""
+    """Returns the experiment that ``item`` holds; None if there is no item or the experiment is in
+    another workspace."""
     item = _item_of(experiment_id, item)
     if item is None or ExperimentItem.of(item).workspace != workspace:
         return None
@@ -145,7 +147,8 @@ def find_by_name(workspace: str, name: str) -> Experiment | None:
 
 
 def find_stored_by_name(workspace: str, name: str) -> StoredExperiment | None:
-    """As :func:`find_by_name`, but returns the experiment with its document."""
+    """Returns the experiment with a name as :func:`find_by_name` does, together with the document
+    (item and maps) that a write needs."""
     key = keys.experiment_name_lock(workspace, name)
     lock = table.get(key)
     if lock is None and (workspace, name) == (DEFAULT_WORKSPACE, DEFAULT_EXPERIMENT_NAME):
@@ -174,8 +177,8 @@ def ids_of_workspace(workspace: str) -> Iterator[str]:
 
 
 def default_location(experiment_id: str, workspace: str = DEFAULT_WORKSPACE) -> str:
-    """Returns where an experiment's artifacts are kept if its creator names no location. Experiment
-    0 has the same location with and without workspaces."""
+    """Returns the artifact location of an experiment whose creator names none. Experiment 0 has the
+    same location with and without workspaces."""
     root = settings().artifact_root
     in_workspace = workspace != DEFAULT_WORKSPACE or workspaces_enabled()
     if in_workspace and experiment_id != DEFAULT_EXPERIMENT_ID:
@@ -186,8 +189,8 @@ def default_location(experiment_id: str, workspace: str = DEFAULT_WORKSPACE) -> 
 
 
 def create(experiment: Experiment, also: Sequence[Operation] = (), more: Raw | None = None) -> None:
-    """Creates an experiment and takes its name, in one transaction with ``also``. Repeating an
-    executed creation succeeds. ``more`` are further attributes of its item.
+    """Creates an experiment and the lock of its name in one transaction with ``also``; ``more`` are
+    further attributes of its item. Repeating an executed creation succeeds.
 
     Raises:
         ExperimentNameTaken: another experiment has the name.
@@ -245,11 +248,12 @@ def _items(experiment: Experiment) -> tuple[Raw, list[Raw]]:
 
 
 def rename(experiment: Experiment, new_name: str) -> None:
-    """Takes the new name, frees the old one and writes the experiment, in one transaction.
+    """Renames an experiment: locks the new name, frees the old one and writes the experiment, in
+    one transaction.
 
     Raises:
-        ExperimentNameTaken: the new name is held by another experiment.
-        WriteConflict: the experiment changed meanwhile.
+        ExperimentNameTaken: another experiment has the new name.
+        WriteConflict: the experiment was written since it was read.
     """
     _before_naming(experiment, new_name)
     absent = ConditionExpression()
@@ -287,8 +291,8 @@ def rename(experiment: Experiment, new_name: str) -> None:
 
 
 def touch(experiment: Experiment) -> None:
-    """Sets only the time of the last update, as a rename to the present name does. Raises
-    WriteConflict."""
+    """Sets only the time of an experiment's last update, which is all that a rename to its present
+    name does. Raises WriteConflict if it was written since it was read."""
     change = Update()
     document.touch(change)
     change.set(ExperimentItem.last_update_time, now_ms())
@@ -300,8 +304,8 @@ def touch(experiment: Experiment) -> None:
 
 
 def set_stage(experiment: Experiment, stage: str) -> None:
-    """Deletes or restores the experiment and thereby all its runs. Raises WriteConflict if it was
-    deleted or restored meanwhile."""
+    """Deletes or restores an experiment and thereby all its runs. Raises WriteConflict if another
+    request deleted or restored it since it was read."""
     change = Update()
     document.touch(change)
     change.set(ExperimentItem.stage, stage)
@@ -354,16 +358,16 @@ MAPS: document.Maps = {
 
 
 def _item_of(experiment_id: str, item: Raw | None) -> Raw | None:
-    """Returns ``item``. If the default experiment is missing, creates it; any other missing
-    experiment gives None."""
+    """Returns ``item``, the item that was read for an experiment. If it is None and the experiment
+    is the default one (id 0), creates that and returns its item."""
     if item is None and experiment_id == DEFAULT_EXPERIMENT_ID:
         return _default_item()
     return item
 
 
 def _before_naming(experiment: Experiment, name: str) -> None:
-    """Creates the default experiment before its name is given to another, because that name is
-    always taken."""
+    """Creates the default experiment if another experiment is about to take its name ``Default``,
+    so that the name is always taken."""
     named_as_default = (experiment.workspace, name) == (DEFAULT_WORKSPACE, DEFAULT_EXPERIMENT_NAME)
     if named_as_default and experiment.experiment_id != DEFAULT_EXPERIMENT_ID:
         _ensure_default()

@@ -1,8 +1,8 @@
-"""Ids for new experiments: numbers from one counter item.
+"""Ids for new experiments: increasing numbers from one counter item.
 
-The protocol holds an experiment's id as an int32 in places, and clients expect a small number. A
-number is given out once: failed requests leave gaps, and numbers that imported experiments already
-have are skipped.
+MLflow's protocol holds an experiment's id as an int32 in places, and clients expect a small number.
+A number is given out only once: failed requests leave gaps, and numbers that imported experiments
+already have are skipped.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ ids stay within int32."""
 
 
 def unused_ids() -> Iterator[str]:
-    """Yields ids to try, one after another, until one turns out to be free when it is written.
+    """Yields ids for a new experiment, for the caller to try until a write shows that one is free.
 
-    While numbers are taken, twice as many are fetched each time: after a thousand imported
-    experiments that makes ten requests, not a thousand.
+    After each id that is taken, twice as many numbers are fetched from the counter: to pass a
+    thousand imported experiments takes ten requests, not a thousand.
     """
     (first,) = _next(1)
     yield first
@@ -84,7 +84,8 @@ def advance_past(imported: str) -> None:
 
 
 def note_creation_time(creation_time: int) -> None:
-    """Notes that an imported experiment was created before the counter was first used."""
+    """Stores the creation time of an imported experiment (milliseconds since the epoch) if it is
+    older than the first experiment created here."""
     update = _update()
     update.set(IdCounter.since, creation_time)
     update.require_absent_or_greater(IdCounter.since, creation_time)
@@ -100,8 +101,8 @@ def oldest_creation_time() -> int | None:
 
 
 def next_numbers(count: int) -> list[int]:
-    """Returns new numbers of contexts, from the counter that experiments use too. One
-    UpdateItem."""
+    """Returns new numbers (integer ids) for Kubeflow's contexts, from the counter that gives
+    experiments their ids. One UpdateItem."""
     return [int(one) for one in _next(count)]
 
 

@@ -28,11 +28,12 @@ prefix."""
 
 
 def ids(workspace: str, comparisons: Sequence[Comparison]) -> Iterator[str]:
-    """Yields the ids of all experiments that meet the conditions, and possibly of others.
+    """Yields the ids of all experiments whose names meet the conditions, and possibly ids of
+    others.
 
-    A name given with ``=``: two consistent GetItem. Other conditions on the name: a Query of the
-    names with the pattern's literal prefix, about 30 names per half read unit. No condition on the
-    name: all experiments, through GSI2.
+    A name given with ``=`` takes two consistent GetItem. Other conditions on the name take a Query
+    of the names with the pattern's literal prefix, about 30 names per half read unit. Without a
+    condition on the name, all experiments are listed, through GSI2.
     """
     named = [
         comparison

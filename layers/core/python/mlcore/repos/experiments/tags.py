@@ -15,17 +15,17 @@ from mlcore.repos.property_types import remove_types
 
 
 def set_tag(stored: StoredExperiment, key: str, value: str) -> None:
-    """Sets a tag. Raises Conflict if the experiment is deleted meanwhile."""
+    """Sets a tag of an experiment. Raises Conflict if the experiment is deleted meanwhile."""
     _write(stored, {"tags": {key: value}}, ())
 
 
 def delete_tag(stored: StoredExperiment, key: str) -> None:
-    """Deletes a tag. Raises Conflict if the experiment is deleted meanwhile."""
+    """Deletes a tag of an experiment. Raises Conflict if the experiment is deleted meanwhile."""
     _write(stored, {}, [("tags", key)])
 
 
 class _Moved(Exception):
-    """The experiment's stage has changed since it was read."""
+    """The experiment was deleted or restored since it was read."""
 
 
 def _write(

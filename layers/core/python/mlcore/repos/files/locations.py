@@ -2,10 +2,10 @@
 folder.
 
 By default an experiment's files lie in ``<ARTIFACT_ROOT>/<its id>``, its **own place**, which needs
-no entry. Every other location in our store gets an entry, in the transaction that creates the
-experiment or version; the entry is valid while its holder exists. When the deployment's
-``ARTIFACT_ROOT`` changes, experiments below the former root get entries as well
-(:mod:`mlcore.repos.removal.former_root`).
+no entry in the list. Every other location in our artifact store gets an entry, in the transaction
+that creates the experiment or version; the entry counts while that experiment or version exists.
+When the deployment's ``ARTIFACT_ROOT`` changes, experiments below the former root get entries as
+well (:mod:`mlcore.repos.removal.former_root`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ DELETED_VERSION: Final = "Deleted_Internal"
 
 
 class Claim(NamedTuple):
-    """An entry of the list: an experiment or a model version has files below ``path``."""
+    """An entry of the list of locations: an experiment or a model version has files below
+    ``path``."""
 
     path: str
     holder: Key
@@ -46,10 +47,11 @@ class Claim(NamedTuple):
 
 
 def key_of(location: str, workspace: str, experiment_id: str = "") -> str | None:
-    """Returns the store key of a location; None if it lies outside our store.
+    """Returns the key in the artifact store of a location (a URI or path); None if it lies outside
+    our store.
 
-    An experiment that was moved to another workspace keeps its own place, so its key may lie in the
-    former workspace.
+    An experiment that was moved to another workspace keeps its default folder, so its key may lie
+    in the former workspace.
     """
     try:
         return locate(location, workspace)
@@ -67,8 +69,8 @@ def key_of(location: str, workspace: str, experiment_id: str = "") -> str | None
 
 
 def roots(workspace: str) -> list[str]:
-    """Returns the keys below which experiments of a workspace have their own places: two for the
-    default workspace, with and without its workspace prefix."""
+    """Returns the keys below which experiments of a workspace have their default folders: two for
+    the default workspace, with and without its workspace prefix."""
     root = settings().artifact_root
     prefixes = [join(root, f"{WORKSPACES}/{workspace}")]
     if workspace == DEFAULT_WORKSPACE:
@@ -83,7 +85,7 @@ def roots(workspace: str) -> list[str]:
 
 
 def workspace_of(key: str) -> str:
-    """Returns the workspace whose files include a key."""
+    """Returns the workspace to whose folder of the artifact store a key belongs."""
     first, _, rest = key.partition("/")
     name = rest.partition("/")[0]
     return name if first == WORKSPACES and name else DEFAULT_WORKSPACE
@@ -94,8 +96,8 @@ def is_own_place(key: str, experiment_id: str) -> bool:
 
 
 def own_place_above(key: str) -> tuple[str, str] | None:
-    """Returns (id, key) of the experiment whose own place contains a key. The experiment may not
-    exist."""
+    """Returns (id, key) of the experiment whose default folder contains a key of the artifact
+    store; the experiment need not exist. None if the key lies in no such folder."""
     for root in roots(workspace_of(key)):
         if key != root and covers(root, key):
             segment = key[len(root) :].lstrip("/").partition("/")[0]
@@ -105,7 +107,8 @@ def own_place_above(key: str) -> tuple[str, str] | None:
 
 
 def holds_own_places(key: str) -> bool:
-    """Whether own places of experiments that do not exist yet would lie below a key."""
+    """Whether the default folders of future experiments would lie below a key of the artifact
+    store."""
     names = {workspace_of(key), DEFAULT_WORKSPACE}
     return any(covers(key, root) for name in names for root in roots(name)) or key == WORKSPACES
 
@@ -114,8 +117,8 @@ def holds_own_places(key: str) -> bool:
 
 
 def of_experiment(experiment_id: str, location: str, workspace: str) -> list[Put]:
-    """Returns the operation that enters an experiment's location, for the transaction that creates
-    the experiment; none if the location is its own place or outside our store."""
+    """Returns the put of an experiment's entry in the list of locations, for the transaction that
+    creates the experiment; empty if the location is its default folder or outside our store."""
     key = key_of(location, workspace, experiment_id)
     if key is None or is_own_place(key, experiment_id):
         return []
@@ -123,8 +126,9 @@ def of_experiment(experiment_id: str, location: str, workspace: str) -> list[Put
 
 
 def of_moved(experiment_id: str, location: str, workspace: str) -> list[Put]:
-    """Returns the operation that enters an experiment's location, for the transaction that moves it
-    to another workspace, because its files are not moved."""
+    """Returns the put of an experiment's entry in the list of locations, for the transaction that
+    moves it to another workspace: its files stay where they are, which is not its default folder
+    any more."""
     key = key_of(location, workspace, experiment_id)
     return [] if not key else [Put(_entry(key, experiment_id, experiment_id=experiment_id))]
 
@@ -132,8 +136,8 @@ def of_moved(experiment_id: str, location: str, workspace: str) -> list[Put]:
 def of_version(
     home: str, incarnation: str, version: int, location: str, workspace: str
 ) -> list[Put]:
-    """Returns the operation that enters a model version's location, for the transaction that
-    creates the version; none if its files lie outside our store."""
+    """Returns the put of a model version's entry in the list of locations, for the transaction that
+    creates the version; empty if its files lie outside our store."""
     key = key_of(location, workspace)
     if key is None:
         return []
@@ -141,8 +145,8 @@ def of_version(
 
 
 def of_experiments(experiment_ids: Iterable[str]) -> list[tuple[str, str]]:
-    """Returns (id, key) of the given experiments that have a chosen location in our store. One
-    BatchGetItem per hundred."""
+    """Returns (id, store key) of those of the experiments whose creator chose a location in our
+    store. One BatchGetItem per hundred."""
     locations = []
     for item in table.batch_get([keys.experiment(each) for each in dict.fromkeys(experiment_ids)]):
         if item is None:
@@ -156,8 +160,8 @@ def of_experiments(experiment_ids: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def enter_imported(experiment: Experiment, location: str) -> None:
-    """Enters a location of an imported experiment, unless it lies within the experiment's own
-    files."""
+    """Puts a location of an imported experiment into the list of locations, unless it lies within
+    the experiment's own location."""
     item_key = key_of(experiment.artifact_location, experiment.workspace, experiment.experiment_id)
     key = key_of(location, experiment.workspace)
     if key is not None and not (item_key is not None and covers(item_key, key)):
@@ -165,15 +169,15 @@ def enter_imported(experiment: Experiment, location: str) -> None:
 
 
 def remove_entry(experiment_id: str, location: str, workspace: str) -> None:
-    """Removes a deleted experiment's entry from the list."""
+    """Removes a deleted experiment's entry from the list of locations."""
     for entry in of_experiment(experiment_id, location, workspace):
         table.delete(key_of_item(entry.item))
 
 
 def overlapping(paths: Iterable[str]) -> list[Claim]:
-    """Returns the claims on each of the paths, on paths above it and on paths below it, including
-    claims whose experiment or version no longer exists. Queries in parallel, one per path
-    segment."""
+    """Returns the claims (entries of the list of locations) on each of the paths, on paths above it
+    and on paths below it, including claims whose experiment or version no longer exists. Queries in
+    parallel, one per path segment."""
     wanted = list(dict.fromkeys(paths))
     prefixes: dict[str, None] = {}
     for path in wanted:
@@ -192,8 +196,8 @@ def overlapping(paths: Iterable[str]) -> list[Claim]:
 
 
 def existing_holders(claims: Sequence[Claim], experiment_ids: Iterable[str] = ()) -> set[Key]:
-    """Returns the keys of the holders of claims, and of the other experiments, that still exist,
-    including soft-deleted ones.
+    """Returns the keys of the experiments and versions of claims, and of the experiments in
+    ``experiment_ids``, that still exist, including soft-deleted ones.
 
     One BatchGetItem per hundred, and another for the registered models of versions.
     """
@@ -260,8 +264,9 @@ def _entry(
 
 
 def is_complete() -> bool:
-    """Whether all locations that the current ``ARTIFACT_ROOT`` does not imply are in the list. One
-    consistent GetItem until they are; then the process remembers it."""
+    """Whether the list of locations has every experiment whose files lie outside
+    ``<ARTIFACT_ROOT>/<its id>`` under the current ``ARTIFACT_ROOT``. One consistent GetItem until
+    it has; then the process remembers it."""
     place = (settings().table_name, settings().artifact_root)
     if place not in _complete:
         item = table.get(keys.location_list())
@@ -272,10 +277,11 @@ def is_complete() -> bool:
 
 
 def set_complete(*, remember: bool) -> None:
-    """Records that the list is complete for the current ``ARTIFACT_ROOT``.
+    """Records that the list of locations is complete for the current ``ARTIFACT_ROOT``.
 
     Args:
-        remember: for all processes, with an item; otherwise for this process only.
+        remember: whether to record it for all processes, with an item; otherwise for this process
+            only.
     """
     _complete.put((settings().table_name, settings().artifact_root), True)
     if not remember:

@@ -36,15 +36,16 @@ FOLDERS = {"models", "traces"}
 
 
 class Area(NamedTuple):
-    """A key with everything below it, except what is at or below a key of ``keep``."""
+    """Files of the artifact store to remove: a key and everything below it, except what is at or
+    below a key of ``keep``."""
 
     key: str
     keep: tuple[str, ...] = ()
 
 
 class Part(NamedTuple):
-    """A run, logged model or trace that is or will be deleted; with an empty ``part_id``, a whole
-    experiment."""
+    """A run, logged model or trace that is or will be deleted, with the location of its files; with
+    an empty ``part_id``, a whole experiment."""
 
     experiment_id: str
     part_id: str
@@ -63,8 +64,9 @@ def of_logged_model(experiment_id: str, item: Raw, workspace: str) -> Part:
 
 
 def of_trace(item: Raw, trace_id: str) -> Part:
-    """Returns the part of a trace, at the location that the server assigns; the location tag, which
-    clients may change, is ignored."""
+    """Returns a trace as a part whose files can be removed, from the item of its experiment. The
+    location is the one that the server assigns; the location tag, which clients may change, is
+    ignored."""
     experiment = Experiment.of(item)
     location = join(experiment.artifact_location, f"traces/{trace_id}")
     return Part(experiment.experiment_id, trace_id, location, experiment.workspace)
@@ -116,7 +118,8 @@ def _key(part: Part) -> str | None:
 
 
 class _Others:
-    """Other experiments and versions that have files around some keys."""
+    """The other experiments and model versions that have files at, above or below some store
+    keys."""
 
     def __init__(self, file_keys: Sequence[str]) -> None:
         self._listed = locations.is_complete()
@@ -140,8 +143,8 @@ class _Others:
         return Area(key, tuple(sorted(inside)))
 
     def _claimed(self, part: Part) -> list[tuple[str, str | None]]:
-        """Returns (path, experiment id) of other existing owners; the id is None for a model
-        version."""
+        """Returns (path, experiment id) of the other existing owners of files; the id is None for a
+        model version."""
         return [
             (claim.path, claim.experiment_id)
             for claim in self._claims
@@ -149,7 +152,7 @@ class _Others:
         ]
 
     def _around(self, part: Part, key: str) -> list[tuple[str, str | None]]:
-        """Returns those other owners whose location contains a key."""
+        """Returns (path, experiment id) of those other owners whose location contains a key."""
         around = [owner for owner in self._claimed(part) if covers(owner[0], key)]
         own = locations.own_place_above(key)
         mine = own is None or own[0] == part.experiment_id
@@ -196,8 +199,8 @@ def of_workspace(name: str) -> list[Area]:
 
 
 def of_skill_upload(workspace: str, path: str) -> Area | None:
-    """Returns the area of the files that were uploaded for one version of a skill; None if an
-    experiment has chosen a location around them."""
+    """Returns the area (store key) of the files that were uploaded for one version of a skill; None
+    if the files must stay, because an experiment or a model version has a location around them."""
     key = key_in_workspace(path, workspace)
     claims = locations.overlapping([key])
     holders = locations.existing_holders(claims) if claims else set()
@@ -209,19 +212,21 @@ def of_skill_upload(workspace: str, path: str) -> Area | None:
 
 
 def internal(experiment_id: str, workspace: str, trace_id: str = "") -> Area:
-    """Returns the area of the span files of an experiment, or of one of its traces. Only the
-    product uses them."""
+    """Returns the area (store key) of the span files of an experiment, or of one of its traces.
+    These files are written and read by the product only."""
     path = f"traces/{experiment_id}/{trace_id}" if trace_id else f"traces/{experiment_id}"
     return Area(artifacts.internal_key(workspace, path))
 
 
 def history(experiment_id: str, run_id: str = "") -> Area:
-    """Returns the area of metric history files of a run, or of all runs of an experiment."""
+    """Returns the area (store key) of the metric history files of a run, or of all runs of an
+    experiment."""
     return Area(artifacts.history_folder(experiment_id, run_id))
 
 
 def _of_experiments(folder: str) -> set[str]:
-    """Returns the subfolders of a folder that are named by the id of an existing experiment."""
+    """Returns the keys of those subfolders of a folder whose name is the id of an existing
+    experiment."""
     names = [entry.name for entry in artifacts.store().list(folder) if entry.size is None]
     items = table.batch_get([keys.experiment(name) for name in names])
     return {
@@ -230,7 +235,8 @@ def _of_experiments(folder: str) -> set[str]:
 
 
 def remove(parts: Sequence[Part]) -> bool:
-    """Removes the files of parts, of any age; returns False if some files had to be kept."""
+    """Removes the files of deleted runs, models, traces or experiments, whatever the age of the
+    files. Returns False if some files had to be kept because others may refer to them."""
     removable = areas(parts)
     remove_areas(area for area in removable if area is not None)
     return all(
@@ -241,7 +247,8 @@ def remove(parts: Sequence[Part]) -> bool:
 
 
 def remove_areas(areas: Iterable[Area]) -> None:
-    """Removes the files in areas."""
+    """Deletes the files of each area (a store key and everything below it) from the artifact
+    store."""
     for area in areas:
         artifacts.store().delete_tree(area.key, area.keep)
 

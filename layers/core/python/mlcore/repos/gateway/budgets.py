@@ -1,5 +1,5 @@
-"""Budget policies: one item each, all workspaces in one partition, because a global policy applies
-in every workspace. All reads are strongly consistent."""
+"""Budget policies (limits of the spending on model calls): one item each, all workspaces in one
+partition, because a global policy applies in every workspace. All reads are strongly consistent."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""The gateway configuration of a workspace, read and changed as a whole.
+"""The gateway configuration of a workspace (secrets, model definitions, endpoints), read and
+changed as a whole.
 
 It is small and seldom changed, and its parts depend on one another: names are unique, a model that
 an endpoint uses cannot be deleted. So each write requires that the change counter has not changed
-since it was read; a concurrent writer starts again.
+since it was read; if another writer was first, the caller reads and decides again.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ _AT_ONCE = 80
 
 
 def read(workspace: str) -> Configuration:
-    """Returns the configuration; one consistent Query per MB. Use :func:`to_change` before a
-    change."""
+    """Returns the gateway configuration of a workspace, for reading only; one consistent Query per
+    MB. Before a change, use :func:`to_change`."""
     return _read(workspace, 0)
 
 
 def to_change(workspace: str) -> Configuration:
-    """Returns the configuration for a change. The change counter is read first, so that a change in
-    between is noticed."""
+    """Returns the gateway configuration of a workspace, for a caller that will change it. The
+    change counter is read before the parts, so that a change in between makes the write fail."""
     raw = table.get(keys.gateway_configuration(workspace))
     return _read(workspace, 0 if raw is None else GatewayConfiguration.of(raw).version)
 
@@ -50,10 +51,12 @@ def write(
     deletes: Iterable[Part] = (),
     also: Sequence[Operation] = (),
 ) -> None:
-    """Writes a change in one transaction.
+    """Writes a change of a gateway configuration in one transaction.
 
     Args:
         before: the result of :func:`to_change`.
+        puts: parts (secrets, model definitions, endpoints) to write.
+        deletes: parts to delete.
         also: further operations of the transaction.
 
     Raises:
@@ -78,15 +81,17 @@ def write(
 
 
 def clear(workspace: str) -> None:
-    """Deletes the whole configuration. Idempotent. Raises WriteConflict."""
+    """Deletes the whole gateway configuration of a workspace. Idempotent. Raises WriteConflict if
+    it changes meanwhile."""
     while parts := _parts(before := to_change(workspace)):
         write(before, deletes=parts[:_AT_ONCE])
     table.delete(keys.gateway_configuration(workspace))
 
 
 def move(workspace: str, target: str) -> None:
-    """Moves the configuration to a workspace where none of its names is taken. Idempotent. Secrets
-    stay sealed: their seal does not depend on the workspace. Raises WriteConflict."""
+    """Moves the gateway configuration to another workspace, in which none of its names is taken.
+    Idempotent. Secrets stay encrypted as they are: their encryption does not depend on the
+    workspace. Raises WriteConflict if a configuration changes meanwhile."""
     parts = _parts(to_change(workspace))
     if parts:
         moved = [part._replace(revision=0) for part in parts]

@@ -36,7 +36,8 @@ def place_of(workspace: str, part: Part) -> keys.Key:
 
 
 def item_of(workspace: str, part: Part) -> Raw:
-    """Returns the item of a part, with the next version number."""
+    """Returns the item to store for a part of the configuration (a secret, model definition or
+    endpoint), with the next version number."""
     place = place_of(workspace, part)
     written: dict[str, Any] = {
         "PK": place.pk,
@@ -96,7 +97,8 @@ def item_of(workspace: str, part: Part) -> Raw:
 
 
 def part_of(raw: Raw) -> Part | None:
-    """Returns the part in an item; None for other items, such as the change counter."""
+    """Returns the part of the configuration that an item holds; None for an item of another kind,
+    such as the change counter."""
     read = _READERS.get(Item.of(raw).type)
     return None if read is None else read(raw)
 
@@ -175,5 +177,5 @@ def _made(item: models.GatewayItem) -> tuple[str | None, str | None, int, int, i
 
 
 def _json(value: Any) -> str | None:
-    """Returns None for an empty value; a fallback of two Nones is not empty."""
+    """Returns a value as JSON; None for an empty value."""
     return json.dumps(value, separators=(",", ":")) if value else None

@@ -1,4 +1,4 @@
-"""Cost of calls through the gateway, per window of each budget policy."""
+"""Cost of model calls through the gateway: US dollars per window (period) of each budget policy."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Window = tuple[str, int]
 
 
 def read(windows: Sequence[Window]) -> list[float]:
-    """Returns US dollars spent in windows, in their order; strongly consistent, one BatchGetItem
-    per hundred."""
+    """Returns the US dollars spent in each window (period of a budget policy), in the order of the
+    windows; strongly consistent, one BatchGetItem per hundred."""
     items = table.batch_get([keys.gateway_spending(*window) for window in windows])
     return [0.0 if raw is None else GatewaySpending.of(raw).spent / _UNITS for raw in items]
 
 
 class Spending(NamedTuple):
-    """What was spent in a window."""
+    """The amount spent in one window (period) of a budget policy."""
 
     dollars: float
     announced: bool
@@ -38,8 +38,9 @@ class Spending(NamedTuple):
 
 
 def add(window: Window, end_ms: int, dollars: float) -> Spending:
-    """Adds US dollars to a window and returns the new total. A retried request may count twice: a
-    budget may end calls early, never late."""
+    """Adds US dollars to the spending of a window (period of a budget policy) and returns the new
+    total. A retried request may count twice, so a budget may refuse calls too early, never too
+    late."""
     update = Update()
     update.set(GatewaySpending.type, keys.GATEWAY_SPENDING.name)
     update.set(GatewaySpending.updated_at, now_ms())
@@ -51,8 +52,8 @@ def add(window: Window, end_ms: int, dollars: float) -> Spending:
 
 
 def announce_exceeded(window: Window, event: str) -> None:
-    """Stores the announcement that a budget was exceeded in a window, from which the stream tells
-    webhooks. Of several calls only the first has an effect."""
+    """Stores the event for webhooks that a budget was exceeded in a window; the indexer reads it
+    from the stream. Only the first of several calls for a window has an effect."""
     update = Update()
     update.require_absent(GatewaySpending.event)
     update.set(GatewaySpending.event, event)

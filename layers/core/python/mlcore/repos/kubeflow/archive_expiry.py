@@ -26,15 +26,16 @@ VERSIONS: Final = "archived_versions"
 
 
 class Place(NamedTuple):
-    """Identifies a model (version 0) or a version by its home, which does not change with the
-    model's name."""
+    """Identifies a model (version 0) or a version by the partition in which the model's versions
+    are stored, which does not change with the model's name."""
 
     home: str
     version: int
 
 
 def kind(place: Place) -> str:
-    """Returns the name of the kind in ``ttl_policy``."""
+    """Returns the name under which the setting ``ttl_policy`` has the retention of an archived
+    model or version."""
     return VERSIONS if place.version else MODELS
 
 
@@ -60,8 +61,11 @@ def is_archived(place: Place) -> bool:
 
 
 def end_at(place: Place, end: int) -> None:
-    """Sets when the model or version expires, in seconds since the epoch, unless a later time is
-    set."""
+    """Sets when an archived model or version expires, unless a later time is set.
+
+    Args:
+        end: seconds since the epoch.
+    """
     key = keys.model_end(place.home, place.version)
     item = ModelEnd(
         PK=key.pk,

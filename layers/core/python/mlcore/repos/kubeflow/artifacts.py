@@ -30,8 +30,8 @@ WORDS: Final = "artifact"
 
 
 def child_name(entity: Entity) -> str:
-    """Returns the name of a new artifact among its parent's children; for data sets a unique
-    one."""
+    """Returns the name under which a new artifact is entered among its parent's children. For a
+    data set that name is made from its number, because several may have the same name."""
     return unnamed(entity.id) if entity.kind == kinds.DATA_SET.name else entity.name
 
 
@@ -43,7 +43,8 @@ def unnamed(number: int) -> str:
 
 
 def find(number: int, workspace: str) -> Raw | None:
-    """Returns an artifact if its version or run exists; two consistent reads."""
+    """Returns an artifact's item; None if the artifact, or the version or run to which it belongs,
+    does not exist in the workspace. Two consistent reads."""
     raw = table.get(keys.artifact(number))
     if raw is None or Artifact.of(raw).workspace != workspace:
         return None
@@ -51,7 +52,8 @@ def find(number: int, workspace: str) -> Raw | None:
 
 
 def get(number: int, workspace: str, kind: Kind | None = None) -> Raw:
-    """Like :func:`find`. Raises ResourceDoesNotExist if there is no such artifact."""
+    """Returns an artifact's item as :func:`find` does. Raises ResourceDoesNotExist if there is no
+    such artifact, or it is not of ``kind``."""
     raw = find(number, workspace)
     if raw is None or (kind is not None and Artifact.of(raw).kind != kind.name):
         raise missing_id(WORDS if kind is None else kind.words, number)
@@ -59,7 +61,8 @@ def get(number: int, workspace: str, kind: Kind | None = None) -> Raw:
 
 
 class Owned(NamedTuple):
-    """An artifact whose version or run exists, or a standalone one."""
+    """An artifact, with the owner that it belongs to: an existing version or run, or none if it was
+    created alone."""
 
     raw: Raw
     model: str | None
@@ -69,13 +72,14 @@ class Owned(NamedTuple):
 
 
 def alive(raws: Sequence[Raw]) -> list[Raw]:
-    """Returns the artifacts whose version or run exists; one BatchGetItem."""
+    """Returns those artifacts whose version or run exists; artifacts without an owner are kept. One
+    BatchGetItem."""
     return [artifact.raw for artifact in owned(raws)]
 
 
 def owned(raws: Sequence[Raw]) -> list[Owned]:
-    """Returns the artifacts whose version or run exists, with the names of these owners; one
-    BatchGetItem."""
+    """Returns those artifacts whose version or run exists, each with its model's name or its
+    experiment's id; one BatchGetItem."""
     items = [Artifact.of(raw) for raw in raws]
     wanted = list(
         dict.fromkeys(
@@ -100,7 +104,7 @@ def owned(raws: Sequence[Raw]) -> list[Owned]:
 
 def owners(raws: Sequence[Raw]) -> list[tuple[str | None, str | None]]:
     """Returns (model's name, experiment's id) of the version or run under which each artifact was
-    made. The model's name is None for a run's artifact and empty if the owner was deleted; the id
+    created. The model's name is None for a run's artifact and "" if the owner was deleted; the id
     is None unless the owner is a run. One BatchGetItem."""
     items = [Artifact.of(raw) for raw in raws]
     wanted = list(
@@ -122,7 +126,8 @@ def owners(raws: Sequence[Raw]) -> list[tuple[str | None, str | None]]:
 
 
 def is_there(parent: ContextRef) -> bool:
-    """Whether a run, or a version and its model, exists according to the references."""
+    """Whether a parent of artifacts exists: a run, or a version together with its model. Reads
+    their references (the items that map Kubeflow's numbers to MLflow's items)."""
     owners = [parent.number, *([parent.parent] if parent.parent is not None else [])]
     if parent.kind != MODEL_VERSION.name:
         owners = owners[:1]
@@ -130,7 +135,12 @@ def is_there(parent: ContextRef) -> bool:
 
 
 def children(parent: int, wanted: Iterable[str]) -> list[Raw]:
-    """Returns the artifacts of a parent; one Query, and one BatchGetItem per hundred."""
+    """Returns the items of a parent's artifacts; one Query, and one BatchGetItem per hundred.
+
+    Args:
+        parent: Kubeflow's number of the version or run.
+        wanted: the kinds of artifacts to return.
+    """
     kinds_wanted = set(wanted)
     prefix = keys.context_child_prefix(*kinds_wanted) if len(kinds_wanted) == 1 else None
     items = table.query_all(keys.context(parent), prefix=prefix or keys.context_child_prefix())
@@ -139,7 +149,13 @@ def children(parent: int, wanted: Iterable[str]) -> list[Raw]:
 
 
 def named(parent: int, name: str, wanted: Iterable[str]) -> tuple[ContextRef | None, list[Raw]]:
-    """Returns the parent and its artifacts of a name; two BatchGetItem."""
+    """Returns the reference of a parent (None if it does not exist) and the items of its artifacts
+    that have a name; two BatchGetItem.
+
+    Args:
+        parent: Kubeflow's number of the version or run.
+        wanted: the kinds of artifacts to return.
+    """
     places = [keys.context_child(parent, kind, name) for kind in wanted]
     owner, *items = table.batch_get([keys.context_ref(parent), *places])
     numbers_found = [ContextChild.of(child).number for child in items if child is not None]
@@ -149,8 +165,13 @@ def named(parent: int, name: str, wanted: Iterable[str]) -> tuple[ContextRef | N
 
 
 def external(value: str, wanted: Iterable[str], workspace: str) -> list[Raw]:
-    """Returns the artifacts of some kinds that have an external id, at most one per kind; three
-    consistent reads per kind."""
+    """Returns the items of the artifacts with an external id, at most one per kind; three
+    consistent reads per kind.
+
+    Args:
+        value: the external id.
+        wanted: the kinds of artifacts to return.
+    """
     given = (steps.find_external(workspace, KINDS[kind], value) for kind in wanted)
     raws = (find(number, workspace) for number in given if number is not None)
     return [raw for raw in raws if raw is not None]
@@ -160,7 +181,8 @@ def external(value: str, wanted: Iterable[str], workspace: str) -> list[Raw]:
 
 
 def create(entity: Entity, workspace: str, username: str | None) -> None:
-    """Creates an artifact without a parent. Raises ResourceConflict."""
+    """Creates an artifact without a parent. Raises ResourceConflict if another one has its external
+    id."""
     execute(entities.creation(entity, workspace, created_by=username))
 
 
@@ -172,7 +194,17 @@ def create_under(
     name: str | None = None,
     **more: Any,
 ) -> None:
-    """Creates an artifact of a version or run. Raises ResourceConflict, ResourceDoesNotExist."""
+    """Creates an artifact of a version or run.
+
+    Args:
+        beside: further steps of the transaction.
+        name: the name among the parent's children; None for :func:`child_name`.
+        more: further attributes of the artifact's item.
+
+    Raises:
+        ResourceConflict: another artifact has the name or the external id.
+        ResourceDoesNotExist: the version or run was deleted.
+    """
     owner = parent.parent if parent.kind == MODEL_VERSION.name else None
     made = entities.creation(entity, parent.workspace, parent=parent.number, model=owner, **more)
     execute([*made, link(entity, parent, name or child_name(entity)), *present(parent), *beside])
@@ -184,7 +216,8 @@ def link(entity: Entity, parent: ContextRef, name: str) -> Step:
 
 
 def present(parent: ContextRef) -> list[Step]:
-    """Returns steps that fail if the parent was deleted."""
+    """Returns the steps of a transaction that fail if the parent (a run, or a version and its
+    model) was deleted."""
     error = missing_id(KINDS[parent.kind].words, parent.number)
     owners = [parent.number]
     if parent.kind == MODEL_VERSION.name and parent.parent is not None:
@@ -193,7 +226,7 @@ def present(parent: ContextRef) -> list[Step]:
 
 
 def attribute(entity: Entity, parent: ContextRef) -> None:
-    """Makes an existing artifact a child of another parent too. Idempotent."""
+    """Adds an existing artifact to the children of another version or run. Idempotent."""
     known = table.query(keys.context(parent.number), prefix=keys.context_child_prefix(entity.kind))
     linked = {ContextChild.of(item).number for item in known.items}
     if entity.id in linked:
@@ -213,7 +246,12 @@ def change(
     alter: Callable[[Entity], Entity],
     beside: Callable[[Entity, Entity], Sequence[Step]] = lambda _before, _after: (),
 ) -> Entity:
-    """Writes a changed artifact; if it is its version's source, also sets the source to its URI.
+    """Writes a changed artifact. If the artifact is the source of its version, also sets MLflow's
+    source of the version to the artifact's URI.
+
+    Args:
+        alter: returns the changed artifact; called again after a conflict.
+        beside: returns further steps of the transaction, from the artifact before and after.
 
     Raises:
         ResourceDoesNotExist: the artifact was deleted.

@@ -1,5 +1,5 @@
-"""Changes entities: reads, decides, writes on the condition that nothing changed since the read,
-and retries after conflicts."""
+"""Changes entities of Kubeflow's registry: reads an entity, computes the change, writes it on the
+condition that the entity was not written since the read, and retries after conflicts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,13 @@ def write(
     complete: Callable[[Update], None],
     external: Sequence[Step],
 ) -> None:
-    """Writes the tags of an MLflow item, further attributes, and its external id.
+    """Writes the tags of an MLflow item, further attributes, and the external id that Kubeflow gave
+    it.
+
+    Args:
+        wanted: the tags to set and to remove.
+        complete: adds further attributes and conditions to the update.
+        external: the steps that take a new external id and free the former one.
 
     Raises:
         WriteConflict: the item changed since it was read.
@@ -65,8 +71,8 @@ def write(
 def keep(
     item: type[Experiment | ModelVersion | RegisteredModel], after: Entity, update: Update
 ) -> None:
-    """Adds to an update the attributes that only Kubeflow has: the types of properties and the
-    external id."""
+    """Adds to the update of an MLflow item the attributes that only Kubeflow has: the types of
+    custom properties and the external id."""
     if issubclass(item, Experiment):
         update.set(item.last_update_time, after.update_time)
     else:

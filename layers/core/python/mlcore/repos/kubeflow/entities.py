@@ -1,5 +1,5 @@
-"""Entities that only Kubeflow has: environments, services, serve models and artifacts. Each is an
-item under its own number."""
+"""Entities that only Kubeflow's registry has: environments, services, serve models and artifacts.
+Each is an item under its own number (Kubeflow's integer id)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LISTED_TOGETHER: Final = 100
 
 
 class Numbered(Protocol):
-    """An entity of MLflow's, as it was read, with its number."""
+    """An entity that MLflow has too, as it was read, with its number (Kubeflow's integer id)."""
 
     @property
     def number(self) -> int: ...
@@ -107,7 +107,8 @@ def _texts(kind: Kind, fields: Mapping[str, Any]) -> dict[str, str]:
 
 
 def list_kind(kind: str) -> str:
-    """Returns the name under which a kind is listed: all artifacts share one list."""
+    """Returns the name of the list in which the entities of a kind appear: all kinds of artifacts
+    share one list."""
     return "artifact" if KINDS[kind].artifact_type else kind
 
 
@@ -141,8 +142,8 @@ def item_of(entity: Entity, workspace: str, **more: Any) -> Raw:
 def attributes(
     item: type[RegisteredModel | ModelVersion | Run], entity: Entity, workspace: str
 ) -> Raw:
-    """Returns the additional attributes of an MLflow item that Kubeflow creates: its number, index
-    keys, and the attributes that only Kubeflow has."""
+    """Returns the attributes that an MLflow item has in addition if Kubeflow creates it: its number
+    (Kubeflow's integer id), the keys of indexes for lists, and what only Kubeflow has."""
     if item is Run:
         gsi2pk, gsi2sk = keys.gsi2_number(workspace, entity.kind, entity.id)
         listed = _raw([(item.gsi2pk, gsi2pk), (item.gsi2sk, gsi2sk)])
@@ -154,7 +155,8 @@ def attributes(
 
 
 def kept(item: type[Experiment | ModelVersion | RegisteredModel | Run], entity: Entity) -> Raw:
-    """Returns the attributes that only Kubeflow has."""
+    """Returns the attributes of an MLflow item that only Kubeflow has: the types of custom
+    properties and the external id."""
     values: list[tuple[ItemAttribute[Any], Any]] = [
         (item.property_types, properties.marks(entity.properties)),
     ]
@@ -203,8 +205,13 @@ def find_many(kind: str, numbers: Sequence[int]) -> list[Raw]:
 
 
 def numbers_of(workspace: str, kind: str, *, above: int = 0) -> Iterator[int]:
-    """Yields the numbers of a kind in order, from GSI2, which may lag; ``kind`` as
-    :func:`list_kind` returns it."""
+    """Yields the numbers (Kubeflow's integer ids) of a workspace's entities of a kind, in order,
+    from GSI2, which may lag.
+
+    Args:
+        kind: as :func:`list_kind` returns it.
+        above: yield only greater numbers.
+    """
     for item in _numbered(workspace, kind, above):
         yield int(NumberedItem.of(item).gsi2sk or 0)
 
@@ -225,10 +232,11 @@ def by_number(
     at: Callable[[Sequence[int], str], list[R]],
     unseen: Callable[[], Iterable[R]],
 ) -> Iterator[R]:
-    """Yields all entities of a kind that MLflow also has: numbered ones in order of their numbers,
-    then those that get a number now. Indexes may lag.
+    """Yields all entities of a kind that MLflow also has: in order of their numbers (Kubeflow's
+    integer ids), then those that have none and get one now. Indexes may lag.
 
     Args:
+        above: yield only entities with greater numbers.
         at: returns the existing entities with the given numbers in a workspace.
         unseen: returns all entities, found through their parents, and gives each a number.
     """
@@ -250,7 +258,8 @@ def side_by_side(children: Callable[[P], list[R]], parents: Iterator[P]) -> Iter
 
 
 def listed(workspace: str, kind: str) -> Iterator[Raw]:
-    """Yields all items of a kind that only Kubeflow has, by number, a hundred per request."""
+    """Yields the items of a workspace's entities of a kind that only Kubeflow has, by number,
+    reading a hundred per request."""
     numbers = numbers_of(workspace, list_kind(kind))
     while chunk := list(islice(numbers, LISTED_TOGETHER)):
         yield from find_many(kind, chunk)
@@ -265,7 +274,9 @@ def change(
     """Writes an entity changed by ``alter``, retrying on conflicts; returns it as written.
 
     Args:
-        beside: returns further steps, from the entity before and after.
+        raw: the entity's item as it was read.
+        alter: returns the changed entity; called again after a conflict.
+        beside: returns further steps of the transaction, from the entity before and after.
 
     Raises:
         ResourceDoesNotExist: the entity was deleted.

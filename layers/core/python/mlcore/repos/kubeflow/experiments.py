@@ -1,7 +1,5 @@
-"""Experiments as Kubeflow sees them: MLflow's items. The number is the id, or is stored beside an
-id
-that is not a number.
-"""
+"""Experiments as Kubeflow sees them: MLflow's items. Kubeflow's number (its integer id) of an
+experiment is MLflow's id, or is stored with the item if that id is not a number."""
 
 from __future__ import annotations
 
@@ -38,14 +36,14 @@ FIELDS = ("owner",)
 
 
 def number_of(read: Record) -> int | None:
-    """Returns the number; None for an experiment whose id is no number and that has not got one
-    yet."""
+    """Returns Kubeflow's number of an experiment; None if its MLflow id is not a number and
+    Kubeflow has not given it one yet."""
     own = _own_number(read.experiment.experiment_id)
     return _item(read).number if own is None else own
 
 
 def _own_number(experiment_id: str) -> int | None:
-    """Returns the id as a number, if it is one."""
+    """Returns an MLflow experiment id as an integer; None if it is not one."""
     if not experiment_ids.is_number(experiment_id) or len(experiment_id) > 10:
         return None
     number = int(experiment_id)
@@ -57,7 +55,7 @@ def _item(read: Record) -> ExperimentItem:
 
 
 def entity_of(read: Record) -> Entity:
-    """Returns the entity of an experiment that has a number."""
+    """Returns Kubeflow's view of an MLflow experiment, which must have a number."""
     experiment, item = read.experiment, _item(read)
     live = experiment.lifecycle_stage == ACTIVE
     return Entity(
@@ -106,8 +104,15 @@ def find_by_name(workspace: str, name: str) -> Record | None:
 def create(
     entity: Entity, workspace: str, granting: Callable[[str], Sequence[Operation]]
 ) -> Entity:
-    """Takes the next number and creates the experiment in one transaction; returns it. Raises
-    ResourceConflict."""
+    """Takes the next number and creates the experiment under it, in one transaction; returns it.
+
+    Args:
+        granting: (experiment id) → operations that grant the caller rights on it, for the
+            transaction.
+
+    Raises:
+        ResourceConflict: another experiment has the name or the external id.
+    """
     for experiment_id in experiment_ids.unused_ids():
         made = entity._replace(id=int(experiment_id))
         external = steps.external_id(workspace, KIND, made.id, None, entity.external_id)
@@ -136,7 +141,8 @@ def create(
 
 
 def numbered(reads: Sequence[Record]) -> list[Record]:
-    """Returns the experiments, giving numbers to those without; omits those deleted meanwhile."""
+    """Returns the experiments after assigning a Kubeflow number to each that has none; leaves out
+    those that were deleted meanwhile."""
     return numbers.numbered(reads, number_of, _number)
 
 
@@ -153,8 +159,8 @@ def _number(read: Record, number: int) -> Record | None:
 
 
 def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
-    """Writes an experiment changed by ``alter``, retrying on conflicts; returns it as written. A
-    change of its stage is made first, as MLflow does it.
+    """Writes an experiment changed by ``alter``, retrying on conflicts; returns it as written. If
+    its state changes, it is first deleted or restored as MLflow does it.
 
     Raises:
         ResourceDoesNotExist: the experiment was deleted.
@@ -190,8 +196,8 @@ def _complete(read: Record, after: Entity, update: Update) -> None:
 
 
 def listed(workspace: str) -> Iterator[Record]:
-    """Yields all experiments of a workspace, giving numbers to those without; from GSI2, which may
-    lag."""
+    """Yields all experiments of a workspace, after assigning a Kubeflow number to each that has
+    none. Reads GSI2, which may lag."""
     experiment_ids = sorted(experiments.ids_of_workspace(workspace))
     for at in range(0, len(experiment_ids), 100):
         chunk = experiment_ids[at : at + 100]

@@ -40,7 +40,8 @@ def resolved(uri: str, location: str | None, workspace: str) -> str | None:
 
 
 def shown(entity: Entity, location: str | None, workspace: str) -> Entity:
-    """Returns the entity with the resolved location of its files."""
+    """Returns the entity with the location of its files as a URI in the bucket beside its own URI;
+    unchanged if :func:`resolved` gives none."""
     uri = entity.fields.get("uri")
     place = resolved(uri, location, workspace) if isinstance(uri, str) else None
     if place is None and RESOLVED not in entity.fields:
@@ -50,8 +51,8 @@ def shown(entity: Entity, location: str | None, workspace: str) -> Entity:
 
 
 def written(before: Entity, after: Entity, item: Artifact) -> Entity:
-    """Returns an artifact as it is to be stored: if the client wrote back the resolved URI that it
-    was shown, with the original URI."""
+    """Returns an artifact as it is to be stored. If the client sent the bucket's URI that it was
+    shown instead of the stored one, the stored URI stays."""
     uri = before.fields.get("uri")
     if after.fields.get("uri") == before.fields.get(RESOLVED) is not None:
         after = after._replace(fields={**after.fields, "uri": uri})

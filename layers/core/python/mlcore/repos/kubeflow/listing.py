@@ -26,7 +26,8 @@ _MOST_KEYS: Final = 1_000
 
 
 class Entry(NamedTuple):
-    """A list entry: the item's key and its position in the order, (number or time, number)."""
+    """An entry of a list's index: the key of the item, and its position in the order of the list as
+    (number or time, number)."""
 
     key: Key
     position: tuple[int, int]
@@ -37,8 +38,8 @@ class Entry(NamedTuple):
 
 
 def entries(workspace: str, kind: str, order: PageOrder) -> Iterator[Entry]:
-    """Yields entries of numbered items from the order's position on; each request reads as many as
-    a page needs."""
+    """Yields index entries of items that have a Kubeflow number, in an order of a list and from the
+    position where the page starts. Each request reads as many entries as a page needs."""
     index, pk, sort_key = _INDEXES[order.by]
     limit = min(_MOST_KEYS, max(READ_TOGETHER, order.size + 1)) if order.size else _MOST_KEYS
     between = None
@@ -62,8 +63,8 @@ def entries(workspace: str, kind: str, order: PageOrder) -> Iterator[Entry]:
 
 
 def unnumbered_item_places(workspace: str, kind: str) -> Iterator[Key]:
-    """Yields the keys of items that no list has numbered yet, from an index that may lag. None for
-    a kind without a name, which MLflow does not create."""
+    """Yields the keys of items that have no Kubeflow number yet, from an index that may lag. Yields
+    nothing for a kind that MLflow does not create."""
     if not kind:
         return iter(())
     pk = keys.gsi2_unseen(workspace, kind, "0").pk

@@ -1,4 +1,5 @@
-"""Registered models as Kubeflow sees them: MLflow's items, with numbers."""
+"""Registered models as Kubeflow sees them: MLflow's items, each with a number (Kubeflow's integer
+id)."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ FIELDS: Final = tuple(field.name for field in KIND.fields)
 
 
 def entity_of(read: Record) -> Entity:
-    """Returns the entity of a model that has a number."""
+    """Returns Kubeflow's view of an MLflow model, which must have a number."""
     model, item = read.model, read.item
     return Entity(
         kind=KIND.name,
@@ -61,7 +62,8 @@ def find_by_name(workspace: str, name: str) -> Record | None:
 
 
 def find(number: int, workspace: str) -> Record | None:
-    """Returns a model; two consistent GetItem, the reference and the model."""
+    """Returns the model with a Kubeflow number; None if the workspace has none. Two consistent
+    GetItem: the reference from the number to MLflow's item, then the item."""
     reference = numbers.of_kind(numbers.raw(number), KIND.name, workspace)
     return None if reference is None else at(reference)
 
@@ -75,8 +77,9 @@ def get(number: int, workspace: str) -> Record:
 
 
 def at(reference: ContextRef) -> Record | None:
-    """Returns the model of a reference; one consistent GetItem. If MLflow renamed the model after
-    the reference was read, the reference is read again: two more per rename."""
+    """Returns the model that a reference (the item that maps Kubeflow's number to MLflow's item)
+    points to; None if it was deleted. One consistent GetItem. If MLflow renamed the model after the
+    reference was read, the reference is read again: two more per rename."""
     current = reference
 
     def attempt() -> Record | None:
@@ -98,10 +101,11 @@ def at(reference: ContextRef) -> Record | None:
 def under_its_name(
     reference: ContextRef, act: Callable[[Record], R], read: Record | None = None
 ) -> R:
-    """Calls ``act``, which writes by the model's name, and returns its result. Calls it again after
-    a concurrent rename.
+    """Calls ``act``, which writes the model by its current name, and returns its result. If MLflow
+    renames the model meanwhile, calls ``act`` again with the new name.
 
     Args:
+        reference: the item that maps the model's Kubeflow number to MLflow's item.
         read: the model, if it was read already.
 
     Raises:
@@ -125,7 +129,8 @@ def under_its_name(
 
 
 def create(entity: Entity, workspace: str, also: Sequence[Operation] = ()) -> None:
-    """Creates a model in one transaction. Raises ResourceConflict."""
+    """Creates a model in one transaction with ``also``. Raises ResourceConflict if its name or
+    external id is taken."""
     model = RegisteredModel(
         name=entity.name,
         workspace=workspace,
@@ -161,14 +166,16 @@ def _reference(
 
 
 def numbered(reads: Sequence[Record]) -> list[Record]:
-    """Returns the models, giving numbers to those without; omits those deleted meanwhile."""
+    """Returns the models after assigning a Kubeflow number to each that has none; leaves out those
+    that were deleted meanwhile."""
     return numbers.numbered_together(
         reads, lambda read: read.item.number, _claim_operations, _read_again, _number
     )
 
 
 def _read_again(reads: Sequence[Record]) -> list[Record | None]:
-    """Returns the models as they are now; a renamed one is returned as it was read."""
+    """Returns the models as they are now, None for deleted ones. One that was renamed since is
+    returned as it was read before."""
     items = table.batch_get([read.document.key for read in reads])
     return table.parallel(
         [partial(_at_its_place, read, item) for read, item in zip(reads, items, strict=True)]
@@ -201,7 +208,8 @@ def _claim_operations(read: Record, number: int) -> list[Operation]:
 
 
 def _claimed(read: Record, number: int) -> tuple[Update, Put]:
-    """Returns the update that gives a model its number, and the reference to it."""
+    """Returns the update that gives a model its Kubeflow number, and the put of the reference that
+    maps the number to the model's item."""
     model, place = read.model, read.document.key
     claimed = numbers.claim(RegisteredModelItem, number)
     list_keys.set_numbered_item_keys(
@@ -222,7 +230,8 @@ def _claimed(read: Record, number: int) -> tuple[Update, Put]:
 
 
 def _claim(read: Record, number: int) -> Record | None:
-    """Gives a model a number and returns it afterwards; None if it was deleted."""
+    """Gives a model a Kubeflow number, unless it has one; returns the model afterwards, None if it
+    was deleted."""
     place = read.document.key
     item = numbers.give(place, *_claimed(read, number))
     if item is None or RegisteredModelItem.of(item).incarnation != read.incarnation:
@@ -265,10 +274,11 @@ def _complete(read: Record, after: Entity, update: Update) -> None:
 def delete(
     read: Record, also: Sequence[Operation] = (), referred: ConditionExpression | None = None
 ) -> None:
-    """Deletes a model as MLflow does: first the model, then the items in its home.
+    """Deletes a model as MLflow does: first the model, then its versions and aliases.
 
     Args:
-        referred: a condition on its reference.
+        also: further operations of the transaction that deletes the model.
+        referred: a condition on its reference, which an entity that refers to the model changes.
 
     Raises:
         WriteConflict: the model, its name or an entity that refers to it changed meanwhile.
@@ -284,8 +294,8 @@ def delete(
 
 
 def at_places(places: Sequence[Entry], workspace: str) -> list[Record]:
-    """Returns the models at index entries, in order. One BatchGetItem per hundred; two more if some
-    were renamed or deleted since."""
+    """Returns the models that entries of a list's index refer to, in their order. One BatchGetItem
+    per hundred; two more if some were renamed or deleted since."""
     models = _by_number([place.key for place in places], workspace)
     lost = [place.number for place in places if place.number not in models]
     references = numbers.find_many(lost, KIND.name, workspace) if lost else []
@@ -302,8 +312,8 @@ def _by_number(places: Sequence[keys.Key], workspace: str) -> dict[int, Record]:
 
 
 def see(places: Sequence[keys.Key], workspace: str) -> list[Record]:
-    """Gives numbers to models that no list has shown yet; returns the models that still exist.
-    Removes prompts from the index of unnumbered items."""
+    """Assigns Kubeflow numbers to models that have none, and returns those that still exist. A
+    prompt among them gets no number and is removed from the index of models without numbers."""
     reads = registered_models.find_many(places, workspace)
     for read in reads:
         if is_prompt(read.model.tags):

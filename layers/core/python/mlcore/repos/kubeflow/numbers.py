@@ -1,4 +1,5 @@
-"""Kubeflow's numbers: assigns them and keeps references from a number to its entity.
+"""Kubeflow's numbers (integer ids): assigns them, and keeps a reference (an item that maps the
+number to its entity's item) for each.
 
 A number is used once. An entity that MLflow created gets its number when Kubeflow's API first shows
 it; a condition makes sure that concurrent requests agree on it.
@@ -35,7 +36,11 @@ EXECUTIONS: Final = "executions"
 
 
 def take(space: str, count: int = 1) -> list[int]:
-    """Returns the next numbers of contexts, artifacts or executions; one UpdateItem."""
+    """Returns the next ``count`` unused numbers; one UpdateItem.
+
+    Args:
+        space: whose numbers: contexts', artifacts' or executions'.
+    """
     if not count:
         return []
     if space == CONTEXTS:
@@ -57,9 +62,11 @@ def numbered(
     number_of: Callable[[R], int | None],
     give: Callable[[R, int], R | None],
 ) -> list[R]:
-    """Returns the entities, giving numbers to those without; omits those deleted meanwhile.
+    """Returns the entities after assigning a Kubeflow number to each that has none; leaves out
+    those that were deleted meanwhile.
 
     Args:
+        number_of: returns the number of an entity; None if it has none.
         give: writes a number to an entity, unless another request was first; returns the entity
             afterwards.
     """
@@ -84,7 +91,8 @@ def numbered_together(
     read_again: Callable[[Sequence[R]], list[R | None]],
     give: Callable[[R, int], R | None],
 ) -> list[R]:
-    """Like :func:`numbered`, with many entities per transaction and transactions in parallel.
+    """Does the same as :func:`numbered`, with many entities per transaction and transactions in
+    parallel.
 
     Args:
         operations: returns the operations that give an entity a number.
@@ -110,8 +118,8 @@ def numbered_together(
 
 
 def _write_together(groups: Sequence[Sequence[Operation]]) -> None:
-    """Writes groups of operations, each entirely or not at all, as many groups per transaction as
-    fit."""
+    """Executes groups of operations in as few transactions as possible, in parallel; a group is
+    never split."""
     transactions: list[list[Sequence[Operation]]] = []
     room = 0
     for group in groups:
@@ -124,7 +132,8 @@ def _write_together(groups: Sequence[Sequence[Operation]]) -> None:
 
 
 def _write(groups: Sequence[Sequence[Operation]]) -> None:
-    """Writes groups in one transaction, retrying without the groups whose conditions failed."""
+    """Executes groups of operations in one transaction. If conditions fail, repeats it without
+    their groups."""
     remaining = list(groups)
     while remaining:
         owners = [at for at, group in enumerate(remaining) for _ in group]
@@ -142,10 +151,11 @@ def claim(
     number: int,
     listed: tuple[str, str] | None = None,
 ) -> Update:
-    """Returns the update that gives an MLflow item its number, if it has none.
+    """Returns the update that gives an MLflow item its Kubeflow number; it fails if the item has
+    one.
 
     Args:
-        listed: a run's key in GSI2 by its number.
+        listed: for a run, its partition and sort key in GSI2, which lists runs by number.
     """
     update = Update()
     document.touch(update)
@@ -159,9 +169,14 @@ def claim(
 
 
 def give(key: Key, claimed: Update, refer: Put) -> Raw | None:
-    """Writes a number to an item, and the reference from the number to it, unless another request
-    has given it a number. Returns the item afterwards. One transaction and one consistent
-    GetItem."""
+    """Writes a Kubeflow number to an MLflow item, and the reference that maps the number to the
+    item, unless another request has given the item a number. Returns the item afterwards, None if
+    it was deleted. One transaction and one consistent GetItem.
+
+    Args:
+        claimed: the result of :func:`claim`.
+        refer: the result of :func:`reference`.
+    """
     with contextlib.suppress(TransactionFailed):  # another request was first, or it was deleted
         table.transact([ItemUpdate(key, claimed), refer], token=new_ulid())
     return table.get(key)
@@ -179,7 +194,7 @@ def reference(
     name: str | None = None,
     renamed_at: int | None = None,
 ) -> Put:
-    """Returns the operation that writes the reference from a number to an MLflow item."""
+    """Returns the put of a reference: the item that maps a Kubeflow number to an MLflow item."""
     key = keys.context_ref(number)
     item = ContextRef(
         PK=key.pk,
@@ -213,8 +228,8 @@ def present(key: Key) -> Check:
 
 
 def hold(reference: ContextRef) -> ItemUpdate:
-    """Returns an update of the reference that fails if the entity was deleted, and makes a
-    concurrent deletion of it fail."""
+    """Returns an update of the reference that fails if its entity was deleted, and that makes a
+    concurrent deletion of the entity fail."""
     update = Update()
     update.add(ContextRef.version, 1)
     update.set(ContextRef.updated_at, now_ms())
@@ -223,7 +238,8 @@ def hold(reference: ContextRef) -> ItemUpdate:
 
 
 def unchanged(reference: ContextRef) -> ConditionExpression:
-    """Returns the condition that no :func:`hold` was executed since the reference was read."""
+    """Returns the condition that no update from :func:`hold` was executed since the reference was
+    read."""
     condition = ConditionExpression()
     condition.require_equal(ContextRef.version, reference.version)
     return condition
@@ -242,12 +258,14 @@ def of_kind(item: Raw | None, kind: str, workspace: str) -> ContextRef | None:
 
 
 def raw(number: int) -> Raw | None:
-    """Returns a reference's item; one consistent GetItem."""
+    """Returns the item of the reference that maps a Kubeflow number to an MLflow item; None if
+    there is none. One consistent GetItem."""
     return table.get(keys.context_ref(number))
 
 
 def get(number: int, kind: str, workspace: str) -> ContextRef:
-    """Returns a reference; one consistent GetItem. Raises ResourceDoesNotExist."""
+    """Returns the reference that maps a Kubeflow number to an MLflow item; one consistent GetItem.
+    Raises ResourceDoesNotExist if the workspace has no such entity of the kind."""
     reference = of_kind(raw(number), kind, workspace)
     if reference is None:
         raise missing_id(KINDS[kind].words, number)
@@ -255,7 +273,8 @@ def get(number: int, kind: str, workspace: str) -> ContextRef:
 
 
 def get_many(numbers: Sequence[int]) -> list[ContextRef | None]:
-    """Returns references of any kind and workspace; one BatchGetItem per hundred."""
+    """Returns the references (number → MLflow item) of Kubeflow numbers, of any kind and workspace,
+    None for missing ones; one BatchGetItem per hundred."""
     items = table.batch_get([keys.context_ref(number) for number in numbers])
     return [None if item is None else ContextRef.of(item) for item in items]
 

@@ -1,5 +1,5 @@
-"""Metrics, parameters and data sets of runs as artifacts. MLflow has the values; Kubeflow adds
-numbers and fields that MLflow lacks.
+"""Metrics, parameters and data sets of runs, which Kubeflow shows as artifacts. MLflow's run has
+the values; an artifact adds Kubeflow's number (integer id) and the fields that MLflow lacks.
 
 Values that MLflow logged get their numbers when the run's artifacts are first listed.
 """
@@ -38,7 +38,7 @@ TOGETHER: Final = 40
 
 
 class Found(NamedTuple):
-    """A value that MLflow logged."""
+    """A metric, parameter or data set of a run that MLflow logged, as Kubeflow shows it."""
 
     kind: str
     key: str
@@ -54,8 +54,12 @@ class Found(NamedTuple):
 
 
 def see(reference: ContextRef) -> list[Raw]:
-    """Returns all artifacts of a run, after giving numbers to values that MLflow logged; two more
-    requests if there are new ones."""
+    """Returns the items of all artifacts of a run, after assigning Kubeflow numbers to values that
+    MLflow logged; two more requests if there are such values.
+
+    Args:
+        reference: the item that maps the run's Kubeflow number to MLflow's item.
+    """
     read = runs.at(reference)
     if read is None:
         return []
@@ -231,7 +235,8 @@ def set_param(read: runs.Record, key: str, value: str) -> None:
 
 
 def log_dataset(read: runs.Record, dataset: Dataset) -> str:
-    """Links a data set to the run as an input, as MLflow does; returns its key there."""
+    """Adds a data set to the run's inputs, as MLflow does; returns the key under which the run has
+    it."""
     datasets.ensure(read.run.experiment.experiment_id, [dataset])
     key = run_children.input_key(dataset.name, dataset.digest)
     reference = run_children.DatasetReference(dataset.name, dataset.digest, ())
@@ -248,8 +253,17 @@ def log_dataset(read: runs.Record, dataset: Dataset) -> str:
 
 
 def create(entity: Entity, reference: ContextRef, read: runs.Record, key: str | None) -> None:
-    """Creates the artifact of a value that the run has, or, without a key, one that only Kubeflow
-    has. Raises ResourceConflict, ResourceDoesNotExist."""
+    """Creates the artifact of a value of a run.
+
+    Args:
+        reference: the item that maps the run's Kubeflow number to MLflow's item.
+        key: the key under which MLflow's run has the value; None for a value that only Kubeflow
+            has.
+
+    Raises:
+        ResourceConflict: the run has such an artifact already.
+        ResourceDoesNotExist: the run was deleted.
+    """
     entity = entity._replace(fields={**entity.fields, **_of_run(reference)})
     if key is None:
         artifacts.create_under(entity, reference)

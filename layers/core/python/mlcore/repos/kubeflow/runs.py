@@ -1,4 +1,5 @@
-"""Experiment runs as Kubeflow sees them: MLflow's runs, under numbers."""
+"""Experiment runs as Kubeflow sees them: MLflow's runs, each with a number (Kubeflow's integer
+id)."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ from mlcore.repos.runs.core.runs import StoredRun as RunRecord
 
 
 class Record(NamedTuple):
-    """A run that was read, with the number of its experiment."""
+    """A run that was read, with the Kubeflow number of its experiment."""
 
     run: RunRecord
     experiment: int
@@ -50,7 +51,7 @@ class Record(NamedTuple):
 
 
 def entity_of(read: Record) -> Entity:
-    """Returns the entity of a run that has a number."""
+    """Returns Kubeflow's view of an MLflow run, which must have a number."""
     item = read.item
     texts = read.run.document.texts("tags")
     fields: dict[str, Any] = {
@@ -77,13 +78,15 @@ def entity_of(read: Record) -> Entity:
 
 
 def find(number: int, workspace: str) -> Record | None:
-    """Returns a run; two consistent reads, the reference and the run with its experiment."""
+    """Returns the run with a Kubeflow number; None if the workspace has none. Two consistent reads:
+    the reference from the number to MLflow's item, then the run with its experiment."""
     reference = numbers.of_kind(numbers.raw(number), KIND.name, workspace)
     return None if reference is None else at(reference)
 
 
 def at(reference: ContextRef) -> Record | None:
-    """Returns the run of a reference; one BatchGetItem."""
+    """Returns the run that a reference (the item that maps Kubeflow's number to MLflow's item)
+    points to; None if it was deleted. One BatchGetItem."""
     place = numbers.place_of(reference)
     experiment_id = keys.experiment_id_of(place.pk)
     raw, meta = table.batch_get([place, keys.experiment(experiment_id)])
@@ -116,8 +119,8 @@ def record(raw: Raw, experiment: ExperimentRecord) -> Record:
 
 
 def of_experiment(experiment: ExperimentRecord) -> list[Record]:
-    """Returns all runs of an experiment, giving numbers to those without; one consistent Query per
-    MB."""
+    """Returns all runs of an experiment, after assigning a Kubeflow number to each that has none;
+    one consistent Query per MB."""
     pk = keys.experiment(experiment.experiment.experiment_id).pk
     items = table.query_all(pk, index="LSI2", prefix=keys.lsi2_run_prefix())
     return numbered([record(item, experiment) for item in items])
@@ -181,7 +184,8 @@ def create(entity: Entity, experiment: ExperimentRecord, username: str | None) -
 
 
 def _forsaken(parent: int, name: str, workspace: str) -> bool:
-    """Frees a name lock whose run was renamed or deleted; returns whether the name is free."""
+    """Whether a run's name in its experiment is free for a new run. If the run that locks the name
+    was renamed or deleted, removes the lock."""
     child = steps.find_child(parent, KIND, name)
     if child is None:
         return True
@@ -200,7 +204,8 @@ def _reference(number: int, workspace: str, run_id: str, key: keys.Key, parent: 
 
 
 def numbered(reads: Sequence[Record]) -> list[Record]:
-    """Returns the runs, giving numbers to those without; omits those deleted meanwhile."""
+    """Returns the runs after assigning a Kubeflow number to each that has none; leaves out those
+    that were deleted meanwhile."""
     return numbers.numbered(reads, lambda read: read.item.number, _number)
 
 
@@ -217,8 +222,8 @@ def _number(read: Record, number: int) -> Record | None:
 
 
 def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
-    """Writes a run changed by ``alter``; returns it as written. A change of its stage is made
-    first, as MLflow does it.
+    """Writes a run changed by ``alter``; returns it as written. If its state changes, it is first
+    deleted or restored as MLflow does it.
 
     Raises:
         ResourceDoesNotExist: the run was deleted.
@@ -277,7 +282,8 @@ def delete(read: Record) -> None:
 
 
 def listed(workspace: str, above: int = 0) -> Iterator[Record]:
-    """Yields all runs by number; indexes may lag."""
+    """Yields all runs of a workspace whose Kubeflow number is greater than ``above``, by number;
+    indexes may lag."""
 
     def unseen() -> Iterator[Record]:
         return entities.side_by_side(of_experiment, experiments.listed(workspace))
@@ -286,8 +292,8 @@ def listed(workspace: str, above: int = 0) -> Iterator[Record]:
 
 
 def at_numbers(wanted: Sequence[int], workspace: str) -> list[Record]:
-    """Returns the existing runs with the given numbers, in order; a few BatchGetItem per
-    hundred."""
+    """Returns the existing runs with the given Kubeflow numbers, in their order; a few BatchGetItem
+    per hundred."""
     references = numbers.find_many(wanted, KIND.name, workspace)
     places = [numbers.place_of(reference) for reference in references]
     owners = list(dict.fromkeys(keys.experiment_id_of(place.pk) for place in places))

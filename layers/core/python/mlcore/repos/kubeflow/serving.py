@@ -38,7 +38,8 @@ SERVING = "serving"
 
 
 def create_environment(entity: Entity, workspace: str, username: str | None) -> None:
-    """Creates an environment in one transaction. Raises ResourceConflict."""
+    """Creates a serving environment in one transaction. Raises ResourceConflict if its name or
+    external id is taken."""
     kind = SERVING_ENVIRONMENT
     key = keys.context_name(workspace, kind.name, entity.name)
     lock = ContextName(PK=key.pk, SK=key.sk, number=entity.id, updated_at=now_ms(), version=1)
@@ -47,14 +48,16 @@ def create_environment(entity: Entity, workspace: str, username: str | None) -> 
 
 
 def environment_named(workspace: str, name: str) -> int | None:
-    """Returns the number of the environment with a name; one consistent GetItem."""
+    """Returns the number (Kubeflow's integer id) of the environment with a name; None if there is
+    none. One consistent GetItem."""
     item = table.get(keys.context_name(workspace, SERVING_ENVIRONMENT.name, name))
     return None if item is None else ContextName.of(item).number
 
 
 def model_in(environment: int, model: int, workspace: str) -> ContextRef | None:
-    """Returns the model that a service is to serve; None for a missing one, which upstream accepts.
-    One BatchGetItem. Raises ResourceDoesNotExist if the environment is missing."""
+    """Returns the reference of the model that a new service of an environment is to serve; None if
+    the model does not exist, which upstream accepts. One BatchGetItem. Raises ResourceDoesNotExist
+    if the environment does not exist."""
     raw, reference = table.batch_get(
         [keys.serving_environment(environment), keys.context_ref(model)]
     )
@@ -66,8 +69,13 @@ def model_in(environment: int, model: int, workspace: str) -> ContextRef | None:
 def create_service(
     entity: Entity, environment: int, workspace: str, model: ContextRef | None
 ) -> None:
-    """Creates a service, its name in the environment, and its entry at the model, in one
-    transaction. Raises ResourceConflict, ResourceDoesNotExist."""
+    """Creates an inference service, the lock of its name in the environment, and its entry among
+    the services of the model, in one transaction.
+
+    Raises:
+        ResourceConflict: the name or the external id is taken, or the model was deleted meanwhile.
+        ResourceDoesNotExist: the environment was deleted.
+    """
     made = entities.creation(entity, workspace, parent=environment)
     steps.execute(
         [
@@ -80,7 +88,8 @@ def create_service(
 
 
 def change_service(raw: Raw, workspace: str, alter: Callable[[Entity], Entity]) -> Entity:
-    """Changes a service. A deployed service requires that its model exists."""
+    """Writes a service changed by ``alter``; returns it as written. If the change deploys it or
+    lets it serve another version, it fails when the model is deleted meanwhile."""
 
     def holding(before: Entity, after: Entity) -> list[Step]:
         if _serves(after) in (None, _serves(before)):
@@ -92,16 +101,16 @@ def change_service(raw: Raw, workspace: str, alter: Callable[[Entity], Entity]) 
 
 
 def _serves(service: Entity) -> str | None:
-    """Returns the version that a deployed service names, empty for any; None if it is not
-    deployed."""
+    """Returns the id of the version that a deployed service serves, "" if it names none; None if
+    the service is not deployed."""
     if service.fields.get("desiredState") != DEPLOYED:
         return None
     return service.fields.get("modelVersionId") or ""
 
 
 def _held(model: ContextRef | None) -> list[Step]:
-    """Returns a step that fails if the model is deleted, and makes a concurrent deletion of the
-    model fail."""
+    """Returns a step that fails if the model was deleted, and that makes a concurrent deletion of
+    the model fail; no step without a model."""
     if model is None:
         return []
     gone = ResourceConflict(f"the registered model {model.number} was deleted meanwhile")
@@ -109,7 +118,7 @@ def _held(model: ContextRef | None) -> list[Step]:
 
 
 def _serving(service: Entity) -> Step:
-    """Returns the step that enters a service at its model."""
+    """Returns the step that adds a service to the services of its model."""
     key = _served(service)
     item = ContextChild(
         PK=key.pk,
@@ -129,14 +138,16 @@ def _served(service: Entity) -> keys.Key:
 
 
 def create_serve(entity: Entity, service: int, workspace: str) -> None:
-    """Creates a serve model in one transaction. Raises ResourceConflict, ResourceDoesNotExist."""
+    """Creates a serve model (a version that a service serves) in one transaction. Raises
+    ResourceConflict if its name or external id is taken, ResourceDoesNotExist if the service was
+    deleted."""
     made = entities.creation(entity, workspace, parent=service)
     steps.execute([*made, *_under(entity, service, INFERENCE_SERVICE)])
 
 
 def _under(entity: Entity, parent: int, kind: Kind) -> list[Step]:
-    """Returns the steps that take a name among a parent's children and make a concurrent deletion
-    of the parent fail."""
+    """Returns the steps that lock the entity's name among its parent's children and make a
+    concurrent deletion of the parent fail."""
     error = name_taken(entity.of_kind.title, entity.name)
     held = Update()
     held.add(NumberedItem.version, 1)
@@ -165,8 +176,8 @@ def _linked(parent: int, child_kind: str, kind: Kind, workspace: str) -> list[Ra
 
 
 def unserved(model: ContextRef, version: int | None = None) -> ConditionExpression:
-    """Returns a condition on a model's reference that fails once a service starts to serve the
-    model.
+    """Returns a condition on a model's reference that no longer holds once a service starts to
+    serve the model; for the transaction that deletes the model or a version.
 
     Two consistent reads: the services of the model, then each of them. Raises ResourceConflict if a
     deployed service serves the model, or this version of it (a service that names no version serves
@@ -227,7 +238,8 @@ def delete_serve(raw: Raw, service: int, workspace: str) -> None:
 
 
 def _remove(raw: Raw, workspace: str, beside: list[Step]) -> None:
-    """Deletes an item with its external id. Raises WriteConflict if it changed meanwhile."""
+    """Deletes an entity's item with its external id and executes the steps ``beside``, in one
+    transaction. Raises WriteConflict if the item changed since it was read."""
     item = NumberedItem.of(raw)
     entity = entity_of(raw)
     mine = ConditionExpression()

@@ -14,8 +14,13 @@ from mlcore.repos.kubeflow import entities, steps, tags
 def of_version(
     item: ModelVersion, model: ContextRef, number: int, artifact: int
 ) -> list[Operation]:
-    """Returns the operations that create the artifact, in the transaction that gives the version
-    its number. The artifact has the model's name."""
+    """Returns the operations that create the model artifact of a version, named as the model, in
+    the transaction that gives the version its Kubeflow number.
+
+    Args:
+        number: the Kubeflow number of the version.
+        artifact: the Kubeflow number of the artifact.
+    """
     entity = Entity(
         kind=KIND.name,
         id=artifact,

@@ -18,8 +18,9 @@ from mlcore.repos.kubeflow.numbers import absent
 
 
 class Step(NamedTuple):
-    """An operation, and the error if its condition does not hold. Without an error, another writer
-    was first and the caller retries."""
+    """An operation of a transaction, and the error to raise if its condition does not hold. If the
+    error is None, a failed condition means that another writer was first, and the caller
+    retries."""
 
     operation: Operation
     error: MlflowError | None = None
@@ -40,8 +41,8 @@ def meaning(steps: Sequence[Step], failed: TransactionFailed) -> Exception:
 
 
 def meaning_at(steps: Sequence[Step], position: int) -> Exception:
-    """Returns the error for the refused operation at a position of a transaction that begins with
-    these steps; WriteConflict for later positions."""
+    """Returns the error to raise if DynamoDB refused the operation at a position of a transaction.
+    The transaction begins with ``steps``; for later positions, returns WriteConflict."""
     error = steps[position].error if position < len(steps) else None
     return error or WriteConflict()
 
@@ -49,7 +50,14 @@ def meaning_at(steps: Sequence[Step], position: int) -> Exception:
 def child(
     parent: int, kind: Kind, name: str, number: int, item_key: keys.Key | None, error: MlflowError
 ) -> Step:
-    """Returns the step that takes a name among the children of a context."""
+    """Returns the step that locks a name among the children of a Kubeflow context.
+
+    Args:
+        parent: the context's number.
+        number: the child's number.
+        item_key: the key of the child's item; None if it follows from the number.
+        error: the error to raise if the name is taken.
+    """
     key = keys.context_child(parent, kind.name, name)
     item = ContextChild(
         PK=key.pk,
@@ -68,7 +76,14 @@ def child(
 def external_id(
     workspace: str, kind: Kind, number: int, before: str | None, after: str | None
 ) -> list[Step]:
-    """Returns the steps that take a new external id and free the former one."""
+    """Returns the steps that lock an entity's new external id and free the former one; none if it
+    stays.
+
+    Args:
+        number: the entity's number.
+        before: the former external id; None for none.
+        after: the new external id; None for none.
+    """
     steps = []
     if before == after:
         return []

@@ -33,7 +33,8 @@ class Changes(NamedTuple):
 
 
 def fields_of(kind: Kind, tags: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the values of a kind's fields that are kept in tags."""
+    """Returns the values of those fields of a kind of entity that are stored as tags, from an
+    entity's tags."""
     fields: dict[str, Any] = {}
     for field in kind.fields:
         text = tags.get(PREFIX + field.name)
@@ -47,8 +48,8 @@ def fields_of(kind: Kind, tags: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _texts(text: str) -> list[str]:
-    """Parses a list; a tag that a client wrote by hand may not be one and becomes its only
-    element."""
+    """Parses the tag of a field that is a list of texts. A tag that is not such a JSON list,
+    because a client wrote it by hand, becomes the only element."""
     try:
         data = json.loads(text)
     except ValueError:
@@ -59,8 +60,8 @@ def _texts(text: str) -> list[str]:
 
 
 def tags_of(entity: Entity, fields: Sequence[str]) -> dict[str, str]:
-    """Returns the tags of an entity: its properties and those of ``fields`` that have a value. The
-    state LIVE is the default and gets no tag."""
+    """Returns the MLflow tags of a Kubeflow entity: its custom properties, and one tag for each of
+    ``fields`` that has a value. The state LIVE is the default and gets no tag."""
     tags = {key: value.text() for key, value in entity.properties.items()}
     for name in fields:
         value = entity.fields.get(name)

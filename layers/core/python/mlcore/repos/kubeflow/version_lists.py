@@ -21,8 +21,8 @@ from mlcore.repos.registry import homes, registered_models
 
 
 def at_places(places: Sequence[Entry], workspace: str) -> list[Record]:
-    """Returns the versions at index entries, in order: the versions with their references, then
-    their models' references; two BatchGetItem per fifty."""
+    """Returns the versions that entries of a list's index refer to, in their order. Two
+    BatchGetItem per fifty: the versions with their references, then their models' references."""
     items = table.batch_get(
         [place.key for place in places] + [keys.context_ref(place.number) for place in places]
     )
@@ -41,7 +41,7 @@ def at_places(places: Sequence[Entry], workspace: str) -> list[Record]:
 
 
 def see(places: Sequence[Key], workspace: str) -> list[Record]:
-    """Gives numbers to versions that no list has shown yet, and to their models; returns the
+    """Assigns Kubeflow numbers to versions that have none, and to their models; returns the
     versions that still exist."""
     return numbered(_read(places, workspace))
 
@@ -68,7 +68,8 @@ def _read(places: Sequence[Key], workspace: str) -> list[Record]:
 def _models_of(
     owners: dict[str, ModelHome], workspace: str
 ) -> tuple[dict[str, ContextRef], set[str]]:
-    """Returns the references of models by partition, and which partitions belong to prompts."""
+    """Returns the references of models (number → MLflow item) by the partition of their versions,
+    and the partitions that belong to prompts."""
     items = dict(
         zip(
             owners,

@@ -1,4 +1,5 @@
-"""Keeps MLflow's source of a version equal to the URI of its first model artifact."""
+"""Keeps MLflow's ``source`` of a version equal to the URI of the version's first model artifact in
+Kubeflow's registry."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ def source_change(
     artifact.
 
     Args:
-        artifact: the number of that artifact from now on.
-        first: the version has had none.
+        artifact: the number of that artifact from now on; None if the version has none.
+        first: whether the version had no model artifact before.
     """
     item = read.item
     update = Update()

@@ -1,8 +1,6 @@
-"""Model versions as Kubeflow sees them: MLflow's item, with a number and a name.
-
-A version that MLflow created is named by its version number, or ``mlflow-<number>`` if another
-version has that name.
-"""
+"""Model versions as Kubeflow sees them: MLflow's item, with a number (Kubeflow's integer id) and a
+name. Kubeflow's name of a version that MLflow created is its version number, or ``mlflow-<version
+number>`` if another version has that name."""
 
 from __future__ import annotations
 
@@ -68,7 +66,7 @@ def record(raw: Raw | None, model: ContextRef) -> Record | None:
 
 
 def entity_of(read: Record) -> Entity:
-    """Returns the entity of a version that has a number."""
+    """Returns Kubeflow's view of an MLflow version, which must have a number."""
     item = read.item
     fields: dict[str, Any] = {
         "registeredModelId": str(read.model.number),
@@ -97,7 +95,7 @@ def find(number: int, workspace: str) -> Record | None:
 
 
 def at(reference: ContextRef, workspace: str) -> Record | None:
-    """Returns the version of a reference; one BatchGetItem with its model's reference."""
+    """Returns the version that a reference (number → MLflow's item) points to; one BatchGetItem."""
     raw, owner = table.batch_get(
         [numbers.place_of(reference), keys.context_ref(reference.parent or 0)]
     )
@@ -129,7 +127,7 @@ def find_by_name(parent: int, name: str, workspace: str) -> Record | None:
 
 
 def _see(model: ContextRef, name: str) -> Record | None:
-    """Gives a number to the MLflow version that would have a name, and returns it."""
+    """Gives a number to the MLflow version that would have a name in Kubeflow, and returns it."""
     named = _OF_MLFLOW.fullmatch(name)
     if named is None:
         return None
@@ -320,8 +318,8 @@ def _claimed(read: Record, number: int, name: str, artifact: int | None) -> Upda
 
 
 def change(read: Record, alter: Callable[[Entity], Entity]) -> Entity:
-    """Writes a version changed by ``alter``, retrying on conflicts; returns it as written. A change
-    of its stage is made first, as MLflow does it.
+    """Writes a version changed by ``alter``, retrying on conflicts; returns it as written. If its
+    state changes, its stage is changed first, as MLflow does it.
 
     Raises:
         ResourceDoesNotExist: the version was deleted.
@@ -361,7 +359,8 @@ def _move(read: Record, state: str) -> None:
 
 
 def _said(read: Record, wanted: tags.Changes) -> str | None:
-    """Returns the texts of the webhook events of changed tags."""
+    """Returns the texts of the webhook events that tell of changed tags; None if the model was
+    deleted."""
     model = models.at(read.model)
     if model is None:
         return None

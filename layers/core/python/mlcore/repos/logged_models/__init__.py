@@ -1,1 +1,1 @@
-"""Logged models and their points."""
+"""Logged models and their metric points."""

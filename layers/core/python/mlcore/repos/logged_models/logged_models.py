@@ -34,7 +34,7 @@ _places: ProcessCache[str, str] = ProcessCache("place of a logged model")
 
 
 class StoredLoggedModel(NamedTuple):
-    """A logged model as it was read."""
+    """A logged model as it was read: its item and its experiment."""
 
     document: Document
     item: LoggedModelItem
@@ -161,7 +161,8 @@ Raises if the write is not allowed."""
 
 
 def write(model: StoredLoggedModel, decide: Decision, *, exclusive: bool = False) -> None:
-    """Changes tags and params; decides again after each conflict with another writer.
+    """Changes tags and params of a logged model; calls ``decide`` again after each conflict with
+    another writer.
 
     Args:
         exclusive: the decision depends on the values that it replaces, so no other write may come
@@ -187,14 +188,21 @@ def write(model: StoredLoggedModel, decide: Decision, *, exclusive: bool = False
 
 
 def set_status(model: StoredLoggedModel, status: str) -> StoredLoggedModel:
-    """Sets the status and returns the model afterwards."""
+    """Sets the status of a logged model and returns the model afterwards."""
     return _set(model, (LoggedModelItem.status, status))
 
 
 def delete(model: StoredLoggedModel) -> None:
-    """Marks the model as deleted; it stays readable for requests that ask for deleted models."""
+    """Marks a logged model as deleted; it stays readable for requests that ask for deleted
+    models."""
     lsi1sk = keys.lsi1_logged_model(DELETED, model.item.creation_time, model.model_id)
     _set(model, (LoggedModelItem.stage, DELETED), (LoggedModelItem.lsi1sk, lsi1sk))
+
+
+def restore(model: StoredLoggedModel) -> None:
+    """Undoes :func:`delete`; restoring an active model changes its time of update only."""
+    lsi1sk = keys.lsi1_logged_model(ACTIVE, model.item.creation_time, model.model_id)
+    _set(model, (LoggedModelItem.stage, ACTIVE), (LoggedModelItem.lsi1sk, lsi1sk))
 
 
 def entity(model: StoredLoggedModel) -> LoggedModel:
@@ -203,10 +211,11 @@ def entity(model: StoredLoggedModel) -> LoggedModel:
 
 
 def entities(items: Sequence[Raw], *, all_points: bool) -> list[LoggedModel]:
-    """Returns the models in items; those with more data elsewhere are completed in parallel.
+    """Returns the logged models that items hold. Models with more data outside their item are
+    completed in parallel.
 
     Args:
-        all_points: if false, a model may have only the points that its item holds.
+        all_points: if false, a model may have only the metric points that its item holds.
     """
 
     points = logged_model_points.read if all_points else logged_model_points.read_inline
@@ -274,7 +283,7 @@ def _read(model_ids: Sequence[str], experiment_id: str | None) -> dict[str, Raw]
 
 
 def _locate(model_ids: Sequence[str]) -> None:
-    """Caches the experiments of models."""
+    """Reads the experiments to which logged models belong, and caches them for the process."""
     places = [keys.logged_model_ref(model_id) for model_id in model_ids]
     items = table.batch_get(places) if len(places) > 1 else [table.get(place) for place in places]
     for model_id, item in zip(model_ids, items, strict=True):

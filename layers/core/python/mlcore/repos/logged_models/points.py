@@ -1,12 +1,12 @@
-"""The metric points of a logged model: in packs on its item while they are few, then in items of
+"""The metric points of a logged model: on the model's item while they are few, then in items of
 their own.
 
-MLflow shows and searches all points of a model, not just the latest. A pack holds what one request
-logged for the model and is named by its content, so a repeated request writes it once. Up to
+MLflow shows and searches all points of a model, not just the latest. A pack is what one request
+logged for the model; it is named by its content, so a repeated request writes it once. Up to
 :data:`INLINE_BYTES`, packs are entries of the item's map ``points``, so that a search reads them
-with the item. Later packs are items that are put without touching the model; its attribute
+with the item. Later packs are items that are put without touching the model; the model's attribute
 ``more_points``, which tells readers of them, is set before the first. Of two points with the same
-identity, the first stays.
+identity (metric, time, step, run), the one written first stays.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ Identity = tuple[str, int, int, str]
 
 
 class Conflict(Exception):
-    """The model has another value, or one for another dataset, at the same step, time and run."""
+    """The model has another value, or the same for another dataset, at this metric, step, time and
+    run."""
 
     def __init__(self, point: ModelMetric) -> None:
         super().__init__(point.key)
@@ -49,8 +50,8 @@ class _Pack(NamedTuple):
 
 
 def read(model: LoggedModel) -> tuple[ModelMetric, ...]:
-    """Returns all points of a model whose item was read; one Query if the item does not hold
-    all."""
+    """Returns all metric points of a logged model whose item was read; one Query if the item does
+    not hold all."""
     texts = model.points
     if model.more_points is not None:
         texts = {**dict(_outside(model)), **texts}
@@ -62,8 +63,9 @@ def read_inline(model: LoggedModel) -> tuple[ModelMetric, ...]:
 
 
 def new_points(item: Raw, points: Iterable[ModelMetric]) -> list[ModelMetric]:
-    """Returns the points that the item does not hold yet, each once. Raises Conflict if the item,
-    or the points themselves, have two values for one identity."""
+    """Returns those of ``points`` that the model's item does not hold yet, each once. Raises
+    Conflict if the item or ``points`` have two different values for one metric, time, step and
+    run."""
     known = {_identity(point): point for point in read_inline(LoggedModel.of(item))}
     new: list[ModelMetric] = []
     for point in points:
@@ -76,7 +78,11 @@ def new_points(item: Raw, points: Iterable[ModelMetric]) -> list[ModelMetric]:
 
 
 def write(item: Raw, points: Sequence[ModelMetric]) -> None:
-    """Writes points, one transaction per :data:`PACK_POINTS`. Idempotent."""
+    """Writes metric points of a logged model, in one transaction. Idempotent.
+
+    Args:
+        item: the model's item as it was read.
+    """
     waiting = operations(item, points)
     while waiting:
         try:
@@ -87,8 +93,8 @@ def write(item: Raw, points: Sequence[ModelMetric]) -> None:
 
 
 def operations(item: Raw, points: Sequence[ModelMetric]) -> list[Operation]:
-    """Returns the operations that write points of a model. The first points that do not fit into
-    the item also set ``more_points``."""
+    """Returns the operations of a transaction that writes metric points of a logged model. The
+    first points that do not fit into the model's item also set its attribute ``more_points``."""
     packs = [_pack(points[at : at + PACK_POINTS]) for at in range(0, len(points), PACK_POINTS)]
     taken = sum(len(text) for text in _inline(item).values())
     if len(packs) == 1 and len(packs[0].text) <= min(INLINE_PACK_BYTES, INLINE_BYTES - taken):
@@ -104,9 +110,9 @@ def operations(item: Raw, points: Sequence[ModelMetric]) -> list[Operation]:
 
 
 def missing(operations: Sequence[Operation], failed: TransactionFailed) -> list[Operation]:
-    """Returns those operations of a failed transaction whose packs do not exist yet: an earlier
-    attempt, whose answer was lost, wrote the others. Raises BadRequest if a model no longer
-    exists."""
+    """Returns those operations of a failed transaction that must still be executed. The others
+    failed because an earlier attempt, whose answer was lost, has executed them. Raises BadRequest
+    if a logged model no longer exists."""
     if None in failed.items.values():
         raise errors.BadRequest("A logged model was removed while its metrics were written.")
     return [operation for at, operation in enumerate(operations) if at not in failed.items]

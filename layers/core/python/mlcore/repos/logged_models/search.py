@@ -118,8 +118,8 @@ def _streams(
     access: Access | None,
     query: LoggedModelQuery,
 ) -> list[Iterator[list[Raw]]]:
-    """Returns one stream of items per existing experiment; first pages are read in parallel with
-    the experiments."""
+    """Returns one iterator over pages of items for each experiment that exists in the workspace;
+    first pages are read in parallel with the experiments."""
     first: dict[str, Page] = {}
     known: list[Experiment] = []
 

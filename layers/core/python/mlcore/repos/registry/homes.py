@@ -1,8 +1,6 @@
-"""Home partitions of registered models. A model keeps its versions in the partition of the name
-under
-which it was created, also after a rename. This module finds and claims that partition, and deletes
-items of deleted models there.
-"""
+"""Home partitions of registered models. A model's versions, aliases and links stay in the partition
+of the name under which it was created, its home, also after a rename. This module finds and claims
+that partition, and deletes items of deleted models there."""
 
 from __future__ import annotations
 
@@ -24,7 +22,8 @@ CLEARED_TOGETHER = 1_000
 
 
 def owner_of(home: str) -> ModelHome | None:
-    """Returns the owner of a home partition; one consistent GetItem."""
+    """Returns which model owns a home (the partition of a model's versions); None if none does. One
+    consistent GetItem."""
     item = table.get(keys.model_home(home))
     return None if item is None else ModelHome.of(item)
 
@@ -54,9 +53,14 @@ def model_of(owner: ModelHome) -> Raw | None:
 
 
 def clear(home: str, incarnation: str) -> None:
-    """Deletes everything in a deleted model's home: aliases, versions, links from runs, and last
-    the ownership item. Readers can no longer reach any of it, so the call may be interrupted and
-    repeated."""
+    """Deletes everything in the home of a deleted model (the partition of its versions): aliases,
+    versions, links from runs, and last the ownership item. Readers can no longer reach any of it,
+    so the call may be interrupted and repeated.
+
+    Args:
+        incarnation: the id of the deleted model among successive models of its name. If another
+            model owns the partition, or this model is not deleted, nothing is deleted.
+    """
     owner = owner_of(home)
     if owner is None or owner.incarnation != incarnation or model_of(owner) is not None:
         return

@@ -53,7 +53,12 @@ def of_one(model: StoredRegisteredModel) -> list[ModelVersion]:
 
 
 def _first_key(home: str, stage: str) -> str:
-    """Returns the sort key of the lowest version number in a stage."""
+    """Returns the sort key of the lowest version number in a stage of a model; "" if the stage is
+    empty.
+
+    Args:
+        home: the partition of the model's versions.
+    """
     page = table.query(
         home,
         index="LSI3",

@@ -34,8 +34,13 @@ def search(
     page_token: str,
     readable: models.ModelReader,
 ) -> dict[str, Any]:
-    """Returns a page of versions. Versions of named models or of a run never lag; the names of
-    other models come from GSI5, which may lag by seconds."""
+    """Returns a page of model versions as MLflow's JSON. Versions of models named in the filter, or
+    of a run, never lag; the names of other models come from GSI5, which may lag by seconds.
+
+    Args:
+        limit: versions per page.
+        readable: tells which models the caller may read.
+    """
     if limit < 1:
         raise errors.InvalidParameterValue(
             f"Invalid value for max_results. It must be a positive integer, but got {limit}"
@@ -76,7 +81,8 @@ def _candidates(
 
 
 def _run_ids(comparisons: Sequence[Comparison]) -> list[str] | None:
-    """Returns the only runs that can match, if the conditions list them; no run has an empty id."""
+    """Returns the ids of the only runs whose versions can match, if the conditions name them; None
+    if versions of any run can match. Versions without a run match no id."""
     for comparison in comparisons:
         if (comparison.kind, comparison.key) == (ATTRIBUTE, "run_id"):
             if comparison.operator == "=" and comparison.value:

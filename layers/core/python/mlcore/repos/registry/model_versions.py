@@ -1,7 +1,8 @@
-"""Versions of registered models: items in their model's home partition, numbered by the model.
+"""Versions of registered models: items in their model's home partition, numbered 1, 2, … by the
+model.
 
-One transaction over the model and its versions decides a number or a stage. A deleted version keeps
-its number and is never shown.
+A new number and a change of stage are each one transaction over the model and its versions. The
+item of a deleted version stays, so that its number is not given again, and is never shown.
 """
 
 from __future__ import annotations
@@ -98,8 +99,9 @@ def all_of(model: StoredRegisteredModel) -> Iterator[StoredModelVersion]:
 
 
 def of_run(workspace: str, run_id: str) -> list[StoredModelVersion]:
-    """Returns the versions created from a run: a Query for their links, then versions and homes,
-    then their models. All reads are consistent, so nothing lags."""
+    """Returns the versions created from a run, with their models. Reads the run's links to them,
+    then versions and homes (owners of partitions), then the models; all consistent, so nothing
+    lags."""
     pk = keys.run_ref(run_id).pk
     linked = map(RunModelVersion.of, table.query_all(pk, prefix=keys.run_model_version_prefix()))
     links = [link for link in linked if link.run_id == run_id]
@@ -145,8 +147,8 @@ def create(
     also: Also = lambda _: (),
     more: Raw | None = None,
 ) -> ModelVersion:
-    """Takes the model's next number and writes the version with ``also``, in one transaction;
-    ``more`` are further attributes of its item.
+    """Creates a version of a model under its next number; executes ``also`` in the same
+    transaction. ``more`` are further attributes of the version's item.
 
     Raises:
         ResourceDoesNotExist: the model was deleted or renamed.
@@ -298,7 +300,13 @@ def write(
     beside: Sequence[Operation] = (),
 ) -> StoredModelVersion:
     """Writes a version, retrying on conflicts; returns it as it was before. Raises
-    ResourceDoesNotExist if the version was deleted, or its model was deleted or renamed."""
+    ResourceDoesNotExist if the version was deleted, or its model was deleted or renamed.
+
+    Args:
+        sets, removals: values to set by map and key, and (map, key) pairs to remove.
+        complete: adds further attributes and conditions to the update.
+        beside: further operations of the same transaction.
+    """
     return _write(stored, sets, removals, lambda _, update: complete(update), beside)
 
 
@@ -344,7 +352,8 @@ def set_alias(stored: StoredModelVersion, alias: str) -> None:
 
 
 def of_item(raw: Raw, model: StoredRegisteredModel) -> StoredModelVersion:
-    """Returns a version under its model's name. A rename of the model counts as its update."""
+    """Returns the version that an item holds, under its model's present name. A rename of the model
+    counts as an update of the version."""
     item = ModelVersionItem.of(raw)
     loaded = document.load(raw, (model.home, str(item.model_version)), MAPS)
     version = ModelVersion(

@@ -76,7 +76,8 @@ def _claim(
     attributes: Raw,
     also: Also,
 ) -> bool:
-    """Takes the name and the home; returns False if the home belongs to another model. Raises
+    """Creates a model: locks its name and takes ``home``, the partition of its versions, in one
+    transaction with ``also``. Returns False if that partition belongs to another model. Raises
     ModelNameTaken."""
     key = keys.registered_model(model.workspace, model.name)
     item = RegisteredModelItem(
@@ -193,11 +194,11 @@ def delete(
     also: Sequence[Operation] = (),
     referred: ConditionExpression | None = None,
 ) -> None:
-    """Deletes a model and executes ``also``, in one transaction. Readers can no longer reach the
-    items in its home.
+    """Deletes a model and executes ``also``, in one transaction. Its versions and aliases, which
+    are deleted later, can no longer be reached.
 
     Args:
-        referred: a condition on the reference to its number.
+        referred: a condition on the reference from Kubeflow's number to the model.
 
     Raises:
         ResourceDoesNotExist: the model was renamed meanwhile.
@@ -231,7 +232,8 @@ def delete(
 
 
 def _moving(item: RegisteredModelItem, key: keys.Key, name: str, now: int) -> list[Operation]:
-    """Returns the update of the reference from a model's number to its item, after a rename."""
+    """Returns the update that lets the reference from a model's Kubeflow number point to its item
+    under the new name; none for a model without a number."""
     if item.number is None:
         return []
     change = Update()
@@ -244,7 +246,8 @@ def _moving(item: RegisteredModelItem, key: keys.Key, name: str, now: int) -> li
 
 
 def _leaving(item: RegisteredModelItem, referred: ConditionExpression | None) -> list[Operation]:
-    """Returns the deletions of a model's number and external id."""
+    """Returns the deletions of a deleted model's Kubeflow number and external id; none for a model
+    without them."""
     if item.number is None:
         return []
     leaving: list[Operation] = [Delete(keys.context_ref(item.number), referred)]

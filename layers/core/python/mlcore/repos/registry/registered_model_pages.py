@@ -38,9 +38,14 @@ def search(
     page_token: str,
     readable: ModelReader,
 ) -> dict[str, Any]:
-    """Returns a page of models. Names come from GSI5, which may lag by seconds, and are filtered
-    there; the models are then read strongly consistently. In the order of names, only the models of
-    the page are read."""
+    """Returns a page of registered models as MLflow's JSON. Names come from GSI5, which may lag by
+    seconds, and are filtered there; the models are then read strongly consistently. In the order of
+    names, only the models of the page are read.
+
+    Args:
+        limit: models per page.
+        readable: tells which models the caller may read.
+    """
     check_max_results(limit, MOST_RESULTS)
     asked = grammar.parse_filter(filter_string, REGISTERED_MODEL)
     prompts, comparisons = without_prompt_filter(asked)
@@ -92,8 +97,8 @@ def of_names(
     descending: bool = False,
     together: int = READ_TOGETHER,
 ) -> Iterator[StoredRegisteredModel]:
-    """Yields the models whose names meet the conditions, by name. Models named in full are read
-    without an index, so they do not lag.
+    """Yields the models whose names meet the conditions, ordered by name. A model whose whole name
+    a condition gives is read without an index, so it does not lag.
 
     Args:
         start: the first name wanted.
@@ -148,7 +153,7 @@ def _of_names(comparisons: Iterable[Comparison]) -> list[Comparison]:
 
 
 def _named(comparisons: Sequence[Comparison]) -> list[str] | None:
-    """Returns the only names that can match, each once, if the conditions list them."""
+    """Returns the only names that can match, each once, if a condition lists names; else None."""
     for comparison in _of_names(comparisons):
         if comparison.operator == "=":
             return [str(comparison.value)]
@@ -158,7 +163,7 @@ def _named(comparisons: Sequence[Comparison]) -> list[str] | None:
 
 
 def _prefix(comparisons: Sequence[Comparison]) -> str:
-    """Returns the prefix of every matching name."""
+    """Returns the longest text known to begin every matching name; "" if none is."""
     prefixes = [
         str(comparison.value).split("%")[0].split("_")[0]
         for comparison in _of_names(comparisons)

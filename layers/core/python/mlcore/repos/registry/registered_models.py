@@ -49,7 +49,7 @@ class StoredRegisteredModel(NamedTuple):
 
     @property
     def home(self) -> str:
-        """The partition key of the model's versions."""
+        """The partition key of the model's versions, aliases and overflowing tags."""
         return home_of(self.document.item)
 
     @property
@@ -123,7 +123,8 @@ def listed(
 
 
 def set_description(stored: StoredRegisteredModel, description: str) -> StoredRegisteredModel:
-    """Sets the description. Raises ResourceDoesNotExist if the model is gone."""
+    """Sets a model's description; returns the model afterwards. Raises ResourceDoesNotExist if the
+    model was deleted or renamed."""
 
     def complete(item: RegisteredModelItem, update: Update) -> None:
         update.set(RegisteredModelItem.description, description)
@@ -133,7 +134,8 @@ def set_description(stored: StoredRegisteredModel, description: str) -> StoredRe
 
 
 def touch_name(stored: StoredRegisteredModel) -> None:
-    """Handles a rename to the present name: only times change."""
+    """Sets the times that a rename sets. For a rename to the model's present name, which changes
+    nothing else."""
 
     now, number = now_ms(), stored.item.number
 
@@ -206,8 +208,13 @@ def set_alias(
     *,
     announced: bool = True,
 ) -> None:
-    """Writes the alias in the model and its own item, with ``beside``, in one transaction. Raises
-    TransactionFailed if a condition of ``beside`` does not hold."""
+    """Points an alias to a version: writes it in the model's item and as an item of its own, in one
+    transaction with ``beside``. Raises TransactionFailed if a condition of ``beside`` does not
+    hold.
+
+    Args:
+        announced: whether webhooks get an event.
+    """
     item = _alias(keys.model_alias(stored.home, alias), alias, str(version))
     event = announcement.alias_set(stored.model, alias, version) if announced else None
     write(stored, {"aliases": {alias: str(version)}}, (), announcing(event), [*beside, Put(item)])
@@ -232,8 +239,17 @@ def write(
     complete: Callable[[Update], None] = lambda _: None,
     beside: Sequence[Operation] = (),
 ) -> StoredRegisteredModel:
-    """Writes a model, retrying on conflicts; returns it as it was before. Raises
-    ResourceDoesNotExist if the model was deleted or renamed."""
+    """Writes a model, retrying on conflicts; returns it as it was before.
+
+    Args:
+        sets: values to set, by map and key.
+        removals: (map, key) pairs to remove.
+        complete: adds further attributes and conditions to the update.
+        beside: further operations of the same transaction.
+
+    Raises:
+        ResourceDoesNotExist: the model was deleted or renamed.
+    """
     return _write(stored, sets, removals, lambda _, update: complete(update), beside)
 
 

@@ -37,11 +37,11 @@ class _Move(NamedTuple):
 def transition(
     stored: StoredModelVersion, stage: str, *, archive_existing: bool
 ) -> StoredModelVersion:
-    """Moves a version to a stage, and with ``archive_existing`` all others in that stage to
-    Archived; returns the version afterwards.
+    """Moves a version to a stage; with ``archive_existing`` also moves all other versions from that
+    stage to Archived. Returns the version afterwards.
 
-    If there are many others, they are archived in batches; the last batch moves the version. Raises
-    ResourceDoesNotExist if the version is deleted, or its model is gone.
+    If there are many others, they are archived in several transactions; the last one moves the
+    version. Raises ResourceDoesNotExist if the version or its model was deleted.
     """
     name, number = stored.version.name, stored.version.version
     current = stored
@@ -119,8 +119,12 @@ def _moved(
     aliases: Sequence[str] = (),
     beside: Sequence[Operation] = (),
 ) -> bool:
-    """Executes moves in one transaction; returns False if the model or a version changed since it
-    was read."""
+    """Moves versions to new stages and executes ``beside``, in one transaction over the model and
+    the versions. Returns False if the model or a version was written since it was read.
+
+    Args:
+        aliases: aliases to remove from the model's item.
+    """
     now = now_ms()
     change = Update()
     document.touch(change)
@@ -160,7 +164,8 @@ def _leaving(stored: StoredModelVersion) -> list[Operation]:
 
 
 def _latest(model: StoredRegisteredModel, moves: Sequence[_Move]) -> dict[str, int]:
-    """Returns the greatest version of each stage that the moves touch; 0 if none is left."""
+    """Returns the greatest version number that each stage touched by the moves has afterwards; 0
+    for an empty stage."""
     gone = {move.item.model_version for move in moves}
     touched = {move.item.current_stage for move in moves} | {move.stage for move in moves}
     stages = sorted(touched - {DELETED})

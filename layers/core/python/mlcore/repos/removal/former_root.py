@@ -1,8 +1,8 @@
-"""Completes the list of locations after the deployment's ``ARTIFACT_ROOT`` was changed.
+"""Adds experiments to the list of locations after the deployment's ``ARTIFACT_ROOT`` was changed.
 
-An experiment whose files lie in ``<ARTIFACT_ROOT>/<its id>`` has no entry in the list
-(:mod:`mlcore.repos.files.locations`). Under another root that folder is a location like any other,
-which a second experiment may choose as well. So it gets an entry before any file is removed.
+An experiment whose files lie in ``<ARTIFACT_ROOT>/<its id>`` has no entry in the list of locations
+(:mod:`mlcore.repos.files.locations`). Under another root that folder is no longer reserved: a
+second experiment may choose it. So each such experiment gets an entry before any file is removed.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ BATCH = 100
 
 
 def enter_locations(deadline: float = float("inf"), *, again: bool = False) -> bool:
-    """Enters every experiment whose location the current root does not imply, and returns whether
-    the list is complete now. May be interrupted anywhere and repeated.
+    """Adds to the list of locations every experiment whose files lie outside ``<ARTIFACT_ROOT>/<its
+    id>``; returns whether the list is complete now. May be interrupted anywhere and repeated.
 
     Args:
         deadline: of :func:`time.monotonic`; checked after each batch.
-        again: also if the list is complete for the current root. The root may have been changed
-            and changed back, with experiments created in between.
+        again: also if the list is complete for the current root. The root may have been changed and
+            changed back, with experiments created in between.
     """
     if locations.is_complete() and not again:
         return True
@@ -46,7 +46,7 @@ def enter_locations(deadline: float = float("inf"), *, again: bool = False) -> b
 
 
 def _enter(experiment_ids: list[str]) -> int:
-    """Enters the locations of some experiments; returns how many need an entry."""
+    """Adds experiments to the list of locations; returns how many of them need an entry."""
     entries = []
     for item in table.batch_get(
         [keys.experiment(experiment_id) for experiment_id in experiment_ids]

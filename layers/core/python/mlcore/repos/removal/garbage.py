@@ -28,8 +28,12 @@ class Garbage(NamedTuple):
 
 
 def find(before_ms: int, experiment_id: str | None = None) -> Iterator[Garbage]:
-    """Yields the items that were deleted before a time (milliseconds since the epoch), in one
-    experiment or in all. Raises ResourceDoesNotExist if the experiment does not exist."""
+    """Yields the experiments, runs and logged models that were soft-deleted before a time, in one
+    experiment or in all. Raises ResourceDoesNotExist if the experiment does not exist.
+
+    Args:
+        before_ms: milliseconds since the epoch.
+    """
     former_root.enter_locations(again=True)
     if experiment_id is not None:
         item = table.get(keys.experiment(experiment_id))
@@ -45,8 +49,9 @@ def find(before_ms: int, experiment_id: str | None = None) -> Iterator[Garbage]:
 
 
 def remove(garbage: Garbage) -> bool:
-    """Removes a soft-deleted item with its files and frees its name. Returns False if files are
-    kept because other items may name them. The process may be killed and the call repeated."""
+    """Permanently deletes a soft-deleted experiment, run or model with its files, and frees its
+    name. Returns False if some files stay because other items may refer to them. The process may be
+    killed and the call repeated."""
     kind, experiment_id, item_id, workspace = garbage
     if kind == keys.EXPERIMENT.name:
         return purging.experiment(experiment_id)

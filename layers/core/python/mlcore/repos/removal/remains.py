@@ -35,7 +35,8 @@ _NEEDED: Final = (
 
 
 class OutOfTime(Exception):
-    """The deadline has passed. Deleted items stay deleted; another call continues."""
+    """The deadline has passed before everything was deleted. What was deleted stays deleted; the
+    caller calls again to continue."""
 
 
 def of_experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
@@ -64,8 +65,9 @@ def of_experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
 
 
 def of_run(experiment_id: str, run_id: str) -> None:
-    """Deletes the children of a run, and the items that refer to it. Its ranks are deleted before
-    the items of its metrics, which name them."""
+    """Deletes the child items of a run, and the items that refer to the run. The entries of its
+    metrics in the index of metric values are found through its metric items, so these are deleted
+    last."""
     pk = keys.experiment(experiment_id).pk
     values = table.query_all(
         pk,
@@ -106,7 +108,7 @@ def check_deadline(deadline: float) -> None:
 
 
 def _leading(item: Raw) -> list[Key]:
-    """Returns the keys of the references to an item in other partitions."""
+    """Returns the keys of the items in other partitions that lead to an item."""
     kind = Item.of(item).type
     if kind == keys.RUN.name:
         return _links(Run.of(item).run_id)
@@ -123,8 +125,8 @@ def _leading(item: Raw) -> list[Key]:
 
 
 def _links(run_id: str) -> list[Key]:
-    """Returns the items under a run's reference key, except links to model versions, which belong
-    to their models."""
+    """Returns the keys of the items in the partition of a run's reference (``RUN#<run id>``),
+    except its links to model versions, which belong to their models."""
     versions = keys.run_model_version_prefix()
     listed = table.query_all(keys.run_ref(run_id).pk, attributes=KEY)
     return [key for key in map(key_of_item, listed) if not key.sk.startswith(versions)]

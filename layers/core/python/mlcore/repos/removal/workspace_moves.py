@@ -30,7 +30,8 @@ class NameTakenInDefault(Exception):
 
 
 def experiment(experiment_id: str, workspace: str) -> None:
-    """Moves an experiment with its contents and its name. Raises NameTakenInDefault, Conflict."""
+    """Moves an experiment with its contents and its name to another workspace. Raises
+    NameTakenInDefault, and Conflict if it changes meanwhile."""
     key = keys.experiment(experiment_id)
     raw = table.get(key)
     if raw is None or (item := Experiment.of(raw)).workspace == workspace:
@@ -79,8 +80,8 @@ def experiment(experiment_id: str, workspace: str) -> None:
 
 
 def registered_model(key: Key, workspace: str) -> None:
-    """Moves a registered model; its versions' items stay in their partition. Raises
-    NameTakenInDefault, Conflict."""
+    """Moves a registered model to another workspace; the items of its versions stay in their
+    partition. Raises NameTakenInDefault, and Conflict if it changes meanwhile."""
     raw = table.get(key)
     if raw is None:
         return
@@ -123,7 +124,7 @@ def registered_model(key: Key, workspace: str) -> None:
 
 
 def webhook(entity: Webhook, workspace: str) -> None:
-    """Moves a webhook and seals its secret again for the target workspace."""
+    """Moves a webhook to another workspace and encrypts its secret again for that workspace."""
     secret = secret_values.seal(secret_values.open_secret(entity), workspace, entity.webhook_id)
     webhook_items.put(entity._replace(workspace=workspace, sealed_secret=secret))
     webhook_items.delete(entity)

@@ -1,1 +1,1 @@
-"""The settings of a deployment: ``CFG#`` items."""
+"""The settings of a deployment, which administrators change while it runs: ``CFG#`` items."""

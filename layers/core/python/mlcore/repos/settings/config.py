@@ -1,4 +1,5 @@
-"""The settings of a deployment: ``CFG#`` items, each with a JSON value."""
+"""The settings of a deployment, which administrators change while it runs: ``CFG#`` items, each
+with a JSON value."""
 
 from __future__ import annotations
 
@@ -30,11 +31,11 @@ def find_all() -> dict[str, Any]:
 
 
 def put(key: str, value: Any) -> None:
-    """Writes a setting; all processes use it within a minute.
+    """Writes a setting; all processes use the new value within a minute.
 
     Raises:
         InvalidParameterValue: the value breaks a rule of its setting.
-        ResourceDoesNotExist: it names a workspace that does not exist.
+        ResourceDoesNotExist: the value names a workspace that does not exist.
     """
     check_setting(key, value)
     if key == system_tables.SETTING:

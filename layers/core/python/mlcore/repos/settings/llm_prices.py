@@ -11,7 +11,8 @@ _prices: Setting[Own] = Setting(SETTING, lambda value: own_prices(value or {}))
 
 
 def own() -> Own:
-    """Returns the deployment's own prices; one GetItem per minute."""
+    """Returns the prices of language models that the deployment itself sets; one GetItem per
+    minute."""
     return _prices.current()
 
 

@@ -21,14 +21,13 @@ _values: ProcessCache[str, Any] = ProcessCache("setting", seconds=SECONDS)
 
 
 class Setting(Generic[T]):
-    """One setting, by its name."""
+    """Reads one setting by its name, and caches its value for a minute."""
 
     def __init__(self, name: str, parse: Callable[[Any], T]) -> None:
         """
         Args:
-            parse: converts the JSON value, None if nothing is set, to the cached value, which is
-                never
-                None.
+            parse: converts the stored JSON value (None if nothing is set) to the value to cache,
+                which is never None.
         """
         self._name = name
         self._parse = parse
@@ -42,16 +41,17 @@ class Setting(Generic[T]):
         return _values.get(self._name)
 
     def current(self) -> T:
-        """Returns the value; one GetItem per minute."""
+        """Returns the cached value of the setting, or reads it; one GetItem per minute."""
         cached = self.remembered()
         return self.read() if cached is None else cached
 
     def read(self) -> T:
-        """Returns the value in the table now; one GetItem."""
+        """Returns the value of the setting in the table now; one GetItem."""
         return self.learn(table.get(self.key))
 
     def learn(self, item: Raw | None) -> T:
-        """Caches and returns the value in an item that was read at :attr:`key`."""
+        """Caches and returns the value in a setting's item, which the caller has read at
+        :attr:`key`."""
         value = None if item is None else json.loads(Config.of(item).value)
         parsed = self._parse(value)
         _values.put(self._name, parsed)
@@ -59,5 +59,5 @@ class Setting(Generic[T]):
 
 
 def forget(name: str) -> None:
-    """Removes a setting from the cache."""
+    """Removes a setting from this process's cache."""
     _values.pop(name)

@@ -1,5 +1,5 @@
-"""The settings ``sign_in_issuers`` and ``sign_in_roles``: issuers beside the one of the deployment,
-and the roles that claims give."""
+"""The settings ``sign_in_issuers`` (OpenID Connect issuers in addition to the deployment's own) and
+``sign_in_roles`` (which roles users get from the claims of their tokens)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _roles: Setting[Sequence[Mapping[str, Any]]] = Setting(ROLES, lambda value: valu
 
 
 def issuers() -> Mapping[str, Mapping[str, Any]]:
-    """Returns the further issuers by name; one GetItem per minute and process."""
+    """Returns the additional issuers by name; one GetItem per minute and process."""
     return _issuers.current()
 
 
 def role_rules() -> Sequence[Mapping[str, Any]]:
-    """Returns the rules in the table now; one GetItem. Not cached: a group that lost a right must
-    not get it again."""
+    """Returns the rules that assign roles by claims, as the table has them now; one GetItem. They
+    are not cached: a group that lost a right must not get it again."""
     return _roles.read()

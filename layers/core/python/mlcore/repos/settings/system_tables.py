@@ -86,7 +86,8 @@ def _read() -> tuple[Readers, str | None]:
 
 
 def _change(made: Callable[[Readers], Readers], names: Sequence[str] = ()) -> bool:
-    """Writes the changed readers; returns whether they have changed.
+    """Writes the changed list of readers, on the condition that it did not change since it was
+    read. Returns whether it is different from before.
 
     Args:
         made: returns the new readers from the stored ones.

@@ -25,13 +25,15 @@ def unread_keys() -> Sequence[Key]:
 
 
 def learn(items: Sequence[Raw | None]) -> None:
-    """Caches the items that were read for :func:`unread_keys`."""
+    """Caches the policy from the items that a caller has read at the keys of
+    :func:`unread_keys`."""
     for item in items:
         _policy.learn(item)
 
 
 def kept_seconds(kind: str) -> int | None:
-    """Returns for how many seconds a kind is kept; None for ever. One GetItem per minute."""
+    """Returns for how many seconds the policy keeps entities of a kind (``runs``, ``traces``, …);
+    None if they never expire. One GetItem per minute."""
     return seconds_of(_policy.current().get(kind))
 
 
@@ -43,5 +45,6 @@ def expires_at(kind: str) -> int | None:
 
 
 def with_expiry(item: Raw, end: int | None) -> Raw:
-    """Returns an item with its time of expiry."""
+    """Returns an item with the time at which it expires, in seconds since the epoch; unchanged if
+    ``end`` is None."""
     return item if end is None else {**item, Item.ttl.attr_name: Item.ttl.raw(end)}

@@ -1,4 +1,4 @@
-"""Assessments as a trace item holds them: JSON by id."""
+"""Assessments of a trace as its item stores them: a map of JSON texts by id."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from mlcore.entities.traces import Assessment
 
 
 def text(assessment: Assessment) -> str:
-    """Returns the JSON of an assessment, as the trace's map holds it. Attributes that are None are
-    left out, except the value."""
+    """Returns an assessment as the JSON text that its trace's item stores. Attributes that are None
+    are left out, except the value."""
     fields = {
         name: value
         for name, value in assessment._asdict().items()
@@ -25,7 +25,8 @@ def parse(text: str) -> Assessment:
 
 
 def in_order(texts: Mapping[str, str]) -> tuple[Assessment, ...]:
-    """Returns all assessments of a trace in the order in which they were made."""
+    """Returns all assessments of a trace from their stored texts, in the order in which they were
+    made."""
     assessments = map(parse, texts.values())
     return tuple(
         sorted(

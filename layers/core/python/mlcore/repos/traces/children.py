@@ -1,7 +1,5 @@
-"""The maps of a trace item, and the child items of entries that do not fit into it: TAG, METADATA,
-A
-and PROMPT.
-"""
+"""The maps of a trace item, and the child items of map entries that do not fit into it: TAG,
+METADATA, A (assessments) and PROMPT."""
 
 from __future__ import annotations
 

@@ -24,7 +24,8 @@ Checked = tuple[StoredTrace, Trace]
 
 
 class Conditions:
-    """All conditions of a filter. The caller provides the experiments and the links of runs."""
+    """All conditions of a filter of traces. The caller provides the experiments and the links of
+    runs to traces."""
 
     def __init__(
         self,
@@ -67,8 +68,8 @@ class Conditions:
                 yield stored, trace
 
     def others(self, rows: list[Checked]) -> list[Checked]:
-        """Returns those rows that also meet the conditions on assessments and spans, which are read
-        in parallel."""
+        """Returns those traces that also meet the conditions on assessments and spans, which are
+        read in parallel."""
         return _with_spans(self._assessed.chosen(rows), self._wanted, self._span_holds)
 
 

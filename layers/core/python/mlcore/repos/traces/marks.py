@@ -1,7 +1,7 @@
 """Marks of traces that the indexer has not processed yet: which writes set one.
 
 A mark is the trace's key in LSI1, set by the write itself; a search reads the marks before the
-items that the indexer writes. See ``docs/adr/0020``.
+index items that the indexer writes. See ``docs/adr/0020``.
 """
 
 from __future__ import annotations
@@ -26,9 +26,17 @@ def after(
     removals: Iterable[tuple[str, str]],
     client_request_id: str | None,
 ) -> str | None:
-    """Returns the mark to set with a write; None if the indexer need not process the write. The
-    mark names the first version to process. It must be set even if it does not change, because the
-    indexer may be removing it at the same time."""
+    """Returns the mark (the trace's key in LSI1 that says that the indexer has to process it) to
+    set with a write; None if the write changes nothing that is indexed. The mark contains the first
+    version to process. It must be set even if it does not change, because the indexer may be
+    removing it at the same time.
+
+    Args:
+        item: the trace's item as it was read.
+        sets: values that the write sets, by map and key.
+        removals: (map, key) pairs that it removes.
+        client_request_id: the client's request id after the write.
+    """
     touched = {attribute for attribute, texts in sets.items() if texts}
     touched.update(attribute for attribute, _ in removals)
     trace = Trace.of(item)

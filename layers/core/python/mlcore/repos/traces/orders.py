@@ -1,7 +1,5 @@
-"""Reads the traces of one experiment in the order of an index, for orders that equal an index's
-order
-or begin with it. Tests no conditions.
-"""
+"""Reads the traces of one experiment in the order of an index, if that is the requested order or
+its first field. Tests no conditions."""
 
 from __future__ import annotations
 
@@ -32,7 +30,8 @@ LONGEST_NAME: Final = 100
 
 
 class Ordered(NamedTuple):
-    """Traces page by page, from the position where the previous page ended."""
+    """Traces of an experiment in an index's order, page by page, from where the page before
+    ended."""
 
     name: str
     """The name of the order."""
@@ -51,7 +50,14 @@ def ordered(
     through: Through,
     page: int,
 ) -> Ordered | None:
-    """Returns the traces in the requested order; None if no index has it."""
+    """Returns the traces of an experiment in the requested order; None if no index has it.
+
+    Args:
+        after: the sort key of the last trace of the page before; None for the first page.
+        window: the range of request times.
+        through: the index that contains all wanted traces by time.
+        page: how many traces to read at a time.
+    """
     order = _Order(experiment, after, window, through, page)
     if trace_match.newest_first(ordering):
         return Ordered("newest", _newest(order, through, newest_place(after)), exact=True)
@@ -73,7 +79,8 @@ def ordered(
 
 
 def newest_place(after: Key | None) -> Place | None:
-    """Returns the position in the order "newest first" that a sort key stands for."""
+    """Returns the position in the order "newest first, then smallest id" of the trace with a sort
+    key; None for no key."""
     if after is None:
         return None
     _, negated, _, trace_id = after

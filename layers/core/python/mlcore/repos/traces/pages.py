@@ -31,7 +31,7 @@ LATEST = 2**63 - 1
 
 
 class Place(NamedTuple):
-    """A position in the order "newest first, then smallest id"."""
+    """A position in the order "newest request time first, then smallest trace id"."""
 
     request_time: int
     trace_id: str
@@ -124,8 +124,13 @@ def newest_first(
 
 
 def oldest(experiment: Experiment, latest: int, most: int | None) -> list[StoredTrace]:
-    """Returns the traces up to a request time; if there are more than ``most``, the oldest by time
-    and id."""
+    """Returns the traces of an experiment up to a request time, oldest first; at most ``most`` of
+    them.
+
+    Args:
+        latest: milliseconds since the epoch.
+        most: None for all.
+    """
     pk = keys.experiment(experiment.experiment_id).pk
     bounds = bounds_of(BY_TIME, Window(latest=latest), None)
     places: list[tuple[str, keys.Key]] = []
@@ -145,7 +150,8 @@ def oldest(experiment: Experiment, latest: int, most: int | None) -> list[Stored
 def of_sessions(
     experiments: Iterable[Experiment], sessions: Sequence[str]
 ) -> dict[str, list[StoredTrace]]:
-    """Returns all traces of sessions in experiments, by session; two round trips."""
+    """Returns all traces in experiments that belong to the given sessions, by session; two round
+    trips."""
     places = [(experiment, session) for experiment in experiments for session in sessions]
 
     def read(experiment: Experiment, session: str) -> list[keys.Key]:
@@ -186,7 +192,12 @@ def times(experiment_id: str, window: Window, through: Through = BY_TIME) -> Ite
 def bounds_of(
     through: Through, window: Window, after: Place | None = None
 ) -> tuple[str, str] | None:
-    """Returns the key range of a window in an index; None if it is empty."""
+    """Returns the first and last key of a range of request times in an index; None if the range is
+    empty.
+
+    Args:
+        after: start after this position.
+    """
     if window.earliest > window.latest:
         return None
     low = through.begin(max(window.earliest, -(2**63)))

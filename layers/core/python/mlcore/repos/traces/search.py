@@ -125,7 +125,7 @@ def find(experiment_ids: Sequence[str], workspace: str, query: TraceQuery) -> li
 def matching(
     experiment_ids: Sequence[str], workspace: str, condition: TraceFilter
 ) -> Iterator[Trace]:
-    """Yields the traces that a filter accepts, newest first."""
+    """Yields the traces of experiments that a filter accepts, newest first."""
     links = dict(zip(condition.runs, _links(condition.runs), strict=True))
     conditions = Conditions(condition, links, experiment_ids, workspace)
     records = _records(experiment_ids, workspace, condition, None, READ_TOGETHER)
@@ -160,7 +160,8 @@ def _records(
 
 
 def _accepted(records: Iterable[StoredTrace], conditions: Conditions) -> Iterator[Trace]:
-    """Yields accepted traces, reading lazily."""
+    """Yields those traces that meet all conditions of a filter, reading only as many as the caller
+    takes."""
     checked = conditions.own(records)
     if not conditions.has_others:
         return (trace for _, trace in checked)
@@ -187,7 +188,7 @@ def _stream(experiment_ids: Sequence[str], workspace: str, query: TraceQuery) ->
 
 
 class _Search:
-    """The search in one experiment."""
+    """The search of traces in one experiment."""
 
     def __init__(
         self,
@@ -207,10 +208,12 @@ class _Search:
     def rows(
         self, listing: Entries, candidates: Sequence[Candidates], late: set[Place]
     ) -> list[Row]:
-        """Returns the first rows of the experiment.
+        """Returns the first matching traces of the experiment with their sort keys.
 
         Args:
-            late: marked traces, which index entries may miss.
+            listing: the traces of the time window, read up to one more than a small experiment has.
+            candidates: for each condition that an index answers, the traces that may meet it.
+            late: traces that the indexer has not processed, so that index entries may miss them.
         """
         for known in candidates:
             if known.access == TraceIds.__name__:
@@ -264,7 +267,8 @@ class _Search:
         return rows
 
     def _passed(self, traces_in_order: Ordered, rows: list[Row], last: StoredTrace) -> bool:
-        """Whether everything after the last trace read sorts after the rows."""
+        """Whether every trace after the last one read sorts after the matches found, so that
+        reading may stop."""
         if traces_in_order.exact:
             return True
         return rows[-1][0][:2] < self._key_of(traces.entity(last))[:2]
@@ -280,8 +284,8 @@ class _Search:
         return rows
 
     def _better(self, rows: list[Row], records: Iterable[StoredTrace]) -> list[Row]:
-        """Returns the first of the rows and of those records that match. Records are tested in
-        order, so that their further data are read only as far as needed."""
+        """Returns the first matches among the matches so far and further traces. Further traces are
+        tested in order, so that their spans and assessments are read only as far as needed."""
         query = self._query
         known = [(self._key_of(checked[1]), checked) for checked in self._conditions.own(records)]
         if query.after is not None:

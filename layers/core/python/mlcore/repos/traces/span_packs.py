@@ -1,9 +1,9 @@
-"""Spans as they arrived: the spans of a trace in one export are a pack, which never changes.
+"""Spans as they arrived: the spans of a trace in one export (one request of a client) are stored
+together as a pack, which never changes.
 
 A pack is named by its content, so a repeated export writes nothing new, and concurrent exports
-never conflict. The first pack of a trace has a fixed key, ``#SPANS``; others follow it. A span in
-several packs is one span: the version with the latest end counts, of those the one that arrived
-last.
+never conflict. The first pack of a trace has a fixed key, ``#SPANS``; others follow it. If a span
+is in several packs, the copy with the latest end counts, of those the one that arrived last.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Pack(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """The trace that packs belong to."""
+    """The trace to which packs of spans belong."""
 
     workspace: str
     experiment_id: str
@@ -64,8 +64,8 @@ class Owner(NamedTuple):
 
 
 def packs_of(spans: Sequence[Span]) -> list[Pack]:
-    """Returns the spans of one export of a trace in as few packs as possible. The same spans in any
-    order give the same packs."""
+    """Returns the spans of one export of a trace as packs (stored items), as few as possible. The
+    same spans in any order give the same packs."""
     ordered = sorted(spans, key=lambda span: (span.node[0], span.content))
     groups: list[list[Span]] = [[]]
     size = 0
@@ -81,20 +81,21 @@ def packs_of(spans: Sequence[Span]) -> list[Pack]:
 
 
 def first_item(owner: Owner, pack: Pack) -> Raw:
-    """Returns the item of a trace's first pack, after storing the file of a pack that is too large
-    for an item."""
+    """Returns the item of a trace's first pack of spans. A pack that is too large for an item is
+    first stored as a file."""
     key = keys.trace_spans(owner.experiment_id, owner.trace_id)
     return _item(TraceSpans, key, owner, pack)
 
 
 def inline_content(item: Raw) -> str | None:
-    """Returns a pack's spans as JSON, one per line; None if they are in a file."""
+    """Returns the spans in the item of a pack as JSON, one per line; None if they are in a file."""
     data = TraceSpans.of(item).data
     return None if data is None else zlib.decompress(data).decode()
 
 
 def put_first(owner: Owner, pack: Pack) -> bool:
-    """Puts a pack at the trace's first key; returns False if another pack is there."""
+    """Puts a pack of spans at the key of the trace's first pack; returns False if another pack has
+    it."""
     free = ConditionExpression()
     free.require_absent_or_equal(TraceSpans.suffix, pack.suffix)
     try:
@@ -105,13 +106,13 @@ def put_first(owner: Owner, pack: Pack) -> bool:
 
 
 def put(owner: Owner, packs: Iterable[Pack]) -> None:
-    """Puts packs after the first; existing ones stay unchanged."""
+    """Puts packs of spans after a trace's first one; packs that exist already stay unchanged."""
     calls: list[Callable[[], None]] = [partial(_put, owner, pack) for pack in packs]
     table.parallel(calls)
 
 
 def nodes(owner: Owner) -> dict[str, Node]:
-    """Returns the nodes of all spans of a trace, by span id."""
+    """Returns the nodes (the fields that aggregations need) of all spans of a trace, by span id."""
     nodes_by_id: dict[str, tuple[_Rank, Node]] = {}
     for item in _items(owner, [TraceSpans.suffix, TraceSpans.nodes, TraceSpans.updated_at]):
         came = _came(item)
@@ -121,12 +122,14 @@ def nodes(owner: Owner) -> dict[str, Node]:
 
 
 def count(owner: Owner) -> int:
-    """Returns the number of spans in all packs; a span in several packs counts several times."""
+    """Returns the number of spans in all packs of a trace; a span in several packs counts several
+    times."""
     return sum(TraceSpans.of(item).spans for item in _items(owner, [TraceSpans.spans]))
 
 
 def read(owner: Owner) -> list[tuple[Node, str]]:
-    """Returns all spans of a trace, each once: its node and its JSON."""
+    """Returns all spans of a trace, each once, as (node, JSON); the node has the fields that
+    aggregations need."""
     items = list(_items(owner, None))
     contents = table.parallel([partial(_content, item) for item in items])
     spans_by_id: dict[str, tuple[_Rank, tuple[Node, str]]] = {}
@@ -141,14 +144,15 @@ _Rank = tuple[int, int, str]
 
 
 def _came(item: Raw) -> tuple[int, str]:
-    """Returns when a pack arrived and its suffix, to order versions of a span that end at the same
-    time."""
+    """Returns when a pack of spans arrived (milliseconds since the epoch) and its suffix: the order
+    among copies of a span that end at the same time."""
     pack = TraceSpans.of(item)
     return pack.updated_at or 0, pack.suffix
 
 
 def _keep(entries: dict[str, tuple[_Rank, T]], rank: _Rank, node: Node, entry: T) -> None:
-    """Keeps the version of a span that ends later, or, if they end together, arrived later."""
+    """Puts a copy of a span into ``entries``, by span id, unless a copy is in it that ends later,
+    or ends at the same time and arrived later."""
     known = entries.get(node[0])
     if known is None or rank > known[0]:
         entries[node[0]] = (rank, entry)

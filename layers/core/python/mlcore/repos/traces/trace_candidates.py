@@ -1,7 +1,8 @@
-"""Candidates for a search of traces, from the indexes of an experiment; reads no trace.
+"""Candidates for a search of traces (the keys of traces that may match), from the indexes of an
+experiment; reads no trace.
 
 Local indexes are strongly consistent. FTS items are written by the indexer; traces whose FTS items
-may be stale are marked in LSI1, and the marks must be read *before* FTS items.
+may be stale have a mark in LSI1, and the marks must be read *before* FTS items.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ Links = Mapping[str, Iterable[str]]
 
 
 class _Known(Entries):
-    """Entries for ids that are already known."""
+    """Candidates whose ids are known already; there is nothing to read."""
 
     def __init__(self, experiment_id: str, trace_ids: Iterable[str]) -> None:
         super().__init__(experiment_id)
@@ -51,12 +52,13 @@ def candidates(
     links: Links,
     foreseen: Foreseen,
 ) -> list[Candidates]:
-    """Returns candidates that each name every trace that can meet a condition; none if no index
-    helps.
+    """Returns candidates for a condition that each refer to every trace that can meet it; none if
+    no index helps.
 
     Args:
-        indexed: the texts of traces that the experiment's full-text index covers completely.
-        links: the linked traces of every run in the filter.
+        indexed: the fields of traces that the experiment's full-text index covers completely.
+        links: the ids of the linked traces, for every run in the filter.
+        foreseen: the lists of the full-text index that the search has read ahead.
     """
     name = type(access).__name__
     match access:
@@ -81,8 +83,12 @@ def candidates(
 
 
 def all_in_window(experiment_id: str, through: Through, window: Window) -> Entries:
-    """Returns all traces of a time window from an index that contains every wanted one, newest
-    first."""
+    """Returns the traces of an experiment in a range of request times, newest first, as index
+    entries to read.
+
+    Args:
+        through: an index that contains every wanted trace.
+    """
     return Entries(
         experiment_id,
         index=through.name,
@@ -100,12 +106,13 @@ def marked_traces(experiment_id: str) -> set[Key] | None:
 
 
 def marked(experiment_id: str) -> Entries:
-    """Returns marked traces and span packs, which the indexer has not processed yet."""
+    """Returns the index entries of traces and packs of spans that the indexer has not processed
+    yet."""
     return Entries(experiment_id, index="LSI1", prefix=keys.lsi1_trace_prefix(), attributes=KEY)
 
 
 def read_all(entries: Entries) -> list[Raw]:
-    """Reads all entries of a range."""
+    """Returns all index entries of a range, reading page by page."""
     while not entries.done:
         entries.read()
     return entries.items

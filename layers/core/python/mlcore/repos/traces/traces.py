@@ -270,7 +270,7 @@ def entity(trace: StoredTrace) -> Trace:
 
 
 def after(trace: StoredTrace, change: Change) -> Trace:
-    """Returns the trace after a write."""
+    """Returns the trace as a write leaves it."""
     maps = {
         name: {**trace.document.texts(name), **change.sets.get(name, {})}
         for name in trace_children.MAPS
@@ -300,7 +300,7 @@ def shown(
 
 
 def _send(trace: StoredTrace, change: Change) -> None:
-    """Writes the change. Raises ConditionFailed."""
+    """Writes a change of a trace. Raises ConditionFailed if it was written since it was read."""
     name = _after(trace, change, "tags", reserved_tags.TRACE_NAME)
     session = _after(trace, change, "trace_metadata", reserved_tags.TRACE_SESSION)
 
@@ -319,7 +319,7 @@ def _send(trace: StoredTrace, change: Change) -> None:
 
 
 def _after(trace: StoredTrace, change: Change, name: str, key: str) -> str | None:
-    """Returns a map's text after a write."""
+    """Returns the value of a map's key after a write; None if it has none."""
     present = None if (name, key) in change.removals else trace.document.texts(name).get(key)
     return change.sets.get(name, {}).get(key, present)
 
@@ -350,7 +350,7 @@ def _values(
 
 
 def _locate(trace_ids: Iterable[str]) -> dict[str, str]:
-    """Returns the experiments of existing traces, and caches them."""
+    """Returns the experiment ids of existing traces by trace id, and caches them."""
     unknown = [trace_id for trace_id in dict.fromkeys(trace_ids) if trace_id not in _places]
     for item in table.batch_get([keys.trace_ref(trace_id) for trace_id in unknown]):
         if item is not None:

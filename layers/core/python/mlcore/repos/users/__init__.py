@@ -1,1 +1,1 @@
-"""Users, roles, grants and wrong passwords."""
+"""Users, roles, grants, and counters of failed logins."""

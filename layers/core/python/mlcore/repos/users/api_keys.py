@@ -129,7 +129,12 @@ def create(
     scopes: tuple[str, ...] | None,
     expires_at: int | None,
 ) -> TokenOfKey:
-    """Creates a key. Raises InvalidParameterValue if the owner has too many."""
+    """Creates an API key of a user. Raises InvalidParameterValue if the user has too many.
+
+    Args:
+        scopes: the scopes to which the key is limited; None for no limit.
+        expires_at: when the key expires; None for never.
+    """
     if len(find_all(user)) >= MAX_KEYS:
         raise errors.InvalidParameterValue(
             f"{user.username} has {MAX_KEYS} API keys, which is the limit. Delete some first."
@@ -158,7 +163,8 @@ def create(
 
 
 def expire(key: ApiKey, expires_at: int) -> None:
-    """Lets a key end at a time, or earlier if it does already. Raises ResourceDoesNotExist."""
+    """Sets when an API key stops being valid (milliseconds since the epoch), unless it is earlier
+    already. Raises ResourceDoesNotExist."""
     change = Update()
     change.set(ApiKeyItem.expires_at, expires_at)
     change.set(ApiKeyItem.ttl, _ttl(expires_at))
@@ -173,7 +179,7 @@ def expire(key: ApiKey, expires_at: int) -> None:
 
 
 def delete(key_id: str) -> None:
-    """Revokes a key: it is refused from the next request on. Repeating it changes nothing."""
+    """Revokes an API key: it is refused from the next request on. Idempotent."""
     table.delete(_place(key_id))
 
 

@@ -1,4 +1,5 @@
-"""Grants of users. Each has a second item, in the list of users with a grant on the resource."""
+"""Grants of users: a permission on one resource each. A second item lists the user among those with
+a grant on the resource."""
 
 from __future__ import annotations
 
@@ -38,17 +39,17 @@ def find(user: User, workspace: str, resource_type: str, resource_pattern: str) 
 
 
 def put(user: User, workspace: str, grant: Grant) -> None:
-    """Creates or changes a grant."""
+    """Creates a user's grant on a resource, or changes its permission."""
     table.transact(granting(user, workspace, grant), new_ulid())
 
 
 def granting(user: User, workspace: str, grant: Grant) -> list[Put]:
-    """Returns the operations of :func:`put`, for a larger transaction."""
+    """Returns the operations that create or change a user's grant, for a larger transaction."""
     return [Put(_item(user, workspace, grant)), _listing(user, workspace, grant)]
 
 
 def create(user: User, workspace: str, grant: Grant) -> None:
-    """Creates a grant. Raises GrantExists."""
+    """Creates a user's grant on a resource. Raises GrantExists."""
     absent = ConditionExpression()
     absent.require_absent_or_other(UserGrant.user_id, user.user_id)
     item = _item(user, workspace, grant)
@@ -59,7 +60,7 @@ def create(user: User, workspace: str, grant: Grant) -> None:
 
 
 def change(user: User, workspace: str, grant: Grant) -> None:
-    """Changes an existing grant. Raises GrantMissing."""
+    """Changes the permission of a user's existing grant. Raises GrantMissing."""
     mine = ConditionExpression()
     mine.require_equal(UserGrant.user_id, user.user_id)
     try:
@@ -69,7 +70,7 @@ def change(user: User, workspace: str, grant: Grant) -> None:
 
 
 def delete(user: User, workspace: str, resource_type: str, resource_pattern: str) -> None:
-    """Deletes a grant. Raises GrantMissing."""
+    """Deletes a user's grant on a resource. Raises GrantMissing."""
     key = keys.user_grant(user.username, workspace, resource_type, resource_pattern)
     listed = keys.grantee(workspace, resource_type, resource_pattern, user.username)
     mine = ConditionExpression()
@@ -133,7 +134,8 @@ def transfer_operations_of_model(
 
 
 def transfer(workspace: str, resource_type: str, resource_id: str, new_id: str) -> None:
-    """Transfers the grants on a resource to another, one transaction each."""
+    """Moves all users' grants on a resource to another resource (``new_id``), one transaction
+    each."""
     for operations in transfer_operations(workspace, resource_type, resource_id, new_id):
         # A grant that is deleted meanwhile needs no move.
         with contextlib.suppress(TransactionFailed):

@@ -32,7 +32,8 @@ COUNTERS: Final = 4_096
 
 
 def find(username: str, address: str) -> tuple[User | None, int]:
-    """Returns the user and the number of wrong passwords in this window; one BatchGetItem."""
+    """Returns the user (None if there is none) and how many wrong passwords were counted in the
+    present minute for the user name and the address; one BatchGetItem."""
     item, counted = table.batch_get([keys.user(username), _counter(username, address)])
     user = None if item is None else users.user_in(item)
     login = None if counted is None else Login.of(counted)
@@ -40,7 +41,7 @@ def find(username: str, address: str) -> tuple[User | None, int]:
 
 
 def failed(username: str, address: str) -> None:
-    """Counts a wrong password."""
+    """Counts a wrong password for the user name and the address."""
     place, window = _counter(username, address), _window()
     again = Update()
     again.add(Login.failures, 1)

@@ -1,4 +1,4 @@
-"""Roles with their permissions and assignments: few, so all in one partition."""
+"""Roles with their permissions and the users who have them: few, so all in one partition."""
 
 from __future__ import annotations
 
@@ -102,7 +102,8 @@ def create(name: str, workspace: str, description: str | None) -> Role:
 
 
 def update(role_id: int, name: str | None, description: str | None) -> Role:
-    """Changes the given fields. Raises ResourceDoesNotExist, RoleNameTaken."""
+    """Changes those fields of a role that are not None. Raises ResourceDoesNotExist,
+    RoleNameTaken."""
 
     def attempt() -> Role:
         role = get(role_id)
@@ -201,8 +202,8 @@ def replace_permission(permission_id: int, permission: str | None) -> RolePermis
 
 
 def assign(user: User, role_id: int) -> Assignment:
-    """Assigns a role to a user: writes both lists in one transaction. Raises ResourceDoesNotExist,
-    AlreadyAssigned."""
+    """Assigns a role to a user: writes it in the list of the role and in the list of the user, in
+    one transaction. Raises ResourceDoesNotExist, AlreadyAssigned."""
     get(role_id)
     made = Assignment(next_number("assignment"), user.user_id, role_id)
     of_role, of_user = (

@@ -1,8 +1,7 @@
-"""The keys that seal cookies. Each is in the table, sealed by KMS. A process keeps those that it
-has used, so a request costs no round trip for them.
+"""The keys that encrypt session cookies. Each is an item of the table, encrypted by KMS. A process
+caches those that it has used, so a request costs no round trip for them.
 
-A new key is made every 30 days. The former ones open cookies until no session that they sealed can
-be left.
+A new key is made every 30 days. Older keys still decrypt cookies as long as a session can last.
 """
 
 from __future__ import annotations
@@ -60,7 +59,8 @@ def find(key_id: str) -> SessionKey | None:
 
 
 def current() -> SessionKey:
-    """Returns the key that seals new cookies; makes one if there is none, or the newest is too old.
+    """Returns the key that encrypts new cookies; makes one if there is none, or the newest is too
+    old.
 
     Raises:
         TemporarilyUnavailable: KMS cannot be reached.
@@ -81,8 +81,8 @@ def _stored() -> list[Any]:
 
 
 def _open(item: Any) -> SessionKey | None:
-    """Returns the key; None if it was sealed in another stack, from which the table was
-    restored."""
+    """Returns the cookie key in an item, decrypted by KMS; None if it was encrypted in another
+    stack, from which the table was restored."""
     try:
         text = secrets.open_sealed(item.sealed, {_CONTEXT: item.key_id})
     except InternalError:
@@ -93,8 +93,8 @@ def _open(item: Any) -> SessionKey | None:
 
 
 def _make() -> SessionKey:
-    """Makes a key. Of two processes that make one at the same moment each uses its own; both are in
-    the table before a cookie is sealed with them."""
+    """Makes and stores a cookie key. If two processes make one at the same moment, each uses its
+    own; both are in the table before a cookie is encrypted with them."""
     key = SessionKey(new_ulid(), os.urandom(_KEY_BYTES), int(time.time()))
     place = keys.session_key(key.key_id)
     item = SessionKeyItem(

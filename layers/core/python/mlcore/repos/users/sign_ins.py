@@ -1,8 +1,9 @@
-"""The account with which each user signs in, and the roles that its groups gave.
+"""With which account of an OpenID Connect issuer each user signs in, and which roles the account's
+groups gave the user.
 
-The first account that signs in under a name keeps it: e-mail addresses are given to other people,
-and another issuer may use the same name for somebody else. An administrator who deletes the user
-frees the name.
+The first account that signs in under a user name keeps it: e-mail addresses are given to other
+people, and another issuer may use the same name for somebody else. An administrator who deletes the
+user frees the name.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from mlcore.repos.users import roles
 
 
 class OtherAccount(Exception):
-    """Another account signs in under this name."""
+    """Another account of an issuer signs in under this user name."""
 
 
 def find(user: User) -> SignIn | None:
-    """Returns how a user signs in; None for one who never did."""
+    """Returns with which account a user signs in; None for a user who never did."""
     raw = table.get(keys.sign_in(user.username))
     if raw is None or (item := SignInItem.of(raw)).user_id != user.user_id:
         return None
@@ -34,12 +35,15 @@ def find(user: User) -> SignIn | None:
 
 
 def apply(profile: Profile, account: Account, wanted: Iterable[int]) -> None:
-    """Binds a user to an account, assigns the roles of its groups, and takes those away that
-    earlier groups gave. Roles that an administrator assigned stay. Repeating it completes what was
-    interrupted.
+    """Binds a user to an account of an issuer, assigns the roles that follow from its groups, and
+    removes those that earlier groups gave. Roles that an administrator assigned stay. Repeating it
+    completes what was interrupted.
+
+    Args:
+        wanted: the ids of the roles that follow from the account's groups.
 
     Raises:
-        OtherAccount: the name belongs to another account.
+        OtherAccount: the user name belongs to another account.
     """
     user, wanted = profile.user, frozenset(wanted)
     before = find(user)

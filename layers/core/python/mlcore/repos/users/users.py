@@ -117,7 +117,7 @@ def ensure(username: str) -> User:
 def update(
     username: str, *, password_hash: str | None = None, is_admin: bool | None = None
 ) -> None:
-    """Changes the given fields. Raises ResourceDoesNotExist."""
+    """Changes those fields of a user that are not None. Raises ResourceDoesNotExist."""
     change = Update()
     if password_hash is not None:
         change.set(UserItem.password_hash, password_hash)
@@ -155,7 +155,8 @@ def delete(profile: Profile) -> None:
             keys.role_user(str(role_id), username),
         )
     ]
-    table.batch_write(deletes=[*own, *listed, *roles, keys.user_name(username)])
+    names = [keys.sign_in(username), keys.user_name(username)]
+    table.batch_write(deletes=[*own, *listed, *roles, *names])
 
 
 def own_role_id(user: User, workspace: str) -> int:

@@ -105,8 +105,8 @@ def create(workspace: Workspace) -> None:
 
 
 def change(name: str, values: Mapping[str, str]) -> Workspace:
-    """Sets fields, given by their names in :class:`Workspace`; "" removes any but the description.
-    Raises ResourceDoesNotExist if there is no such workspace."""
+    """Sets fields of a workspace, given by their names in :class:`Workspace`; "" removes any field
+    but the description. Raises ResourceDoesNotExist if there is no such workspace."""
     update = Update()
     update.set(WorkspaceItem.type, keys.WORKSPACE.name)
     update.set(WorkspaceItem.name, name)
@@ -129,8 +129,8 @@ def change(name: str, values: Mapping[str, str]) -> Workspace:
 
 
 def creation_guard(name: str) -> list[ItemUpdate]:
-    """Returns the operation for the transaction that creates something in a workspace; none for the
-    default workspace, which always exists."""
+    """Returns the operation that makes a transaction which creates something in a workspace fail if
+    the workspace is deleted meanwhile; none for the default workspace, which always exists."""
     if name == DEFAULT_WORKSPACE:
         return []
     update = Update()

@@ -16,25 +16,29 @@ def root_of_run(run_id: str, workspace: str) -> str:
 
 
 def of_run(run_id: str, path: str, workspace: str) -> dict[str, Any]:
-    """Returns the files and directories directly below a path."""
+    """Returns the files and directories directly below a path among a run's artifacts, as the JSON
+    of MLflow's list-artifacts."""
     safe = safe_path(path)
     return below(root_of_run(run_id, workspace), safe, workspace)
 
 
 def below(root: str, path: str, workspace: str) -> dict[str, Any]:
-    """Returns the listing of a path below a root; the path must have been checked."""
+    """Returns the JSON of MLflow's list-artifacts for a path below an artifact URI. The caller must
+    have checked the path."""
     return listing(store().list(locate(root, workspace, path)), path, root_uri=root)
 
 
 def listing(entries: list[DirectoryEntry], directory: str, **more: str) -> dict[str, Any]:
-    """Returns the listing of store entries; ``directory`` is put before their names."""
+    """Returns the JSON of MLflow's list-artifacts for entries of the artifact store; ``directory``
+    is put before their names."""
     if not entries:
         return {**more}
     return {**more, "files": [_file_info(entry, directory) for entry in entries]}
 
 
 def _file_info(entry: DirectoryEntry, directory: str) -> dict[str, Any]:
-    """Returns one entry. Like MLflow, omits the size of an empty file."""
+    """Returns one file or directory as MLflow's JSON. Like MLflow, omits the size of an empty
+    file."""
     info: dict[str, Any] = {
         "path": f"{directory}/{entry.name}" if directory else entry.name,
         "is_dir": entry.size is None,

@@ -1,5 +1,5 @@
-"""The maps of a run item and the child items that the indexer derives from them: METRIC, PARAM,
-TAG, INPUT and LM."""
+"""The maps of a run item (metrics, params, tags, inputs, models), and the child items that the
+indexer makes from them: METRIC, PARAM, TAG, INPUT and LM."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def input_text(reference: DatasetReference, position: int) -> str:
 
 
 def texts(run: Run) -> dict[str, dict[str, str]]:
-    """Returns the texts of a run by map."""
+    """Returns the stored values of a run by map and key."""
     return {
         "metrics": {
             key: latest_point_text.latest_text(metric) for key, metric in run.metrics.items()
@@ -79,7 +79,7 @@ def dataset_inputs(texts: Mapping[str, str]) -> list[DatasetReference]:
 
 
 def in_order(texts: Mapping[str, str]) -> tuple[str, ...]:
-    """Returns the keys of a map whose texts are positions, in the order of the positions."""
+    """Returns the keys of a map whose values are positions, in the order of these positions."""
     return tuple(sorted(texts, key=lambda key: (int(texts[key]), key)))
 
 

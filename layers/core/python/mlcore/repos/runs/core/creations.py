@@ -29,10 +29,11 @@ def create(
     *,
     created_by: str | None = None,
 ) -> None:
-    """Creates a run with its mark and the reference to it, and executes ``also``, in one
-    transaction; ``more`` are further attributes of its item. Idempotent.
+    """Creates a run in one transaction with ``also``: its item, the reference to it by id, and its
+    mark (a key in LSI5 that says that the indexer has not processed it). Idempotent.
 
     Args:
+        more: further attributes of the run's item.
         created_by: the caller's user name; None if there is no login.
 
     Raises:

@@ -1,8 +1,8 @@
 """Datasets of an experiment: immutable ``D#`` items, cached by the process.
 
-The identity is (name, digest); as in MLflow, the first writer decides the other fields. A field
-that is too large for an item is stored in parts, which are written before the item that counts
-them.
+The identity of a dataset is (name, digest); as in MLflow, the values of the other fields are those
+written first. A field that is too large for an item is stored in part items, which are written
+before the item that counts them.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def summaries(experiment: Experiment) -> Iterator[Summary]:
 
 
 def add_contexts(experiment_id: str, used: Iterable[tuple[str, str, str | None]]) -> None:
-    """Notes the contexts in which datasets (name, digest, context) are used, except those that this
-    process noted before."""
+    """Stores the contexts in which runs use datasets, from (name, digest, context), except those
+    that this process stored before."""
     marks = [
         (Identity(experiment_id, name, digest), _NO_CONTEXT if context is None else f"={context}")
         for name, digest, context in used

@@ -17,7 +17,7 @@ Values = Sequence[tuple[ItemAttribute[Any], Any]]
 
 
 class LocalKeys(NamedTuple):
-    """A run item's keys in the local indexes."""
+    """The keys that a run item has in the local indexes."""
 
     lsi1sk: str
     lsi2sk: str
@@ -38,8 +38,8 @@ def of_new(run: Run) -> LocalKeys:
 
 
 def of_texts(item: RunItem, sets: Mapping[str, Mapping[str, str]]) -> Values:
-    """Returns the attributes that follow from texts written to a run item: its name and the name's
-    index key."""
+    """Returns the attributes of a run item that change with values written to its maps: its name
+    and the name's index key, if the tag with the name is written."""
     extra: list[tuple[ItemAttribute[Any], Any]] = []
     name = sets.get("tags", {}).get(reserved_tags.RUN_NAME)
     if name is not None:
@@ -49,8 +49,8 @@ def of_texts(item: RunItem, sets: Mapping[str, Mapping[str, str]]) -> Values:
 
 
 def primary_metric(item: RunItem) -> str | None:
-    """Returns the key in LSI5 of an unmarked run: the value of its experiment's primary metric, if
-    it has one."""
+    """Returns the key in LSI5 of a run that the indexer has processed: it holds the value of its
+    experiment's primary metric. None if the run has none."""
     primary = item.primary_metric
     latest = (item.metrics or {}).get(primary) if primary else None
     if primary is None or latest is None:

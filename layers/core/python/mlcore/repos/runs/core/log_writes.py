@@ -46,8 +46,13 @@ def write(
     metrics: Sequence[Metric],
     models: Sequence[ModelPoints] = (),
 ) -> None:
-    """Writes logged values to a run that was just read; calls ``decide`` again after each conflict
-    with another writer. Raises InvalidParameterValue if the run is not active."""
+    """Writes logged values and metric points of a run that was just read; calls ``decide`` again
+    after each conflict with another writer. Raises InvalidParameterValue if the run is not active.
+
+    Args:
+        metrics: the points to add to the metric history.
+        models: the points to write for logged models.
+    """
     runs.check_active(run)
     batches = metric_history.batches(run.experiment.experiment_id, run.run_id, metrics)
     change = run_writes.decided(run, decide, ())

@@ -29,7 +29,8 @@ _noted: ProcessCache[str, bool] = ProcessCache("noted experiment", seconds=NOTED
 
 
 def note(experiment_id: str) -> None:
-    """Enters an experiment; at most one write per process every five minutes."""
+    """Adds an experiment to the list of experiments that may have runs which the indexer has not
+    processed; at most one write per process and experiment every five minutes."""
     if experiment_id in _noted:
         return
     key = keys.marked_experiment(experiment_id)
@@ -45,7 +46,8 @@ def every() -> Iterator[MarkedExperiment]:
 
 
 def drop(entry: MarkedExperiment) -> None:
-    """Removes an experiment without such runs, unless a process may rely on its entry."""
+    """Removes an experiment from the list of experiments with unprocessed runs, unless its entry is
+    so new that a process may rely on it."""
     if entry.updated_at is None or now_ms() - entry.updated_at < KEPT_MS:
         return
     unchanged = ConditionExpression()

@@ -1,7 +1,7 @@
 """Marks of runs that the indexer has not processed yet: which writes set one.
 
 A mark is the run's key in LSI5, set by the write itself. A search reads the marks before the items
-that the indexer writes, and reads marked runs from their source. A run keeps its mark until it
+that the indexer writes, and reads marked runs from their own items. A run keeps its mark until it
 ends. Once the indexer has processed the run, its key in LSI5 is its primary metric. See
 ``docs/adr/0033``.
 """
@@ -28,9 +28,15 @@ def of_new(run_id: str) -> str:
 def after(
     item: Run, sets: Mapping[str, Mapping[str, str]], removals: Iterable[tuple[str, str]]
 ) -> str | None:
-    """Returns the mark to set with a write; None if the indexer need not process the write. The
-    mark names the first version to process. It must be set even if it does not change, because the
-    indexer may be removing it at the same time."""
+    """Returns the mark (the run's key in LSI5 that says that the indexer has to process it) to set
+    with a write; None if the write changes nothing that is indexed. The mark contains the first
+    version to process. It must be set even if it does not change, because the indexer may be
+    removing it at the same time.
+
+    Args:
+        sets: values that the write sets, by map and key.
+        removals: (map, key) pairs that it removes.
+    """
     touched = {attribute for attribute, texts in sets.items() if texts}
     touched.update(attribute for attribute, _ in removals)
     if INDEXED_MAPS.isdisjoint(touched):
@@ -41,12 +47,12 @@ def after(
 
 
 def since(item: Run) -> int | None:
-    """Returns the first version that the indexer has to process; :data:`FOR_GOOD` for a permanent
-    mark; None for a run without a mark."""
+    """Returns the first version of a run that the indexer has to process, from the run's mark in
+    LSI5; :data:`FOR_GOOD` for a permanent mark; None for a run without a mark."""
     return None if item.lsi5sk is None else keys.marked_since(item.lsi5sk)
 
 
 def overflows(item: Run) -> bool:
-    """Whether a run has indexed texts outside its item. Such a run stays marked permanently,
-    because the record of a write does not show these texts to the indexer."""
+    """Whether a run has indexed values in child items. Such a run stays marked as unprocessed,
+    because the stream's record of its item does not show these values to the indexer."""
     return item.overflow is not None and not INDEXED_MAPS.isdisjoint(item.overflow.split())

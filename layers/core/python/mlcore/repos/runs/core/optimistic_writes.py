@@ -1,10 +1,10 @@
 """Writes to runs that this process has cached, without reading the run first: one round trip.
 
 The cached run may be stale, so the update requires exactly the version that is cached. In parallel
-(or in one transaction, see :mod:`.log_writes`) the points of history are written and the experiment
-is read, because its deletion is not visible in the run item. If the condition fails, the write is
-decided again on the current run. A write that turns out to be forbidden is reverted; see
-``docs/adr/0054``.
+(or in one transaction, see :mod:`.log_writes`) the points of metric history are written and the
+experiment is read, because its deletion is not visible in the run item. If the condition fails, the
+change is computed again for the current run. A write that turns out to be forbidden is reverted;
+see ``docs/adr/0054``.
 """
 
 from __future__ import annotations
@@ -46,11 +46,12 @@ conditions cost write units too."""
 
 
 def write(run_id: str, workspace: str, decide: Decision, metrics: Sequence[Metric] = ()) -> bool:
-    """Writes the texts that ``decide`` returns, and the points of history, if this process has
-    cached the run.
+    """Writes the values that ``decide`` returns, and points of metric history, to a run that this
+    process has cached.
 
     Returns:
-        Whether it was written. If not, nothing was written, and the caller should read the run.
+        False if nothing was written, for example because the run is not cached: the caller should
+            read the run and write then.
 
     Raises:
         MlflowError: as ``decide`` and :func:`mlcore.repos.runs.core.writes.write` do. If it is the
@@ -70,14 +71,14 @@ def write(run_id: str, workspace: str, decide: Decision, metrics: Sequence[Metri
 
 
 def write_texts(run_id: str, workspace: str, decide: Decision) -> None:
-    """Writes the texts that ``decide`` returns, whether or not the run is cached. Raises as
-    :func:`write`."""
+    """Writes the values that ``decide`` returns to a run, reading the run first if it is not
+    cached. Raises as :func:`write`."""
     if not write(run_id, workspace, decide):
         run_writes.write(runs.load(run_id, workspace), decide)
 
 
 def write_read(run: StoredRun, decide: Decision, metrics: Sequence[Metric]) -> bool:
-    """Like :func:`write`, for a run that was just read with its experiment."""
+    """Does the same as :func:`write` for a run that was just read with its experiment."""
     if run.run_id in _shared:
         return False
     runs.check_active(run)
@@ -86,8 +87,8 @@ def write_read(run: StoredRun, decide: Decision, metrics: Sequence[Metric]) -> b
 
 
 def _sending(run: StoredRun, decide: Decision, metrics: Sequence[Metric]) -> _Sending | None:
-    """Returns the prepared write; None if it needs more than one UpdateItem and a few points, or
-    could not be reverted."""
+    """Returns the prepared write; None if it needs more than one UpdateItem and a few puts of
+    points, or could not be reverted."""
     change = run_writes.decided(run, decide, ())
     if change is None or change.attributes or change.removals or run.item.property_types:
         return None
@@ -117,7 +118,8 @@ class _Sending:
     ) -> None:
         """
         Args:
-            together: the update puts the points in one transaction (see :mod:`.log_writes`).
+            together: whether the run's item and the points are written in one transaction (see
+                :mod:`.log_writes`) rather than in parallel.
         """
         self._run = run
         self._change = change
@@ -133,7 +135,12 @@ class _Sending:
         """The batches of points that were not there before."""
 
     def send(self, decide: Decision, calls: Sequence[Callable[[], None]]) -> bool:
-        """Executes the calls in parallel with the puts of points; see :func:`write`."""
+        """Executes the calls in parallel with the puts of points. Returns whether the run was
+        written; see :func:`write`.
+
+        Args:
+            calls: the update of the run's item, and the read of the experiment if it is needed.
+        """
         try:
             alone = () if self._together else self._batches
             puts = [partial(self._put, batch) for batch in alone]
@@ -192,7 +199,11 @@ class _Sending:
 
 
 def _allowing(run: StoredRun, meta: Raw | None) -> Experiment | None:
-    """Returns the experiment that was read, if it allows writing to the run."""
+    """Returns the experiment that was read; None if it does not allow writing to the run.
+
+    Args:
+        meta: the experiment's item; None if it does not exist.
+    """
     if meta is None:
         return None
     item, known = ExperimentItem.of(meta), run.experiment

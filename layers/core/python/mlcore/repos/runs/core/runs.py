@@ -39,7 +39,7 @@ _places: ProcessCache[str, str] = ProcessCache("place of a run")
 
 
 class StoredRun(NamedTuple):
-    """A run that was read, with its experiment."""
+    """A run that was read: its item and its experiment."""
 
     experiment: Experiment
     document: Document
@@ -61,7 +61,8 @@ def stage(item: RunItem, experiment: Experiment) -> str:
 
 
 def locate(run_id: str) -> str | None:
-    """Returns a run's experiment, which is cached; otherwise one consistent GetItem."""
+    """Returns the id of the experiment of a run; None for an unknown run. One consistent GetItem,
+    unless this process has cached the id."""
     experiment_id = _places.get(run_id)
     if experiment_id is None:
         item = table.get(keys.run_ref(run_id))
@@ -73,9 +74,12 @@ def locate(run_id: str) -> str | None:
 
 
 def load(run_id: str, workspace: str, beside: Callable[[str], None] | None = None) -> StoredRun:
-    """Returns a run; one consistent BatchGetItem, and one request before it the first time.
-    ``beside`` is called in parallel with the experiment's id. Raises ResourceDoesNotExist, also for
-    a run of another workspace."""
+    """Returns a run. One consistent BatchGetItem, and one request before it if the run's experiment
+    is not cached. Raises ResourceDoesNotExist, also for a run of another workspace.
+
+    Args:
+        beside: is called with the experiment's id, in parallel with the read.
+    """
     experiment_id = locate(run_id)
     if experiment_id is None:
         raise missing(run_id)
@@ -141,7 +145,8 @@ def named_datasets(document: Document) -> tuple[DatasetInput, ...]:
 
 
 def with_datasets(outlines: Sequence[Run]) -> list[Run]:
-    """Returns the runs with whole datasets; one BatchGetItem for those not cached."""
+    """Returns the runs with all fields of their datasets; one BatchGetItem for datasets not
+    cached."""
     known = datasets.of_runs(outlines)
     return [
         run._replace(dataset_inputs=run_children.resolve(run, known)) if run.dataset_inputs else run
@@ -168,5 +173,5 @@ def check_active(run: StoredRun) -> None:
 
 
 def remember(run_id: str, experiment_id: str) -> None:
-    """Caches a run's experiment."""
+    """Caches in this process to which experiment a run belongs."""
     _places.put(run_id, experiment_id)

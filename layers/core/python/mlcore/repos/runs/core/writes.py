@@ -1,5 +1,5 @@
-"""Writes of runs, each on the condition that the run did not change since the decision; and a cache
-of runs as this process left them."""
+"""Writes of runs, each on the condition that the run did not change since the change was computed;
+and a cache of runs as this process wrote them last."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ KNOWN_SECONDS: Final = 600.0
 
 
 class Left(NamedTuple):
-    """A run as this process wrote it last."""
+    """A run's item and experiment as they were after this process's last write of the run."""
 
     experiment: Experiment
     item: Raw
 
 
 def _weigh(cached: Left) -> int:
-    """Returns the bytes that an entry takes in Python's memory: the item's attributes, its
-    experiment, and its maps, whose entries are objects unless the map is one text."""
+    """Returns an estimate of how many bytes a cached run takes in memory: the item's attributes,
+    its experiment, and its maps, whose entries are Python objects unless the map is one text."""
     tags = sum(len(key) + len(value) + 150 for key, value in cached.experiment.tags.items())
     texts = 2 if all(one.is_text(cached.item) for one in run_children.MAPS.values()) else 12
     return 9_500 + tags + texts * (MetaItem.of(cached.item).bytes or 0)
@@ -136,7 +136,7 @@ def write(
         shared: other processes are known to write at the same time.
 
     Returns:
-        The run on which the last decision was based (not the run after the write).
+        The run as it was before the write.
 
     Raises:
         InvalidParameterValue: the run is not active.
@@ -160,7 +160,7 @@ def write(
 
 
 def _any(_: StoredRun) -> None:
-    """Allows a write in any stage."""
+    """Accepts a run in any stage; takes the place of a check that it is active."""
 
 
 class Change(NamedTuple):
@@ -172,7 +172,8 @@ class Change(NamedTuple):
 
 
 def decided(run: StoredRun, decide: Decision, attributes: Values) -> Change | None:
-    """Returns the changes that ``decide`` makes in a run; None for none."""
+    """Returns the changes that ``decide`` and ``attributes`` make in a run; None if nothing
+    changes."""
     sets, removals = decide(run)
     extra = [*attributes, *run_keys.of_texts(run.item, sets)]
     if not any(sets.values()) and not removals and not extra:
@@ -232,8 +233,12 @@ def send_change(
 
 
 def meanwhile(run: StoredRun, item: Raw | None) -> StoredRun:
-    """Returns the run after another writer was first. If its stage changed, or the item is
-    incomplete, reads it again with its experiment."""
+    """Returns the current run after another writer was first. If its stage changed, or ``item`` is
+    missing or incomplete, reads it again with its experiment.
+
+    Args:
+        item: the run's item as the other writer left it.
+    """
     moved = item is None or RunItem.of(item).epoch != run.item.epoch
     if item is None or moved or RunItem.run_id.attr_name not in item:
         return runs.load(run.run_id, run.experiment.workspace)

@@ -14,7 +14,7 @@ from mlcore.repos.runs.history.metric_history import Kept
 
 def in_order(stored: Kept, key: str) -> MetricColumns | None:
     """Returns the points of a metric as columns, ordered by step and timestamp; None if the stored
-    batches and packs, one after the other, are not strictly in that order."""
+    items, one after the other, do not have them strictly in that order."""
     parts = [part for part in _parts(stored, key) if part.steps]
     parts.sort(key=lambda part: (part.steps[0], part.timestamps[0]))
     steps: list[int] = []
@@ -28,7 +28,7 @@ def in_order(stored: Kept, key: str) -> MetricColumns | None:
 
 
 def holds(columns: MetricColumns, point: Metric) -> bool:
-    """Whether ordered columns contain a point."""
+    """Whether columns of points, ordered by step and timestamp, contain a point."""
     steps, timestamps, values = columns
     begin = bisect_left(steps, point.step)
     end = bisect_left(steps, point.step + 1, begin)

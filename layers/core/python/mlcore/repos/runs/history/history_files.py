@@ -39,7 +39,7 @@ class NoStore(errors.TemporarilyUnavailable):
 
 
 class Segment(NamedTuple):
-    """Points of one metric in a file."""
+    """Where a file of metric history has points of one metric, and from which point to which."""
 
     location: str
     begin: int
@@ -53,7 +53,7 @@ class Segment(NamedTuple):
 
 
 class HistoryFile(NamedTuple):
-    """A file to write, and its item."""
+    """A file of metric history to write, and the item that describes it."""
 
     location: str
     content: bytes
@@ -65,7 +65,8 @@ _Entry = tuple[int, int, int, int, int, int, int]
 
 
 def chunks(series: Sequence[Metric]) -> Iterator[list[Metric]]:
-    """Yields points of one metric in order, in lists that fit a segment or a pack."""
+    """Yields points of one metric, in their order, in lists that fit a segment of a file or a
+    pack."""
     ordered = sorted(series, key=point_positions.order)
     for at in range(0, len(ordered), SEGMENT_POINTS):
         yield ordered[at : at + SEGMENT_POINTS]
@@ -74,7 +75,8 @@ def chunks(series: Sequence[Metric]) -> Iterator[list[Metric]]:
 def made_of(
     experiment_id: str, run_id: str, series: Mapping[str, Sequence[Metric]]
 ) -> list[HistoryFile]:
-    """Returns the files for distinct points by key: one, unless there are very many keys."""
+    """Returns the files that hold a run's points, given by metric without duplicates: one file,
+    unless there are very many metrics."""
     made: list[HistoryFile] = []
     named: dict[str, Sequence[Metric]] = {}
     size = 0
@@ -90,8 +92,9 @@ def made_of(
 
 
 def has_place(experiment_id: str, run_id: str) -> bool:
-    """Whether there is an artifact store and the run's ids can be segments of a path in it (ids of
-    imported experiments and runs may contain any characters)."""
+    """Whether a run's metric history can be stored in files: there is an artifact store, and the
+    ids can be segments of a path in it (ids of imported experiments and runs may contain any
+    characters)."""
     from mlcore import artifacts  # noqa: PLC0415 -- 5 ms of a cold start that mostly are for nothing
 
     if not artifacts.has_store():
@@ -104,14 +107,16 @@ def has_place(experiment_id: str, run_id: str) -> bool:
 
 
 def store(made: Sequence[HistoryFile]) -> None:
-    """Writes files; put their items afterwards."""
+    """Writes files of metric history to the artifact store. The caller puts their items
+    afterwards."""
     from mlcore import artifacts  # noqa: PLC0415 -- as above
 
     table.parallel([partial(artifacts.store().put, one.location, one.content) for one in made])
 
 
 def segments(item: Raw, key: str) -> list[Segment]:
-    """Returns the segments of a metric in an item's file, in order."""
+    """Returns the segments (stretches of points of one metric) that the file of an item has for a
+    metric, in order."""
     item_view = RunMetricFile.of(item)
     return [
         _segment(item_view.location, entry)
@@ -120,19 +125,19 @@ def segments(item: Raw, key: str) -> list[Segment]:
 
 
 def every(item: Raw) -> list[Segment]:
-    """Returns all segments in the file of an item."""
+    """Returns the segments of all metrics in the file that an item describes."""
     item_view = RunMetricFile.of(item)
     listed = _directory(item_view.directory).values()
     return [_segment(item_view.location, entry) for entries in listed for entry in entries]
 
 
 def folder_of(item: Raw) -> str:
-    """Returns the key of the folder that contains only the file of an item."""
+    """Returns the store key of the folder that contains only the file that an item describes."""
     return RunMetricFile.of(item).location.rpartition("/")[0]
 
 
 def read(wanted: Iterable[Segment]) -> list[Metric]:
-    """Returns the points of segments. Raises as :func:`contents`."""
+    """Returns the points in segments of metric history files. Raises as :func:`contents`."""
     found = []
     for data in contents(wanted):
         for points in point_columns.unpack(data).values():
@@ -141,8 +146,8 @@ def read(wanted: Iterable[Segment]) -> list[Metric]:
 
 
 def contents(wanted: Iterable[Segment]) -> list[bytes]:
-    """Returns the bytes of segments, for :mod:`.point_columns` to unpack; adjacent segments are one
-    request.
+    """Returns the bytes of segments of metric history files, for :mod:`.point_columns` to unpack.
+    Adjacent segments are read with one request.
 
     Raises:
         NoStore: the environment names no store.

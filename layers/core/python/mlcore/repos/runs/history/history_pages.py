@@ -71,11 +71,14 @@ def read(
     beside: Sequence[Callable[[], None]] = (),
     kept: Kept | None = None,
 ) -> HistoryPage:
-    """Returns the first ``size`` distinct points after ``after`` in MLflow's order.
+    """Returns the first ``size`` distinct points of a metric after ``after``, in MLflow's order of
+    history (timestamp, step, value).
 
     Args:
-        beside: called in parallel with the first request.
-        kept: filters the points that were read; all count without it.
+        after: the last point of the page before; None for the first page.
+        large: ``HistoryPage.large`` of the page before.
+        beside: is called in parallel with the first request.
+        kept: filters the points that were read; None to keep all.
     """
     series = _Series(experiment_id, run_id, key)
     few: list[list[Stretch] | None] = [None]
@@ -99,7 +102,8 @@ def read(
 
 
 def _few_batches(series: _Series) -> list[Stretch] | None:
-    """Returns all batches and file segments; None if one request does not list them all."""
+    """Returns all batches (points of one request) and file segments of a run; None if there are so
+    many that one request does not list them all."""
     page = table.query(
         series.pk,
         between=keys.run_metric_batches(series.run_id),
@@ -124,7 +128,12 @@ def _read(
     few: list[Stretch] | None,
     kept: Kept,
 ) -> tuple[list[Metric], int]:
-    """``few`` are the batches and file segments, if one request listed them."""
+    """Returns the first ``wanted`` points after ``after``, and the new value of
+    ``HistoryPage.large``.
+
+    Args:
+        few: the batches and file segments; None if one request did not list them all.
+    """
 
     def load(stretches: Sequence[Stretch]) -> list[Metric]:
         return kept(history_ranges.load(series.pk, series.key, stretches))
@@ -146,7 +155,8 @@ def _read(
 
 
 def _few_packs(series: _Series) -> list[Stretch] | None:
-    """Returns all packs; None if one request does not read them all."""
+    """Returns all packs (stored points) of a metric; None if there are so many that one request
+    does not read them all."""
     page = table.query(
         series.pk,
         prefix=keys.run_metric_history_prefix(series.run_id, series.key),
@@ -188,7 +198,8 @@ def _first(
     wanted: int,
     load: Callable[[Sequence[Stretch]], list[Metric]],
 ) -> list[Metric]:
-    """Returns the first points after a position, from items in the order of their first points."""
+    """Returns the first ``wanted`` points after ``after``. Loads only as many stretches (stored
+    ranges of points, ordered by their first points) as that needs."""
     points: dict[Order, Metric] = {}
     upcoming = next(stretches, None)
     further = 2
@@ -217,8 +228,9 @@ def _first(
 def _merged(
     read: Callable[[_Series, int, str], _Ask], series: _Series, after: Order | None, wanted: int
 ) -> Iterator[Stretch]:
-    """Yields items of all classes of spans that may reach beyond a position, by their first points.
-    The classes are first queried in parallel, then one by one."""
+    """Yields the stored ranges of points that may end after ``after``, ordered by their first
+    points. Ranges are classified by how much time they span; each class is a query of its own, the
+    first ones in parallel."""
     at = _place(after)
     classes = [
         read(series, span, point_positions.earliest(at, span) if at else "")
@@ -260,7 +272,8 @@ def _batches(series: _Series, span: int, first: str) -> _Ask:
 
 
 def _batch(item: Raw, key: str) -> Stretch:
-    """Returns a batch, unpacked: knowing its number of points saves requests."""
+    """Returns the range of points in a batch item, with the points unpacked: knowing how many there
+    are saves requests."""
     _, first = keys.parse_batch_id(RunMetricBatch.of(item).SK)
     return history_ranges.of_points(metric_history.points_of_batch(item, key))._replace(first=first)
 

@@ -1,5 +1,6 @@
-"""Ranges of a metric's history: batches, packs, file segments and index entries of packs, each with
-bounds on its first and last point, so that pages fetch and unpack no more than they need."""
+"""Stored ranges of a metric's points: batches, packs, file segments and index entries of packs,
+each with bounds of its first and last point, so that pages fetch and unpack no more than they
+need."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ from mlcore.repos.runs.history.history_files import Segment
 
 
 class Stretch(NamedTuple):
-    """A range of points: an item of history, or its description in an index entry or in a file's
-    directory."""
+    """A stored range of a metric's points: an item, or its description in an index entry or in a
+    file's directory."""
 
     first: str
     last: str
@@ -38,7 +39,7 @@ class Stretch(NamedTuple):
 
 
 def of_batch(item: Raw, key: str) -> Stretch:
-    """Returns the stretch of a batch item, read with
+    """Returns the range of a metric's points in a batch item. The item must have been read with
     :data:`mlcore.repos.runs.history.metric_history.BATCH_ATTRIBUTES` and the sort key."""
     batch = RunMetricBatch.of(item)
     size = 0 if batch.data is None else point_columns.count(batch.data, key)
@@ -49,21 +50,21 @@ def of_batch(item: Raw, key: str) -> Stretch:
 
 
 def of_points(points: Sequence[Metric]) -> Stretch:
-    """Returns the stretch of unpacked points."""
+    """Returns the range of points that are in memory already."""
     places = sorted(point_positions.place(point_positions.order(point)) for point in points)
     return Stretch(places[0], places[-1], len(points), points) if places else Stretch("", "", 0)
 
 
 def of_pack(item: Raw) -> Stretch:
-    """Returns the stretch of a pack item, read with
+    """Returns the range of points in a pack item. The item must have been read with
     :data:`mlcore.repos.runs.history.metric_history.PACK_ATTRIBUTES` and ``lsi2sk``."""
     first, last, count, _ = keys.parse_lsi2_metric_history(RunMetricHistory.of(item).lsi2sk)
     return Stretch(first, last, count, pack=item)
 
 
 def of_entry(item: Raw, key: str) -> Stretch:
-    """Returns the stretch of a pack's entry in LSI2; the key contains the point itself if it is
-    single."""
+    """Returns the range of points in a pack, from the pack's entry in LSI2. If the pack has a
+    single point, the key of the entry contains that."""
     entry = RunMetricHistory.of(item)
     first, last, count, value = keys.parse_lsi2_metric_history(entry.lsi2sk)
     if count > 1:
@@ -78,8 +79,12 @@ def of_segment(segment: Segment) -> Stretch:
 
 
 def load(pk: str, key: str, stretches: Sequence[Stretch]) -> list[Metric]:
-    """Returns the points of stretches, and possibly others of the metric. Raises WriteConflict if a
-    pack no longer exists."""
+    """Returns all points in stored ranges; may return further points of the metric. Raises
+    WriteConflict if a pack no longer exists.
+
+    Args:
+        pk: the partition of the run.
+    """
     points = [point for stretch in stretches for point in stretch.points]
     for stretch in stretches:
         if stretch.batch is not None:
@@ -91,5 +96,5 @@ def load(pk: str, key: str, stretches: Sequence[Stretch]) -> list[Metric]:
             raise WriteConflict  # the pack was deleted after its index entry was read
         points += metric_history.points_of_pack(item, key)
     return points + history_files.read(
-        stretche.segment for stretche in stretches if stretche.segment is not None
+        stretch.segment for stretch in stretches if stretch.segment is not None
     )

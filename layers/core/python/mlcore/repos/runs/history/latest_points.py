@@ -1,11 +1,12 @@
 """Makes metric history agree with the latest values in the run item.
 
 A request writes the run item and the points of history in parallel, and may die after either.
-Readers treat both as one (``docs/adr/0061``):
+Readers complete each from the other (``docs/adr/0061``):
 
 - A latest value was logged, so it belongs to its metric's history even if its point was not
-written. - A point later than its metric's latest value belongs to a request whose run item was not
-written, so no reader shows it. The indexer raises the latest value, and the point appears.
+  written.
+- A point later than its metric's latest value belongs to a request whose run item was not written,
+  so no reader shows it. The indexer raises the latest value, and the point appears.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ def _text(key: str, run: Raw | None, alone: Raw | None) -> str | None:
 
 
 def known(points: list[Metric], latest: Latest | None) -> list[Metric]:
-    """Returns the points of a metric that are not later than its latest value."""
+    """Returns the points of a metric that are not later than its latest value; none if the metric
+    has no latest value."""
     if latest is None:
         return []
     bound = recency(latest.point)
@@ -97,8 +99,8 @@ def known(points: list[Metric], latest: Latest | None) -> list[Metric]:
 
 
 def completed(series: list[Metric], latest: Latest | None) -> list[Metric]:
-    """Returns an ordered history without points later than the latest value, and with the latest
-    value."""
+    """Returns an ordered history of a metric with its latest value, and without points later than
+    that."""
     series = known(series, latest)
     if latest is None or not latest.in_history:
         return series
@@ -135,7 +137,7 @@ def paged(read: ReadPage, page: HistoryPage, latest: Latest | None, place: Place
 
 
 def _is_later(page: HistoryPage, at: Order) -> bool:
-    """Whether a position belongs to a later page."""
+    """Whether a point at position ``at`` belongs to a page after this one."""
     return page.more and bool(page.points) and at > point_positions.order(page.points[-1])
 
 

@@ -45,8 +45,8 @@ PACK_ATTRIBUTES: Final = (RunMetricHistory.data,)
 
 
 def items(experiment_id: str, run_id: str, metrics: Sequence[Metric]) -> list[Raw]:
-    """Returns the items that hold the points of one request. Equal points give equal items, so a
-    retry writes nothing new."""
+    """Returns the ``MBATCH`` items that hold the points of one request. Equal points give equal
+    items, so a retry writes nothing new."""
     by_key: dict[str, list[Metric]] = {}
     for metric in metrics:
         by_key.setdefault(metric.key, []).append(metric)
@@ -67,7 +67,7 @@ def items(experiment_id: str, run_id: str, metrics: Sequence[Metric]) -> list[Ra
 
 
 def history_items(experiment_id: str, run_id: str, key: str, series: Sequence[Metric]) -> list[Raw]:
-    """Returns the ``MHIST`` packs of one metric, in order."""
+    """Returns the ``MHIST`` items (packs) that hold the points of one metric, in order."""
     made = []
     for chunk in history_files.chunks(series):
         data, digest = point_columns.pack({key: chunk})
@@ -93,18 +93,20 @@ def history_items(experiment_id: str, run_id: str, key: str, series: Sequence[Me
 
 
 def ending(made: Iterable[Raw]) -> list[Raw]:
-    """Returns history items with their expiry time, if history expires."""
+    """Returns items of metric history with the time at which they expire, if the settings let
+    history expire."""
     end = ttl_policy.expires_at("metric_history")
     return [ttl_policy.with_expiry(item, end) for item in made]
 
 
 def batches(experiment_id: str, run_id: str, metrics: Sequence[Metric]) -> list[Raw]:
-    """Returns :func:`items` with their expiry time; an empty list without points."""
+    """Returns :func:`items` with the time at which they expire; an empty list without points."""
     return ending(items(experiment_id, run_id, metrics)) if metrics else []
 
 
 def refuse(batch: Raw) -> None:
-    """Removes the points of a batch, unless the batch was deleted or put again since. The item
+    """Removes the points of a batch (the item with the points of one request) after the request
+    turned out to be forbidden, unless the batch was deleted or put again since. The item itself
     remains, so that the indexer sees the change in the stream."""
     update = Update()
     update.remove(RunMetricBatch.data)
@@ -115,7 +117,7 @@ def refuse(batch: Raw) -> None:
 
 
 def is_refused(batch: Raw) -> bool:
-    """Whether :func:`refuse` removed the batch's points."""
+    """Whether :func:`refuse` removed the points from a batch item."""
     return RunMetricBatch.refused.attr_name in batch
 
 
@@ -124,7 +126,7 @@ def write(experiment_id: str, run_id: str, metrics: Sequence[Metric]) -> None:
 
 
 def put(batches: Sequence[Raw]) -> None:
-    """Writes the items from :func:`batches`."""
+    """Writes the batch items that :func:`batches` returned."""
     if len(batches) == 1:
         table.put(batches[0])
     else:
@@ -132,8 +134,8 @@ def put(batches: Sequence[Raw]) -> None:
 
 
 class Kept(NamedTuple):
-    """A metric's history as stored: items that contain points of it, possibly among others, and
-    file segments. A point may be in two of them."""
+    """The stored form of a metric's history: batch items and packs that contain points of it,
+    possibly among others, and the bytes of file segments. A point may be in two of them."""
 
     batches: list[Raw]
     packs: list[Raw]
@@ -141,8 +143,8 @@ class Kept(NamedTuple):
 
 
 def kept(experiment_id: str, run_id: str, key: str) -> Kept:
-    """Reads all items and segments of a metric's history; two round trips for a history of usual
-    size."""
+    """Reads the stored form of a metric's history, without unpacking it; two round trips for a
+    history of usual size."""
     pk = keys.run(experiment_id, run_id).pk
     batches: list[Raw] = []
     listed: list[Segment] = []
@@ -173,7 +175,8 @@ def read(experiment_id: str, run_id: str, key: str) -> list[Metric]:
 
 
 def points_of(stored: Kept, key: str) -> list[Metric]:
-    """Returns the distinct points of a stored history, in MLflow's order."""
+    """Returns the distinct points of a metric from the stored form of its history, in MLflow's
+    order."""
     series = [points_of_batch(item, key) for item in stored.batches]
     series += [points_of_pack(item, key) for item in stored.packs]
     series += [point_columns.unpack(data, key).get(key, []) for data in stored.segments]
@@ -181,12 +184,12 @@ def points_of(stored: Kept, key: str) -> list[Metric]:
 
 
 def is_file(item: Raw) -> bool:
-    """Whether an item in the key range of batches describes a file."""
+    """Whether an item in the key range of batches is not a batch but describes a file of points."""
     return Item.of(item).type == keys.RUN_METRIC_FILE.name
 
 
 def batch_points(item: Raw) -> dict[str, list[Metric]]:
-    """Returns the points of an ``MBATCH`` item by key; a refused one has none."""
+    """Returns the points of an ``MBATCH`` item by metric; none if :func:`refuse` removed them."""
     data = RunMetricBatch.of(item).data
     return {} if data is None else point_columns.unpack(data)
 
@@ -203,14 +206,14 @@ def points_of_pack(item: Raw, key: str) -> list[Metric]:
 
 
 def of_run(experiment_id: str, run_id: str) -> Iterator[Metric]:
-    """Yields all points of a run, unordered, some of them twice."""
+    """Yields all points of all metrics of a run, unordered, some of them twice."""
     for point, _ in with_times(experiment_id, run_id):
         yield point
 
 
 def with_times(experiment_id: str, run_id: str) -> Iterator[tuple[Metric, int]]:
-    """Yields (point, time): as :func:`of_run`, with the time at which its item was written, in
-    milliseconds since the epoch."""
+    """Yields all points of a run as :func:`of_run`, each with the time at which its item was
+    written, in milliseconds since the epoch."""
     pk = keys.run(experiment_id, run_id).pk
     files = []
     for item in table.query_all(
@@ -240,7 +243,7 @@ def with_times(experiment_id: str, run_id: str) -> Iterator[tuple[Metric, int]]:
 
 
 def distinct(points: Iterable[Metric]) -> list[Metric]:
-    """Returns the distinct points in MLflow's order."""
+    """Returns points without duplicates, in MLflow's order (timestamp, step, value)."""
     points = list(points)
     ordered = list(map(_PLACE, points))
     if all(map(lt, ordered, ordered[1:])):  # as in packs; NaN is never less
@@ -260,6 +263,7 @@ def _batch_item(experiment_id: str, run_id: str, series: Mapping[str, Sequence[M
 
 
 def _reach(series: Sequence[Metric]) -> tuple[str, str]:
-    """Returns the positions of the first and the last point."""
+    """Returns the positions (order-preserving texts of timestamp, step and value) of the first and
+    the last of some points."""
     orders = [point_positions.order(metric) for metric in series]
     return point_positions.place(min(orders)), point_positions.place(max(orders))

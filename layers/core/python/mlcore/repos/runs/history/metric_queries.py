@@ -51,9 +51,13 @@ def history_interval(
 def read_page(
     workspace: str, run_id: str, key: str, after: Order | None, size: int, large: int
 ) -> HistoryPage:
-    """Returns a page of a run's points after a position; see
-    :mod:`mlcore.repos.runs.history.history_pages`. The latest value is read in parallel and
-    included; later points are left out.
+    """Returns a page of a metric's points in a run after a position; see
+    :mod:`mlcore.repos.runs.history.history_pages`. The run's latest value of the metric is read in
+    parallel: it is included if its point is missing, and points later than it are left out.
+
+    Args:
+        after: the last point of the page before; None for the first page.
+        large: ``HistoryPage.large`` of the page before.
 
     Raises:
         ResourceDoesNotExist: with workspaces, if the run does not exist.
@@ -108,7 +112,8 @@ def read_beginnings(
 
 
 def read_many(workspace: str, run_ids: Sequence[str], key: str) -> list[list[Metric]]:
-    """Returns the points of each run; none for runs of another workspace."""
+    """Returns the points of the metric ``key`` of each run; an empty list for runs of another
+    workspace."""
 
     def read(run_id: str, home: str) -> list[Metric]:
         return metric_history.read(home, run_id, key)

@@ -28,8 +28,8 @@ class Wanted(NamedTuple):
 
 
 def of(stored: Kept, latest: Latest | None, wanted: Wanted) -> MetricColumns:
-    """Returns the sample of a history that ends with the latest value, ordered by step, timestamp
-    and value."""
+    """Returns the sample of a stored history, after adding the latest value if it is missing;
+    ordered by step, timestamp and value."""
     columns = history_columns.in_order(stored, wanted.key)
     if columns is None or not _agree(columns, latest, wanted.key):
         points = latest_points.completed(metric_history.points_of(stored, wanted.key), latest)
@@ -62,8 +62,8 @@ def places(count: int, limit: int) -> Sequence[int]:
 
 
 def _agree(columns: MetricColumns, latest: Latest | None, key: str) -> bool:
-    """Whether no point is later than the latest value, and the latest value is among the points if
-    it must be."""
+    """Whether columns of points need no correction by the metric's latest value: no point is later,
+    and the latest value is among the points if it must be."""
     steps, timestamps, values = columns
     if latest is None or not steps:
         return latest is None and not steps
@@ -82,6 +82,7 @@ def _of_points(points: Sequence[Metric], wanted: Wanted) -> list[Metric]:
 
 
 def _step_order(point: Metric) -> tuple[int, int, float, bool]:
-    """Orders NaN as 0, after a real 0."""
+    """Returns the sort key of a point: step, timestamp, value. NaN is ordered as 0, after a real
+    0."""
     nan = math.isnan(point.value)
     return point.step, point.timestamp, 0.0 if nan else point.value, nan

@@ -38,8 +38,8 @@ class UnknownColumns(ValueError):
 
 
 def pack(series: Mapping[str, Sequence[Metric]]) -> tuple[bytes, str]:
-    """Returns the stored form of points by key, and a digest of the points in their order. The
-    digest does not depend on the compression."""
+    """Returns the stored form of points, given by metric, and a digest of the points in their
+    order. The digest does not depend on the compression."""
     points = [point for metrics in series.values() for point in metrics]
     counts = {key: len(metrics) for key, metrics in series.items()}
     header = json.dumps(counts, separators=(",", ":"), ensure_ascii=False).encode()
@@ -67,7 +67,7 @@ def pack(series: Mapping[str, Sequence[Metric]]) -> tuple[bytes, str]:
 
 
 def unpack(data: bytes, wanted: str | None = None) -> dict[str, list[Metric]]:
-    """Returns the points by key; of one key only if ``wanted``.
+    """Returns the points in a stored form by metric; only those of the metric ``wanted``, if given.
 
     Raises:
         UnknownColumns: this version does not know the form.
@@ -109,7 +109,7 @@ def columns(data: bytes, wanted: str | None = None) -> dict[str, MetricColumns]:
 
 
 def count(data: bytes, key: str) -> int:
-    """Returns the number of points of a key; unpacks only as much as that needs.
+    """Returns how many points of a metric a stored form has; unpacks only as much as that needs.
 
     Raises:
         UnknownColumns: as :func:`unpack`.

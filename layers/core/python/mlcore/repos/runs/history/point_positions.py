@@ -43,22 +43,24 @@ def order(point: Metric) -> Order:
 
 
 def place(at: Order) -> str:
-    """Returns the position of a point. A point with NaN has the position of one with 0."""
+    """Returns the position of a point in the history of its metric, as text. NaN has the position
+    of 0."""
     return moment(at[0], at[1]) + double(at[2] + 0.0)
 
 
 def moment(timestamp: int, step: int) -> str:
-    """Returns the beginning of the positions with this timestamp and step."""
+    """Returns the text with which all positions of this timestamp and step begin."""
     return int64_hex(timestamp) + int64_hex(step)
 
 
 def step_of(text: str) -> str:
-    """Returns the part of a position that all points of its timestamp and step share."""
+    """Returns the part of a position (as text) that all points of its timestamp and step share."""
     return text[:32]
 
 
 def parse(text: str) -> tuple[int, int, float]:
-    """Returns timestamp, step and value of a position; -inf if it lacks the value."""
+    """Returns timestamp, step and value of a position given as text; the value is -inf if the text
+    lacks it."""
     if len(text) == 48:
         return parse_point(text)
     timestamp, step, _ = parse_point(text + "8" + "0" * 15)
@@ -66,19 +68,20 @@ def parse(text: str) -> tuple[int, int, float]:
 
 
 def span(first: str, last: str) -> int:
-    """Returns the class of an item with this first and last position; ``first`` may lack the
-    value."""
+    """Returns the class of an item's span (how far its last point is from its first), from the
+    positions of both; ``first`` may lack the value."""
     bits = (int(last, 16) - int(first.ljust(48, "0"), 16)).bit_length()
     return next(number for number, most in enumerate(SPANS) if bits <= most)
 
 
 def latest(first: str, span: int) -> str:
-    """Returns the last position that an item of this class may reach if it begins at ``first``,
-    which may lack the value."""
+    """Returns the last position that an item with this class of span can reach if its first point
+    is at ``first``, which may lack the value."""
     bits = max(SPANS[span], _STEP) if len(first) == 32 else SPANS[span]
     return f"{min(int(first.ljust(48, '0'), 16) + (1 << bits), 1 << 192) - 1:048x}"
 
 
 def earliest(at: str, span: int) -> str:
-    """Returns the first position at which an item of this class may begin if it reaches ``at``."""
+    """Returns the first position at which an item with this class of span can start if it reaches
+    ``at``."""
     return f"{max(0, int(at, 16) - (1 << SPANS[span]) + 1):048x}"

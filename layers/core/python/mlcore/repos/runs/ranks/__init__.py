@@ -1,2 +1,2 @@
-"""Metric values in order, across the runs of an experiment: stored rows and segments, and how
-searches read them."""
+"""Ranks: the index of metric values in order, across the runs of an experiment; its stored forms
+(rows, segments), and how searches read it."""

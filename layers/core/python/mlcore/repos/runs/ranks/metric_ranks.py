@@ -1,20 +1,20 @@
-"""Reads the ranked metrics of settled runs for searches; the indexer writes them.
+"""Reads the index of metric values in order (ranks) for searches of runs; the indexer writes it.
 
-The metrics of runs that were settled together are *rows*, one item. When there are many rows, they
-are sorted into *segments*, one per metric: values in order, in the segment item itself or on pages.
-Many segments are merged into one. RANK items, one per value, hold values that live outside their
-run's item. An entry may be outdated or appear twice; a search tests the runs themselves. See
-``docs/adr/0056``.
+A run is settled when it has ended or has not been written for a while. The metrics of runs that
+were settled together are *rows*, one item. When there are many rows, they are sorted into
+*segments*, one per metric: values in order, in the segment item itself or on pages. Many segments
+are merged into one. RANK items, one per value, hold values that live outside their run's item. An
+entry may be outdated or appear twice; a search tests the runs themselves. See ``docs/adr/0056``.
 
 The reads are separate requests, but no value is missed while it moves:
 
-* Marks are read before rows: an unmarked run is in rows, or was.
-* Rows are deleted after they are in segments and ``RANK_ROWS_SORTED`` has counted that. The count
-is read with the rows, after them. If it differs from what it was before the segments were read,
-they are read again. The count before is cached from an earlier search (the first one assumes that
-nothing was sorted): read in parallel with the segments, it might be read after them.
-* Merged segments are deleted after the new one exists, which sorts after them.
-* A missing page was deleted with its segment: the segments are read again.
+* Marks (keys of runs that the indexer has not processed) are read before rows: an unmarked run is
+in rows, or was. * Rows are deleted after they are in segments and ``RANK_ROWS_SORTED`` has counted
+that. The count is read with the rows, after them. If it differs from what it was before the
+segments were read, they are read again. The count before is cached from an earlier search (the
+first one assumes that nothing was sorted): read in parallel with the segments, it might be read
+after them. * Merged segments are deleted after the new one exists, which sorts after them. * A
+missing page was deleted with its segment: the segments are read again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ _sorted: ProcessCache[str, int] = ProcessCache("how often rows of an experiment 
 
 
 class Segment(NamedTuple):
-    """Values of a metric in order."""
+    """Values of one metric in order, across runs: in the segment's item if they are few, else on
+    pages."""
 
     key: str
     level: int
@@ -62,7 +63,8 @@ class Segment(NamedTuple):
     """The rank positions at which its pages begin, and the last position."""
 
     def pages(self, first: int, last: int) -> range:
-        """Returns the numbers of the pages that may have values between two positions."""
+        """Returns the numbers of the pages that may have values from rank ``first`` to rank
+        ``last`` (64-bit encodings of values, greatest value first)."""
         if self.entries is not None or not self.bounds or first > self.bounds[-1]:
             return range(0)
         # Equal values may be on two pages.
@@ -70,7 +72,7 @@ class Segment(NamedTuple):
         return range(begin, min(len(self.bounds) - 1, bisect_right(self.bounds, last)))
 
     def places(self, experiment_id: str) -> list[Key]:
-        """Returns the keys of all its pages."""
+        """Returns the keys of all pages of the segment."""
         return [self.place(experiment_id, number) for number in self.all_pages()]
 
     def place(self, experiment_id: str, number: int) -> Key:
@@ -99,13 +101,14 @@ def segments(experiment_id: str, key: str) -> list[Segment]:
 
 
 def every_segment(experiment_id: str) -> Iterator[Segment]:
-    """Yields the segments of all metrics."""
+    """Yields the segments (values in order) of all metrics of an experiment."""
     pk = keys.experiment(experiment_id).pk
     return map(segment_of, table.query_all(pk, prefix=keys.rank_segment_prefix()))
 
 
 def every(experiment_id: str) -> Iterator[tuple[str, list[Ranked]]]:
-    """Yields all ranked values in rows and segments by metric; some come twice."""
+    """Yields (metric, values) for all ranked values of an experiment, from rows and segments; some
+    values come twice."""
     for item in every_row(experiment_id):
         yield from by_key([item]).items()
     for segment in every_segment(experiment_id):
@@ -113,13 +116,15 @@ def every(experiment_id: str) -> Iterator[tuple[str, list[Ranked]]]:
 
 
 def every_row(experiment_id: str) -> Iterator[Raw]:
-    """Yields the items of all rows."""
+    """Yields the items with the rows of an experiment: metric values of runs that are in no segment
+    yet."""
     pk = keys.experiment(experiment_id).pk
     return table.query_all(pk, prefix=keys.rank_rows_prefix())
 
 
 def by_key(rows: Iterable[Raw], wanted: Sequence[str] | None = None) -> dict[str, list[Ranked]]:
-    """Returns the values in rows by metric, unordered; of ``wanted`` metrics only, if given."""
+    """Returns the metric values in items of rows by metric, unordered; only those of ``wanted``
+    metrics, if given."""
     ranked: dict[str, list[Ranked]] = {}
     for item in rows:
         for key, entries in rank_columns.unpack_runs(RankRows.of(item).data, wanted).items():
@@ -128,7 +133,7 @@ def by_key(rows: Iterable[Raw], wanted: Sequence[str] | None = None) -> dict[str
 
 
 def values_of(segment: Segment, pages: Iterable[Raw | None]) -> list[Ranked]:
-    """Returns the values of a segment and of those of its pages that exist."""
+    """Returns the values of a segment, from its own item and from those of its pages that exist."""
     ranked = [*(segment.entries or ())]
     for page in pages:
         ranked += [] if page is None else page_of(page)
@@ -136,7 +141,12 @@ def values_of(segment: Segment, pages: Iterable[Raw | None]) -> list[Ranked]:
 
 
 def are_ranked(experiment_id: str, wanted: Mapping[str, Ranked]) -> set[str]:
-    """Returns those metrics of a run whose values are ranked in rows or a segment."""
+    """Returns the names of those metrics of a run whose values are in a row or a segment of the
+    index.
+
+    Args:
+        wanted: the run's values by metric.
+    """
     ranks = Ranks(experiment_id, list(wanted))
     table.parallel(ranks.reads())
     candidates = {}
@@ -159,7 +169,8 @@ def page_of(item: Raw) -> list[Ranked]:
 
 
 class Rows:
-    """All rows of an experiment, and the count of how often rows were sorted into segments."""
+    """All rows of an experiment (metric values of runs that are in no segment yet), and the count
+    of how often rows were sorted into segments."""
 
     def __init__(self, experiment_id: str, wanted: Sequence[str]) -> None:
         self._experiment_id = experiment_id
@@ -178,7 +189,8 @@ class Rows:
 
 
 class Ranks:
-    """The segments of some metrics and the rows of an experiment, as read by one search."""
+    """The index of metric values of an experiment as one search reads it: the segments of some
+    metrics, and the rows."""
 
     def __init__(self, experiment_id: str, wanted: Sequence[str]) -> None:
         self.experiment_id = experiment_id
@@ -192,13 +204,14 @@ class Ranks:
         """How often the segments were read again."""
 
     def reads(self) -> list[Callable[[], None]]:
-        """Returns functions that read the rows and segments; call them in parallel, before all
-        other reads. Run together with the reads of marks, they cost no extra round trip."""
+        """Returns functions that read the segments not read yet. Call them in parallel with the
+        reads of marks (keys of runs that the indexer has not processed); they cost no extra round
+        trip then."""
         unread = [key for key in self._wanted if key not in self._segments]
         return [partial(self._read_segments, key) for key in unread]
 
     def begin(self) -> None:
-        """Reads the rows and segments, unless they were read already."""
+        """Reads the segments, unless they were read already."""
         table.parallel(self.reads())
 
     def segments(self, key: str) -> Sequence[Segment]:
@@ -206,18 +219,21 @@ class Ranks:
 
     @property
     def are_lost(self) -> bool:
-        """Whether a segment lacks pages, however often it is read."""
+        """Whether reading was given up, because segments lacked pages or changed at every
+        attempt."""
         return self.generation > TRIES
 
     def page(self, item: Raw | None) -> list[Ranked]:
-        """Returns the values of a page that was read."""
+        """Returns the values on a page that was read. If the page is missing, returns none and lets
+        :meth:`refresh` read the segments again."""
         if item is None:
             self._gone = True
             return []
         return page_of(item)
 
     def refresh(self) -> None:
-        """Called after each read: reads the segments again if they have changed meanwhile."""
+        """Is called after each read; reads the segments again if rows were sorted or segments
+        merged meanwhile."""
         moved = self.rows.done and self.rows.sorted != self._sorted
         if not (moved or self._gone) or self.are_lost:
             return
@@ -234,7 +250,8 @@ class Ranks:
 
 
 class _Pages:
-    """The values of a range that are in segments, read on demand."""
+    """The values of one metric within a range that are in segments; their pages are read on
+    demand."""
 
     def __init__(self, ranks: Ranks, key: str, first: int, last: int) -> None:
         self._ranks = ranks
@@ -266,7 +283,8 @@ class _Pages:
 
 
 class MetricCandidates(Candidates):
-    """Every run whose latest value of a metric is in a range, except marked ones."""
+    """The candidates of a condition on a metric: every run whose latest value is in a range, except
+    runs that the indexer has not processed."""
 
     __slots__ = (
         "_first",
@@ -314,8 +332,8 @@ class MetricCandidates(Candidates):
 
     @property
     def most(self) -> int | None:
-        """Returns an upper bound of the number of runs. Without segments it is unknown: RANK items
-        are not counted."""
+        """Upper bound of the number of runs; None without segments, because RANK items are not
+        counted."""
         return self._pages.most if self._ranks.segments(self._key) else None
 
     def places(self) -> dict[Key, None]:
@@ -340,12 +358,14 @@ class MetricCandidates(Candidates):
 
 
 def within(entries: Sequence[Ranked], first: int, last: int) -> list[Ranked]:
-    """Returns the values between two positions."""
+    """Returns those of the ordered values whose rank (the 64-bit encoding of a value) is from
+    ``first`` to ``last``."""
     return [entry for entry in entries if first <= entry.place <= last]
 
 
 def singles(experiment_id: str, bounds: tuple[str, str], *, descending: bool = False) -> Entries:
-    """RANK items."""
+    """Returns the range of RANK items (one for each value that is outside its run's item) between
+    two sort keys."""
     return Entries(
         experiment_id,
         between=bounds,

@@ -40,7 +40,7 @@ class UnknownRanks(ValueError):
 
 
 class Ranked(NamedTuple):
-    """A run in the order of a metric. Sorted, the greatest value comes first, NaN last."""
+    """A run's value of a metric. Sorted, the greatest value comes first, NaN last."""
 
     place: int
     """:func:`mlcore.db.sortable.inverted_double_bits` of its latest value."""
@@ -52,7 +52,7 @@ class Ranked(NamedTuple):
 
 
 class RunRanks(NamedTuple):
-    """The values of a run's metrics that are ranked together."""
+    """The metric values of one run, for an item of rows."""
 
     run_id: str
     version: int
@@ -87,7 +87,7 @@ def unpack(data: bytes) -> list[Ranked]:
 
 
 def pack_runs(runs: Sequence[RunRanks]) -> bytes:
-    """Returns the stored form of whole runs."""
+    """Returns the stored form of the metric values of whole runs (an item of rows)."""
     header, raw_ids = _ids([run.run_id for run in runs])
     by_key: dict[str, list[tuple[int, int]]] = {}
     for position, one in enumerate(runs):
@@ -103,8 +103,8 @@ def pack_runs(runs: Sequence[RunRanks]) -> bytes:
 
 
 def unpack_runs(data: bytes, wanted: Iterable[str] | None = None) -> dict[str, list[Ranked]]:
-    """Returns the values of each metric, unordered; of ``wanted`` metrics only, if given. Raises
-    UnknownRanks."""
+    """Returns the values in an item of rows by metric, unordered; only those of ``wanted`` metrics,
+    if given. Raises UnknownRanks."""
     header, body, at = _parts(data)
     count: int = header["runs"]
     versions, minutes = _column(body, at, count), _column(body, at + count * _SIZE, count)
@@ -124,7 +124,8 @@ def unpack_runs(data: bytes, wanted: Iterable[str] | None = None) -> dict[str, l
 
 
 def pack_places(places: Sequence[int]) -> bytes:
-    """Returns the stored form of positions alone."""
+    """Returns the stored form of rank keys (64-bit encodings of values) alone, which bound a
+    segment's pages."""
     return struct.pack(f"<{len(places)}Q", *places)
 
 
@@ -164,8 +165,9 @@ def _is_before(entry: Ranked, other: Ranked) -> bool:
 
 
 def _ids(ids: Sequence[str]) -> tuple[int | list[str], bytes]:
-    """Returns the header's description of ids, and their column: 0 for 32 hexadecimal digits stored
-    as 16 bytes, the common length, or else the ids themselves."""
+    """Returns the header's description of run ids, and the column of their bytes. The description
+    is 0 if the column has ids of 32 hexadecimal digits as 16 bytes each, the common case; otherwise
+    it is the list of the ids, and the column is empty."""
     if all(map(_IS_HEX, ids)):
         return 0, byte_planes.apart(bytes.fromhex("".join(ids)), _ID_BYTES)
     text, width = "".join(ids), len(ids[0])
@@ -177,7 +179,8 @@ def _ids(ids: Sequence[str]) -> tuple[int | list[str], bytes]:
 def _ids_at(
     description: int | list[str], body: bytes, at: int, count: int
 ) -> tuple[Sequence[str], int]:
-    """Returns the ids that :func:`_ids` was given, and where their column ends."""
+    """Returns the run ids that :func:`_ids` stored, and the offset in the body at which their
+    column ends."""
     if isinstance(description, list):
         return description, at
     width = description or _ID_BYTES
@@ -202,7 +205,8 @@ def _whole(header: Mapping[str, Any], columns: Iterable[bytes]) -> bytes:
 
 
 def _parts(data: bytes) -> tuple[dict[str, Any], bytes, int]:
-    """Returns the header, and where in the body the columns begin."""
+    """Splits a stored form; returns its header, its body, and the offset in the body at which the
+    columns start."""
     if data[:1] != _FORM:
         raise UnknownRanks(f"ranks of form {data[0] if data else None}")
     body = zlib.decompress(data[1:])

@@ -1,4 +1,5 @@
-"""Runs in the order of a metric, merged from rows, segments and RANK items."""
+"""Runs in the order of a metric's value, merged from the three stored forms of the index: rows,
+segments and RANK items."""
 
 from __future__ import annotations
 
@@ -23,11 +24,12 @@ _NAN: Final = inverted_double_bits(math.nan)
 
 
 class Moved(Exception):
-    """The segments changed while they were read; they must be read again."""
+    """The segments of the index changed while they were read; the caller must read them again."""
 
 
 class _Source:
-    """Values in the requested order. ``waiting`` holds the next ones."""
+    """One stored form of the index from which values come in the requested order. ``waiting`` holds
+    those that were read but not returned yet."""
 
     def __init__(self, waiting: list[Ranked]) -> None:
         self.waiting = waiting
@@ -62,7 +64,7 @@ class _PagedSource(_Source):
 
 
 class _Stretch:
-    """Values between two positions, in one direction."""
+    """The values of one metric between two ranks (64-bit encodings of values), in one direction."""
 
     def __init__(self, ranks: Ranks, key: str, first: int, last: int, *, backwards: bool) -> None:
         self._ranks, self._key = ranks, key
@@ -73,7 +75,11 @@ class _Stretch:
         self._generation = ranks.generation
 
     def reads(self, size: int) -> list[Callable[[], None]]:
-        """Returns the calls that may be made, in parallel with others, before :meth:`lists`."""
+        """Returns the first reads, which may be made in parallel with others before :meth:`lists`.
+
+        Args:
+            size: how many values to read at a time.
+        """
         self._is_begun = True
         bounds = keys.rank_metric_range(
             self._key, double_of_inverted_bits(self._first), double_of_inverted_bits(self._last)
@@ -92,7 +98,11 @@ class _Stretch:
         return calls if self._ranks.rows.done else [*calls, self._ranks.rows.read]
 
     def lists(self, size: int) -> Iterator[list[Ranked]]:
-        """Yields all values in consecutive lists. Raises Moved."""
+        """Yields all values in order, as consecutive lists. Raises Moved.
+
+        Args:
+            size: how many values to read at a time.
+        """
         if not self._is_begun:
             table.parallel(self.reads(size))
         rows = self._ranks.rows.by_key.get(self._key, ())
@@ -101,13 +111,13 @@ class _Stretch:
             self._ranks.refresh()
             if self._generation != self._ranks.generation or self._ranks.are_lost:
                 raise Moved
-            hungry = [source for source in self._sources if not source.waiting and not source.done]
-            if hungry:
+            empty = [source for source in self._sources if not source.waiting and not source.done]
+            if empty:
                 calls: list[Callable[[], None]] = [partial(self._read_pages, size)]
-                calls += [one.read for one in hungry if isinstance(one, _SingleSource)]
+                calls += [one.read for one in empty if isinstance(one, _SingleSource)]
                 table.parallel(calls)
                 continue
-            found = self._until_somebody_is_hungry()
+            found = self._until_a_source_is_empty()
             if not found:
                 return
             yield found
@@ -115,7 +125,7 @@ class _Stretch:
     def in_order(self, entries: Sequence[Ranked]) -> list[Ranked]:
         return sorted(run_ranks.within(entries, self._first, self._last), reverse=self._backwards)
 
-    def _until_somebody_is_hungry(self) -> list[Ranked]:
+    def _until_a_source_is_empty(self) -> list[Ranked]:
         ends = [
             source.waiting[-1].place * self._sign for source in self._sources if not source.done
         ]
@@ -131,16 +141,16 @@ class _Stretch:
         return ranked
 
     def _read_pages(self, size: int) -> None:
-        """Reads the next pages of all segments without waiting values; one BatchGetItem."""
-        hungry = [
+        """Reads the next pages of each segment whose values were all returned; one BatchGetItem."""
+        empty = [
             source
             for source in self._sources
             if isinstance(source, _PagedSource) and not source.waiting and not source.done
         ]
-        if not hungry:
+        if not empty:
             return
-        each = max(1, size // (run_ranks.PAGE_ENTRIES * len(hungry)))
-        asked = [(one, number) for one in hungry for number in one.next_pages(each)]
+        each = max(1, size // (run_ranks.PAGE_ENTRIES * len(empty)))
+        asked = [(one, number) for one in empty for number in one.next_pages(each)]
         experiment_id = self._ranks.experiment_id
         items = table.batch_get([one.segment.place(experiment_id, at) for one, at in asked])
         for (one, _), item in zip(asked, items, strict=True):
@@ -148,8 +158,12 @@ class _Stretch:
 
 
 class InOrder:
-    """All runs that have a metric in the order of its value, NaN last, from ``begin`` on (None:
-    from the first; NaN: only NaN). A run may come twice, also with an outdated value."""
+    """All runs that have a metric, in the order of its value, NaN last. A run may come twice, also
+    with an outdated value.
+
+    Args:
+        begin: the value to start at; None for the first, NaN for only the runs with NaN.
+    """
 
     def __init__(self, ranks: Ranks, order: MetricOrder, begin: float | None) -> None:
         stretch = partial(_Stretch, ranks, order.key)
@@ -163,15 +177,20 @@ class InOrder:
                 self._stretches = [stretch(first, _NAN, backwards=False)]
 
     def reads(self, size: int) -> list[Callable[[], None]]:
-        """Returns the first requests, which may be made in parallel with others."""
+        """Returns the first reads, which may be made in parallel with others.
+
+        Args:
+            size: how many values to read at a time.
+        """
         return self._stretches[0].reads(size)
 
     def chunks(self, size: int, more: int) -> Iterator[list[Ranked]]:
-        """Yields lists of about ``size`` values. If possible a list ends with the first of a
-        different value among the next ``more``, so that the caller knows that a value has ended.
+        """Yields the runs' values in lists of about ``size``. A list goes on to the first different
+        value if that is among the next ``more``, so that the caller knows that it has all runs with
+        the value before.
 
         Raises:
-            Moved: begin again.
+            Moved: the index changed; the caller starts again.
         """
         for stretch in self._stretches:
             chunk: list[Ranked] = []

@@ -1,7 +1,9 @@
-"""Candidates for a search of runs, from the indexes of an experiment; reads no run.
+"""Candidates for a search of runs (the keys of runs that may match), from the indexes of an
+experiment; reads no run.
 
 Local indexes are strongly consistent. RANK, DLINK and FTS items are written by the indexer; runs
-whose items may be stale are marked, and the marks must be read *before* those items.
+whose items may be stale have a mark (a key in LSI5), and the marks must be read *before* those
+items.
 """
 
 from __future__ import annotations
@@ -31,13 +33,14 @@ MARKS_PAGE = 10_000
 
 
 def is_asynchronous(access: Access) -> bool:
-    """Whether the indexer writes the entries that answer a condition."""
+    """Whether a condition is answered from index entries that the indexer writes, so that they may
+    lag."""
     return not isinstance(access, NamePrefix | Status)
 
 
 def candidates(experiment_id: str, access: Access) -> list[Candidates]:
-    """Returns candidates for a condition other than :class:`TextLookups`; each names every run that
-    can meet the condition, except perhaps marked runs."""
+    """Returns candidates for a condition other than :class:`TextLookups`. Each refers to every run
+    that can meet the condition, except perhaps runs that the indexer has not processed."""
     return [Candidates(type(access).__name__, _entries(experiment_id, access))]
 
 
@@ -65,7 +68,8 @@ def _entries(experiment_id: str, access: Access) -> Entries:
 
 
 def _links(experiment_id: str, condition: Comparison) -> Entries:
-    """Returns the entries of all dataset links of the experiment, which are ordered by run."""
+    """Returns the entries of all DLINK items (dataset links) of the experiment that meet a
+    condition; they are ordered by run."""
     holds, link = value_test(condition), DatasetLink.of
     attributes_and_test, keep = [DatasetLink.run_id], None
     if condition.key == "name":
@@ -83,7 +87,8 @@ def _links(experiment_id: str, condition: Comparison) -> Entries:
 
 
 def runs_of_stages(experiment_id: str, stages: Sequence[str]) -> Entries:
-    """Returns all runs by start time, newest first: those with the given stage, or all."""
+    """Returns the runs of an experiment by start time, newest first, as index entries to read:
+    those of the given stage if there is exactly one, else all."""
     if len(stages) == 1:
         prefix = keys.lsi1_run_prefix(stages[0])
         return _local(experiment_id, "LSI1", prefix, descending=True)
@@ -91,7 +96,7 @@ def runs_of_stages(experiment_id: str, stages: Sequence[str]) -> Entries:
 
 
 class Marks:
-    """All runs of an experiment that the indexer has not processed yet."""
+    """All runs of an experiment that have a mark: the indexer has not processed them yet."""
 
     def __init__(self, experiment_id: str) -> None:
         self._experiment_id = experiment_id

@@ -21,7 +21,7 @@ from mlcore.wire.encoding import Encoded
 
 
 class Shown(NamedTuple):
-    """A run in an answer."""
+    """A run as an answer contains it."""
 
     run: Run
     """Without the data that are in ``data``."""
@@ -31,7 +31,7 @@ class Shown(NamedTuple):
 
 
 def as_objects(stored: StoredRun) -> Shown:
-    """Returns a run for answers that the caller inspects."""
+    """Returns a run as JSON objects, for answers that are changed before they are sent."""
     run = runs.outline(stored)
     return Shown(run, _weight(run), responses.data(run))
 

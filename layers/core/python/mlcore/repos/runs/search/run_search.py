@@ -78,7 +78,8 @@ class RunQuery(NamedTuple):
 
 
 class Late(NamedTuple):
-    """What is known about the indexer's lag in an experiment before its items are read."""
+    """What a search reads of an experiment before the items that the indexer writes, which may
+    lag."""
 
     marked: set[Key]
     """Runs that the indexer has not processed."""
@@ -92,7 +93,7 @@ class _Compiled(NamedTuple):
     key_of: order.SortKey
 
     def row(self, stored: StoredRun) -> Row | None:
-        """Returns the run's row if it matches."""
+        """Returns the run with its sort key; None if it does not match or comes before the page."""
         if stored.stage not in self.query.stages:
             return None
         run = SearchedRun(stored)
@@ -247,7 +248,7 @@ def _small(query: RunQuery) -> int:
 
 
 def _asks_late_entries(query: RunQuery) -> bool:
-    """Whether the search may use entries that the indexer writes."""
+    """Whether the search may use index entries of the indexer, which may lag."""
     accesses = plan.accesses(query.comparisons)
     return bool(
         plan.metric_order(query.ordering) or any(map(run_candidates.is_asynchronous, accesses))
@@ -255,8 +256,7 @@ def _asks_late_entries(query: RunQuery) -> bool:
 
 
 def _in_index_order(experiment: Experiment, late: Late, compiled: _Compiled) -> list[Row] | None:
-    """Returns rows read in an index's order; None if no index has the order, or too few match early
-    on."""
+    """Returns rows read in an index's order; None if no index has it, or too few match early."""
     query = compiled.query
     if query.rows > STREAMED_RUNS:
         return None

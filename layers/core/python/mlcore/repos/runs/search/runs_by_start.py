@@ -27,7 +27,7 @@ PAGES_AHEAD = 12
 
 
 class Start(NamedTuple):
-    """A position in the order "newest start first, then smallest id"."""
+    """A position in the order "newest start first, then smallest run id"."""
 
     start_time: int
     run_id: str

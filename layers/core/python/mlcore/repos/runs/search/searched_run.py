@@ -13,7 +13,7 @@ from mlcore.repos.runs.core.runs import StoredRun
 
 
 class _Texts:
-    """The texts of a map, from the item or child items, read one by one."""
+    """The keys and values of a run's map, read one by one from the item or from child items."""
 
     __slots__ = ("_inline", "_outside")
 
@@ -30,7 +30,7 @@ class _Texts:
 
 
 class _Metrics:
-    """Latest values, each parsed on access."""
+    """The latest metric values of a run by metric, each parsed on access."""
 
     __slots__ = ("_texts",)
 

@@ -1,5 +1,5 @@
-"""Calls this deployment's API as the user who requests the demo: with their login, their workspace
-and their permissions. The demo accesses no table directly."""
+"""Calls this deployment's API as the user of a request: with their login, their workspace and their
+permissions. For functions that combine what other functions do, and access no table themselves."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from mlcore import errors
-from mlcore.http import Request
 from mlcore.http.origin import ORIGIN_HEADER
+from mlcore.http.request import Request
 
 T = TypeVar("T")
 
 API_URL: Final = "API_URL"
 """Environment: the URL of the deployment's API."""
-_FORWARDED_HEADERS: Final = ("authorization", "cookie", "x-mlflow-workspace", ORIGIN_HEADER)
+_FORWARDED_HEADERS: Final = ("authorization", "x-mlflow-workspace", ORIGIN_HEADER)
 _TIMEOUT_SECONDS: Final = 15
 _PARALLEL_CALLS: Final = 6
 _ERRORS_BY_CODE: Final[dict[str, type[errors.MlflowError]]] = {
@@ -42,14 +42,22 @@ class ApiClient:
     def __init__(self, request: Request) -> None:
         if request.is_signed() or request.is_signed_by_query:
             raise errors.InvalidParameterValue(
-                "The demo calls the API in the caller's name, and an AWS signature is valid for "
-                "one request only. Log in with another method to create the demo."
+                "This request calls the API in the caller's name, and an AWS signature is valid "
+                "for one request only. Log in with another method."
             )
         self._address = urlsplit(os.environ[API_URL])
         self._headers = {
             name: value for name, value in request.headers.items() if name in _FORWARDED_HEADERS
         }
+        if request.cookies:
+            self._headers["cookie"] = "; ".join(request.cookies)
         self._thread = threading.local()
+
+    def close(self) -> None:
+        """Closes the connection of the current thread."""
+        connection: http.client.HTTPConnection | None = getattr(self._thread, "connection", None)
+        if connection is not None:
+            connection.close()
 
     def get(self, path: str, **fields: Any) -> dict[str, Any]:
         """Sends a GET request. Raises the error that the API answers."""
@@ -108,7 +116,7 @@ class ApiClient:
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             raise errors.TemporarilyUnavailable(
-                "The API could not be reached to make the demo. Try again."
+                "The API could not be reached to answer the request. Try again."
             ) from error
         content = _parse(data)
         if response.status < 300:
@@ -147,5 +155,5 @@ def _error(status: int, code: str, message: str) -> errors.MlflowError:
     if status in (401, 403):
         return errors.PermissionDenied(message or "Permission denied")
     return _ERRORS_BY_CODE.get(code, errors.TemporarilyUnavailable)(
-        message or f"The API answered {status} while the demo was made. Try again."
+        message or f"The API answered {status} to a part of the request. Try again."
     )

@@ -1,0 +1,15 @@
+"""The route of the Lambda function ``agent_tools``: a server of the Model Context Protocol, with
+which agents read what is stored here."""
+
+from __future__ import annotations
+
+from agent_tools import protocol
+from agent_tools.request_parsing import parse
+from mlcore.http import PlainRoute, lambda_handler
+
+RPCS = ()
+PLAIN_ROUTES = (
+    PlainRoute("POST", "/mcp", parse, protocol.answer, "requests.anybody", since="", cost=0),
+)
+
+handler = lambda_handler(RPCS, PLAIN_ROUTES)

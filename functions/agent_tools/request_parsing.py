@@ -1,0 +1,62 @@
+"""Parses messages of JSON-RPC 2.0, as the Model Context Protocol sends them over HTTP."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final, NamedTuple
+
+from mlcore.http import Sent
+
+Json = dict[str, Any]
+RequestId = str | int
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+MAX_ID_LENGTH: Final = 1000
+"""The answer repeats the id, and must not exceed Lambda's limit by it."""
+VERSION_HEADER: Final = "mcp-protocol-version"
+
+
+class RpcRequest(NamedTuple):
+    """A request, which has an id, or a notification."""
+
+    id: RequestId | None
+    """None for a notification, or for an answer of the client; both get no answer."""
+    method: str
+    params: Json
+    version: str
+    """The protocol's version that the HTTP header names; empty if there is none."""
+
+
+class Malformed(NamedTuple):
+    """A body that is no message of JSON-RPC."""
+
+    code: int
+    message: str
+
+
+def parse(sent: Sent) -> RpcRequest | Malformed:
+    """Reads one message. Batches, which the protocol no longer has, are malformed."""
+    media_type = sent.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        # Web pages of other origins can send only other types without being asked for permission.
+        return Malformed(INVALID_REQUEST, "The Content-Type must be application/json.")
+    try:
+        body = json.loads(sent.body())
+    except (ValueError, RecursionError) as error:
+        return Malformed(PARSE_ERROR, f"The body is not JSON: {error}")
+    if not isinstance(body, dict) or body.get("jsonrpc") != "2.0":
+        return Malformed(INVALID_REQUEST, "The body must be one object with jsonrpc 2.0.")
+    version = sent.headers.get(VERSION_HEADER, "")
+    if "method" not in body and ("result" in body or "error" in body):
+        return RpcRequest(None, "", {}, version)
+    method, params, request_id = body.get("method"), body.get("params", {}), body.get("id")
+    if not isinstance(method, str):
+        return Malformed(INVALID_REQUEST, "The field method must be a string.")
+    if not isinstance(params, dict):
+        return Malformed(INVALID_REQUEST, "The field params must be an object.")
+    if "id" in body and (not isinstance(request_id, str | int) or isinstance(request_id, bool)):
+        return Malformed(INVALID_REQUEST, "The field id must be a string or an integer.")
+    if isinstance(request_id, str) and len(request_id) > MAX_ID_LENGTH:
+        return Malformed(INVALID_REQUEST, f"The field id has more than {MAX_ID_LENGTH} characters.")
+    return RpcRequest(request_id, method, params, version)

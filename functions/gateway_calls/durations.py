@@ -1,0 +1,34 @@
+"""Tells callers how long a call took, in the headers of MLflow's gateway."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from mlcore.http.handler import Handler
+from mlcore.providers import waiting_time
+
+DURATION: Final = "x-mlflow-gateway-duration-ms"
+"""Milliseconds until the answer, or until the first part of a stream."""
+OVERHEAD: Final = "x-mlflow-gateway-overhead-duration-ms"
+"""The part of them in which no provider was waited for; only if one was."""
+
+
+def with_durations(handler: Handler) -> Handler:
+    """Returns the handler, which adds both headers to each of its answers."""
+
+    def timed(event: Any, context: Any) -> dict[str, Any]:
+        waiting_time.reset()
+        started = time.perf_counter()
+        answer = handler(event, context)
+        seconds = time.perf_counter() - started
+        headers = {DURATION: _milliseconds(seconds)}
+        if (waited := waiting_time.total()) > 0:
+            headers[OVERHEAD] = _milliseconds(max(0.0, seconds - waited))
+        return {**answer, "headers": {**answer["headers"], **headers}}
+
+    return timed
+
+
+def _milliseconds(seconds: float) -> str:
+    return str(int(seconds * 1000))

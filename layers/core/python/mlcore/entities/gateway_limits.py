@@ -1,0 +1,42 @@
+"""Limits of calls through the AI gateway, as the setting ``gateway_limits`` states them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+SETTING: Final = "gateway_limits"
+KEYS, USERS, ENDPOINTS, WORKSPACES = SCOPES = ("keys", "users", "endpoints", "workspaces")
+"""What is limited, narrowest first: the ids of API keys, and names."""
+EACH: Final = "*"
+"""In place of a name: each one that has no entry of its own."""
+
+
+class CallLimits(NamedTuple):
+    """How much may be used in a minute and in a day of UTC; None for no limit."""
+
+    requests_per_minute: int | None = None
+    requests_per_day: int | None = None
+    tokens_per_minute: int | None = None
+    tokens_per_day: int | None = None
+
+
+class GatewayLimits(NamedTuple):
+    """The limits of a deployment."""
+
+    by_scope: Mapping[str, Mapping[str, CallLimits]]
+
+    def of(self, scope: str, name: str) -> CallLimits | None:
+        """Returns the limits of one key, user, endpoint or workspace; None if it has none."""
+        entries = self.by_scope.get(scope, {})
+        return entries.get(name) or entries.get(EACH)
+
+
+def parsed(value: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> GatewayLimits:
+    """Returns the limits in the checked value of the setting."""
+    return GatewayLimits(
+        {
+            scope: {name: CallLimits(**limits) for name, limits in entries.items()}
+            for scope, entries in value.items()
+        }
+    )

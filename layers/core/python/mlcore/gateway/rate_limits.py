@@ -1,0 +1,104 @@
+"""Limits of calls by API key, user, endpoint and workspace: requests and tokens, per minute and per
+day."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from mlcore.entities.gateway_limits import ENDPOINTS, KEYS, USERS, WORKSPACES, CallLimits
+from mlcore.errors import GatewayCallFailed, MlflowError
+from mlcore.ids import now_ms
+from mlcore.observability import logger
+from mlcore.repos.gateway import usage
+from mlcore.repos.settings import gateway_limits
+
+_KINDS: Final = {KEYS: "key", USERS: "user", ENDPOINTS: "endpoint", WORKSPACES: "workspace"}
+
+
+class Origin(NamedTuple):
+    """What a call counts to."""
+
+    workspace: str
+    endpoint_id: str
+    endpoint_name: str
+    username: str | None
+    key_id: str | None
+
+
+class Limited(NamedTuple):
+    """One key, user, endpoint or workspace that has limits."""
+
+    target: str
+    """Of the counter, such as ``user:ann``."""
+    scope: str
+    limits: CallLimits
+
+
+def applicable(origin: Origin) -> list[Limited]:
+    """Returns what limits a call, narrowest first; one GetItem per minute and process."""
+    known = gateway_limits.current()
+    if not known.by_scope:
+        return []
+    # Names of endpoints are unique in a workspace only, so their ids are counted.
+    candidates = (
+        (KEYS, origin.key_id, origin.key_id),
+        (USERS, origin.username, origin.username),
+        (ENDPOINTS, origin.endpoint_name, origin.endpoint_id),
+        (WORKSPACES, origin.workspace, origin.workspace),
+    )
+    return [
+        Limited(f"{_KINDS[scope]}:{counted}", scope, limits)
+        for scope, name, counted in candidates
+        if name is not None and (limits := known.of(scope, name)) is not None
+    ]
+
+
+def admit(limited: Sequence[Limited]) -> None:
+    """Counts a request to each of its limits, in one write each. A call that one of them refuses
+    has counted to the narrower ones before it.
+
+    Raises:
+        GatewayCallFailed: a limit is reached; status 429, with the time to try again.
+    """
+    for one in limited:
+        now = now_ms()
+        try:
+            usage.count_request(one.target, one.limits, now)
+        except usage.Reached as reached:
+            raise _refusal(one, reached, now) from None
+
+
+def add_tokens(limited: Sequence[Limited], tokens: int) -> None:
+    """Adds the tokens of a call to those of its limits that count tokens. The caller has the answer
+    already, so an error is logged and does not fail the call."""
+    for one in limited:
+        if one.limits.tokens_per_minute is None and one.limits.tokens_per_day is None:
+            continue
+        try:
+            usage.add_tokens(one.target, tokens, now_ms())
+        except MlflowError as error:
+            logger.error(
+                "the tokens of a call were not counted",
+                extra={"scope": one.scope, "tokens": tokens, "error": error.error_code},
+            )
+
+
+def _refusal(one: Limited, reached: usage.Reached, now: int) -> GatewayCallFailed:
+    """Returns the refusal with OpenAI's headers, https://platform.openai.com/docs/guides/rate-limits."""
+    noun, _, unit = reached.limit.partition("_per_")
+    length = usage.MINUTE_MS if unit == "minute" else usage.DAY_MS
+    seconds = str(math.ceil((length - now % length) / 1000))
+    limit = getattr(one.limits, reached.limit)
+    return GatewayCallFailed(
+        429,
+        f"Rate limit reached: {limit} {noun} per {unit} for this {_KINDS[one.scope]}. Try again in "
+        f"{seconds} seconds.",
+        seconds,
+        {
+            f"x-ratelimit-limit-{noun}": str(limit),
+            f"x-ratelimit-remaining-{noun}": "0",
+            f"x-ratelimit-reset-{noun}": f"{seconds}s",
+        },
+    )

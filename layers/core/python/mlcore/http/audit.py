@@ -1,0 +1,180 @@
+"""Says in the log line of a request who did what: of every write and every refusal where a login is
+required, and of every other request if ``AUDIT_READS`` is set.
+
+An entry names callers, addresses and entities. It never holds values, passwords, tokens or other
+contents: of a message only fields that identify something are read, and no text of an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from mlcore.http.request import Request
+from mlcore.http.response import Response
+from mlcore.http.routes import ByMethod, Route, Routes
+
+AUDIT_READS: Final = "AUDIT_READS"
+"""Environment variable: "true" audits reads, too."""
+
+MAX_LENGTH: Final = 200
+"""Characters of a logged identifier; longer ones are cut."""
+MAX_LISTED: Final = 10
+"""Logged identifiers of a list; the number of all is logged beside them."""
+
+REFUSALS: Final = (401, 403)
+_READS: Final = frozenset(
+    {"/3.0/mlflow-serverless/sql", "/3.0/jobs/search", "/3.0/mlflow/ui-telemetry", "/mcp"}
+)
+"""Paths that write nothing although their method is POST, besides those that keys may read."""
+_NAMED: Final = (
+    *("registered-models", "model-versions", "prompts", "mcp-servers", "skills", "scorers"),
+    "workspaces",
+)
+"""Parts of paths of routes whose entity is known by its name."""
+_RIGHTS: Final = ("users", "roles", "permissions", "mlflow-serverless")
+"""Parts of paths of routes about users and their rights."""
+_NAMES: Final = frozenset({"name", "new_name", "alias", "version", "organization"})
+_GRANTS: Final = frozenset(
+    {
+        *("username", "resource_type", "resource_pattern", "permission", "is_admin", "scopes"),
+        *("role", "workspace"),
+    }
+)
+_IDENTIFIERS: Final = frozenset({"run_uuid", "endpoint_name", "workspace_name"})
+_NO_ENTITY: Final = frozenset({"tag_key", "key", "path"})
+"""Variables of paths that are contents: keys of tags, and paths at other servers."""
+_SECRET: Final = re.compile(r"mlk_|eyJ[\w-]{10}|sk-[\w-]{8}", re.A)
+"""Beginnings of API keys and tokens, which somebody may send in place of an id."""
+
+
+class Trail:
+    """What is known about a request, gathered while it is handled."""
+
+    __slots__ = ("answer", "message", "parameters", "request", "route")
+
+    def __init__(self) -> None:
+        self.request: Request | None = None
+        """With its caller, once that is known."""
+        self.route: Route | None = None
+        self.parameters: Mapping[str, str] = {}
+        """Variables of the path."""
+        self.message: Any = None
+        self.answer: Mapping[str, Any] = {}
+
+    def find(self, routes: Routes, method: str, path: str) -> ByMethod:
+        """Finds the route of a method and path, and the variables of the path. Returns the path's
+        routes; there is none for the method if ``route`` stays None. Raises EndpointNotFound."""
+        verb = "GET" if method == "HEAD" else method
+        methods, self.parameters = routes.find(path, verb)
+        self.route = methods.get(verb)
+        return methods
+
+    def name(self) -> str:
+        """Returns the path of the route, ``unknown`` without one."""
+        return "unknown" if self.route is None else self.route.path
+
+    def entry(
+        self, about: Mapping[str, Any], response: Response, *, reads: bool
+    ) -> dict[str, object] | None:
+        """Returns the entry for the log line; None for a request that is not audited.
+
+        Args:
+            about: ``requestContext`` of the event.
+            reads: whether reads are audited, too.
+        """
+        access = None if self.request is None else self.request.access
+        if not (
+            response.status in REFUSALS
+            or response.actor
+            or (access is not None and (reads or self._writes()))
+        ):
+            return None
+        answers: Mapping[str, Any] = about.get("authorizer") or {}
+        claims: Mapping[str, Any] = answers.get("lambda") or {}
+        address = claims.get("address") or about["http"].get("sourceIp", "")
+        entry: dict[str, object] = {
+            "user": response.actor or (None if access is None else access.username),
+            "login": "signature" if "iam" in answers else claims.get("login", "none"),
+            "address": address,
+            "workspace": None if self.request is None else self.request.workspace,
+            "outcome": _outcome(response.status),
+            "entity": self._entity(response.status),
+        }
+        if access is not None and access.key_id:
+            entry["key_id"] = access.key_id
+        if access is not None and access.is_admin:
+            entry["is_admin"] = True
+        return entry
+
+    def _writes(self) -> bool:
+        if self.route is None or self.route.method == "GET":
+            return False
+        from mlcore.policies.key_callers import READS_BY_POST  # noqa: PLC0415 -- loaded with a login
+
+        path = self.route.path.replace("/preview/", "/")
+        return path not in _READS and path not in READS_BY_POST
+
+    def _entity(self, status: int) -> dict[str, object]:
+        path = "" if self.route is None else self.route.path
+        is_setting = "/config/" in path
+        found: dict[str, object] = {}
+        for variable, value in self.parameters.items():
+            name = variable.removesuffix("+")
+            if name not in _NO_ENTITY or (is_setting and name == "key"):
+                found[name] = _identifier(value)
+        names = _IDENTIFIERS
+        if any(part in path for part in _NAMED):
+            names = names | _NAMES
+        if any(part in path for part in _RIGHTS):
+            names = names | _GRANTS
+        for name, value in _fields(self.message):
+            if name in names or name.endswith(("_id", "_ids")):
+                found.setdefault(name, _identifier(value))
+        if status < _FIRST_ERROR and self.route is not None and self.route.method == "POST":
+            for name, value in _ids_in(self.answer):
+                found.setdefault(name, _identifier(value))
+        return {name: value for name, value in found.items() if value not in (None, "")}
+
+
+_FIRST_ERROR: Final = 400
+
+
+def _outcome(status: int) -> str:
+    if status in REFUSALS:
+        return "refused"
+    return "done" if status < _FIRST_ERROR else "failed"
+
+
+def _fields(message: Any) -> Iterable[tuple[str, Any]]:
+    """Returns the fields of a message that the request set."""
+    if isinstance(message, tuple):
+        names = getattr(message, "_fields", ())
+        return zip(names, message, strict=False)
+    return tuple(getattr(message, "__dict__", {}).items())
+
+
+def _ids_in(answer: Mapping[str, Any], depth: int = 2) -> Iterator[tuple[str, Any]]:
+    """Yields the ids that the answer to a creation names: at its top, or in its only object."""
+    for name, value in answer.items():
+        if name.endswith("_id"):
+            yield name, value
+    if len(answer) == 1 and depth:
+        (inner,) = answer.values()
+        if isinstance(inner, Mapping):
+            yield from _ids_in(inner, depth - 1)
+    if "info" in answer and isinstance(answer["info"], Mapping):
+        yield from _ids_in(answer["info"], 0)
+
+
+def _identifier(value: Any) -> object:
+    """Returns an identifier as it is logged; None for what can be none."""
+    if isinstance(value, bool | int):
+        return value
+    if isinstance(value, str):
+        return "(secret)" if _SECRET.search(value) else value[:MAX_LENGTH]
+    if isinstance(value, list | tuple):
+        listed = [one for one in map(_identifier, value[:MAX_LISTED]) if one is not None]
+        return [*listed, f"of {len(value)}"] if len(value) > MAX_LISTED else listed
+    return None

@@ -1,0 +1,43 @@
+"""Checks the setting ``gateway_limits``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from mlcore.entities.gateway_limits import SCOPES, SETTING, CallLimits
+from mlcore.errors import InvalidParameterValue
+
+MAX_BYTES: Final = 100_000
+_HIGHEST: Final = 10**12
+
+
+def check_gateway_limits(value: Any) -> None:
+    """Raises InvalidParameterValue unless the value is ``{scope: {name: {limit: number}}}``."""
+    if not isinstance(value, dict) or not value.keys() <= set(SCOPES):
+        raise InvalidParameterValue(
+            f"The setting {SETTING!r} must be an object with some of {', '.join(SCOPES)}."
+        )
+    for scope, entries in value.items():
+        if not isinstance(entries, dict):
+            raise InvalidParameterValue(
+                f"The setting {SETTING!r} must have an object of names as {scope!r}."
+            )
+        for name, limits in entries.items():
+            _check_limits(scope, name, limits)
+    if len(json.dumps(value, ensure_ascii=False).encode()) > MAX_BYTES:
+        raise InvalidParameterValue(f"The setting {SETTING!r} can have at most {MAX_BYTES} bytes.")
+
+
+def _check_limits(scope: str, name: str, limits: Any) -> None:
+    fields = CallLimits._fields
+    if not name or not isinstance(limits, dict) or not limits or not limits.keys() <= set(fields):
+        raise InvalidParameterValue(
+            f"The limits of {name!r} in {scope!r} must be an object with some of "
+            f"{', '.join(fields)}."
+        )
+    for field, number in limits.items():
+        if type(number) is not int or not 1 <= number <= _HIGHEST:
+            raise InvalidParameterValue(
+                f"{field!r} of {name!r} in {scope!r} must be a whole number from 1 to {_HIGHEST}."
+            )

@@ -1,0 +1,32 @@
+"""Sums the time for which the current thread has waited for providers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+_thread: Final = threading.local()
+
+
+def reset() -> None:
+    """Begins a new sum in this thread."""
+    _thread.seconds = 0.0
+
+
+def total() -> float:
+    """Returns the seconds since :func:`reset`."""
+    seconds: float = getattr(_thread, "seconds", 0.0)
+    return seconds
+
+
+@contextmanager
+def counted() -> Iterator[None]:
+    """Adds the time of the ``with`` block, also if it raises."""
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        _thread.seconds = total() + time.perf_counter() - started

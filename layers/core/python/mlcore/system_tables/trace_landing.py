@@ -1,0 +1,85 @@
+"""The lines of landing objects about traces: which traces changed, or were deleted.
+
+A line is ``{"x": experiment, "t": trace, "m": [milliseconds…]}``, and for a deleted trace also
+``"gone": true``. The publisher reads the trace itself from the table, so a line that is delivered
+twice, late or out of order has no further effect. ``m`` has the request times that the trace had
+before and after the changes: published rows of the trace are only in the days of such times. A line
+without ``m`` says that they may be in any day.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from mlcore.db import keys
+from mlcore.models.traces import Trace
+from mlcore.system_tables import landing
+from mlcore.system_tables.rows import within
+
+TRACE: Final = keys.TRACE.name
+"""The type of the items whose records are landed."""
+_EXPIRY: Final = "dynamodb.amazonaws.com"
+
+Record = Mapping[str, Any]
+
+
+class ChangedTraces:
+    """Collects changed traces."""
+
+    def __init__(self) -> None:
+        self._times: dict[tuple[str, str], set[int] | None] = {}
+        self._deleted: set[tuple[str, str]] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._times)
+
+    def add_record(self, record: Record) -> None:
+        """Adds the trace of a stream record. A trace that expired is no deleted one: its rows stay
+        in the system tables."""
+        change = record["dynamodb"]
+        images = [
+            Trace.of(image) for name in ("OldImage", "NewImage") if (image := change.get(name))
+        ]
+        place = (images[-1].experiment_id, images[-1].trace_id)
+        times = self._times.setdefault(place, set())
+        if times is not None:
+            times.update(within(image.request_time) for image in images)
+        if record["eventName"] == "REMOVE" and not is_expiry(record):
+            self._deleted.add(place)
+
+    def add(self, experiment_id: str, trace_id: str) -> None:
+        """Adds an existing trace whose earlier request times are unknown."""
+        self._times[experiment_id, trace_id] = None
+
+    def lines(self) -> Iterator[str]:
+        """Yields the lines in a fixed order, so that equal changes give equal objects."""
+        for place, times in sorted(self._times.items(), key=lambda entry: entry[0]):
+            fields: dict[str, Any] = {"x": place[0], "t": place[1]}
+            if times is not None:
+                fields["m"] = sorted(times)
+            if place in self._deleted:
+                fields["gone"] = True
+            yield json.dumps(fields)
+
+
+def put(name: str, changed: ChangedTraces) -> None:
+    """Writes the landing object of a batch, if traces changed in it."""
+    if changed:
+        landing.put(name, landing.compress(changed.lines()), landing.TRACES)
+
+
+def is_expiry(record: Record) -> bool:
+    """Whether DynamoDB itself removed the item, because the time in its attribute ``ttl`` has
+    passed."""
+    identity = record.get("userIdentity") or {}
+    return bool(identity.get("principalId") == _EXPIRY)
+
+
+def of_traces(places: Iterable[tuple[str, str]]) -> ChangedTraces:
+    """Collects existing traces, as (experiment id, trace id)."""
+    changed = ChangedTraces()
+    for place in places:
+        changed.add(*place)
+    return changed

@@ -1,0 +1,89 @@
+"""Rewrites the files of a partitioned table that have rows of given runs or experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import duckdb
+
+from mltables.table_commit import TableCommit
+from mltables.writable_table import WritableTable
+
+
+def remove_rows(
+    connection: duckdb.DuckDBPyConnection,
+    table: WritableTable,
+    change: TableCommit,
+    order: str,
+    named: str,
+    column: str,
+) -> None:
+    """Adds to a commit the removal of all rows that have a staged table's value of a column.
+
+    Args:
+        order: the columns by which the rows of a file are sorted, separated by commas.
+        named: the staged table.
+        column: the id that it shares with the table.
+    """
+    _rewrite(
+        connection,
+        table,
+        change,
+        order,
+        table.overlapping(named, column),
+        lambda files: f"{files} SEMI JOIN {named} USING ({column})",
+        lambda file: f"{file} ANTI JOIN {named} USING ({column})",
+    )
+
+
+def correct_workspaces(
+    connection: duckdb.DuckDBPyConnection, table: WritableTable, order: str
+) -> None:
+    """Sets the workspace of the rows of the experiments in ``placed`` to ``destination``, in one
+    commit. Rewrites only files that have a row with another workspace."""
+    change = table.change()
+    _rewrite(
+        connection,
+        table,
+        change,
+        order,
+        table.misplaced("placed"),
+        lambda files: (
+            f"{files} JOIN placed USING (experiment_id) WHERE workspace_id <> destination"
+        ),
+        lambda file: (
+            "(SELECT * REPLACE (coalesce(destination, workspace_id) AS workspace_id) "
+            f"FROM {file} LEFT JOIN placed USING (experiment_id))"
+        ),
+    )
+    change.commit()
+
+
+def _rewrite(
+    connection: duckdb.DuckDBPyConnection,
+    table: WritableTable,
+    change: TableCommit,
+    order: str,
+    maybe: str,
+    affected_rows: Callable[[str], str],
+    new_rows: Callable[[str], str],
+) -> None:
+    """Rewrites the files with affected rows.
+
+    Args:
+        maybe: a condition on the files' statistics that all files with affected rows meet.
+        affected_rows: turns a FROM source into one with the affected rows only.
+        new_rows: turns the FROM source of a file into that of its new rows.
+    """
+    partition = table.table.partition
+    files = table.local(table.names(maybe))
+    affected = connection.execute(
+        f"SELECT filename, any_value({partition}) FROM {affected_rows(table.read(files))} "
+        "GROUP BY filename ORDER BY filename"
+    ).fetchall()
+    for path, value in affected:
+        change.remove([files[path]])
+        change.add(
+            f"SELECT {table.table.names} FROM {new_rows(table.read([path]))} ORDER BY {order}",
+            value,
+        )

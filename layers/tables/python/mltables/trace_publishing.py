@@ -1,0 +1,139 @@
+"""One step of the publisher for traces: makes rows from landing objects and DynamoDB items and
+commits ``traces`` and ``assessments``. ``publisher`` decides when to run a step and whether to
+repeat it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import duckdb
+from deltalake.exceptions import CommitFailedError
+
+from mlcore.system_tables import source, trace_source
+from mltables import file_rewriting, trace_staging
+from mltables.lake import Lake
+from mltables.row_replacement import Layout, replace_rows
+from mltables.snapshot import Snapshot
+from mltables.table_definitions import ASSESSMENTS, TRACES
+from mltables.writable_table import WritableTable
+
+TRACES_TOGETHER: Final = 2000
+"""Most traces that one commit changes."""
+
+LAYOUTS: Final = {
+    TRACES.name: Layout("experiment_id, trace_id", "experiment_id, request_time, trace_id"),
+    ASSESSMENTS.name: Layout(
+        "experiment_id, trace_id, assessment_id",
+        "experiment_id, assessment_name, request_time, trace_id, assessment_id",
+    ),
+}
+STAGED: Final = {TRACES.name: "new_traces", ASSESSMENTS.name: "new_assessments"}
+"""The staged tables with new rows, by table."""
+
+
+class TraceStep:
+    """One step for traces, on an open snapshot of each table."""
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        lake: Lake,
+        snapshots: dict[str, Snapshot],
+        folder: Path,
+    ) -> None:
+        self._connection, self._folder = connection, folder
+        self._tables = [
+            WritableTable(connection, lake, snapshots[table.name], folder)
+            for table in (TRACES, ASSESSMENTS)
+        ]
+
+    def run(self) -> int:
+        """Publishes the traces that ``trace_staging.load_landed`` has staged. Returns the number of
+        traces that were written or removed.
+
+        Raises:
+            CommitFailedError: another publisher committed first, or an experiment was moved to
+                another workspace meanwhile; the caller repeats the step.
+        """
+        places = self._connection.execute(
+            "SELECT experiment_id, trace_id FROM named_traces ORDER BY ALL"
+        ).fetchall()
+        known = source.find_experiments(sorted({experiment_id for experiment_id, _ in places}))
+        self._connection.execute("CREATE TEMP TABLE known_experiments (experiment_id VARCHAR)")
+        for experiment_id in known:
+            self._connection.execute("INSERT INTO known_experiments VALUES (?)", [experiment_id])
+        changed = 0
+        for at in range(0, len(places), TRACES_TOGETHER):
+            found = trace_source.find_traces(places[at : at + TRACES_TOGETHER], known)
+            trace_staging.load_traces(self._connection, found, self._folder)
+            changed += self._publish_part(at)
+        self._check_places(known)
+        return changed
+
+    def _publish_part(self, at: int) -> int:
+        """Commits the traces in ``new_traces``, and removes the rows of those that a request has
+        deleted. Keeps the rows of traces that are missing for another reason: they expired, or
+        the record of their deletion is yet to come."""
+        self._connection.execute(
+            f"""
+            CREATE OR REPLACE TEMP TABLE part AS
+            SELECT * FROM named_traces ORDER BY experiment_id, trace_id
+            LIMIT {TRACES_TOGETHER} OFFSET {at};
+            CREATE OR REPLACE TEMP TABLE decided AS
+            SELECT experiment_id, trace_id, anywhere FROM part
+            WHERE gone OR experiment_id NOT IN (SELECT experiment_id FROM known_experiments)
+               OR (experiment_id, trace_id) IN (SELECT (experiment_id, trace_id) FROM new_traces)
+            """
+        )
+        days = self._days()
+        changed = [
+            replace_rows(
+                self._connection,
+                table,
+                LAYOUTS[table.table.name],
+                STAGED[table.table.name],
+                days,
+            )
+            for table in self._tables
+        ]
+        return changed[0]
+
+    def _days(self) -> set[str] | None:
+        """Returns the days that may hold rows of the traces in ``decided``; None for all."""
+        ((anywhere,),) = self._connection.execute(
+            "SELECT coalesce(bool_or(anywhere), false) FROM decided"
+        ).fetchall()
+        if anywhere:
+            return None
+        days = self._connection.execute(
+            f"""
+            SELECT DISTINCT day FROM named_days SEMI JOIN decided USING (experiment_id, trace_id)
+            UNION SELECT {TRACES.partition} FROM new_traces
+            """
+        ).fetchall()
+        return {day for (day,) in days}
+
+    def _check_places(self, known: dict[str, source.Stored]) -> None:
+        """Raises CommitFailedError if an experiment has another workspace than its rows were given,
+        or was removed. The publisher that followed the move may not have seen these rows; one that
+        follows a later move will."""
+        now = source.find_experiments(list(known))
+        for experiment_id, stored in known.items():
+            one = now.get(experiment_id)
+            if one is None or one.experiment.workspace != stored.experiment.workspace:
+                raise CommitFailedError(f"experiment {experiment_id} was moved")
+
+
+def follow_experiments(connection: duckdb.DuckDBPyConnection, tables: list[WritableTable]) -> None:
+    """Corrects the workspace of the rows of the experiments in ``placed``, and removes the rows of
+    the experiments in ``gone_experiments``; one or two commits for each table."""
+    for table in tables:
+        order = LAYOUTS[table.table.name].order
+        change = table.change()
+        file_rewriting.remove_rows(
+            connection, table, change, order, "gone_experiments", "experiment_id"
+        )
+        change.commit()
+        file_rewriting.correct_workspaces(connection, table, order)

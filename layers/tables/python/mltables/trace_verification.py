@@ -1,0 +1,88 @@
+"""Compares the published traces and assessments with the DynamoDB table; writes nothing.
+
+Rows of traces that the table no longer has are no difference: the retention of DynamoDB does not
+apply to the system tables.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import duckdb
+
+from mlcore.system_tables import source, trace_source
+from mltables import trace_staging
+from mltables.table_definitions import ASSESSMENTS, TRACES, Table
+from mltables.trace_publishing import LAYOUTS, STAGED
+
+TOGETHER: Final = 500
+
+Found = tuple[str, str, str]
+"""Problem, table and name of a difference."""
+
+
+def differences(
+    connection: duckdb.DuckDBPyConnection, stored: Mapping[str, source.Stored], folder: Path
+) -> Iterator[Found]:
+    """Yields the differences.
+
+    Args:
+        connection: has views ``traces`` and ``assessments`` with all stored columns.
+        stored: the existing experiments.
+    """
+    for table in (TRACES, ASSESSMENTS):
+        yield from _repeated(connection, table)
+        yield from _of_others(connection, table, stored)
+    for one in stored.values():
+        traces = trace_source.traces_of(one.experiment)
+        while part := list(itertools.islice(traces, TOGETHER)):
+            trace_staging.load_traces(connection, part, folder)
+            for table in (TRACES, ASSESSMENTS):
+                yield from _compared(connection, table)
+
+
+def _repeated(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[Found]:
+    rows = connection.execute(
+        f"SELECT trace_id FROM {table.name} GROUP BY {LAYOUTS[table.name].identity} "
+        f"HAVING count(*) > 1"
+    ).fetchall()
+    for (name,) in rows:
+        yield "surplus", table.name, name
+
+
+def _of_others(
+    connection: duckdb.DuckDBPyConnection, table: Table, stored: Mapping[str, source.Stored]
+) -> Iterator[Found]:
+    """Finds rows of experiments that do not exist, or in another workspace."""
+    rows = connection.execute(
+        f"SELECT DISTINCT experiment_id, workspace_id FROM {table.name} ORDER BY ALL"
+    ).fetchall()
+    for experiment_id, workspace in rows:
+        one = stored.get(experiment_id)
+        if one is None:
+            yield "surplus", table.name, f"experiment {experiment_id}"
+        elif one.experiment.workspace != workspace:
+            yield "different", table.name, f"experiment {experiment_id} in another workspace"
+
+
+def _compared(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[Found]:
+    """Compares the rows of the traces in ``new_traces``."""
+    identity = LAYOUTS[table.name].identity
+    names = identity.split(", ")
+    shown = " || ' ' || ".join(f"coalesce(n.{name}, p.{name})" for name in names[1:])
+    rows = connection.execute(
+        f"""
+        SELECT {shown}, n.trace_id IS NULL, p.trace_id IS NULL
+        FROM (SELECT {table.stored} FROM {STAGED[table.name]}) n
+        FULL JOIN (
+            SELECT {table.stored} FROM {table.name}
+            SEMI JOIN new_traces USING (experiment_id, trace_id)
+        ) p USING ({identity})
+        WHERE n IS DISTINCT FROM p ORDER BY ALL
+        """
+    ).fetchall()
+    for name, surplus, missing in rows:
+        yield "surplus" if surplus else "missing" if missing else "different", table.name, name

@@ -1,0 +1,68 @@
+"""Stops and continues the requests to a stack while its data are brought back.
+
+API Gateway answers 429 to everything when a stage's throttling is zero, and clients repeat their
+requests for minutes. Functions behind the stream and the queues go on, so what was accepted is
+finished. A deployment that changes nothing of the stage leaves it stopped.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from operate.restore.failure import CannotRestore
+
+UNLIMITED: Final = (10_000, 5_000)
+"""Rate and burst of a stack without limits of its own: the quotas of an account (AWS, "Quotas for
+API Gateway"), so they limit nothing."""
+_API: Final = "Api"
+"""Logical id of the API, of which the template has one stage."""
+_STAGE: Final = "$default"
+
+
+class ApiStage:
+    """The stage of a stack's API."""
+
+    def __init__(self, cloudformation: Any, apis: Any, stack: str) -> None:
+        """Raises CannotRestore if the stack has no API."""
+        self._cloudformation = cloudformation
+        self._apis = apis
+        self._stack = stack
+        pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack)
+        found = [
+            one["PhysicalResourceId"]
+            for page in pages
+            for one in page["StackResourceSummaries"]
+            if one["LogicalResourceId"] == _API
+        ]
+        if not found:
+            raise CannotRestore(f"the stack {stack} has no API")
+        [self._api] = found
+
+    def is_stopped(self) -> bool:
+        return float(self._settings().get("ThrottlingRateLimit", 1)) == 0
+
+    def stop(self) -> None:
+        """Lets API Gateway refuse every request."""
+        self._limit(0, 0)
+
+    def continue_(self) -> tuple[int, int]:
+        """Lets requests through again. Returns the rate and the burst that hold from now on, which
+        are those of the stack's parameters."""
+        [stack] = self._cloudformation.describe_stacks(StackName=self._stack)["Stacks"]
+        given = {one["ParameterKey"]: one["ParameterValue"] for one in stack.get("Parameters", ())}
+        rate, burst = (int(given.get(f"Throttling{name}", 0)) for name in ("Rate", "Burst"))
+        limits = (rate, burst) if rate else UNLIMITED
+        self._limit(*limits)
+        return limits
+
+    def _settings(self) -> dict[str, Any]:
+        found = self._apis.get_stage(ApiId=self._api, StageName=_STAGE)
+        return dict(found.get("DefaultRouteSettings", {}))
+
+    def _limit(self, rate: int, burst: int) -> None:
+        settings = {"ThrottlingRateLimit": rate, "ThrottlingBurstLimit": burst}
+        self._apis.update_stage(
+            ApiId=self._api,
+            StageName=_STAGE,
+            DefaultRouteSettings={**self._settings(), **settings},
+        )

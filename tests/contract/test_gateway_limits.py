@@ -1,0 +1,224 @@
+"""Limits of the gateway: as many requests and tokens pass as the setting says, in a minute and a
+day, for each key, user, endpoint and workspace, and nobody uses up or escapes another's limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import gateway_calls.app
+from gateway_calls.replies import RESPONSE_STYLE
+from mlcore import ids
+from mlcore.auth.permissions import GATEWAY_ENDPOINT, Grant
+from mlcore.entities.gateway_limits import CallLimits
+from mlcore.environment import AUTHENTICATION
+from mlcore.errors import InvalidParameterValue
+from mlcore.gateway import rate_limits
+from mlcore.http import lambda_handler
+from mlcore.http.handler import Handler
+from mlcore.repos.gateway import usage
+from mlcore.repos.settings import config
+from mlcore.repos.users import grants, users
+from tests.contract.api import called
+from tests.contract.conftest import Store
+from tests.contract.gateway_requests import ask, events_of, post
+from tests.contract.gateway_world import allow_local, endpoint, model
+from tests.contract.logins import named
+from tests.contract.sealing import seal_here
+from tests.doubles.providers import openai, serving
+
+CHAT: dict[str, Any] = {"messages": [{"role": "user", "content": "hello"}]}
+PATH = "mlflow/v1/chat/completions"
+TOKENS = 18
+"""Of one chat with the double."""
+SETTING = "gateway_limits"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = ids.now_ms() // usage.DAY_MS * usage.DAY_MS + usage.MINUTE_MS
+
+    def __call__(self) -> int:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(rate_limits, "now_ms", made)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def endpoint_id(
+    store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, clock: Clock
+) -> Iterator[str]:
+    seal_here(monkeypatch, tmp_path)
+    allow_local(monkeypatch)
+    with serving(openai) as provider:
+        models = [model("m", "openai", provider.url, model_name="gpt-4o")]
+        made = endpoint("chat", models)
+        endpoint("other", models)
+        yield made
+    config.delete(SETTING)
+
+
+def statuses(calls: int, name: str = "chat", **more: Any) -> list[int]:
+    return [post(PATH, {**CHAT, "model": name, **more})[0] for _ in range(calls)]
+
+
+def test_requests_of_an_endpoint(clock: Clock) -> None:
+    config.put(SETTING, {"endpoints": {"chat": {"requests_per_minute": 2, "requests_per_day": 3}}})
+    assert statuses(3) == [200, 200, 429]
+    assert statuses(2, "other") == [200, 200]
+    clock.now += usage.MINUTE_MS
+    assert statuses(2) == [200, 429]
+    clock.now += usage.DAY_MS
+    assert statuses(2) == [200, 200]
+
+
+def test_each_has_a_limit_of_its_own() -> None:
+    config.put(SETTING, {"endpoints": {"*": {"requests_per_day": 1}}})
+    assert statuses(2) == [200, 429]
+    assert statuses(2, "other") == [200, 429]
+
+
+@pytest.mark.parametrize("more", [{}, {"stream": True}])
+def test_tokens(clock: Clock, more: dict[str, Any]) -> None:
+    """They are known after a call, so the call that crosses the limit still passes."""
+    config.put(SETTING, {"workspaces": {"default": {"tokens_per_minute": TOKENS + 1}}})
+    assert statuses(3, **more) == [200, 200, 429]
+    clock.now += usage.MINUTE_MS
+    assert statuses(1, **more) == [200]
+
+
+def test_the_refusal(clock: Clock) -> None:
+    config.put(SETTING, {"endpoints": {"chat": {"requests_per_minute": 1}}})
+    clock.now += 1
+    answers = [
+        called(gateway_calls.app.handler, "POST", f"/gateway/{PATH}", {**CHAT, "model": "chat"})
+        for _ in range(2)
+    ]
+    assert answers[0].status == 200
+    assert answers[1].body == {
+        "detail": "Rate limit reached: 1 requests per minute for this endpoint. Try again in 60 "
+        "seconds."
+    }
+    headers = {k: v for k, v in answers[1].headers.items() if "rate" in k or "retry" in k}
+    assert headers == {
+        "retry-after": "60",
+        "x-ratelimit-limit-requests": "1",
+        "x-ratelimit-remaining-requests": "0",
+        "x-ratelimit-reset-requests": "60s",
+    }
+    # A stream is refused with its status, not with an event.
+    status, _, text = post(PATH, {**CHAT, "model": "chat", "stream": True})
+    assert (status, events_of(text)) == (429, [])
+
+
+def test_requests_at_the_same_time(clock: Clock) -> None:
+    limits = CallLimits(requests_per_minute=100)
+
+    def count(_: int) -> bool:
+        try:
+            usage.count_request("user:crowd", limits, clock())
+        except usage.Reached:
+            return False
+        return True
+
+    with ThreadPoolExecutor(16) as pool:
+        assert sum(pool.map(count, range(160))) == 100
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(0, 90_000), st.integers(0, 5)), max_size=12),
+    st.integers(1, 4),
+    st.integers(1, 6),
+)
+def test_counts_are_those_of_a_list(
+    store: Store, steps: list[tuple[bool, int, int]], per_minute: int, per_day: int
+) -> None:
+    """What passes is what a list of all requests and tokens says."""
+    target, now = f"user:{ids.new_ulid()}", usage.DAY_MS * 20_000
+    limits = CallLimits(per_minute, per_day, 7, 11)
+    passed: list[int] = []
+    tokens: list[tuple[int, int]] = []
+    for is_request, pause, amount in steps:
+        now += pause
+        minute, day = now // usage.MINUTE_MS, now // usage.DAY_MS
+        if not is_request:
+            usage.add_tokens(target, amount, now)
+            tokens.append((now, amount))
+            continue
+        allowed = (
+            sum(at // usage.MINUTE_MS == minute for at in passed) < per_minute
+            and sum(at // usage.DAY_MS == day for at in passed) < per_day
+            and sum(n for at, n in tokens if at // usage.MINUTE_MS == minute) < 7
+            and sum(n for at, n in tokens if at // usage.DAY_MS == day) < 11
+        )
+        try:
+            usage.count_request(target, limits, now)
+        except usage.Reached:
+            assert not allowed
+        else:
+            assert allowed
+            passed.append(now)
+
+
+def as_user(handler: Handler, caller: dict[str, Any], **headers: str) -> int:
+    return ask(
+        "POST", PATH, {**CHAT, "model": "chat"}, handler=handler, caller=caller, headers=headers
+    )[0]
+
+
+def test_users_and_keys(endpoint_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who may not call counts nowhere, and no header or spelling names another user or key."""
+    monkeypatch.setenv(AUTHENTICATION, "basic")
+    handler = lambda_handler((), gateway_calls.app.PLAIN_ROUTES, RESPONSE_STYLE)
+    for name in ("ann", "bob", "eve"):
+        user = users.create(name, "", is_admin=False)
+        if name != "eve":
+            grants.put(user, "default", Grant(GATEWAY_ENDPOINT, endpoint_id, "USE"))
+    config.put(
+        SETTING,
+        {
+            "users": {"ann": {"requests_per_day": 2}},
+            "keys": {"k1": {"requests_per_day": 1}},
+            "endpoints": {"chat": {"requests_per_day": 6}},
+        },
+    )
+    key = {"lambda": {"key_user": "bob", "key_id": "k1", "is_admin": False, "scopes": ""}}
+    assert [as_user(handler, named("eve")) for _ in range(9)] == [403] * 9
+    assert [as_user(handler, key) for _ in range(2)] == [200, 429]
+    assert [as_user(handler, named("ann")) for _ in range(3)] == [200, 200, 429]
+    for headers in ({"x-user": "bob"}, {"username": "bob"}, {"x_mlflow_gateway_caller": "judge"}):
+        assert as_user(handler, named("ann"), **headers) == 429
+    # Bob is not limited himself; refused calls of narrower limits did not count to the endpoint.
+    assert [as_user(handler, named("bob")) for _ in range(4)] == [200, 200, 200, 429]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [],
+        {"teams": {}},
+        {"users": []},
+        {"users": {"ann": {}}},
+        {"users": {"": {"requests_per_day": 1}}},
+        {"users": {"ann": {"requests_per_hour": 1}}},
+        {"users": {"ann": {"requests_per_day": 0}}},
+        {"users": {"ann": {"requests_per_day": True}}},
+        {"users": {"ann": {"requests_per_day": 1.5}}},
+        {"users": {"a" * 100_001: {"requests_per_day": 1}}},
+    ],
+)
+def test_invalid_settings(value: Any) -> None:
+    with pytest.raises(InvalidParameterValue):
+        config.put(SETTING, value)

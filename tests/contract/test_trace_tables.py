@@ -1,0 +1,265 @@
+"""What the system tables say of traces and assessments, after random histories of writes that are
+landed and published under every kind of accident."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from datetime import UTC, datetime
+from typing import Any
+
+import polars
+import pytest
+
+from lander import app as lander
+from mlcore.repos.removal import purging
+from tests.contract.conftest import Store
+from tests.contract.lake import Tables, tables
+from tests.contract.publisher_kills import Killed, kill
+from tests.contract.trace_calls import start, tell
+from tests.contract.trace_story import TOLD, new_trace
+from tests.contract.traces_world import TracesWorld
+
+__all__ = ["kill", "tables"]
+
+OPERATIONS = int(os.environ.get("TABLES_OPERATIONS", "150"))
+SEED = int(os.environ.get("TABLES_SEED", "1"))
+
+
+def _seen(tables: Tables) -> tuple[dict[tuple[str, str], dict[str, Any]], dict[Any, list[Any]]]:
+    """The rows that the model describes, by experiment and trace."""
+    traces: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in tables.rows("traces"):
+        maps = {
+            name: {one["key"]: one["value"] for one in row[name]}
+            for name in ("tags", "trace_metadata")
+        }
+        names = ["trace_id", "experiment_id", "workspace_id", "request_time", "request_date"]
+        names += ("execution_duration_ms", "state", "session_id", "trace_name", "total_tokens")
+        place = (row["experiment_id"], row["trace_id"])
+        assert place not in traces, "each trace once"
+        traces[place] = {
+            **{name: row[name] for name in (*names, "input_tokens")},
+            "note": maps["trace_metadata"]["note"],
+            "tags": {key: value for key, value in maps["tags"].items() if key.startswith("t")},
+        }
+    judged: dict[Any, list[Any]] = {}
+    for row in tables.rows("assessments"):
+        place = (row["experiment_id"], row["trace_id"])
+        judged.setdefault(place, []).append(
+            (
+                row["experiment_id"],
+                row["workspace_id"],
+                row["trace_id"],
+                row["assessment_id"],
+                row["assessment_name"],
+                row["assessment_type"],
+                row["value"],
+                {one["key"]: one["value"] for one in row["metadata"]},
+                row["rationale"],
+            )
+        )
+    return traces, {place: sorted(rows, key=lambda one: one[3]) for place, rows in judged.items()}
+
+
+def check(tables: Tables, world: TracesWorld) -> None:
+    """Existing traces have their state; expired ones one that they had, or no row."""
+    traces, judged = _seen(tables)
+    for trace_id, state in world.traces.items():
+        place = (state["experiment"], trace_id)
+        assert traces.pop(place) == world.row(trace_id, state)
+        assert judged.pop(place, []) == world.judgements(trace_id, state)
+    for place, row in traces.items():
+        past = world.expired[place]
+        known = [(world.row(place[1], one), world.judgements(place[1], one)) for one in past]
+        assert (row, judged.pop(place, [])) in known
+    assert judged == {}
+
+
+def test_a_random_history_is_published_once(
+    store: Store, tables: Tables, kill: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publisher = pytest.importorskip("mltables.publisher")
+    upkeep = pytest.importorskip("mltables.table_maintenance")
+    # So small that a step has several parts, and a day several full and several small files.
+    monkeypatch.setattr("mltables.trace_publishing.TRACES_TOGETHER", 5)
+    monkeypatch.setattr("mltables.row_replacement.FULL_FILE_ROWS", 3)
+    monkeypatch.setattr("mltables.row_replacement.SMALL_FILES", 2)
+    world = TracesWorld(store, SEED)
+    rng = random.Random(SEED + 1)
+    waiting: list[Any] = []
+    done: list[Any] = []
+
+    def accident(act: Any) -> None:
+        if rng.random() < 0.5:
+            kill[:] = [rng.randrange(1, 14)]
+        try:
+            act()
+        except Killed:
+            pass
+        finally:
+            kill.clear()
+
+    def land(batch: list[Any]) -> None:
+        """Again after each death, as Lambda does, in other pieces."""
+        while batch:
+            some = batch[: rng.choice((1, 4, 30))]
+            try:
+                lander.handler({"Records": some}, None)
+            except Killed:
+                continue
+            batch = batch[len(some) :]
+
+    for number in range(OPERATIONS):
+        world.step()
+        if rng.random() < 0.15:
+            waiting += world.completed(tables.stream.fresh())
+        if rng.random() < 0.1 and waiting:
+            # Out of order, late, and some for the second time.
+            rng.shuffle(waiting)
+            due, waiting = waiting[: len(waiting) // 2 + 1], waiting[len(waiting) // 2 + 1 :]
+            again = rng.sample(done, min(3, len(done)))
+            accident(lambda due=due, again=again: land(again + due))
+            done += due
+        if rng.random() < 0.06:
+            accident(publisher.publish)
+        if number % 60 == 59:
+            upkeep.maintain_tables()
+    waiting += world.completed(tables.stream.fresh())
+    land(waiting)
+    two = [threading.Thread(target=publisher.publish) for _ in range(2)]
+    for one in two:
+        one.start()
+    for one in two:
+        one.join()
+    publisher.publish()
+    check(tables, world)
+    upkeep.maintain_tables()
+    check(tables, world)
+    assert list(pytest.importorskip("mltables.verification").verify()) == []
+
+
+def test_backfill_brings_what_no_stream_tells(store: Store, tables: Tables) -> None:
+    """Also to the tables of a deployment that had none of traces, and a second time nothing."""
+    whole = pytest.importorskip("mltables.backfill")
+    world = TracesWorld(store, SEED)
+    world.expire = world.purge = world.create
+    for _ in range(60):
+        world.step()
+    whole.backfill()
+    check(tables, world)
+    assert list(pytest.importorskip("mltables.verification").verify()) == []
+    assert whole.backfill()[1:] == (0, 0, 0, 0)
+    for _ in range(20):
+        world.step()
+    tables.follow()
+    check(tables, world)
+
+
+def test_an_expired_trace_keeps_its_row_and_a_deleted_one_does_not(
+    store: Store, tables: Tables
+) -> None:
+    world = TracesWorld(store, 3)
+    world.new_experiment()
+    world.new_experiment()
+    for _ in range(6):
+        world.create()
+        world.judge()
+    tables.follow()
+    published = {row["trace_id"] for row in tables.rows("traces")}
+    assert published == set(world.traces)
+    world.expire()
+    lander.handler({"Records": world.completed(tables.stream.fresh())}, None)
+    tables.follow()
+    assert {row["trace_id"] for row in tables.rows("traces")} == published
+    world.delete()
+    tables.follow()
+    [(experiment, expired)] = world.expired
+    kept = {expired, *world.traces}
+    assert {row["trace_id"] for row in tables.rows("traces")} == kept
+    assert {row["trace_id"] for row in tables.rows("assessments")} <= kept
+    # Its rows go with its experiment, as those of any trace.
+    store.api.post("experiments/delete", experiment_id=experiment)
+    purging.experiment(experiment)
+    tables.follow()
+    rest = {one for one, state in world.traces.items() if state["experiment"] != experiment}
+    assert {row["trace_id"] for row in tables.rows("traces")} == rest
+
+
+def test_each_column_has_its_type_and_content(store: Store, tables: Tables) -> None:
+    trace = new_trace()
+    experiment = store.api.new_experiment("told")
+    told = {**TOLD, "client_request_id": "mine", "response_preview": "long"}
+    metadata = {
+        **TOLD["trace_metadata"],
+        "mlflow.trace.user": "bob",
+        "mlflow.sourceRun": "some-run",
+        "mlflow.trace.tokenUsage": '{"input_tokens": 12, "total_tokens": "many"}',
+        "mlflow.trace.cost": '{"total_cost": 0.25, "input_cost": NaN}',
+    }
+    tell(
+        "POST",
+        "3.0/traces",
+        start(experiment, f"tr-{trace}", **{**told, "trace_metadata": metadata}),
+    )
+    tables.follow()
+    frame = tables.frame("traces")
+    time = polars.Datetime("us", "UTC")
+    kinds = dict(frame.schema)
+    assert {name for name, kind in kinds.items() if kind == time} == {"update_time", "request_time"}
+    assert kinds["total_tokens"] == kinds["execution_duration_ms"] == polars.Int64
+    assert kinds["total_cost"] == polars.Float64
+    (row,) = frame.to_dicts()
+    row["tags"] = {one["key"]: one["value"] for one in row["tags"]}
+    seen = {one["key"]: one["value"] for one in row.pop("trace_metadata")}
+    told_names = {name for name in metadata if not name.startswith("mlflow.trace.")}
+    assert {name: seen[name] for name in told_names} == {n: metadata[n] for n in told_names}
+    assert row.pop("tags")["mlflow.traceName"] == "story"
+    assert isinstance(row.pop("update_time"), datetime)
+    assert row == {
+        "account_id": "000000000000",
+        "workspace_id": "default",
+        "experiment_id": experiment,
+        "trace_id": f"tr-{trace}",
+        "client_request_id": "mine",
+        "trace_name": "story",
+        "request_time": datetime(2023, 11, 14, 22, 13, 20, 4000, UTC),
+        "execution_duration_ms": 950,
+        "state": "OK",
+        "user_id": "bob",
+        "session_id": "told",
+        "source_run_id": "some-run",
+        "request_preview": "short",
+        "response_preview": "long",
+        "input_tokens": 12,
+        "output_tokens": None,
+        "total_tokens": None,
+        "cache_read_input_tokens": None,
+        "cache_creation_input_tokens": None,
+        "input_cost": None,
+        "output_cost": None,
+        "total_cost": 0.25,
+        "linked_prompts": [],
+        "request_date": "2023-11-14",
+    }
+    (judged,) = tables.rows("assessments")
+    assert (judged["value"], judged["numeric_value"], judged["valid"]) == ("true", 1.0, True)
+    assert (judged["assessment_name"], judged["source_id"]) == ("good", "me")
+    assert judged["create_time"] == datetime(2023, 11, 14, 22, 13, 21, tzinfo=UTC)
+
+
+def test_who_may_not_read_a_workspace_learns_nothing_of_its_traces(
+    store: Store, tables: Tables
+) -> None:
+    """Neither by counting and guessing nor by an error."""
+    trace_id = "tr-of-others"
+    told = start(store.api.new_experiment("others"), trace_id, **TOLD, client_request_id="secret")
+    tell("POST", "3.0/traces", told)
+    tables.follow()
+    for table in ("traces", "assessments"):
+        assert tables.ask(f"SELECT count(*) FROM system.mlflow.{table}")["rows"] == [[1]]
+        for readable in ([], ["team"], ["Default"], ["default "], ["%"]):
+            for where in ("true", f"trace_id = '{trace_id}'", "CAST(trace_id AS INT) = 1"):
+                asked = f"SELECT count(*) FROM system.mlflow.{table} WHERE {where}"
+                assert tables.ask(asked, readable)["rows"] == [[0]]

@@ -1,0 +1,291 @@
+"""Random writes of traces through the API, and what the system tables should say of them."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import UTC, datetime
+from typing import Any
+
+from mlcore.db import keys
+from mlcore.entities.workspaces import Workspace
+from mlcore.repos.removal import purging, workspace_moves
+from mlcore.repos.workspaces import workspaces
+from tests.contract.conftest import Store
+from tests.contract.streams import Record
+from tests.contract.trace_calls import export, span, start, tell
+
+HOME, AWAY = "default", "team"
+TEXTS = ("plain", "ünïcode 😀", "a,b\n'quoted' \"too\"", "", "nul \x00 inside")
+VALUES: tuple[Any, ...] = (True, False, -3.5, 0.25, "yes", ["a", 1.5], {"deep": None})
+MONTH_MS = 31 * 86_400_000
+START_MS = 1_700_000_000_000
+
+State = dict[str, Any]
+
+
+class TracesWorld:
+    """Does random things with traces and remembers what they mean."""
+
+    def __init__(self, store: Store, seed: int) -> None:
+        self.store, self.rng = store, random.Random(seed)
+        workspaces.create(Workspace(AWAY, None))
+        self.workspaces: dict[str, str] = {}
+        """The workspace of each experiment."""
+        self.traces: dict[str, State] = {}
+        self.expired: dict[tuple[str, str], list[State]] = {}
+        """The states that an expired trace once had, by experiment and trace."""
+        self._past: dict[str, list[State]] = {}
+        self._number = 0
+
+    def step(self) -> None:
+        rng = self.rng
+        acts = [self.create, self.create, self.tag, self.untag, self.restart, self.judge]
+        acts += [self.judge, self.judge_again, self.unjudge, self.export]
+        acts += [self.delete] if rng.random() < 0.4 else []
+        acts += [self.expire] if rng.random() < 0.2 else []
+        acts += [self.move] if rng.random() < 0.3 else []
+        acts += [self.purge] if rng.random() < 0.1 else []
+        if len(self.workspaces) < 3:
+            acts = [self.new_experiment]
+        rng.choice(acts)()
+        for trace_id, state in self.traces.items():
+            copy = json.loads(json.dumps(state))
+            past = self._past.setdefault(trace_id, [])
+            if not past or past[-1] != copy:
+                past.append(copy)
+
+    def completed(self, records: list[Record]) -> list[Record]:
+        """Adds to the records of expired items who removed them, as Lambda passes it."""
+        for record in records:
+            if record["eventName"] == "REMOVE" and record["dynamodb"]["OldImage"].get("ttl") == {
+                "N": "1"
+            }:
+                record["userIdentity"] = {
+                    "type": "Service",
+                    "principalId": "dynamodb.amazonaws.com",
+                }
+        return records
+
+    def _reachable(self) -> list[str]:
+        """The experiments that the API reaches."""
+        return [one for one, workspace in self.workspaces.items() if workspace == HOME]
+
+    def _trace(self) -> str | None:
+        reachable = self._reachable()
+        found = [one for one, state in self.traces.items() if state["experiment"] in reachable]
+        return self.rng.choice(found) if found else None
+
+    def _time(self) -> int:
+        return START_MS + self.rng.randrange(-2 * MONTH_MS, MONTH_MS)
+
+    def new_experiment(self) -> None:
+        self._number += 1
+        made = self.store.api.new_experiment(f"traced {self._number}")
+        self.workspaces[made] = HOME
+
+    def _told(self, trace_id: str, experiment: str) -> State:
+        """Starts a trace anew, and returns what was told."""
+        at, lasted = self._time(), self.rng.choice((0, 17, 3_600_000))
+        state = self.rng.choice(("OK", "ERROR"))
+        metadata = {"mlflow.trace.session": f"s{self.rng.randrange(3)}", "note": self._text()}
+        if self.rng.random() < 0.5:
+            usage = {"input_tokens": self.rng.randrange(9), "output_tokens": 2, "total_tokens": 9}
+            metadata["mlflow.trace.tokenUsage"] = json.dumps(usage)
+        moment = datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds")
+        told = start(
+            experiment,
+            trace_id,
+            request_time=moment.replace("+00:00", "Z"),
+            execution_duration=f"{lasted / 1000:.3f}s",
+            state=state,
+            request_preview=self._text(),
+            trace_metadata=metadata,
+            tags={"mlflow.traceName": "named"},
+        )
+        tell("POST", "3.0/traces", told)
+        return {"at": at, "lasted": lasted, "state": state, "metadata": metadata}
+
+    def _text(self) -> str:
+        return self.rng.choice(TEXTS)
+
+    def create(self) -> None:
+        reachable = self._reachable()
+        if not reachable:
+            return
+        trace_id, experiment = f"tr-{self.rng.getrandbits(128):032x}", self.rng.choice(reachable)
+        if self._past and self.rng.random() < 0.2:
+            # An id that was deleted is free again.
+            free = [one for one in self._past if one not in self.traces]
+            trace_id = self.rng.choice(free) if free else trace_id
+        told = self._told(trace_id, experiment)
+        self.expired.pop((experiment, trace_id), None)
+        self.traces[trace_id] = {"experiment": experiment, **told, "tags": {}, "judged": {}}
+
+    def restart(self) -> None:
+        """The client reports the trace once more, perhaps with a time of another day."""
+        trace_id = self._trace()
+        if trace_id is not None:
+            state = self.traces[trace_id]
+            told = self._told(trace_id, state["experiment"])
+            self.traces[trace_id] = {
+                **state,
+                **told,
+                "metadata": {**state["metadata"], **told["metadata"]},
+            }
+
+    def export(self) -> None:
+        """Spans of a trace whose info the client has reported: they change nothing of it."""
+        trace_id = self._trace()
+        if trace_id is not None:
+            number = self.rng.randrange(1, 6)
+            sent = span(trace_id.removeprefix("tr-"), number, None if number == 1 else 1)
+            assert export(self.traces[trace_id]["experiment"], [sent]).status == 200
+
+    def tag(self) -> None:
+        trace_id = self._trace()
+        if trace_id is not None:
+            key, value = f"t{self.rng.randrange(3)}", self._text() or "x"
+            tell("PATCH", f"3.0/traces/{trace_id}/tags", {"key": key, "value": value})
+            self.traces[trace_id]["tags"][key] = value
+
+    def untag(self) -> None:
+        trace_id = self._trace()
+        if trace_id is not None and self.traces[trace_id]["tags"]:
+            key = self.rng.choice(sorted(self.traces[trace_id]["tags"]))
+            tell("DELETE", f"3.0/traces/{trace_id}/tags", {"key": key})
+            del self.traces[trace_id]["tags"][key]
+
+    def judge(self) -> None:
+        trace_id = self._trace()
+        if trace_id is not None:
+            value, kind = self.rng.choice(VALUES), self.rng.choice(("feedback", "expectation"))
+            assessment = {
+                "assessment_name": f"a{self.rng.randrange(3)}",
+                "source": {"source_type": "HUMAN", "source_id": "ann"},
+                kind: {"value": value},
+                "metadata": {"why": self._text()},
+            }
+            answer = tell("POST", f"3.0/traces/{trace_id}/assessments", {"assessment": assessment})[
+                "assessment"
+            ]
+            self.traces[trace_id]["judged"][answer["assessment_id"]] = [
+                assessment["assessment_name"],
+                kind,
+                json.dumps(value),
+                assessment["metadata"],
+                None,
+            ]
+
+    def _judgement(self, kind: str = "") -> tuple[str, str] | None:
+        trace_id = self._trace()
+        told = self.traces[trace_id]["judged"] if trace_id is not None else {}
+        judged = sorted(one for one in told if kind in ("", told[one][1]))
+        return (trace_id, self.rng.choice(judged)) if trace_id is not None and judged else None
+
+    def judge_again(self) -> None:
+        place = self._judgement("feedback")
+        if place is not None:
+            text = self._text() or "because"
+            tell(
+                "PATCH",
+                f"3.0/traces/{place[0]}/assessments/{place[1]}",
+                {"assessment": {"rationale": text}, "update_mask": "rationale"},
+            )
+            self.traces[place[0]]["judged"][place[1]][4] = text
+
+    def unjudge(self) -> None:
+        place = self._judgement()
+        if place is not None:
+            tell("DELETE", f"3.0/traces/{place[0]}/assessments/{place[1]}")
+            del self.traces[place[0]]["judged"][place[1]]
+
+    def delete(self) -> None:
+        trace_id = self._trace()
+        if trace_id is not None:
+            body = {
+                "experiment_id": self.traces[trace_id]["experiment"],
+                "request_ids": [trace_id],
+            }
+            assert tell("POST", "2.0/traces/delete-traces", body)["traces_deleted"] == 1
+            del self.traces[trace_id]
+
+    def expire(self) -> None:
+        """As DynamoDB takes away what has an end: item by item, in no order."""
+        trace_id = self._trace()
+        if trace_id is None:
+            return
+        experiment = self.traces.pop(trace_id)["experiment"]
+        key = keys.trace(experiment, trace_id)
+        direct, table = self.store.direct, self.store.table
+        found = direct.query(
+            TableName=table,
+            KeyConditionExpression="PK = :pk AND begins_with(SK, :sk)",
+            ExpressionAttributeValues={":pk": {"S": key.pk}, ":sk": {"S": key.sk}},
+        )["Items"]
+        reference = keys.trace_ref(trace_id)
+        items = [*found, {"PK": {"S": reference.pk}, "SK": {"S": reference.sk}}]
+        self.rng.shuffle(items)
+        for item in items:
+            place = {"PK": item["PK"], "SK": item["SK"]}
+            direct.update_item(
+                TableName=table,
+                Key=place,
+                UpdateExpression="SET #t = :one",
+                ExpressionAttributeNames={"#t": "ttl"},
+                ExpressionAttributeValues={":one": {"N": "1"}},
+            )
+            direct.delete_item(TableName=table, Key=place)
+        past = self._past.get(trace_id, [])
+        self.expired[experiment, trace_id] = [
+            state for state in past if state["experiment"] == experiment
+        ]
+
+    def move(self) -> None:
+        """To another workspace, where the API does not reach it, or back."""
+        experiment = self.rng.choice(sorted(self.workspaces))
+        to = AWAY if self.workspaces[experiment] == HOME else HOME
+        self.workspaces[experiment] = to
+        workspace_moves.experiment(experiment, to)
+
+    def purge(self) -> None:
+        reachable = self._reachable()
+        if not reachable:
+            return
+        experiment = self.rng.choice(reachable)
+        self.store.api.post("experiments/delete", experiment_id=experiment)
+        purging.experiment(experiment)
+        del self.workspaces[experiment]
+        self.traces = {
+            one: state for one, state in self.traces.items() if state["experiment"] != experiment
+        }
+        self.expired = {
+            place: past for place, past in self.expired.items() if place[0] != experiment
+        }
+
+    # ------------------------------------------------------------ what the tables should say
+
+    def row(self, trace_id: str, state: State) -> dict[str, Any]:
+        """What a row of ``traces`` should say, as far as the model knows."""
+        metadata = state["metadata"]
+        usage = json.loads(metadata.get("mlflow.trace.tokenUsage", "{}"))
+        return {
+            "trace_id": trace_id,
+            "experiment_id": state["experiment"],
+            "workspace_id": self.workspaces[state["experiment"]],
+            "request_time": datetime.fromtimestamp(state["at"] / 1000, UTC),
+            "request_date": datetime.fromtimestamp(state["at"] / 1000, UTC).date().isoformat(),
+            "execution_duration_ms": state["lasted"],
+            "state": state["state"],
+            "session_id": metadata["mlflow.trace.session"],
+            "trace_name": "named",
+            "total_tokens": usage.get("total_tokens"),
+            "input_tokens": usage.get("input_tokens"),
+            "note": metadata["note"],
+            "tags": dict(sorted(state["tags"].items())),
+        }
+
+    def judgements(self, trace_id: str, state: State) -> list[Any]:
+        """What the rows of ``assessments`` should say."""
+        place = (state["experiment"], self.workspaces[state["experiment"]], trace_id)
+        return [(*place, one, *told) for one, told in sorted(state["judged"].items())]

@@ -1,0 +1,197 @@
+"""What a checkup learns of a deployment that cannot reach this machine, and of this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import boto3
+import pytest
+from botocore.stub import ANY, Stubber
+
+from operate.doctor import command
+from operate.doctor.api import Answer, Api, Login
+from operate.doctor.checkup import Checkup, Options
+from operate.doctor.deployment import Deployment
+from operate.doctor.outcome import WRONG, LeftOut, Wrong
+from operate.doctor.steps import Step, alarms, experiments, webhooks
+from tests.engines import ROOT
+
+URL = "https://d111.cloudfront.net"
+GROUP = "/aws/lambda/mlflow-dev-webhook-sender"
+TEST = {"result": {"success": False, "response_status": 404, "response_body": "…"}}
+
+
+class Server(Api):
+    """Answers each call as it is told, and keeps what it was asked."""
+
+    def __init__(self, answers: Mapping[str, tuple[int, Any]]) -> None:
+        super().__init__(URL, Login())
+        self.answers = answers
+        self.asked: list[tuple[str, str, Any]] = []
+
+    def call(self, method: str, path: str, body: Any = None, **_: Any) -> Answer:
+        self.asked.append((method, path, body))
+        status, content = self.answers.get(f"{method} {path.partition('/mlflow/')[2]}", (200, {}))
+        return Answer(status, {}, json.dumps(content).encode())
+
+
+class Alarms:
+    """A stack with one alarm, which notifies a topic."""
+
+    topic = "arn:aws:sns:eu-west-1:123456789012:mlflow-dev-alarms"
+
+    def __init__(self, subscription: str) -> None:
+        made = {
+            name: boto3.client(
+                name, region_name="eu-west-1", aws_access_key_id="x", aws_secret_access_key="x"
+            )
+            for name in ("cloudwatch", "sns")
+        }
+        self.client = made.__getitem__
+        alarm = {"AlarmName": "lag", "StateValue": "OK", "AlarmActions": [self.topic]}
+        receiver = {"SubscriptionArn": subscription, "Endpoint": "ops@example.com"}
+        for name, answer in (
+            ("cloudwatch", ("describe_alarms", {"MetricAlarms": [alarm]})),
+            ("sns", ("list_subscriptions_by_topic", {"Subscriptions": [receiver]})),
+        ):
+            stub = Stubber(made[name])
+            stub.add_response(*answer)
+            stub.activate()
+
+    def ids(self, _: str) -> dict[str, str]:
+        return {"LagAlarm": "lag"}
+
+
+class Logs:
+    """A stack whose only client is a stub of CloudWatch Logs."""
+
+    stack = "mlflow-dev"
+    resources = {"WebhookSenderLogGroup": ("AWS::Logs::LogGroup", GROUP)}
+
+    def __init__(self, parameters: Mapping[str, str]) -> None:
+        self.parameters = parameters
+        self.logs = boto3.client(
+            "logs", region_name="eu-west-1", aws_access_key_id="x", aws_secret_access_key="x"
+        )
+        self.stub = Stubber(self.logs)
+        self.stub.activate()
+
+    def client(self, service: str) -> Any:
+        assert service == "logs"
+        return self.logs
+
+    def will_have(self, *lines: Mapping[str, Any]) -> None:
+        self.stub.add_response(
+            "filter_log_events",
+            {"events": [{"message": json.dumps(line)} for line in lines]},
+            {"logGroupName": GROUP, "startTime": ANY, "filterPattern": '"7"'},
+        )
+
+
+def checkup(
+    server: Server, stack: Logs | Alarms | None, patience: float = 30, **given: str
+) -> Checkup:
+    receiver, url = given.get("receiver"), given.get("receiver_url")
+    options = Options(None, receiver, url, None, patience)
+    made = Checkup(server, cast("Deployment | None", stack), options)
+    made.facts["model"] = "doctors"
+    return made
+
+
+@pytest.fixture
+def stack() -> Iterator[Logs]:
+    found = Logs({"LogLevel": "INFO"})
+    yield found
+    found.stub.assert_no_pending_responses()
+
+
+def server(**answers: tuple[int, Any]) -> Server:
+    default = {
+        "POST webhooks": (200, {"webhook": {"webhook_id": "7"}}),
+        "POST webhooks/7/test": (200, TEST),
+    }
+    return Server({**default, **answers})
+
+
+def line(message: str, **more: str) -> dict[str, str]:
+    return {"level": "INFO", "message": message, "webhook_id": "7", **more}
+
+
+def test_the_senders_words() -> None:
+    source = (ROOT / "functions" / "webhook_sender" / "app.py").read_text()
+    assert all(f'"{words}"' in source for words in (*webhooks.SENT, webhooks.FAILED))
+
+
+@pytest.mark.parametrize("said", webhooks.SENT)
+def test_a_delivery_that_the_sender_logs(stack: Logs, said: str, no_pause: None) -> None:
+    api = server()
+    stack.will_have()
+    stack.will_have(line("webhook delivered") | {"webhook_id": "8"}, line(webhooks.FAILED))
+    stack.will_have(line(webhooks.FAILED), line(said))
+    one = checkup(api, stack)
+    assert "itself" in webhooks.receive(one)
+    created = next(body for _, path, body in api.asked if path.endswith("/webhooks"))
+    assert created["url"] == f"{URL}/health"
+    assert [made.name for made in one.made] == ["the webhook"]
+
+
+def test_a_delivery_that_is_never_sent(stack: Logs) -> None:
+    stack.will_have(line(webhooks.FAILED, reason="ConnectTimeoutError"))
+    with pytest.raises(Wrong, match=r"not after .* it could not deliver: ConnectTimeoutError"):
+        webhooks.receive(checkup(server(), stack, patience=-1))
+
+
+def test_functions_that_reach_nobody(stack: Logs) -> None:
+    failed = {"result": {"success": False, "error_message": "Failed to test webhook: timed out"}}
+    api = server(**{"POST webhooks/7/test": (200, failed)})
+    with pytest.raises(Wrong, match=r"do not reach d111\.cloudfront\.net.*NAT.*timed out"):
+        webhooks.receive(checkup(api, stack))
+
+
+def test_a_sender_that_does_not_say() -> None:
+    quiet = Logs({"LogLevel": "ERROR"})
+    with pytest.raises(LeftOut, match="LogLevel is ERROR"):
+        webhooks.receive(checkup(server(), quiet))
+
+
+def test_nothing_to_see_a_delivery_by() -> None:
+    with pytest.raises(LeftOut, match=r"--stack.*--receiver"):
+        webhooks.receive(checkup(server(), None))
+
+
+def test_a_tunnel_is_what_the_webhook_names() -> None:
+    api = server()
+    given = {"receiver": "127.0.0.1:0", "receiver_url": "https://tunnel.example/doctor"}
+    with pytest.raises(Wrong, match="the delivery arrives"):
+        webhooks.receive(checkup(api, None, patience=-1, **given))
+    created = next(body for _, path, body in api.asked if path.endswith("/webhooks"))
+    assert created["url"] == "https://tunnel.example/doctor"
+
+
+def test_an_address_that_this_machine_does_not_have() -> None:
+    one = checkup(server(), None, receiver="192.0.2.1:80")  # an address of documentation
+    outcome = command._taken(Step("webhook", 1, webhooks.receive), one)
+    assert outcome.status == WRONG
+    assert outcome.detail.startswith("on this machine: ")
+
+
+def test_an_error_that_is_kept_for_the_next_caller() -> None:
+    """As a cache of errors in front of the server does: the name that was missing stays missing."""
+    path = "GET experiments/get-by-name"
+    made = {"POST experiments/create": (200, {"experiment_id": "1"})}
+    with pytest.raises(Wrong, match="get-by-name: 404"):
+        experiments.create(checkup(Server({**made, path: (404, {})}), None))
+
+
+def test_alarms_whose_receiver_has_not_confirmed() -> None:
+    with pytest.raises(Wrong, match=r"do not reach \['ops@example\.com'\]: confirm"):
+        alarms.read(checkup(server(), Alarms("PendingConfirmation")))
+    confirmed = Alarms(f"{Alarms.topic}:0a1b")
+    assert alarms.read(checkup(server(), confirmed)) == "none of 1 alarms rings"
+
+
+@pytest.fixture
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("operate.doctor.checkup.PAUSE_SECONDS", 0)
