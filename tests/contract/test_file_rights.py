@@ -20,6 +20,7 @@ from mlcore.entities.stages import ACTIVE
 from mlcore.entities.users import User
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
+from mlcore.policies import file_rights
 from mlcore.repos.experiments import experiments
 from mlcore.repos.traces import traces as stored_traces
 from mlcore.repos.traces.traces import Change
@@ -163,6 +164,14 @@ def _deny(user: User, experiment_id: str) -> None:
 
 
 ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
+
+
+@pytest.mark.parametrize("folder", ["01J8ZQ0000ABCDEFGHJKMNPQRS", "01j8zq0000abcdefghjkmnpqrs"])
+def test_a_folder_in_other_cases_is_the_same_experiments(store: Store, folder: str) -> None:
+    """The disk of a laptop may not tell them apart."""
+    assert store.api
+    found = file_rights.default_storage(f"{folder}/run/artifacts/f")
+    assert found == (folder.upper(), folder)
 
 
 def test_a_shared_place_gives_no_right(store: Store, files: Folder) -> None:

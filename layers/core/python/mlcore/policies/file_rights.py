@@ -24,8 +24,9 @@ from mlcore.repos.files import locations
 from mlcore.repos.logged_models import logged_models
 from mlcore.repos.runs.core import runs
 
-EXPERIMENTS: Final = re.compile(r"[0-9A-Z]{26}|[0-9]+")
-RUN_FOLDERS: Final = re.compile(r"[0-9A-Z]{26}|[0-9a-f]{32}")
+_ULID: Final = re.compile(r"[0-9A-Za-z]{26}")
+EXPERIMENTS: Final = re.compile(rf"{_ULID.pattern}|[0-9]+")
+RUN_FOLDERS: Final = re.compile(rf"{_ULID.pattern}|[0-9A-Fa-f]{{32}}")
 PROXY_SCHEME: Final = "mlflow-artifacts"
 
 
@@ -67,12 +68,19 @@ def default_storage(key: str) -> ExperimentStorage | None:
     contain files after new experiments were given another root."""
     claimed = locations.own_place_above(key)
     if claimed is not None and EXPERIMENTS.fullmatch(claimed[0]):
-        return ExperimentStorage(*claimed)
+        return ExperimentStorage(_id_of_folder(claimed[0]), claimed[1])
     segments = key.split("/")
     id_index = 2 if segments[0] == WORKSPACES else 0
     if len(segments) > id_index and EXPERIMENTS.fullmatch(segments[id_index]):
-        return ExperimentStorage(segments[id_index], "/".join(segments[: id_index + 1]))
+        path = "/".join(segments[: id_index + 1])
+        return ExperimentStorage(_id_of_folder(segments[id_index]), path)
     return None
+
+
+def _id_of_folder(name: str) -> str:
+    """Returns the id that a folder's name spells. A laptop's disk may not tell letters' cases
+    apart, so a name in other cases is that folder, too."""
+    return name.upper() if _ULID.fullmatch(name) else name.lower()
 
 
 def _without_sharers(storages: list[ExperimentStorage], key: str) -> list[ExperimentStorage]:
@@ -87,7 +95,7 @@ def _without_sharers(storages: list[ExperimentStorage], key: str) -> list[Experi
         segments = ExperimentStorage("", path).segments_below(key)
         owner = None
         if segments and RUN_FOLDERS.fullmatch(segments[0]):
-            owner = runs.locate(segments[0])
+            owner = runs.locate(_id_of_folder(segments[0]))
         elif segments[:1] == ["models"] and len(segments) > 1:
             (item,) = logged_models.find([segments[1]], locations.workspace_of(key))
             owner = None if item is None else LoggedModel.of(item).experiment_id
