@@ -137,8 +137,9 @@ def test_registered_model(visitor: Visitor, data: Data) -> None:
     page.get_by_role("button", name="Add").nth(1).click()
     dialog.get_by_role("combobox").first.click()
     dialog.get_by_role("combobox").first.press_sequentially("best")
-    page.locator(".du-bois-light-select-item-option").get_by_text("best").first.wait_for()
-    page.keyboard.press("Enter")
+    page.locator(".du-bois-light-select-item-option").get_by_text("best").first.click()
+    # Without it, "Save" would save nothing.
+    dialog.get_by_title("best", exact=True).first.wait_for()
     dialog.get_by_role("button", name="Save").click()
     visitor.looks("model-alias", "@ best")
     model = data.ask(get("registered-models/get", name="hand model"))["registered_model"]
