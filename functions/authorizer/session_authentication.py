@@ -37,12 +37,11 @@ def authenticate(event: Mapping[str, Any], headers: Mapping[str, str]) -> User |
 
 
 def _content(event: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Returns username and session id in the session's cookie; None without a valid one. A browser
-    that has several cookies of the name is not trusted: one of them was planted."""
+    """Returns username and session id in the session's cookie; None without a valid one."""
     for is_secure in (True, False):
         name = cookies.cookie_name(cookies.SESSION, is_secure=is_secure)
-        values = cookie_values(event, name)
-        if len(values) == 1 and (content := cookies.open_sealed(values[0], name)) is not None:
+        content = cookies.open_only(cookie_values(event, name), name)
+        if content is not None:
             username, session_id = content
             return username, session_id
     return None

@@ -100,7 +100,7 @@ def _attempt(message: Answer, base: str) -> tuple[Attempt, Issuer]:
     Refused."""
     name = cookie_name(cookies.SIGN_IN, base)
     values = message.attempts.get(name, [])
-    content: Any = cookies.open_sealed(values[0], name) if len(values) == 1 else None
+    content: Any = cookies.open_only(values, name)
     if content is None:
         raise Refused("this browser began no sign-in")
     attempt = Attempt(*content)

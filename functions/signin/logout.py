@@ -21,7 +21,7 @@ def leave(message: Leave, request: Request) -> Response:
     base = base_url(request.headers)
     name = cookie_name(cookies.SESSION, base)
     values = [] if message.is_over else message.sessions[name]
-    content = cookies.open_sealed(values[0], name) if len(values) == 1 else None
+    content = cookies.open_only(values, name)
     gone = cookies.remove_cookie(name)
     if content is None:
         return pages.signed_out(*(() if message.is_over else (gone,)))

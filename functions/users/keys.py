@@ -34,10 +34,7 @@ def create_key(message: m.CreateKey, request: Request) -> dict[str, Any]:
     owner may, without ``expires_in_seconds`` it does not expire."""
     _check_caller(request)
     _check_mode()
-    name = text(message, "name")
-    if not name.strip():
-        raise errors.InvalidParameterValue("Parameter 'name' must not be empty.")
-    check_text("Name of an API key", MAX_NAME_LENGTH, name)
+    name = _name(message, "name", "Name of an API key", MAX_NAME_LENGTH)
     owner = _owner(message, request)
     if owner.username != request.caller().username and not _is_service_account(owner):
         raise errors.InvalidParameterValue(
@@ -92,10 +89,7 @@ def create_service_account(message: m.ServiceAccount, request: Request) -> dict[
     """Creates a user without a password, which logs in by its keys only."""
     _check_caller(request)
     _check_mode()
-    username = text(message, "username")
-    if not username.strip():
-        raise errors.InvalidParameterValue("Parameter 'username' must not be empty.")
-    check_text("Username", MAX_USERNAME_LENGTH, username)
+    username = _name(message, "username", "Username", MAX_USERNAME_LENGTH)
     if ":" in username:
         raise errors.InvalidParameterValue("The name of a service account contains no colon.")
     try:
@@ -103,6 +97,17 @@ def create_service_account(message: m.ServiceAccount, request: Request) -> dict[
     except UserExists:
         raise errors.ResourceAlreadyExists(f"User (username={username}) already exists.") from None
     return {"user": responses.profile(Profile(user, (), ()))}
+
+
+def _name(
+    message: m.CreateKey | m.ServiceAccount, parameter: str, described: str, maximum: int
+) -> str:
+    """Returns the name in a parameter. Raises InvalidParameterValue for a blank or long one."""
+    name = text(message, parameter)
+    if not name.strip():
+        raise errors.InvalidParameterValue(f"Parameter '{parameter}' must not be empty.")
+    check_text(described, maximum, name)
+    return name
 
 
 def _check_caller(request: Request) -> None:

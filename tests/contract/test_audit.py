@@ -9,17 +9,15 @@ from typing import Any
 
 import pytest
 
-from mlcore import artifacts, observability
-from mlcore.auth import passwords
+from mlcore import observability
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import audit, lambda_handler
 from mlcore.repos.users import users
-from mlcore.webhooks.environment import webhook_settings
+from tests.contract import route_environment
 from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.logins import Logins, named
 from tests.contract.route_requests import NOT_SENT, REQUESTS
 from tests.contract.route_world import DOMAINS, World, routes_of
-from tests.contract.sealing import seal_here
 from tests.contract.sign_in_browser import Browser
 from tests.issuer import Issuer
 
@@ -75,11 +73,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def world(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path))
-    monkeypatch.setattr(passwords, "_N", 2)
-    seal_here(monkeypatch, tmp_path)
-    artifacts.store.cache_clear()
-    webhook_settings.cache_clear()
+    route_environment.prepare(monkeypatch, tmp_path)
     users.create("admin", "", is_admin=True)
     made = World()
     made.caller = ROOT_CALLER

@@ -14,14 +14,10 @@ from typing import Final
 
 import pytest
 
-from mlcore import artifacts
-from mlcore.auth import passwords
-from mlcore.webhooks.environment import webhook_settings
-from tests.contract import released_data
+from tests.contract import released_data, route_environment
 from tests.contract.conftest import Store, forget
 from tests.contract.released_data import LAST_RELEASE, OF_THE_CLOCK, Release, as_before
 from tests.contract.route_world import World
-from tests.contract.sealing import seal_here
 
 READ_SINCE: Final[dict[str, set[str]]] = {}
 """Forms that the last release reads and does not write, by type of item."""
@@ -31,11 +27,7 @@ NEVER_READ: Final = frozenset({"api_key"})
 
 @pytest.fixture
 def world(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path))
-    monkeypatch.setattr(passwords, "_N", 2)
-    seal_here(monkeypatch, tmp_path)
-    artifacts.store.cache_clear()
-    webhook_settings.cache_clear()
+    route_environment.prepare(monkeypatch, tmp_path)
     return World()
 
 

@@ -7,23 +7,17 @@ from pathlib import Path
 import pytest
 
 from mlcore import artifacts
-from mlcore.auth import passwords
 from mlcore.db import capacity
 from mlcore.process_cache import clear
-from mlcore.webhooks.environment import webhook_settings
+from tests.contract import route_environment
 from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.route_requests import NOT_SENT, REQUESTS
 from tests.contract.route_world import DOMAINS, World, routes_of
-from tests.contract.sealing import seal_here
 
 
 @pytest.fixture
 def world(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path))
-    monkeypatch.setattr(passwords, "_N", 2)
-    seal_here(monkeypatch, tmp_path)
-    artifacts.store.cache_clear()
-    webhook_settings.cache_clear()
+    route_environment.prepare(monkeypatch, tmp_path)
     return World()
 
 

@@ -13,7 +13,7 @@ import duckdb
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.system_tables import landing
 from mlcore.system_tables.location import account_id
-from mlcore.system_tables.trace_rows import assessment_rows, trace_row
+from mlcore.system_tables.trace_rows import rows_of
 from mltables.snapshot import quoted
 from mltables.table_definitions import ASSESSMENTS, TRACES, Table
 
@@ -63,7 +63,8 @@ def load_traces(
         assessments.open("w", encoding="ascii") as judged,
     ):
         for number, one in enumerate(stored):
-            fields = trace_row(one)._asdict()
+            row, its_assessments = rows_of(one)
+            fields = row._asdict()
             # Map entries are separate lines: the size of a line is limited, that of a trace is not.
             for kind in _MAPS:
                 small.writelines(
@@ -71,7 +72,7 @@ def load_traces(
                     for key, value in fields.pop(kind).items()
                 )
             file.write(_line({"n": number, **fields}))
-            judged.writelines(_line(row._asdict()) for row in assessment_rows(one))
+            judged.writelines(_line(judgement._asdict()) for judgement in its_assessments)
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE entries AS

@@ -25,7 +25,7 @@ MAX_LISTED: Final = 10
 
 REFUSALS: Final = (401, 403)
 _READS: Final = frozenset(
-    {"/3.0/mlflow-serverless/sql", "/3.0/jobs/search", "/3.0/mlflow/ui-telemetry", "/mcp"}
+    {"/3.0/mlflow-serverless/sql", "/3.0/jobs/search", "/3.0/mlflow/ui-telemetry"}
 )
 """Paths that write nothing although their method is POST, besides those that keys may read."""
 _NAMED: Final = (

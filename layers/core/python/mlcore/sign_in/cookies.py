@@ -8,6 +8,7 @@ cookie of another name, which a neighbour of the same domain could set, is never
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final
 
 from mlcore.repos.users import session_keys
@@ -48,6 +49,12 @@ def open_sealed(value: str, name: str) -> Any:
     key = session_keys.find(key_id)
     text = None if key is None else sealing.open_sealed(sealed, key.key, name)
     return None if text is None else json.loads(text)
+
+
+def open_only(values: Sequence[str], name: str) -> Any:
+    """Returns the JSON value in the only cookie of a name; None without a valid one. A browser that
+    has several is not trusted: one of them was planted."""
+    return open_sealed(values[0], name) if len(values) == 1 else None
 
 
 def set_cookie(name: str, value: str, seconds: int) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from mlcore import reserved_tags
-from mlcore.entities.traces import Assessment
+from mlcore.entities.traces import Assessment, Trace
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.spans import names, usage
@@ -83,8 +83,13 @@ class AssessmentRow(NamedTuple):
     metadata: dict[str, str]
 
 
-def trace_row(stored: StoredTrace) -> TraceRow:
+def rows_of(stored: StoredTrace) -> tuple[TraceRow, Iterator[AssessmentRow]]:
+    """Returns the row of a trace and those of its assessments."""
     trace = traces.entity(stored)
+    return _trace_row(stored, trace), _assessment_rows(stored, trace)
+
+
+def _trace_row(stored: StoredTrace, trace: Trace) -> TraceRow:
     metadata = trace.trace_metadata
     tokens = usage.amounts_of(
         metadata.get(reserved_tags.TRACE_TOKEN_USAGE), names.TOKEN_KEYS, usage.token_count
@@ -121,9 +126,7 @@ def trace_row(stored: StoredTrace) -> TraceRow:
     )
 
 
-def assessment_rows(stored: StoredTrace) -> Iterator[AssessmentRow]:
-    """Yields the rows of a trace's assessments."""
-    trace = traces.entity(stored)
+def _assessment_rows(stored: StoredTrace, trace: Trace) -> Iterator[AssessmentRow]:
     for one in trace.assessments:
         error = one.error or {}
         yield AssessmentRow(
