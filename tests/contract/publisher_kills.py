@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import random
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from lander import app as lander
 from mlcore.system_tables import landing, location
 
 
@@ -54,3 +58,39 @@ def kill(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     for name in ("add", "commit"):
         monkeypatch.setattr(change, name, dying(getattr(change, name)))
     return left
+
+
+class Accidents:
+    """Kills what runs at a random write, in half of the cases."""
+
+    def __init__(self, rng: random.Random, kill: list[int]) -> None:
+        self._rng, self._kill = rng, kill
+
+    def during(self, act: Callable[[], object]) -> None:
+        if self._rng.random() < 0.5:
+            self._kill[:] = [self._rng.randrange(1, 14)]
+        try:
+            act()
+        except Killed:
+            pass
+        finally:
+            self._kill.clear()
+
+    def land(self, batch: list[Any]) -> None:
+        """Again after each death, as Lambda does, in other pieces."""
+        while batch:
+            some = batch[: self._rng.choice((1, 4, 30))]
+            try:
+                lander.handler({"Records": some}, None)
+            except Killed:
+                continue
+            batch = batch[len(some) :]
+
+
+def publish_twice_at_once(publisher: Any) -> None:
+    """Two publishers, until both have ended."""
+    two = [threading.Thread(target=publisher.publish) for _ in range(2)]
+    for one in two:
+        one.start()
+    for one in two:
+        one.join()

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import os
 import random
-import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from tests.contract.conftest import Store
 from tests.contract.delta_readers import by_our_sql, by_polars, by_the_extension
 from tests.contract.index_state import deliver
 from tests.contract.lake import Tables, tables
-from tests.contract.publisher_kills import Killed, kill
+from tests.contract.publisher_kills import Accidents, kill, publish_twice_at_once
 from tests.contract.tables_world import World
 
 __all__ = ["kill", "tables"]
@@ -89,25 +89,7 @@ def test_a_random_history_is_published_once(
     waiting: list[Any] = []
     done: list[Any] = []
 
-    def accident(act: Any) -> None:
-        if rng.random() < 0.5:
-            kill[:] = [rng.randrange(1, 14)]
-        try:
-            act()
-        except Killed:
-            pass
-        finally:
-            kill.clear()
-
-    def land(batch: list[Any]) -> None:
-        """Again after each death, as Lambda does, in other pieces."""
-        while batch:
-            some = batch[: rng.choice((1, 4, 30))]
-            try:
-                lander.handler({"Records": some}, None)
-            except Killed:
-                continue
-            batch = batch[len(some) :]
+    accidents = Accidents(rng, kill)
 
     for number in range(OPERATIONS):
         world.step()
@@ -119,19 +101,15 @@ def test_a_random_history_is_published_once(
         if rng.random() < 0.1 and waiting:
             due, waiting = waiting[: len(waiting) // 2 + 1], waiting[len(waiting) // 2 + 1 :]
             again = rng.sample(done, min(3, len(done)))
-            accident(lambda due=due, again=again: land(again + due))
+            accidents.during(partial(accidents.land, again + due))
             done += due
         if rng.random() < 0.06:
-            accident(publisher.publish)
+            accidents.during(publisher.publish)
         if number % 60 == 59:
             upkeep.maintain_tables(today="2000-01-01" if rng.random() < 0.5 else "9999-12-31")
     waiting += tables.stream.fresh()
-    land(waiting)
-    two = [threading.Thread(target=publisher.publish) for _ in range(2)]
-    for one in two:
-        one.start()
-    for one in two:
-        one.join()
+    accidents.land(waiting)
+    publish_twice_at_once(publisher)
     publisher.publish()
     expected = world.expected()
     assert found(tables, expected[1]) == expected

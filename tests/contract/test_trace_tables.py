@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 import random
-import threading
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import polars
@@ -16,7 +16,7 @@ from lander import app as lander
 from mlcore.repos.removal import purging
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
-from tests.contract.publisher_kills import Killed, kill
+from tests.contract.publisher_kills import Accidents, kill, publish_twice_at_once
 from tests.contract.trace_calls import start, tell
 from tests.contract.trace_story import TOLD, new_trace
 from tests.contract.traces_world import TracesWorld
@@ -91,25 +91,7 @@ def test_a_random_history_is_published_once(
     waiting: list[Any] = []
     done: list[Any] = []
 
-    def accident(act: Any) -> None:
-        if rng.random() < 0.5:
-            kill[:] = [rng.randrange(1, 14)]
-        try:
-            act()
-        except Killed:
-            pass
-        finally:
-            kill.clear()
-
-    def land(batch: list[Any]) -> None:
-        """Again after each death, as Lambda does, in other pieces."""
-        while batch:
-            some = batch[: rng.choice((1, 4, 30))]
-            try:
-                lander.handler({"Records": some}, None)
-            except Killed:
-                continue
-            batch = batch[len(some) :]
+    accidents = Accidents(rng, kill)
 
     for number in range(OPERATIONS):
         world.step()
@@ -120,19 +102,15 @@ def test_a_random_history_is_published_once(
             rng.shuffle(waiting)
             due, waiting = waiting[: len(waiting) // 2 + 1], waiting[len(waiting) // 2 + 1 :]
             again = rng.sample(done, min(3, len(done)))
-            accident(lambda due=due, again=again: land(again + due))
+            accidents.during(partial(accidents.land, again + due))
             done += due
         if rng.random() < 0.06:
-            accident(publisher.publish)
+            accidents.during(publisher.publish)
         if number % 60 == 59:
             upkeep.maintain_tables()
     waiting += world.completed(tables.stream.fresh())
-    land(waiting)
-    two = [threading.Thread(target=publisher.publish) for _ in range(2)]
-    for one in two:
-        one.start()
-    for one in two:
-        one.join()
+    accidents.land(waiting)
+    publish_twice_at_once(publisher)
     publisher.publish()
     check(tables, world)
     upkeep.maintain_tables()
