@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from mlcore import reserved_tags
 from mltables.table_definitions import ASSESSMENTS, SPANS, TRACES
 
 NAME: Final = "trace_unified"
@@ -71,8 +72,8 @@ BOUNDED: Final = frozenset(("request_time", "trace_id", "experiment_id"))
 
 _KEY: Final = frozenset(("experiment_id", "trace_id"))
 _CONTENT: Final = {
-    "request": ("mlflow.spanInputs", "request_preview"),
-    "response": ("mlflow.spanOutputs", "response_preview"),
+    "request": (reserved_tags.SPAN_INPUTS, "request_preview"),
+    "response": (reserved_tags.SPAN_OUTPUTS, "response_preview"),
 }
 """The attribute of the root span, and what stands for it if there is none."""
 
