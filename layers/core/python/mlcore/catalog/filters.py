@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mlcore.catalog.entry import Entry, id_of
-from mlcore.search.filter_query import BOOL, INT, TEXT, TEXTS, PartSource, PropertySource
+from mlcore.search.kubeflow_filter import BOOL, INT, TEXT, TEXTS, PartSource, PropertySource
 
 _COMMON: Final = {
     "id": INT,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from mlcore.catalog.entry import MODEL, Entry
-from mlcore.search.filter_query import DOUBLE, INT, TEXT
+from mlcore.search.kubeflow_filter import DOUBLE, INT, TEXT
 
 _MAX_VALUES: Final = 50
 _MAX_LENGTH: Final = 100

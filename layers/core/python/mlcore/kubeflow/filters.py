@@ -7,8 +7,8 @@ from typing import Any, Final
 from mlcore.kubeflow import kinds, properties
 from mlcore.kubeflow.entity import RESOLVED, Entity
 from mlcore.kubeflow.kinds import KINDS
-from mlcore.search import filter_query
-from mlcore.search.filter_query import DOUBLE, INT, TEXT, PropertySource, Test
+from mlcore.search import kubeflow_filter
+from mlcore.search.kubeflow_filter import DOUBLE, INT, TEXT, PropertySource, Test
 
 _COMMON_FIELDS: Final = {
     "id": INT,
@@ -34,7 +34,7 @@ _READ_AS_CUSTOM: Final = {
 
 def test_of(text: str, kind: str) -> Test:
     """Parses a filter on entities of a kind into a test. Raises InvalidParameterValue."""
-    return filter_query.parse_test(text, _source(kind))
+    return kubeflow_filter.parse_test(text, _source(kind))
 
 
 def _source(kind: str) -> PropertySource:
@@ -52,7 +52,7 @@ def required_texts(text: str, kind: str) -> dict[str, str]:
     entities with exactly these values can match. Raises InvalidParameterValue."""
     return {
         leaf.name: leaf.equal
-        for leaf in filter_query.required_tests(filter_query.parse_node(text, _source(kind)))
+        for leaf in kubeflow_filter.required_tests(kubeflow_filter.parse_node(text, _source(kind)))
         if leaf.known and isinstance(leaf.equal, str)
     }
 
