@@ -39,8 +39,8 @@ _random = random.SystemRandom()
 
 
 class TransactionFailed(Exception):
-    """Raised if conditions of a transaction did not hold; ``items`` maps the positions of the
-    failed operations to the existing items."""
+    """Conditions of a transaction did not hold; ``items``: positions of failed operations to
+    items."""
 
     def __init__(self, items: dict[int, Raw | None]) -> None:
         super().__init__("transaction failed")
@@ -117,8 +117,7 @@ class Table:
         return item
 
     def batch_get(self, keys: Sequence[Key]) -> list[Raw | None]:
-        """Reads items, strongly consistently (BatchGetItem). Returns them in the order of ``keys``,
-        which may repeat; None for a missing item."""
+        """Reads items (BatchGetItem) in the order of ``keys``, with None for a missing one."""
         distinct = list(dict.fromkeys(keys))
         chunks = [
             distinct[at : at + BATCH_GET_KEYS] for at in range(0, len(distinct), BATCH_GET_KEYS)
@@ -202,8 +201,7 @@ class Table:
         return old
 
     def update(self, key: Key, update: Update, *, returning: bool = False) -> Raw:
-        """Updates an item (UpdateItem); returns it if ``returning``, else {}. Raises
-        ConditionFailed."""
+        """Updates an item (UpdateItem); returns it if ``returning``. Raises ConditionFailed."""
         answer = self._call(
             "UpdateItem",
             Key=_key(key),
@@ -222,8 +220,7 @@ class Table:
         return item
 
     def batch_write(self, puts: Iterable[Raw] = (), deletes: Iterable[Key] = ()) -> None:
-        """Writes and deletes items (BatchWriteItem), in parallel calls of 25; retries the
-        unprocessed."""
+        """Writes and deletes items (BatchWriteItem), in parallel calls of 25, with retries."""
         requests = [{"PutRequest": {"Item": item}} for item in puts]
         requests += [{"DeleteRequest": {"Key": _key(key)}} for key in deletes]
         chunks = [
