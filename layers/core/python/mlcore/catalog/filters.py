@@ -1,4 +1,6 @@
-"""The names that a filterQuery may use for the catalog's entries, and how their values are read."""
+"""The names that a ``filterQuery`` (Kubeflow's filter language) may use for the catalog's entries,
+and how their values are read.
+"""
 
 from __future__ import annotations
 

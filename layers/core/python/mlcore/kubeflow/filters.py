@@ -1,4 +1,6 @@
-"""The names that a filterQuery may use for each kind of entity, and how their values are read."""
+"""The names that a ``filterQuery`` (Kubeflow's filter language) may use for each kind of entity,
+and how their values are read.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ _READ_AS_CUSTOM: Final = {
 
 
 def test_of(text: str, kind: str) -> Test:
-    """Parses a filter on entities of a kind into a test. Raises InvalidParameterValue."""
+    """Parses a filter on entities of a kind and returns a function that says whether an entity
+    meets it. Raises InvalidParameterValue."""
     return kubeflow_filter.parse_test(text, _source(kind))
 
 
@@ -48,8 +51,8 @@ def _source(kind: str) -> PropertySource:
 
 
 def required_texts(text: str, kind: str) -> dict[str, str]:
-    """Returns the texts that a filter requires of an entity's own fields, such as its name: only
-    entities with exactly these values can match. Raises InvalidParameterValue."""
+    """Returns the fields of an entity, such as its name, for which a filter requires one exact
+    text, with that text. Raises InvalidParameterValue."""
     return {
         leaf.name: leaf.equal
         for leaf in kubeflow_filter.required_tests(kubeflow_filter.parse_node(text, _source(kind)))
