@@ -27,8 +27,8 @@ _OWN = ("name", "artifact_location", "lifecycle_stage", "creation_time", "last_u
 class Experiments:
     """Maps the server's experiments to experiments of the table.
     An experiment keeps its id if the id is free in the table. If the table has another experiment
-    with the same name, the server's runs are added to that experiment, of which otherwise only the
-    tags change. In other cases an import gives the experiment a new number; a comparison uses an
+    with the same name, the server's runs are added to that experiment, which also gets the server's
+    tags and is otherwise unchanged. In other cases an import gives the experiment a new number; a comparison uses an
     unused id.
     """
 
