@@ -193,7 +193,8 @@ class Generation:
 
     @property
     def candidates(self) -> Candidates:
-        """The artifacts that recommendations compare, with the numbers of the default properties."""
+        """The artifacts that recommendations compare, with the numbers of the default
+        properties."""
         data = self._part(CANDIDATES, None)
         return (
             candidates.CandidateCollector().candidates()

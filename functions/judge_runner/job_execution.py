@@ -48,7 +48,8 @@ class OutOfTime(Exception):
 
 
 class JobExecution:
-    """The execution of a job by this function call. Its methods may be called from several threads."""
+    """The execution of a job by this function call. Its methods may be called from several
+    threads."""
 
     def __init__(self, job: Job, remaining: Callable[[], float]) -> None:
         """

@@ -1,4 +1,5 @@
-"""Assigns a user the roles that the setting ``sign_in_roles`` defines for the claims of a sign-in."""
+"""Assigns a user the roles that the setting ``sign_in_roles`` defines for the claims of a
+sign-in."""
 
 from __future__ import annotations
 

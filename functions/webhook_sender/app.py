@@ -37,7 +37,8 @@ class NotDelivered(Exception):
 
 
 class NothingHandled(Exception):
-    """Raised if every message failed for a reason other than its receiver; the log has the errors."""
+    """Raised if every message failed for a reason other than its receiver; the log has the
+    errors."""
 
 
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
