@@ -1,6 +1,5 @@
-"""``python -m local.admin import`` and ``compare``: transfer the data of an MLflow server item by
-item, or compare them. Both read each item from the server and from the table; ``import`` writes an
-item that differs, and reads it again."""
+"""``python -m local.admin import`` and ``compare``: read each item from an MLflow server and from
+the table and compare them; ``import`` writes an item that differs, and reads it again."""
 
 from __future__ import annotations
 
@@ -379,8 +378,7 @@ class Transfer:
         return 1 if self._different or self._failures else 0
 
     def _report_own(self) -> None:
-        """Prints the entities that only the table has, and the values that the user has to set by
-        hand after an import."""
+        """Prints what only the table has, and which values the user has to set after an import."""
         for one in self._own[:SHOWN]:
             print(one, file=sys.stderr)
         if len(self._own) > SHOWN:
