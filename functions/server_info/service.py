@@ -21,8 +21,9 @@ def version(_message: None, _request: Request) -> Response:
 
 
 def get_server_info(_message: GetServerInfo, _request: Request) -> dict[str, Any]:
-    """Returns the server's capabilities. Clients and the UI treat every store type but "SqlStore"
-    as limited, and the UI counts a missing flag of ``features_enabled`` as true."""
+    """Returns the server's capabilities. ``store_type`` is "SqlStore", because clients and the UI
+    treat every other type as limited; every flag of ``features_enabled`` is present, because the UI
+    takes a missing one for true."""
     return {
         "store_type": "SqlStore",
         "workspaces_enabled": workspaces_enabled(),

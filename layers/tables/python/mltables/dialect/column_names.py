@@ -64,7 +64,7 @@ def _literal(node: exp.Literal) -> str:
 
 
 def double(value: float) -> str:
-    """Returns a number as Java writes it."""
+    """Returns a double as Java prints it, such as ``1.0E10``."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     mantissa, _, exponent = f"{value:.17e}".partition("e")

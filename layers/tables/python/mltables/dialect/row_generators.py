@@ -28,7 +28,8 @@ _COLUMNS: Final = {table.name: [name for name, *_ in table.columns] for table in
 
 
 class Duck(exp.Expression):
-    """DuckDB SQL as a template: ``{0}`` is the first of ``expressions``."""
+    """A syntax tree node with a template of DuckDB SQL: ``{0}`` stands for the first of
+    ``expressions``."""
 
     arg_types = {"this": True, "expressions": False}  # noqa: RUF012 -- as sqlglot has it
 
