@@ -9,7 +9,7 @@ SETTING: Final = "gateway_limits"
 KEYS, USERS, ENDPOINTS, WORKSPACES = SCOPES = ("keys", "users", "endpoints", "workspaces")
 """What is limited, narrowest first: the ids of API keys, and names."""
 EACH: Final = "*"
-"""In place of a name: each one that has no entry of its own."""
+"""Stands in place of a name for each key, user … that has no entry of its own."""
 
 
 class CallLimits(NamedTuple):

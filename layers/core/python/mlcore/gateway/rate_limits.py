@@ -31,7 +31,7 @@ class Limited(NamedTuple):
     """A key, user, endpoint or workspace (``target``) that has limits."""
 
     target: str
-    """Of the counter, such as ``user:ann``."""
+    """The name of the counter, such as ``user:ann``."""
     scope: str
     limits: CallLimits
 

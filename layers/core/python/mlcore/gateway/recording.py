@@ -43,7 +43,7 @@ class Caller(NamedTuple):
     username: str | None = None
     headers: Mapping[str, str] = {}
     key_id: str | None = None
-    """Of the API key by which the user logged in."""
+    """The id of the API key by which the user logged in; None for another login."""
 
     @property
     def program(self) -> str | None:

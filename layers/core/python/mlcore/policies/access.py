@@ -186,11 +186,11 @@ class Access:
         grants = self.grants()
         if not grants.allow(requirements):
             return lambda _resource_id: False
-        rungs = (
+        parents = (
             (InheritedFrom(WORKSPACE, ANY, "read"),) if resource_type in _LISTED_TO_MEMBERS else ()
         )
         return lambda resource_id: grants.meets(
-            Requirement(resource_type, resource_id, "read", rungs)
+            Requirement(resource_type, resource_id, "read", parents)
         )
 
     def list_filter(self, resource_type: str) -> Reader:
