@@ -319,8 +319,8 @@ def administrated_workspaces(profile: Profile, assigned: Iterable[Role]) -> set[
 
 
 def default_permission() -> Permission:
-    """Returns the configured minimum permission (READ if none is configured). Of all grants only
-    DENY and NO_PERMISSIONS can lower it."""
+    """Returns the configured permission on resources without a grant (READ if none is configured).
+    It is also the least that a grant gives, except DENY and NO_PERMISSIONS."""
     return PERMISSIONS[os.environ.get(DEFAULT_PERMISSION) or "READ"]
 
 
