@@ -13,12 +13,14 @@ EACH: Final = "*"
 
 
 class CallLimits(NamedTuple):
-    """How much may be used in a minute and in a day of UTC; None for no limit."""
+    """How much may be used in a minute and in a day of UTC, and at the same time; None for no
+    limit."""
 
     requests_per_minute: int | None = None
     requests_per_day: int | None = None
     tokens_per_minute: int | None = None
     tokens_per_day: int | None = None
+    concurrent_calls: int | None = None
 
 
 class GatewayLimits(NamedTuple):
