@@ -51,6 +51,11 @@ class ErrorFormat(NamedTuple):
     """Converts the response to a caller who was refused."""
 
 
+_UNAVAILABLE: Final = (errors.TemporarilyUnavailable, errors.RequestLimitExceeded)
+"""Errors that an outage of the table or of another service ends in. Limits and budgets of the AI
+gateway, and what providers answer, are :class:`mlcore.errors.GatewayCallFailed`."""
+
+
 def lambda_handler(
     rpcs: Iterable[Rpc],
     plain_routes: Iterable[PlainRoute] = (),
@@ -83,6 +88,7 @@ def lambda_handler(
         request_id: str = request_context.get("requestId", "")
         headers = headers_of(event)
         trail = Trail()
+        is_unavailable = False
         with deadline.within(context), capacity.measure() as measurement:
             try:
                 if bypasses_cloudfront(os.environ, headers):
@@ -104,6 +110,7 @@ def lambda_handler(
             except Refused as refusal:
                 response = refused(refusal.response)
             except errors.MlflowError as error:
+                is_unavailable = isinstance(error, _UNAVAILABLE)
                 response = failure(_repeatable(error, method, measurement), path)
             except Exception:
                 logger.exception(
@@ -117,9 +124,7 @@ def lambda_handler(
                 )
             if not (isinstance(response.body, str | bytes) or getattr(context, "streams", False)):
                 response = response._replace(body=b"".join(response.body).decode())
-        if trail.route is None and response.status in REFUSALS:
-            with contextlib.suppress(errors.MlflowError):
-                trail.find(routes, method, path)
+        _name_refused(trail, response, routes, method, path)
         log_request(
             rpc=trail.name(),
             method=method,
@@ -127,6 +132,7 @@ def lambda_handler(
             request_id=request_id,
             seconds=time.perf_counter() - started,
             measurement=measurement,
+            is_unavailable=is_unavailable,
             audit=trail.entry(request_context, response, reads=audits_reads),
         )
         body = "" if method == "HEAD" else response.body
@@ -143,6 +149,13 @@ def lambda_handler(
         }
 
     return handler
+
+
+def _name_refused(trail: Trail, response: Response, routes: Routes, method: str, path: str) -> None:
+    """Finds the route of a request that was refused before it had one, for its line in the log."""
+    if trail.route is None and response.status in REFUSALS:
+        with contextlib.suppress(errors.MlflowError):
+            trail.find(routes, method, path)
 
 
 def _repeatable(
