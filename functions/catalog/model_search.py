@@ -11,7 +11,7 @@ from typing import Final
 
 from catalog.generations import MODELS, Generation
 from mlcore.catalog.columns import ARTIFACT_LEVEL, MODEL_LEVEL, Column
-from mlcore.search.filter_query import (
+from mlcore.search.kubeflow_filter import (
     AllOf,
     AnyOf,
     AnyPart,

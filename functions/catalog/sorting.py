@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from catalog.generations import MODELS, Generation
 from mlcore.catalog.columns import ARTIFACT_LEVEL, MODEL_LEVEL, Column
 from mlcore.catalog.entry import Entry
-from mlcore.search.filter_query import BOOL, DOUBLE, INT, SUFFIXES, TEXT
+from mlcore.search.kubeflow_filter import BOOL, DOUBLE, INT, SUFFIXES, TEXT
 
 T = TypeVar("T")
 

@@ -15,8 +15,8 @@ from mlcore.entities.metrics import Metric, recency, stored_value
 from mlcore.http import Request
 from mlcore.limits import runs as limits
 from mlcore.repos.runs.core import log_writes, optimistic_writes, runs
-from mlcore.repos.runs.core.latest_point_text import latest_of, latest_text, parse_latest
 from mlcore.repos.runs.core.runs import StoredRun
+from mlcore.repos.runs.history.latest_point_text import latest_of, latest_text, parse_latest
 from runs import messages as m
 from runs import model_metrics
 from runs.model_metrics import Models
