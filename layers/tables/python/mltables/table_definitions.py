@@ -98,7 +98,7 @@ def _double(name: str, *, nullable: bool = False) -> tuple[str, str, Type, bool]
 
 
 def _texts(name: str) -> tuple[str, str, Type, bool]:
-    """A map from text to text."""
+    """Returns the definition of a column that maps texts to texts."""
     return (name, "MAP(VARCHAR, VARCHAR)", MapType(_TEXT, _TEXT), False)
 
 

@@ -69,7 +69,8 @@ def _of_others(
 
 
 def _compared(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[Found]:
-    """Compares the rows of the traces in ``new_traces``."""
+    """Yields the differences between the published rows of the traces in ``new_traces`` and the
+    rows that DynamoDB's items give."""
     identity = LAYOUTS[table.name].identity
     names = identity.split(", ")
     shown = " || ' ' || ".join(f"coalesce(n.{name}, p.{name})" for name in names[1:])
