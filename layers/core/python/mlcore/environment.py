@@ -33,7 +33,7 @@ class Settings(NamedTuple):
 
 @functools.cache
 def settings() -> Settings:
-    """Settings of this process.
+    """Returns the settings of this process.
 
     Raises:
         KeyError: TABLE_NAME is not set.
@@ -63,5 +63,5 @@ def in_lambda() -> bool:
 
 
 def signs_in(environment: Mapping[str, str]) -> bool:
-    """Whether people can sign in with a browser."""
+    """Whether people can sign in with a browser in a deployment with this environment."""
     return environment.get(AUTHENTICATION) == OIDC and bool(environment.get(CLIENT_ID))

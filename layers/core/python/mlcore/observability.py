@@ -76,7 +76,7 @@ if _metrics_enabled:
 
 
 def count(values: Mapping[str, float], fields: Mapping[str, object]) -> None:
-    """Logs a line with count metrics by name, and further fields."""
+    """Logs a line with metrics that count (``values`` by name), and further fields."""
     _log_metrics("count", "Count", values, fields)
 
 
