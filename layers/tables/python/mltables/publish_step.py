@@ -20,7 +20,7 @@ from mltables import (
 )
 from mltables.lake import Lake
 from mltables.snapshot import Snapshot
-from mltables.table_definitions import ASSESSMENTS, EXPERIMENTS, HISTORY, RUNS, TRACES
+from mltables.table_definitions import EXPERIMENTS, HISTORY, OF_TRACES, RUNS
 from mltables.writable_table import WritableTable
 
 RUNS_TOGETHER: Final = 5000
@@ -59,7 +59,7 @@ class PublishStep:
         )
         self._of_traces = [
             WritableTable(connection, lake, snapshots[table.name], folder)
-            for table in (TRACES, ASSESSMENTS)
+            for table in OF_TRACES
             if table.name in snapshots
         ]
 

@@ -39,6 +39,13 @@ Node = list[Any]
 """The fields of a span that aggregations need; the first is the span's id."""
 
 
+class SpansMissing(errors.TemporarilyUnavailable):
+    """The file of a pack does not exist: the trace is being deleted, or the file was lost."""
+
+    def __init__(self) -> None:
+        super().__init__("The spans of the trace cannot be read. Try again.")
+
+
 class Span(NamedTuple):
     """A span to store."""
 
@@ -179,7 +186,7 @@ def _content(item: Raw) -> str:
     location = TraceSpans.of(item).location
     data = None if location is None else artifacts.store().get(location)
     if data is None:
-        raise errors.TemporarilyUnavailable("The spans of the trace cannot be read. Try again.")
+        raise SpansMissing
     return zlib.decompress(data).decode()
 
 
