@@ -1,7 +1,8 @@
 """Builds DynamoDB's update and condition expressions, with their placeholders.
 
-Attributes are given as attributes of models (``Run.stage``), which know their names and types. An
-entry of a map is the pair of the map's attribute and a key: ``(Run.tags, "my key")``.
+Callers name attributes by the attributes of models (``Run.stage``), which know their stored names
+and types. An entry of a map is named by a pair of the map's attribute and a key: ``(Run.tags, "my
+key")``.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Update:
         self._set_to(place, self._raw(place, value))
 
     def set_raw(self, attribute: ItemAttribute[Any], raw: Raw) -> None:
-        """Sets a value that is already in DynamoDB JSON."""
+        """Sets the attribute to a value that is already DynamoDB JSON."""
         self._set_to(attribute, raw)
 
     def _set_to(self, place: AttributePath, raw: Raw) -> None:
@@ -92,7 +93,7 @@ class Update:
     @overload
     def set_or_remove(self, place: MapEntry, value: str | None) -> None: ...
     def set_or_remove(self, place: AttributePath, value: Any) -> None:
-        """Sets the value, or removes the attribute or entry if the value is None."""
+        """Sets an attribute or a map's entry to the value, or removes it if the value is None."""
         if value is None:
             self.remove(place)
         else:
@@ -111,8 +112,8 @@ class Update:
         self._delete.append(f"{self._path(attribute)} {self._placeholder(attribute.raw(members))}")
 
     def applied(self, item: Raw) -> Raw:
-        """Returns the item after this update, computed locally. :meth:`set_once` and changes of
-        sets are not supported."""
+        """Returns the raw item as this update would change it, computed without DynamoDB. Updates
+        with :meth:`set_once` or of sets are not supported."""
         after = dict(item)
         for place, raw, amount in self._changes:
             attribute, key = place if isinstance(place, tuple) else (place, None)
@@ -142,7 +143,8 @@ class Update:
         self._conditions.append(f"attribute_not_exists({self._path(place)})")
 
     def require_map(self, attribute: TextMapAttribute[Any]) -> None:
-        """Requires that the attribute is stored as a map, so that expressions can name entries."""
+        """Adds the condition that the attribute is stored as a map, so that expressions can name
+        its entries."""
         kind = self._placeholder(string(attribute.attr_type))
         self._conditions.append(f"attribute_type({self._path(attribute)},{kind})")
 
@@ -151,7 +153,7 @@ class Update:
     @overload
     def require_less(self, place: MapEntry, value: str) -> None: ...
     def require_less(self, place: AttributePath, value: Any) -> None:
-        """Requires that the value exists and is less."""
+        """Adds the condition that the stored value exists and is less than ``value``."""
         self._conditions.append(f"{self._path(place)}<{self._value(place, value)}")
 
     @overload
@@ -190,8 +192,8 @@ class Update:
         self._conditions.append(f"(attribute_not_exists({path}) OR {compared})")
 
     def fits(self) -> bool:
-        """Whether the expressions are within DynamoDB's limits: 4 KB each and 300 operators, which
-        are overestimated here."""
+        """Returns whether the expressions are certainly within DynamoDB's limits: 4 KB each and 300
+        operators, which are overestimated here."""
         condition = " AND ".join(self._conditions)
         return (
             len(self._update_expression()) <= MAX_EXPRESSION_BYTES

@@ -25,7 +25,7 @@ _LEASE_MARGIN: Final = 5.0
 
 
 class Origin(NamedTuple):
-    """What a call counts to."""
+    """The key, user, endpoint and workspace of a call, whose limits it counts to."""
 
     workspace: str
     endpoint_id: str
@@ -35,7 +35,7 @@ class Origin(NamedTuple):
 
 
 class Limited(NamedTuple):
-    """One key, user, endpoint or workspace that has limits."""
+    """A key, user, endpoint or workspace (``target``) that has limits."""
 
     target: str
     """Of the counter, such as ``user:ann``."""
@@ -44,7 +44,8 @@ class Limited(NamedTuple):
 
 
 def applicable(origin: Origin) -> list[Limited]:
-    """Returns what limits a call, narrowest first; one GetItem per minute and process."""
+    """Returns the limits that a call counts to: those of its key, user, endpoint and workspace,
+    narrowest first. Costs one GetItem per minute and process."""
     known = gateway_limits.current()
     if not known.by_scope:
         return []
@@ -63,8 +64,8 @@ def applicable(origin: Origin) -> list[Limited]:
 
 
 def admit(limited: Sequence[Limited]) -> None:
-    """Counts a request to each of its limits, in one write each. A call that one of them refuses
-    has counted to the narrower ones before it.
+    """Counts a request to each of its limits, one write each, narrowest first. If one refuses the
+    call, the narrower ones have counted it.
 
     Raises:
         GatewayCallFailed: a limit is reached; status 429, with the time to try again.
@@ -128,7 +129,7 @@ def _too_many(one: Limited) -> GatewayCallFailed:
 
 
 def add_tokens(limited: Sequence[Limited], tokens: int) -> None:
-    """Adds the tokens of a call to those of its limits that count tokens. The caller has the answer
+    """Adds the tokens of a call to those of its limits that limit tokens. The caller has the answer
     already, so an error is logged and does not fail the call."""
     for one in limited:
         if one.limits.tokens_per_minute is None and one.limits.tokens_per_day is None:
@@ -143,7 +144,8 @@ def add_tokens(limited: Sequence[Limited], tokens: int) -> None:
 
 
 def _refusal(one: Limited, reached: usage.Reached, now: int) -> GatewayCallFailed:
-    """Returns the refusal with OpenAI's headers, https://platform.openai.com/docs/guides/rate-limits."""
+    """Returns the 429 error for a reached limit, with OpenAI's headers
+    (https://platform.openai.com/docs/guides/rate-limits)."""
     noun, _, unit = reached.limit.partition("_per_")
     length = usage.MINUTE_MS if unit == "minute" else usage.DAY_MS
     seconds = str(math.ceil((length - now % length) / 1000))

@@ -1,4 +1,6 @@
-"""Checks the setting ``gateway_limits``."""
+"""Checks the setting ``gateway_limits``: how many requests and tokens API keys, users, endpoints
+and workspaces may use.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ MAX_CONCURRENT_CALLS: Final = 200
 
 
 def check_gateway_limits(value: Any) -> None:
-    """Raises InvalidParameterValue unless the value is ``{scope: {name: {limit: number}}}``."""
+    """Checks that the setting's value has the form ``{scope: {name: {limit: number}}}``. Raises
+    InvalidParameterValue otherwise."""
     if not isinstance(value, dict) or not value.keys() <= set(SCOPES):
         raise InvalidParameterValue(
             f"The setting {SETTING!r} must be an object with some of {', '.join(SCOPES)}."
