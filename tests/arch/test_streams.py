@@ -106,3 +106,8 @@ def test_the_distribution_passes_calls_on_to_the_streams() -> None:
     path = project.template()["Resources"]["UiDistribution"]["Properties"]["DistributionConfig"]
     [origin] = [one for one in path["Origins"] if one["Id"] == "streams"]
     assert origin["OriginPath"] == {"Fn::Sub": "/${StreamsStage}"}
+
+
+def test_the_alarm_watches_the_api_by_its_name() -> None:
+    [dimension] = properties("StreamsErrorAlarm")["Dimensions"]
+    assert dimension == {"Name": "ApiName", "Value": properties("Streams")["Name"]}
