@@ -21,6 +21,7 @@ examples:
   mlflow-serverless --data DIR --auth           another folder, with a login
   mlflow-serverless import --from http://old:5000
   mlflow-serverless export --to mlflow.db --artifacts mlartifacts
+  mlflow-serverless deploy dev
   mlflow-serverless sql "SELECT status, count(*) FROM system.mlflow.runs_latest GROUP BY 1"
 
 commands:
@@ -30,6 +31,7 @@ commands:
   gc, config                                     remove deleted things; settings
   create-admin, keys, rights                     first login; API keys; who may do what
   verify, reindex, sizes, replay                 look after derived items
+  deploy             build and deploy a stage to AWS (needs the SAM CLI, make and Python 3.13)
   doctor             use a running server as a team would, and say what is wrong
 
 `mlflow-serverless serve --help` lists the options of the server.
