@@ -146,6 +146,11 @@ CASES = {
         "GATEWAYSPENDING#bp-1",
         "GWSPENDING#00000001700000000000",
     ),
+    "caller_usage": (
+        keys.caller_usage("user:a#b", 1700000000000),
+        "CALLERUSAGE#user:a#b",
+        "CUSAGE#00000001700000000000",
+    ),
     "gateway_usage": (
         keys.gateway_usage("user:a#b", 1700000000000),
         "GATEWAYUSAGE#user:a#b",

@@ -14,6 +14,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from mlcore import errors
+from mlcore.entities import caller_limits
 from mlcore.environment import AUTHENTICATION, IAM, signs_in
 from mlcore.http.origin import ORIGIN_HEADER
 from mlcore.http.parsing import readable_request
@@ -67,6 +68,7 @@ class Gate:
         self._on = is_on(environment)
         self._signs_in = signs_in(environment)
         self._routes = routes
+        self._limits = caller_limits.stated(environment)
         self._guard: Any = None
         self._rules: dict[int, Any] = {}
         if self._on:
@@ -111,6 +113,16 @@ class Gate:
             raise Refused(self._retry_challenge(request))
         return request._replace(access=access)
 
+    def limits_callers(self) -> bool:
+        """Whether requests of callers are counted and limited."""
+        return bool(self._limits)
+
+    def admit(self, request: Request) -> None:
+        """Counts a request to its caller. Raises RequestLimitExceeded if the caller's limits are
+        reached."""
+        if request.access is not None:
+            self._guard.admit_caller(self._limits, request.access)
+
     def _challenge(self) -> Response:
         if self._mode in ("basic", "none"):
             return _CHALLENGE
@@ -139,12 +151,19 @@ class Gate:
         return challenge._replace(headers={**challenge.headers, "set-cookie": cookie})
 
     def check(self, route: Route, request: Request, message: Any) -> None:
-        """Checks that the caller may call this route with this message. Raises Refused (403)
-        otherwise; without authentication every call passes."""
+        """Checks that the caller may call this route with this message, and counts the request to
+        its workspace. Without authentication every call passes.
+
+        Raises:
+            Refused: the caller may not (403).
+            RequestLimitExceeded: the limits of the workspace are reached.
+        """
         if request.access is None:
             return
         if not self._guard.is_allowed(self._rules[id(route)], request.access, message):
             raise Refused(_FORBIDDEN)
+        if self._limits:
+            self._guard.admit_workspace(self._limits, request.access)
 
     def check_readable(self, route: Rpc, request: Request, sent: Sent) -> None:
         """Checks an invalid message by its readable fields, like :meth:`check`: a caller without

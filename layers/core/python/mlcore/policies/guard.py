@@ -9,10 +9,21 @@ from typing import Any, NamedTuple
 
 from mlcore.policies import redactions
 from mlcore.policies.access import Access
+from mlcore.policies.caller_limits import admit_caller, admit_workspace
 from mlcore.policies.key_callers import is_in_scope, key_caller
 from mlcore.policies.redactions import Redaction
 from mlcore.policies.requests import Follow, Policy
 from mlcore.policies.signed_callers import signed_caller
+
+__all__ = (
+    "admit_caller",
+    "admit_workspace",
+    "apply_after_success",
+    "authenticated_caller",
+    "is_allowed",
+    "is_public",
+    "load_rules",
+)
 
 PUBLIC_PREFIXES = ("/static-files/", "/favicon.ico", "/health", "/login/callback/")
 PUBLIC_PATHS = frozenset(
