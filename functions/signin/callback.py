@@ -16,7 +16,7 @@ from mlcore.observability import logger
 from mlcore.oidc.tokens import MAXIMUM_NAME, username_of, values_of
 from mlcore.repos.settings import sign_in as settings
 from mlcore.repos.users import sessions, sign_ins, users
-from mlcore.sign_in import cookies, lifetime
+from mlcore.sign_in import cookie_headers, cookies, lifetime
 from signin import issuers, pages
 from signin.addresses import base_url, cookie_name
 from signin.exchange import Proof, Refused, exchange
@@ -43,7 +43,7 @@ def finish(message: Answer, request: Request) -> Response:
     """Redirects to the page that the sign-in began at, with the cookie of a new session; or answers
     a page that says why not. Either way the attempt is over: its cookie is removed."""
     base = base_url(request.headers)
-    over = cookies.remove_cookie(cookie_name(cookies.SIGN_IN, base))
+    over = cookie_headers.remove_cookie(cookie_name(cookie_headers.SIGN_IN, base))
     try:
         attempt, issuer = _attempt(message, base)
         if "error" in message.fields:
@@ -76,12 +76,12 @@ def finish(message: Answer, request: Request) -> Response:
     except (OSError, ValueError, MlflowError) as error:
         return _unavailable(error, over)
     _end_former(message)
-    name = cookie_name(cookies.SESSION, base)
+    name = cookie_name(cookie_headers.SESSION, base)
     value = cookies.seal([session.username, session.session_id], name)
     if len(value) > cookies.MAXIMUM_COOKIE:
         return _refused("the user's name is too long for a cookie", over)
     sessions.start(session)
-    cookie = cookies.set_cookie(name, value, session.expires_at - session.started_at)
+    cookie = cookie_headers.set_cookie(name, value, session.expires_at - session.started_at)
     return pages.redirect(attempt.return_to, cookie, over)._replace(actor=session.username)
 
 
@@ -98,7 +98,7 @@ def _unavailable(error: Exception, over: str) -> Response:
 def _attempt(message: Answer, base: str) -> tuple[Attempt, Issuer]:
     """Returns the attempt that this browser began and that the answer belongs to. Raises
     Refused."""
-    name = cookie_name(cookies.SIGN_IN, base)
+    name = cookie_name(cookie_headers.SIGN_IN, base)
     values = message.attempts.get(name, [])
     content: Any = cookies.open_only(values, name)
     if content is None:

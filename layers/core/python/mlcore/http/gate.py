@@ -20,9 +20,10 @@ from mlcore.http.origin import ORIGIN_HEADER
 from mlcore.http.parsing import readable_request
 from mlcore.http.request import Request
 from mlcore.http.response import Response
-from mlcore.http.routes import Route, Rpc
+from mlcore.http.routes import Route, Rpc, only_reads
 from mlcore.http.sent import Sent
 from mlcore.observability import logger
+from mlcore.sign_in.cookie_headers import SESSION, cookie_name, remove_cookie
 
 _TEXT: Final = "text/html; charset=utf-8"
 
@@ -38,7 +39,7 @@ REFUSED: Final = "mlflow-refused"
 """Cookie that tells the CloudFront distribution to ask for a new login, because a challenge may not
 reach the browser. It contains 16 bits of a hash of the login, too few to reveal the password."""
 
-_NO_SESSION: Final = "__Host-mlflow-session=; Path=/; Max-Age=0; Secure; HttpOnly; SameSite=Lax"
+_NO_SESSION: Final = remove_cookie(cookie_name(SESSION, is_secure=True))
 
 _FORBIDDEN: Final = Response(403, "Permission denied", _TEXT)
 _UNCHECKED: Final = (
@@ -80,7 +81,7 @@ class Gate:
 
             self._rules = {
                 id(route): guard.load_rules(
-                    route.policy, route.follow, route.hides, route.method, route.path
+                    route.policy, route.follow, route.hides, route.path, reads=only_reads(route)
                 )
                 for route in self._routes
             }

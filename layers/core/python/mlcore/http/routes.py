@@ -57,6 +57,8 @@ class Rpc(NamedTuple):
     """Difference from MLflow's server, except those of errors in docs/architecture.md."""
     twin_of: str = ""
     """Path of the RPC of which this is an alias."""
+    reads: bool = False
+    """Whether a POST only reads. Every GET does."""
 
 
 class PlainRoute(NamedTuple):
@@ -74,6 +76,8 @@ class PlainRoute(NamedTuple):
     until: str = ""
     cost: int | None = None
     deviation: str = ""
+    reads: bool = False
+    """As of :class:`Rpc`."""
 
 
 Route = Rpc | PlainRoute
@@ -97,6 +101,7 @@ def _rpc(
     read_units: float | None = None,
     write_units: float | None = None,
     deviation: str = "",
+    reads: bool = False,
 ) -> Rpc:
     return Rpc(
         method,
@@ -114,6 +119,7 @@ def _rpc(
         read_units,
         write_units,
         deviation,
+        reads=reads,
     )
 
 
@@ -128,6 +134,11 @@ def preview(rpc: Rpc) -> Rpc:
     """The same RPC below ``/preview``, for clients before 2.0."""
     version, path = rpc.path[1:].split("/", 1)
     return rpc._replace(path=f"/{version}/preview/{path}", twin_of=rpc.path)
+
+
+def only_reads(route: Route) -> bool:
+    """Whether a route writes nothing."""
+    return route.reads or route.method == "GET"
 
 
 ByMethod = dict[str, Route]
