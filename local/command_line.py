@@ -14,7 +14,9 @@ from mlcore.mlflow_version import MLFLOW_VERSION
 
 
 class Options(NamedTuple):
-    """The parsed options. ``data`` is None for an ephemeral folder."""
+    """The parsed options of the command line. ``data`` is None for an ephemeral data folder, which
+    is removed at the end.
+    """
 
     host: str
     port: int

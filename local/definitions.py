@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 
 class TemplateError(Exception):
-    """The template uses something that the local runner cannot serve; the message names it."""
+    """Raised if the template uses a feature that the local runner does not support; the message
+    names the feature.
+    """
 
 
 class FunctionDefinition(NamedTuple):
@@ -88,7 +90,8 @@ class QueueMapping(NamedTuple):
 
 
 class ScheduleDefinition(NamedTuple):
-    """A rule that calls a function every ``seconds`` with ``event``."""
+    """A schedule rule of the template: calls a function every ``seconds`` seconds with
+    ``event``."""
 
     name: str
     function: str

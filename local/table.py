@@ -24,7 +24,9 @@ _LOOK_SECONDS: Final = 0.05
 
 
 def client(service: str) -> Any:
-    """Returns a botocore client for the engine that the environment names."""
+    """Returns a botocore client of the service (DynamoDB or its streams) on the endpoint that the
+    environment names.
+    """
     # The import takes 15 MB and a tenth of a second; only users of another engine need it.
     import botocore.session  # noqa: PLC0415
     from botocore.config import Config  # noqa: PLC0415
@@ -42,8 +44,9 @@ def client(service: str) -> Any:
 
 
 class SharedClient:
-    """The operations of a botocore client that the runner needs, by the functions' own client. This
-    saves importing botocore's client."""
+    """Offers the operations of a botocore client that the runner needs, and calls the DynamoDB
+    client that the functions use. So the runner need not import botocore's client.
+    """
 
     def __init__(self) -> None:
         # After the environment is complete.
@@ -66,7 +69,7 @@ class SharedClient:
 
 
 def _definition(properties: dict[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of CreateTable that the template's properties give."""
+    """Returns the parameters of CreateTable that the template's table properties stand for."""
     wanted: dict[str, Any] = {
         "BillingMode": "PAY_PER_REQUEST",
         "KeySchema": properties["KeySchema"],

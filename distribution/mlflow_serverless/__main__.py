@@ -1,4 +1,5 @@
-"""The command line of the installed product: serves it, or runs a command of ``operate``."""
+"""The command line of the installed product: starts the server, or runs an administration command
+of ``operate``."""
 
 from __future__ import annotations
 

@@ -46,7 +46,8 @@ def _choose_method(environment: Mapping[str, str]) -> tuple[str, Authenticate]:
 def _choose_sessions(
     environment: Mapping[str, str],
 ) -> Callable[[Mapping[str, Any], Mapping[str, str]], User | None] | None:
-    """Returns the function that knows browsers which have signed in; None where none can."""
+    """Returns the function that authenticates the session cookies of browsers; None if this
+    deployment has no sign-in in browsers."""
     if not signs_in(environment):
         return None
     from authorizer import session_authentication  # noqa: PLC0415 -- as above
@@ -59,8 +60,8 @@ _authenticate_session = _choose_sessions(os.environ)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Takes an authorizer event of payload format 2.0 and returns a simple response, whose context
-    has the user if the login is valid."""
+    """Authenticates the caller of a request. Takes an authorizer event of payload format 2.0 and
+    returns a simple response. Its context contains the user if the login is valid."""
     headers = headers_of(event)
     if bypasses_cloudfront(os.environ, headers):
         return {"isAuthorized": False}
@@ -80,9 +81,10 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 def _method_of(
     event: Mapping[str, Any], headers: Mapping[str, str], address: str
 ) -> tuple[str, Callable[[], dict[str, Any]]]:
-    """Returns the kind of login that a request has, for the audit, and a function that returns what
-    the context says about the caller; it returns nothing for an unknown one. An API key is accepted
-    beside the deployment's method, a session's cookie if there is no login."""
+    """Chooses how the caller is authenticated. Returns the kind of login, for the audit log, and a
+    function that authenticates the caller and returns the fields of the context about the caller
+    (no fields for an unknown caller). API keys are accepted in addition to the deployment's method;
+    a session cookie is used if the request has no other login."""
     login = _login(event, headers)
     key = key_authentication.token_in(login)
     if key is not None:

@@ -24,7 +24,7 @@ from mlcore.catalog.candidates import (
 )
 from mlcore.catalog.columns import ARTIFACT_LEVEL
 from mlcore.catalog.entry import Entry
-from mlcore.search.filter_query import DOUBLE, INT
+from mlcore.search.kubeflow_filter import DOUBLE, INT
 
 TOTAL_RATE: Final = "total_requests_per_second"
 

@@ -137,8 +137,8 @@ def _stored(store: Store, servers: Iterable[Entry]) -> Iterator[Place]:
 
 
 def _numbered(reads: Sequence[Read]) -> Iterator[Entry]:
-    """Yields the entries of all sources. An entry whose id another one has gets the next free
-    id."""
+    """Yields the entries of all sources with unique ids: an entry whose id is taken gets the next
+    free id."""
     taken: set[int] = set()
     for read in sorted(reads, key=lambda read: (read.source.key, read.source.asset_type)):
         for entry in read.entries:

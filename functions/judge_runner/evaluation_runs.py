@@ -26,9 +26,9 @@ from mlcore.limits.evaluation.judges import parse_judge
 from mlcore.models.runs import Run as RunItem
 from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.core import writes as run_writes
-from mlcore.repos.runs.core.latest_point_text import latest_text
 from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.repos.runs.history import metric_history
+from mlcore.repos.runs.history.latest_point_text import latest_text
 from mlcore.repos.traces import links
 from mlcore.repos.traces.traces import StoredTrace
 

@@ -86,7 +86,8 @@ def _update(call: Call, record: Record, values: Values) -> dict[str, Any]:
 
 
 def delete(call: Call) -> None:
-    """Deletes the version as MLflow does. Refused while an inference service serves it."""
+    """Deletes a model version, as MLflow's API does. Raises an error while an inference service
+    serves it."""
     record = _load(call)
     if_unserved = partial(
         serving.unserved_version, record.model.number, call.workspace, record.number

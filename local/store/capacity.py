@@ -1,5 +1,6 @@
-"""Capacity units of an operation, by the rules of DynamoDB's documentation ("DynamoDB read and
-write operations", "Local secondary indexes", "Global secondary indexes")."""
+"""Computes the capacity units of an operation, by the rules of DynamoDB's documentation ("DynamoDB
+read and write operations", "Local secondary indexes", "Global secondary indexes").
+"""
 
 from __future__ import annotations
 
@@ -24,8 +25,9 @@ class Capacity:
         self._indexes: dict[str, float] = {}
 
     def add_read(self, size: int, *, consistent: bool, index: str | None = None) -> None:
-        """Adds a read of ``size`` bytes: a unit for each 4 KB that were begun, at least one, half
-        of it where the read may be stale."""
+        """Adds the units of a read of ``size`` bytes: one for each started 4 KB, at least one; half
+        as many if the read is eventually consistent.
+        """
         units = max(1, -(-size // READ_BYTES)) * (1.0 if consistent else 0.5)
         if index is None:
             self._table += units
@@ -41,11 +43,11 @@ class Capacity:
         *,
         factor: int = 1,
     ) -> None:
-        """Adds a write: a unit for each KB of the larger of both items, and what it takes to change
-        the entries of indexes.
+        """Adds the units of a write: one for each started KB of the larger of the old and the new
+        item, and those for changed entries of the indexes.
 
         Args:
-            factor: units of the table for each KB; :data:`TRANSACTION_FACTOR` in a transaction.
+            factor: units of the table per KB; :data:`TRANSACTION_FACTOR` in a transaction.
         """
         self._table += factor * _write_units(max(old_size, new_size))
         for index in self._schema.indexes.values():
@@ -55,8 +57,10 @@ class Capacity:
                 self._indexes[name] = self._indexes.get(name, 0.0) + units
 
     def answer(self, detail: str | None, kind: str | None = None) -> Raw | None:
-        """Returns the ConsumedCapacity of an answer; None unless ``detail`` asks for one. ``kind``
-        is ``Read`` or ``Write`` for a transaction, whose units are named by it as well."""
+        """Returns the field ConsumedCapacity of an answer; None unless ``detail`` (the request's
+        ReturnConsumedCapacity) is TOTAL or INDEXES. ``kind`` is ``Read`` or ``Write`` in a
+        transaction, whose answer has the units under that name too.
+        """
         if detail not in ("TOTAL", "INDEXES"):
             return None
         total = self._table + sum(self._indexes.values())

@@ -1,7 +1,8 @@
-"""PutItem, UpdateItem and DeleteItem, and what they share with batches and transactions.
+"""Answers PutItem, UpdateItem and DeleteItem, and evaluates single writes of batches and
+transactions.
 
-A write reads the item, evaluates condition and change without holding a lock, and changes the row
-if its revision is still the same; otherwise it starts again.
+A write reads the item and evaluates its condition and change without holding a lock. It then
+changes the row if the row's revision is still the same; otherwise it starts again.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ _RETURNED: Final = {
 
 
 class Outcome(NamedTuple):
-    """An item before and after a write, None where there is none, and their sizes."""
+    """An item before and after a write, with its sizes in bytes. None stands for an item that does
+    not exist.
+    """
 
     old: Raw | None
     new: Raw | None
@@ -33,15 +36,15 @@ class Outcome(NamedTuple):
 
 
 class Write:
-    """One checked operation: ``kind`` is Put, Update, Delete or ConditionCheck."""
+    """One checked write. ``kind`` is Put, Update, Delete or ConditionCheck."""
 
     __slots__ = ("_item", "_request", "_size", "condition", "key", "kind", "update")
 
     def __init__(self, table: TableStore, kind: str, request: Raw) -> None:
-        """Checks a request, or an operation of a batch or transaction.
+        """Checks a request, or one operation of a batch or transaction.
 
         Raises:
-            ClientError: it is invalid, whatever the item is.
+            ClientError: the request is invalid regardless of the stored item.
         """
         self.kind = kind
         self._request = request
@@ -66,10 +69,11 @@ class Write:
         given.check_unused()
 
     def outcome(self, row: StoredItem | None) -> Outcome:
-        """Returns what this operation makes of an item.
+        """Returns the item before and after this write, without writing. ``row`` is the stored
+        item; None if there is none.
 
         Raises:
-            ClientError: the condition does not hold, or the update does not fit the item.
+            ClientError: the condition is false, or the update does not fit the item.
         """
         old = None if row is None else decode(row.text)
         old_size = 0 if row is None else row.size
@@ -152,7 +156,7 @@ def _attributes(wanted: str, outcome: Outcome, update: BoundUpdate | None) -> Ra
 
 
 def collection_metrics(table: TableStore, pk: str) -> Raw:
-    """Returns the ItemCollectionMetrics of a partition; sizes are in gigabytes."""
+    """Returns the ItemCollectionMetrics of a partition. Its sizes are in gigabytes."""
     gigabytes = table.collection_size(pk) / 1024**3
     return {
         "ItemCollectionKey": {table.schema.partition: {"S": pk}},

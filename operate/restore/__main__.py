@@ -1,4 +1,4 @@
-"""``python -m operate.restore``: brings data back, and makes a stack that adopts them.
+"""``python -m operate.restore``: restores data, and creates a stack that adopts them.
 
     python -m operate.restore freeze STACK
     python -m operate.restore thaw STACK
@@ -7,11 +7,11 @@
     python -m operate.restore files BUCKET --at TIME [--count]
     python -m operate.restore adopt --into NEW --table NAME [--bucket NAME] [--key ID] …
 
-``freeze`` lets a stack answer 429 to every request until ``thaw``, so that nothing is written that
-the restore would not see. ``whole`` does the last three: it restores the table of a stack, brings
-its bucket's files back, deletes the stack (which keeps its data) and makes a new one of the
-restored table and the old bucket and key. Each may be repeated after an interruption. `make deploy`
-then adds the functions.
+``freeze`` makes a stack answer 429 to every request until ``thaw``, so that no client writes data
+that the restore would miss. ``whole`` runs ``table``, ``files`` and ``adopt``: it restores the
+table of a stack and its bucket's files, deletes the stack (which keeps its data) and creates a new
+stack with the restored table and the old bucket and key. After an interruption each command may be
+repeated. `make deploy` then adds the functions.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LATEST: Final = "latest"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns 0 on success, else 1."""
+    """Runs a command. Returns 0 on success, otherwise 1."""
     given = _parser().parse_args(arguments)
     try:
         if given.action == "files":
@@ -131,7 +131,8 @@ def _adopt(given: argparse.Namespace, resources: dict[str, str]) -> None:
 
 
 def _read(file: Path) -> dict[str, str]:
-    """Returns parameters from a file that ``whole`` wrote."""
+    """Returns the stack parameters in a file that ``whole`` wrote. Raises CannotRestore if it
+    cannot be read."""
     try:
         read: dict[str, str] = json.loads(file.read_text())
     except (OSError, ValueError) as error:

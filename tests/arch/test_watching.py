@@ -113,7 +113,12 @@ def _or_nothing(name: str) -> list[dict[str, str]]:
 def test_metrics_of_our_own_that_alarms_read_are_written() -> None:
     """As metrics of the table, whose name is the dimension."""
     written = {
-        metric["Name"] for metric in (*observability._METRICS, observability._COLLECTION_METRIC)
+        metric["Name"]
+        for metric in (
+            *observability._METRICS,
+            observability._COLLECTION_METRIC,
+            observability._UNAVAILABLE_METRIC,
+        )
     }
     written |= {alerts.RAISED, publisher.AGE}
     for alarm in project.resources("AWS::CloudWatch::Alarm").values():

@@ -109,7 +109,10 @@ class PublishStep:
             changed += run_publishing.publish(self._connection, self._runs, files)
         file_rewriting.correct_workspaces(self._connection, self._history, history_publishing.ORDER)
         trace_publishing.follow_experiments(self._connection, self._of_traces)
-        return Published(0, appended, changed, self._publish_experiments())
+        experiments = self._publish_experiments()
+        for table in (self._history, self._runs, self._experiments, *self._of_traces):
+            table.finish_step()
+        return Published(0, appended, changed, experiments)
 
     def _touch_runs_of_moved(self) -> None:
         """Adds to ``touched`` the runs of experiments that were deleted, restored, moved or

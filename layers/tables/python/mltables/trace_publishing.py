@@ -69,6 +69,8 @@ class TraceStep:
             found = trace_source.find_traces(places[at : at + TRACES_TOGETHER], known)
             trace_staging.load_traces(self._connection, found, self._folder)
             changed += self._publish_part(at)
+        for table in self._tables:
+            table.finish_step()
         self._check_places(known)
         return changed
 

@@ -1,4 +1,4 @@
-"""Limits of calls through the AI gateway, as the setting ``gateway_limits`` states them."""
+"""Limits of calls through the AI gateway, as the setting ``gateway_limits`` defines them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ EACH: Final = "*"
 
 
 class CallLimits(NamedTuple):
-    """How much may be used in a minute and in a day of UTC; None for no limit."""
+    """The requests and tokens that may be used in a minute and in a day of UTC, and the calls that
+    may run at the same time; None for no
+    limit."""
 
     requests_per_minute: int | None = None
     requests_per_day: int | None = None
     tokens_per_minute: int | None = None
     tokens_per_day: int | None = None
+    concurrent_calls: int | None = None
 
 
 class GatewayLimits(NamedTuple):
-    """The limits of a deployment."""
+    """All limits of a deployment, by scope (keys, users, endpoints, workspaces) and name."""
 
     by_scope: Mapping[str, Mapping[str, CallLimits]]
 
@@ -33,7 +36,7 @@ class GatewayLimits(NamedTuple):
 
 
 def parsed(value: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> GatewayLimits:
-    """Returns the limits in the checked value of the setting."""
+    """Makes the limits from the value of the setting, which was checked before."""
     return GatewayLimits(
         {
             scope: {name: CallLimits(**limits) for name, limits in entries.items()}

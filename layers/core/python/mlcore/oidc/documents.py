@@ -18,7 +18,8 @@ _DISCOVERY: Final = "/.well-known/openid-configuration"
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Refuses redirects: documents come only from the address that the issuer names."""
+    """An urllib handler that refuses redirects: documents come only from the address that the
+    issuer names."""
 
     def redirect_request(self, *_arguments: Any) -> None:
         return None

@@ -87,8 +87,8 @@ def invoke_issue_detection(access: Access, message: Any) -> bool:
 
 
 def own_job(access: Access, message: Any) -> bool:
-    """Allows access to a job only to its creator. A missing job is refused like another user's, so
-    that ids cannot be probed."""
+    """Allows access to a job only to the user who created it. A missing job is refused like another
+    user's, so that ids cannot be probed."""
     job = jobs.find(access.workspace, message.job_id)
     return job is not None and job.creator == access.username
 

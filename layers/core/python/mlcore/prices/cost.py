@@ -44,7 +44,8 @@ def cost(
 
 
 def _reckoned(listed: Price, usage: Mapping[str, Any]) -> dict[str, float]:
-    """Computes the cost in MLflow's order of operations, so that even the last digit is equal."""
+    """Computes the cost in US dollars, in MLflow's order of operations, so that even the last digit
+    is equal."""
     plain = _of_one(listed.input, 0.0)
     written_price = _of_one(listed.cache_write, plain)
     read = usage.get("cache_read_input_tokens") or 0

@@ -1,5 +1,6 @@
-"""The words of the setting ``llm_prices``, which holds a deployment's own prices:
-``{provider: {model: {part: US dollars for a million tokens}}}``."""
+"""The field names of the setting ``llm_prices``, which holds a deployment's own prices:
+``{provider: {model: {part: US dollars for a million tokens}}}``.
+"""
 
 from __future__ import annotations
 

@@ -72,8 +72,8 @@ Value = str | int | float | tuple[str, ...] | None
 
 
 class TraceCondition(NamedTuple):
-    """A condition of a search for traces. Aliases in ``key`` are resolved: a trace's name is a tag,
-    its run metadata."""
+    """A condition of a filter of traces (``tags.a = 'x'``). Aliases in ``key`` are resolved: a
+    trace's name is a tag, its run is metadata."""
 
     kind: str
     key: str
@@ -82,7 +82,8 @@ class TraceCondition(NamedTuple):
 
 
 class TraceFilter(NamedTuple):
-    """The conditions of a filter, grouped by the data needed to test them; all must hold."""
+    """A parsed filter of traces: its conditions, all of which must hold, grouped by the data that
+    tests them."""
 
     own: tuple[TraceCondition, ...] = ()
     """Conditions on the trace itself."""
@@ -113,8 +114,8 @@ def parse_filter(text: str) -> TraceFilter:
 
 
 def parse_order_by(texts: Sequence[str]) -> tuple[OrderBy, ...]:
-    """Returns the orderings, most significant first. Of a repeated field only the first one
-    counts."""
+    """Parses ``order_by`` entries to orderings, most significant first. If a field is repeated,
+    only its first ordering is kept."""
     orders: dict[tuple[str, str], OrderBy] = {}
     for text in texts:
         field, ascending = parse_direction(text)
@@ -158,7 +159,8 @@ def _sorted_out(conditions: Sequence[TraceCondition]) -> TraceFilter:
 
 
 def _bounds(sign: str, value: float) -> tuple[int, int]:
-    """Returns the least and the greatest integer that meet a comparison."""
+    """Returns the least and the greatest integer that meet the comparison ``integer sign
+    value``."""
     value = max(-(2**64), min(2**64, value))
     low = math.floor(value) + 1 if sign == ">" else math.ceil(value)
     high = math.ceil(value) - 1 if sign == "<" else math.floor(value)
@@ -192,8 +194,8 @@ def _condition(item: ClauseItem) -> TraceCondition:
 
 
 def _refuse_type_names(left: ClauseItem, sign: ClauseItem, right: ClauseItem) -> None:
-    """Refuses the bare words ``text`` and ``timestamp``, which MLflow's parser takes for SQL
-    types."""
+    """Raises InvalidParameterValue for a comparison of the bare words ``text`` and ``timestamp``,
+    which MLflow's parser takes for SQL types."""
     refused = left.text.lower() == "text" or (
         left.text == "timestamp" and (right.kind != t.INTEGER or sign.text not in _NUMERIC)
     )
@@ -269,8 +271,8 @@ def _check_assessed(kind: str, sign: str, right: ClauseItem) -> None:
 
 
 def _renamed(condition: TraceCondition) -> TraceCondition:
-    """Returns the condition with its aliases resolved. As in MLflow this applies to all kinds but
-    spans: ``tags.name`` is the trace's name."""
+    """Returns the condition with aliases replaced by the stored field. As in MLflow this applies to
+    all kinds of fields but spans: even ``tags.name`` means the trace's name."""
     if condition.kind == SPAN:
         return condition
     word = condition.key.lower()
@@ -362,5 +364,5 @@ def _require(sign: str, allowed: Sequence[str], about: str) -> None:
 
 
 def _shown(words: Sequence[str] | dict[str, str]) -> str:
-    """Returns a set as MLflow prints it."""
+    """Returns the words as MLflow prints a Python set (``{'a', 'b'}``), sorted."""
     return "{" + ", ".join(repr(word) for word in sorted(words)) + "}"

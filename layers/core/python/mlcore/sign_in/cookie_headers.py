@@ -21,12 +21,12 @@ def cookie_name(cookie: str, *, is_secure: bool) -> str:
 
 
 def set_cookie(name: str, value: str, seconds: int) -> str:
-    """Returns the value of a Set-Cookie header. ``Lax``: the return from the issuer is a request
-    that another site began."""
+    """Returns the Set-Cookie header for a cookie. It is ``SameSite=Lax``, because the return from
+    the issuer is a request that another site began."""
     secure = "; Secure" if name.startswith(SECURE_PREFIX) else ""
     return f"{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"
 
 
 def remove_cookie(name: str) -> str:
-    """Returns the value of a Set-Cookie header that removes a cookie."""
+    """Returns the Set-Cookie header that removes a cookie."""
     return set_cookie(name, "", 0)

@@ -1,4 +1,5 @@
-"""The contents of the cookies of sign-in. Each is sealed: a browser can neither read nor change it.
+"""The contents of the cookies of sign-in. Each is encrypted ("sealed"): a browser can neither read
+nor change it.
 
 The name is sealed with the content, so a cookie of another name, which a neighbour of the same
 domain could set, is never opened.
@@ -17,7 +18,7 @@ MAXIMUM_COOKIE: Final = 4_000
 
 
 def seal(content: Any, name: str) -> str:
-    """Returns a cookie's value: a JSON value sealed with the current key.
+    """Returns the value of a cookie: a JSON value, encrypted with the current key.
 
     Args:
         name: the cookie's full name.
@@ -29,7 +30,8 @@ def seal(content: Any, name: str) -> str:
 
 
 def open_sealed(value: str, name: str) -> Any:
-    """Returns the JSON value in a cookie; None if it was not sealed here under this name."""
+    """Decrypts the value of a cookie and returns its JSON value; None if it was not sealed here
+    under this name."""
     from mlcore.oidc import sealing  # noqa: PLC0415 -- as above
 
     key_id, _, sealed = value.partition(".")
@@ -41,6 +43,6 @@ def open_sealed(value: str, name: str) -> Any:
 
 
 def open_only(values: Sequence[str], name: str) -> Any:
-    """Returns the JSON value in the only cookie of a name; None without a valid one. A browser that
-    has several is not trusted: one of them was planted."""
+    """Decrypts the only cookie of a name and returns its JSON value; None without a valid one. A
+    browser that has several cookies of the name is not trusted: one of them was planted."""
     return open_sealed(values[0], name) if len(values) == 1 else None

@@ -1,5 +1,6 @@
-"""Connections to an address that was checked before. TLS verifies the host name, and the name is
-not resolved again."""
+"""Opens connections to an address that was checked before. TLS verifies the host name, and the name
+is not resolved again.
+"""
 
 from __future__ import annotations
 

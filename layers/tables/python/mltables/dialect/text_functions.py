@@ -107,7 +107,8 @@ def _regexp_replace(writer: Generator, call: exp.Anonymous) -> str:
 
 
 def _with_pattern(writer: Generator, call: exp.Anonymous) -> None:
-    """Checks the pattern only; a macro with the function's name computes the result."""
+    """Checks the regular expression in a call. The call itself is translated to the macro of its
+    name."""
     if len(call.expressions) > 1:
         pattern(writer, call.expressions[1])
 

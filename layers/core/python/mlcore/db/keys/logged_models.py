@@ -60,7 +60,8 @@ def logged_model_tag_prefix(model_id: str) -> str:
 
 
 def logged_model_points(experiment_id: str, model_id: str, suffix: str) -> Key:
-    """``suffix`` distinguishes the packs of a model."""
+    """Returns the key of a pack of a logged model's metric points. ``suffix`` distinguishes the
+    model's packs."""
     return Key(_partition(experiment_id), LOGGED_MODEL_POINTS.sk.build(model_id, suffix))
 
 
