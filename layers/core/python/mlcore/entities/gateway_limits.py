@@ -14,8 +14,7 @@ EACH: Final = "*"
 
 class CallLimits(NamedTuple):
     """The requests and tokens that may be used in a minute and in a day of UTC, and the calls that
-    may run at the same time; None for no
-    limit."""
+    may run at the same time; None for no limit."""
 
     requests_per_minute: int | None = None
     requests_per_day: int | None = None
