@@ -172,7 +172,8 @@ def _admit(request: Request, trail: Trail, routes: Routes, gate: Gate) -> None:
 
 
 def _name_refused(trail: Trail, response: Response, routes: Routes, method: str, path: str) -> None:
-    """Finds the route of a request that was refused before it had one, for its line in the log."""
+    """Finds the route of a request that was refused before its route was known, so that the log
+    line names it."""
     if trail.route is None and response.status in REFUSALS:
         with contextlib.suppress(errors.MlflowError):
             trail.find(routes, method, path)

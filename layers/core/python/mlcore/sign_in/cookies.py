@@ -13,27 +13,10 @@ from typing import Any, Final
 
 from mlcore.repos.users import session_keys
 
-<<<<<<< HEAD
-SESSION: Final = "mlflow-session"
-SIGN_IN: Final = "mlflow-sign-in"
-"""Name of the cookie between the redirect to the issuer and the return from there."""
-
-SECURE_PREFIX: Final = "__Host-"
-=======
->>>>>>> 2448ffe3f19a021b4982ad823fe50cdff204602f
 MAXIMUM_COOKIE: Final = 4_000
 """Characters of a cookie that browsers keep."""
 
 
-<<<<<<< HEAD
-def cookie_name(cookie: str, *, is_secure: bool) -> str:
-    """Returns the full name of a cookie: with the prefix ``__Host-`` where the product is served
-    over HTTPS."""
-    return f"{SECURE_PREFIX}{cookie}" if is_secure else cookie
-
-
-=======
->>>>>>> 2448ffe3f19a021b4982ad823fe50cdff204602f
 def seal(content: Any, name: str) -> str:
     """Returns the value of a cookie: a JSON value, encrypted with the current key.
 
