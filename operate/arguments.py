@@ -9,7 +9,7 @@ from typing import Any
 
 from local import program_name
 from local.command_line import default_data_folder
-from operate import api_keys, purge
+from operate import api_keys, purge, stage_deployment
 from operate.export import start as export_start
 
 TRANSFERS = {
@@ -110,6 +110,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     _add_gc(commands)
     _add_sql(commands)
     _add_doctor(commands)
+    stage_deployment.add_to(commands)
     return parser.parse_args(arguments)
 
 

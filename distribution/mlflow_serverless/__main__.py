@@ -22,6 +22,7 @@ examples:
   mlflow-serverless --data DIR --auth           another data folder, with a login
   mlflow-serverless import --from http://old:5000
   mlflow-serverless export --to mlflow.db --artifacts mlartifacts
+  mlflow-serverless deploy dev
   mlflow-serverless sql "SELECT status, count(*) FROM system.mlflow.runs_latest GROUP BY 1"
 
 commands:
@@ -31,6 +32,7 @@ commands:
   gc, config                                     permanently remove deleted things; settings
   create-admin, keys, rights                     first administrator; API keys; who may do what
   verify, reindex, sizes, replay                 check and repair derived items
+  deploy             build and deploy a stage to AWS (needs the SAM CLI, make, Python 3.13)
   doctor             use a running server as a team would, and report faults
 
 `mlflow-serverless serve --help` lists the options of the server.

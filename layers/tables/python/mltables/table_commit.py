@@ -81,8 +81,11 @@ class TableCommit:
     def commit(self) -> None:
         """Commits the added and removed files, if any. The snapshot then has the new version.
         Raises CommitFailedError if another publisher committed first."""
-        if not self._actions:
-            return
+        if self._actions:
+            self.commit_always()
+
+    def commit_always(self) -> None:
+        """Like :meth:`commit`, but commits the next transaction number also without files."""
         delta, partition = self._snapshot.delta, self._snapshot.table.partition
         number = (delta.transaction_version(WRITER) or 0) + 1
         delta.create_write_transaction(

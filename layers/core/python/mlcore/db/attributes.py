@@ -5,11 +5,11 @@ PynamoDB's. The Python type of an attribute that an item may lack (``null=True``
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import inf, isnan
 from typing import Any, Final, Literal, TypeVar, overload
 
-from pynamodb.constants import BINARY, BOOLEAN, MAP, NUMBER, STRING
+from pynamodb.constants import BINARY, BOOLEAN, MAP, NUMBER, STRING, STRING_SET
 
 from mlcore.db.declarations import Attribute
 
@@ -225,6 +225,21 @@ class FlagMapAttribute(ItemAttribute[V]):
 
     def deserialize(self, value: dict[str, Any]) -> dict[str, bool]:
         return {key: flag[BOOLEAN] for key, flag in value.items()}
+
+
+class TextSetAttribute(ItemAttribute[frozenset[str] | None]):
+    """A set of texts. DynamoDB stores no empty set: an item without one lacks the attribute."""
+
+    attr_type = STRING_SET
+
+    def __init__(self) -> None:
+        super().__init__(null=True)
+
+    def serialize(self, value: Iterable[str]) -> list[str]:
+        return sorted(value)
+
+    def deserialize(self, value: list[str]) -> frozenset[str]:
+        return frozenset(value)
 
 
 class BytesAttribute(ItemAttribute[V]):

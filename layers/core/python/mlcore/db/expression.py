@@ -7,9 +7,15 @@ key")``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, TypeVar, overload
 
-from mlcore.db.attributes import FlagMapAttribute, ItemAttribute, TextMapAttribute
+from mlcore.db.attributes import (
+    FlagMapAttribute,
+    ItemAttribute,
+    TextMapAttribute,
+    TextSetAttribute,
+)
 
 V = TypeVar("V")
 
@@ -42,8 +48,8 @@ def flag(value: bool) -> Raw:
 
 
 class Update:
-    """Builds the expressions of one UpdateItem request: SET, REMOVE and ADD clauses, and conditions
-    that are joined by AND."""
+    """Builds the expressions of one UpdateItem request: SET, REMOVE, ADD and DELETE clauses, and
+    conditions that are joined by AND."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -51,6 +57,7 @@ class Update:
         self._set: list[str] = []
         self._remove: list[str] = []
         self._add: list[str] = []
+        self._delete: list[str] = []
         self._conditions: list[str] = []
         self._changes: list[tuple[AttributePath, Raw | None, int]] = []
         """(path, value to set or None, amount to add)"""
@@ -96,9 +103,17 @@ class Update:
         self._add.append(f"{self._path(attribute)} {self._placeholder(number(amount))}")
         self._changes.append((attribute, None, amount))
 
+    def add_members(self, attribute: TextSetAttribute, members: Iterable[str]) -> None:
+        """Adds members to a set, which is created if the item lacks it."""
+        self._add.append(f"{self._path(attribute)} {self._placeholder(attribute.raw(members))}")
+
+    def delete_members(self, attribute: TextSetAttribute, members: Iterable[str]) -> None:
+        """Deletes members from a set; those that it does not have are ignored."""
+        self._delete.append(f"{self._path(attribute)} {self._placeholder(attribute.raw(members))}")
+
     def applied(self, item: Raw) -> Raw:
         """Returns the raw item as this update would change it, computed without DynamoDB. Updates
-        with :meth:`set_once` are not supported."""
+        with :meth:`set_once` or changes of sets are not supported."""
         after = dict(item)
         for place, raw, amount in self._changes:
             attribute, key = place if isinstance(place, tuple) else (place, None)
@@ -162,6 +177,12 @@ class Update:
     def require_absent_or_other(self, place: AttributePath, value: Any) -> None:
         self._require_absent_or(place, "<>", value)
 
+    def require_fewer_members(self, attribute: TextSetAttribute, count: int) -> None:
+        """Requires that a set has less than ``count`` members; a missing one has none."""
+        path = self._path(attribute)
+        size = self._placeholder(number(count))
+        self._conditions.append(f"(attribute_not_exists({path}) OR size({path})<{size})")
+
     def require_absent_or_greater(self, attribute: ItemAttribute[V], value: V) -> None:
         self._require_absent_or(attribute, ">", value)
 
@@ -177,7 +198,7 @@ class Update:
         return (
             len(self._update_expression()) <= MAX_EXPRESSION_BYTES
             and len(condition) <= MAX_EXPRESSION_BYTES
-            and len(self._set) + len(self._remove) + len(self._add) < MAX_OPERATORS
+            and sum(map(len, (self._set, self._remove, self._add, self._delete))) < MAX_OPERATORS
             and len(self._conditions) * 4 < MAX_OPERATORS
         )
 
@@ -208,6 +229,8 @@ class Update:
             clauses.append("REMOVE " + ",".join(self._remove))
         if self._add:
             clauses.append("ADD " + ",".join(self._add))
+        if self._delete:
+            clauses.append("DELETE " + ",".join(self._delete))
         return " ".join(clauses)
 
     def _path(self, place: AttributePath) -> str:

@@ -62,12 +62,18 @@ class Invocation:
     @contextmanager
     def recorded(self, inputs: Any, request_type: str, message_format: str = "") -> Iterator[Span]:
         """Records all attempts inside the ``with`` block as one call. When the block ends, adds the
-        cost to the budgets and writes the trace."""
-        try:
-            with self.record.call(inputs, request_type, message_format) as span:
-                yield span
-        finally:
-            self._finish()
+        cost to the budgets and writes the trace.
+
+        Raises:
+            GatewayCallFailed: as many calls are open as a limit allows (429). The call then leaves
+                no trace.
+        """
+        with rate_limits.open_call(() if self.record.caller.is_internal else self._limited):
+            try:
+                with self.record.call(inputs, request_type, message_format) as span:
+                    yield span
+            finally:
+                self._finish()
 
     def guarded_request(self, request: Json) -> Json:
         """Passes a request in a provider's own form through the guardrails, if the call has any.

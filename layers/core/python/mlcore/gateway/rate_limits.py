@@ -1,20 +1,27 @@
 """Limits of calls by API key, user, endpoint and workspace: requests and tokens, per minute and per
-day."""
+day, and calls at the same time."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
+from mlcore.db import deadline
 from mlcore.entities.gateway_limits import ENDPOINTS, KEYS, USERS, WORKSPACES, CallLimits
 from mlcore.errors import GatewayCallFailed, MlflowError
 from mlcore.ids import now_ms
 from mlcore.observability import logger
-from mlcore.repos.gateway import usage
+from mlcore.repos.gateway import open_calls, usage
 from mlcore.repos.settings import gateway_limits
 
 _KINDS: Final = {KEYS: "key", USERS: "user", ENDPOINTS: "endpoint", WORKSPACES: "workspace"}
+
+LONGEST_CALL_SECONDS: Final = 15 * 60
+_LEASE_MARGIN: Final = 5.0
+"""Seconds after the longest time of a call until it counts as ended, if nothing ended it."""
 
 
 class Origin(NamedTuple):
@@ -31,7 +38,7 @@ class Limited(NamedTuple):
     """A key, user, endpoint or workspace (``target``) that has limits."""
 
     target: str
-    """Of the counter, such as ``user:ann``."""
+    """The name of the counter, such as ``user:ann``."""
     scope: str
     limits: CallLimits
 
@@ -69,6 +76,56 @@ def admit(limited: Sequence[Limited]) -> None:
             usage.count_request(one.target, one.limits, now)
         except usage.Reached as reached:
             raise _refusal(one, reached, now) from None
+
+
+@contextmanager
+def open_call(limited: Sequence[Limited]) -> Iterator[None]:
+    """Counts a call as open during the ``with`` block, in two writes for each limit of calls at the
+    same time.
+
+    Raises:
+        GatewayCallFailed: a limit is reached; status 429. The block is not entered, and the call
+            counts to none of its limits.
+    """
+    limiting = [one for one in limited if one.limits.concurrent_calls is not None]
+    if not limiting:
+        yield
+        return
+    now = now_ms() // 1000
+    seconds = min(deadline.current() - time.monotonic(), LONGEST_CALL_SECONDS) + _LEASE_MARGIN
+    call = open_calls.new_call(now + math.ceil(seconds))
+    begun: list[Limited] = []
+    try:
+        for one in limiting:
+            try:
+                open_calls.begin(one.target, call, one.limits.concurrent_calls or 0, now)
+            except open_calls.Reached:
+                raise _too_many(one) from None
+            begun.append(one)
+        yield
+    finally:
+        for one in begun:
+            _end(one, call)
+
+
+def _end(one: Limited, call: str) -> None:
+    """Ends a call. An error is logged: the call then counts until its lease ends."""
+    try:
+        open_calls.end(one.target, call)
+    except MlflowError as error:
+        logger.error(
+            "a call that has ended still counts as open",
+            extra={"scope": one.scope, "error": error.error_code},
+        )
+
+
+def _too_many(one: Limited) -> GatewayCallFailed:
+    return GatewayCallFailed(
+        429,
+        f"Rate limit reached: {one.limits.concurrent_calls} calls at the same time for this "
+        f"{_KINDS[one.scope]}. Try again when one of them has ended.",
+        "1",
+    )
 
 
 def add_tokens(limited: Sequence[Limited], tokens: int) -> None:

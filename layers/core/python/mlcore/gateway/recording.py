@@ -43,7 +43,10 @@ class Caller(NamedTuple):
     username: str | None = None
     headers: Mapping[str, str] = {}
     key_id: str | None = None
-    """Of the API key by which the user logged in."""
+    """The id of the API key by which the user logged in; None for another login."""
+    is_internal: bool = False
+    """Whether the server itself calls. Such a call may be part of another one, so it is none of the
+    calls that a user may make at the same time."""
 
     @property
     def program(self) -> str | None:
@@ -59,7 +62,7 @@ def internal_caller(username: str | None, *, judges: bool) -> Caller:
     Args:
         judges: whether a judge makes it; the trace then names the caller ``judge``.
     """
-    return Caller(username, {_CALLER_HEADER: JUDGE} if judges else {})
+    return Caller(username, {_CALLER_HEADER: JUDGE} if judges else {}, is_internal=True)
 
 
 class Span:

@@ -40,21 +40,26 @@ _BASE_PATH: Final = "API_BASE_PATH"
 """Environment variable: base path of a custom domain name, without slashes."""
 
 
-class Manner(NamedTuple):
+class ErrorFormat(NamedTuple):
     """How an API formats its error responses."""
 
     failure: Callable[[errors.MlflowError, str], Response]
-    """(error, path) to the response."""
+    """Takes error and path; returns the response."""
     no_route: Callable[[Request, Mapping[str, Route]], Response]
     """The response for a known path with a wrong method, or OPTIONS."""
     refusal: Callable[[Response], Response]
     """Converts the response to a caller who was refused."""
 
 
+_UNAVAILABLE: Final = (errors.TemporarilyUnavailable, errors.RequestLimitExceeded)
+"""Errors that an outage of the table or of another service ends in. Limits and budgets of the AI
+gateway, and what providers answer, are :class:`mlcore.errors.GatewayCallFailed`."""
+
+
 def lambda_handler(
     rpcs: Iterable[Rpc],
     plain_routes: Iterable[PlainRoute] = (),
-    manner: Manner | None = None,
+    error_format: ErrorFormat | None = None,
     *,
     in_workspaces: str = "",
 ) -> Handler:
@@ -62,12 +67,12 @@ def lambda_handler(
     API Gateway HTTP API (v2) and returns its response.
 
     Args:
-        manner: how errors are formatted; None for MLflow's way.
+        error_format: how errors are formatted; None for MLflow's way.
         in_workspaces: prefix of the paths before which a workspace may stand
             (:func:`mlcore.http.request.split_workspace`).
     """
     gc_threshold.raise_gc_threshold()
-    failure, no_route, refused = manner or _MLFLOW
+    failure, no_route, refused = error_format or _MLFLOW
     declared: list[Route] = [*rpcs, *plain_routes]
     routes = Routes(declared)
     security = Security(os.environ)
@@ -83,6 +88,7 @@ def lambda_handler(
         request_id: str = request_context.get("requestId", "")
         headers = headers_of(event)
         trail = Trail()
+        is_unavailable = False
         with deadline.within(context), capacity.measure() as measurement:
             try:
                 if bypasses_cloudfront(os.environ, headers):
@@ -104,6 +110,7 @@ def lambda_handler(
             except Refused as refusal:
                 response = refused(refusal.response)
             except errors.MlflowError as error:
+                is_unavailable = isinstance(error, _UNAVAILABLE)
                 response = failure(_repeatable(error, method, measurement), path)
             except Exception:
                 logger.exception(
@@ -117,9 +124,7 @@ def lambda_handler(
                 )
             if not (isinstance(response.body, str | bytes) or getattr(context, "streams", False)):
                 response = response._replace(body=b"".join(response.body).decode())
-        if trail.route is None and response.status in REFUSALS:
-            with contextlib.suppress(errors.MlflowError):
-                trail.find(routes, method, path)
+        _name_refused(trail, response, routes, method, path)
         log_request(
             rpc=trail.name(),
             method=method,
@@ -127,6 +132,7 @@ def lambda_handler(
             request_id=request_id,
             seconds=time.perf_counter() - started,
             measurement=measurement,
+            is_unavailable=is_unavailable,
             audit=trail.entry(request_context, response, reads=audits_reads),
         )
         body = "" if method == "HEAD" else response.body
@@ -143,6 +149,13 @@ def lambda_handler(
         }
 
     return handler
+
+
+def _name_refused(trail: Trail, response: Response, routes: Routes, method: str, path: str) -> None:
+    """Finds the route of a request that was refused before it had one, for its line in the log."""
+    if trail.route is None and response.status in REFUSALS:
+        with contextlib.suppress(errors.MlflowError):
+            trail.find(routes, method, path)
 
 
 def _repeatable(
@@ -215,4 +228,4 @@ def _failure(error: errors.MlflowError, _path: str) -> Response:
     return failure_response(error)
 
 
-_MLFLOW: Final = Manner(_failure, _no_route, lambda response: response)
+_MLFLOW: Final = ErrorFormat(_failure, _no_route, lambda response: response)

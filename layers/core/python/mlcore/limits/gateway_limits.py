@@ -12,6 +12,8 @@ from mlcore.errors import InvalidParameterValue
 
 MAX_BYTES: Final = 100_000
 _HIGHEST: Final = 10**12
+MAX_CONCURRENT_CALLS: Final = 200
+"""One item names all calls that are open: 200 of them are four write units for each change."""
 
 
 def check_gateway_limits(value: Any) -> None:
@@ -40,7 +42,8 @@ def _check_limits(scope: str, name: str, limits: Any) -> None:
             f"{', '.join(fields)}."
         )
     for field, number in limits.items():
-        if type(number) is not int or not 1 <= number <= _HIGHEST:
+        highest = MAX_CONCURRENT_CALLS if field == "concurrent_calls" else _HIGHEST
+        if type(number) is not int or not 1 <= number <= highest:
             raise InvalidParameterValue(
-                f"{field!r} of {name!r} in {scope!r} must be a whole number from 1 to {_HIGHEST}."
+                f"{field!r} of {name!r} in {scope!r} must be a whole number from 1 to {highest}."
             )

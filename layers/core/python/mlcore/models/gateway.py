@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from mlcore.db import keys
-from mlcore.db.attributes import DoubleAttribute, FlagAttribute, IntAttribute, TextAttribute
+from mlcore.db.attributes import (
+    DoubleAttribute,
+    FlagAttribute,
+    IntAttribute,
+    TextAttribute,
+    TextSetAttribute,
+)
 from mlcore.models.base import Item
 
 
@@ -109,7 +115,8 @@ class GatewaySpending(Item):
 
     spent = IntAttribute()
     event = TextAttribute(null=True)
-    """The announcement that the budget was exceeded in this window; absent until then."""
+    """The text that announces to webhooks that the budget was exceeded in this window; absent until
+    then."""
 
 
 class GatewayUsage(Item):
@@ -124,3 +131,13 @@ class GatewayUsage(Item):
     minute_tokens = IntAttribute()
     requests = IntAttribute()
     tokens = IntAttribute()
+
+
+class GatewayOpenCalls(Item):
+    """The calls of a key, user, endpoint or workspace that have not ended. Deleted by its TTL some
+    time after the last of them must have ended."""
+
+    pattern = keys.GATEWAY_OPEN_CALLS
+
+    calls = TextSetAttribute()
+    """Ids of calls; each begins with the second at which the call counts as ended, in 10 digits."""

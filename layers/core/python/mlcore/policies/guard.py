@@ -70,7 +70,7 @@ class RouteRules(NamedTuple):
     follow: Follow | None
     redaction: Redaction | None
     route: tuple[str, str, str] = ("", "", "")
-    """Method, path and name of the policy, by which API keys with scopes are limited."""
+    """Method, path and the policy's name; they decide what API keys with scopes may call."""
 
 
 def load_rules(

@@ -15,7 +15,7 @@ from mlcore.repos.users import session_keys
 
 SESSION: Final = "mlflow-session"
 SIGN_IN: Final = "mlflow-sign-in"
-"""Between the redirect to the issuer and the return from there."""
+"""Name of the cookie between the redirect to the issuer and the return from there."""
 
 SECURE_PREFIX: Final = "__Host-"
 MAXIMUM_COOKIE: Final = 4_000
@@ -23,7 +23,8 @@ MAXIMUM_COOKIE: Final = 4_000
 
 
 def cookie_name(cookie: str, *, is_secure: bool) -> str:
-    """Returns the name under which a cookie is set."""
+    """Returns the full name of a cookie: with the prefix ``__Host-`` where the product is served
+    over HTTPS."""
     return f"{SECURE_PREFIX}{cookie}" if is_secure else cookie
 
 

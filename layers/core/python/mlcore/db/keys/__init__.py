@@ -123,6 +123,7 @@ Items: under each partition key its sort keys, and the items' ``type``::
         GWSPENDING#<time>                                   gateway_spending
     GATEWAYUSAGE#<target>
         GWUSAGE#<time>                                      gateway_usage
+        GWCALLS                                             gateway_open_calls
     EVALDATASETS#<workspace>
         EVALDATASET#<evaluation_dataset_id>                 evaluation_dataset
     EVALRECORDS#<evaluation_dataset_id>
