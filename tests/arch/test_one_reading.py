@@ -162,7 +162,7 @@ def test_all_get_the_same_object(monkeypatch: pytest.MonkeyPatch) -> None:
 
     rules = RouteRules(remember("policy", True), remember("follow", None), remember("hidden", None))
     monkeypatch.setenv(AUTHENTICATION, "basic")
-    monkeypatch.setattr(guard, "load_rules", lambda *_names: rules)
+    monkeypatch.setattr(guard, "load_rules", lambda *_names, **_facts: rules)
     reached = 0
     missed = []
     for route in ROUTES:

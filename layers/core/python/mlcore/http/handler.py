@@ -101,12 +101,14 @@ def lambda_handler(
                     trail.request = request
                     request = gate.identify(request, request_context.get("authorizer") or {})
                     trail.request = request
+                    _admit(request, trail, routes, gate)
                     check_workspace(request.workspace)
                     methods = trail.find(routes, method, path)
-                    if trail.route is None:
-                        response = no_route(request, methods)
-                    else:
-                        response = _call(sent._replace(parameters=trail.parameters), trail, gate)
+                    response = (
+                        no_route(request, methods)
+                        if trail.route is None
+                        else _call(sent._replace(parameters=trail.parameters), trail, gate)
+                    )
             except Refused as refusal:
                 response = refused(refusal.response)
             except errors.MlflowError as error:
@@ -122,8 +124,8 @@ def lambda_handler(
                     ),
                     path,
                 )
-            if not (isinstance(response.body, str | bytes) or getattr(context, "streams", False)):
-                response = response._replace(body=b"".join(response.body).decode())
+            if not getattr(context, "streams", False):
+                response = _joined(response)
         _name_refused(trail, response, routes, method, path)
         log_request(
             rpc=trail.name(),
@@ -151,8 +153,27 @@ def lambda_handler(
     return handler
 
 
+def _joined(response: Response) -> Response:
+    """Returns a streamed response as a whole one."""
+    if isinstance(response.body, str | bytes):
+        return response
+    return response._replace(body=b"".join(response.body).decode())
+
+
+def _admit(request: Request, trail: Trail, routes: Routes, gate: Gate) -> None:
+    """Counts a request to its caller, before anything is read. Pages and unknown paths do not
+    count. Raises RequestLimitExceeded."""
+    if not gate.limits_callers():
+        return
+    with contextlib.suppress(errors.EndpointNotFound):
+        trail.find(routes, request.method, request.path)
+    if trail.route is not None:
+        gate.admit(request)
+
+
 def _name_refused(trail: Trail, response: Response, routes: Routes, method: str, path: str) -> None:
-    """Finds the route of a request that was refused before it had one, for its line in the log."""
+    """Finds the route of a request that was refused before its route was known, so that the log
+    line names it."""
     if trail.route is None and response.status in REFUSALS:
         with contextlib.suppress(errors.MlflowError):
             trail.find(routes, method, path)

@@ -208,6 +208,15 @@ class SessionKey(Item):
     made_at = IntAttribute()
 
 
+class CallerUsage(Item):
+    """Requests of a key, user or workspace in one day, as processes have reported them. Deleted by
+    its TTL some time after the day."""
+
+    pattern = keys.CALLER_USAGE
+
+    requests = IntAttribute()
+
+
 class Counter(Item):
     """A named counter: the last number that was assigned."""
 

@@ -93,6 +93,12 @@ def own_job(access: Access, message: Any) -> bool:
     return job is not None and job.creator == access.username
 
 
+def own_jobs(access: Access, message: Any) -> bool:
+    """Allows everybody to list jobs: the answer has the caller's own. It requires nothing, so keys
+    with scopes see none, as with :func:`own_job`."""
+    return True
+
+
 def uses_endpoints(access: Access, texts: Iterable[Any]) -> bool:
     """Whether the caller may use every gateway endpoint that the serialized scorers call, since
     jobs call them in the caller's name. A scorer without an endpoint, or with a missing one, needs
