@@ -29,10 +29,10 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 PROTECTION: Final = "DeletionProtection"
 CAPABILITIES: Final = ("CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND")
 UNMADE: Final = ("", "REVIEW_IN_PROGRESS")
-"""States of a stack that the deployment will create."""
+"""Statuses of a stack that this deployment will create."""
 
 _INEXPRESSIBLE: Final = re.compile(r"""\\(?:[ "'\\]|$)""")
-"""A backslash that SAM would take for the escape of what follows."""
+"""Matches a backslash that the SAM CLI would take for an escape of the character after it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -10,7 +10,7 @@ from operate.doctor.checkup import PREFIX, Checkup, expect
 from operate.doctor.outcome import Wrong
 
 LEFTOVER_SECONDS: Final = 3600
-"""Age from which something with the prefix is no longer of a checkup that runs."""
+"""The age from which an entity with the prefix cannot belong to a checkup that is still running."""
 ACTIVE: Final = "ACTIVE_ONLY"
 _BY_NAME: Final = ("GET", "/api/2.0/mlflow/experiments/get-by-name")
 
