@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from mlcore.entities.users import User
 from mlcore.http.sent import cookie_values
 from mlcore.repos.users import sessions
-from mlcore.sign_in import cookies, lifetime
+from mlcore.sign_in import cookie_headers, cookies, lifetime
 
 _READING: Final = frozenset(("GET", "HEAD", "OPTIONS"))
 
@@ -40,7 +40,7 @@ def _content(event: Mapping[str, Any]) -> tuple[str, str] | None:
     """Returns the username and the session id in the request's session cookie; None if it has no
     valid one."""
     for is_secure in (True, False):
-        name = cookies.cookie_name(cookies.SESSION, is_secure=is_secure)
+        name = cookie_headers.cookie_name(cookie_headers.SESSION, is_secure=is_secure)
         content = cookies.open_only(cookie_values(event, name), name)
         if content is not None:
             username, session_id = content

@@ -16,7 +16,7 @@ from mlcore.observability import logger
 from mlcore.oidc.tokens import MAXIMUM_NAME, username_of, values_of
 from mlcore.repos.settings import sign_in as settings
 from mlcore.repos.users import sessions, sign_ins, users
-from mlcore.sign_in import cookies, lifetime
+from mlcore.sign_in import cookie_headers, cookies, lifetime
 from signin import issuers, pages
 from signin.addresses import base_url, cookie_name
 from signin.exchange import Proof, Refused, exchange
@@ -44,7 +44,7 @@ def finish(message: Answer, request: Request) -> Response:
     from which the sign-in began, with the cookie of a new session; otherwise shows a page with the
     reason. In both cases the sign-in attempt's cookie is removed."""
     base = base_url(request.headers)
-    over = cookies.remove_cookie(cookie_name(cookies.SIGN_IN, base))
+    over = cookie_headers.remove_cookie(cookie_name(cookie_headers.SIGN_IN, base))
     try:
         attempt, issuer = _attempt(message, base)
         if "error" in message.fields:
@@ -77,12 +77,12 @@ def finish(message: Answer, request: Request) -> Response:
     except (OSError, ValueError, MlflowError) as error:
         return _unavailable(error, over)
     _end_former(message)
-    name = cookie_name(cookies.SESSION, base)
+    name = cookie_name(cookie_headers.SESSION, base)
     value = cookies.seal([session.username, session.session_id], name)
     if len(value) > cookies.MAXIMUM_COOKIE:
         return _refused("the user's name is too long for a cookie", over)
     sessions.start(session)
-    cookie = cookies.set_cookie(name, value, session.expires_at - session.started_at)
+    cookie = cookie_headers.set_cookie(name, value, session.expires_at - session.started_at)
     return pages.redirect(attempt.return_to, cookie, over)._replace(actor=session.username)
 
 
@@ -99,7 +99,7 @@ def _unavailable(error: Exception, over: str) -> Response:
 def _attempt(message: Answer, base: str) -> tuple[Attempt, Issuer]:
     """Returns the sign-in attempt that this browser began and to which the issuer's answer belongs,
     and the issuer. Raises Refused if there is none."""
-    name = cookie_name(cookies.SIGN_IN, base)
+    name = cookie_name(cookie_headers.SIGN_IN, base)
     values = message.attempts.get(name, [])
     content: Any = cookies.open_only(values, name)
     if content is None:

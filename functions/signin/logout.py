@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
-
 from mlcore.entities.users import Session
 from mlcore.http import Request, Response
 from mlcore.observability import logger
 from mlcore.repos.users import sessions
-from mlcore.sign_in import cookies
+from mlcore.sign_in import cookie_headers, cookies
 from signin import issuers, pages
-from signin.addresses import LOGOUT, base_url, cookie_name
+from signin.addresses import LOGOUT, base_url, cookie_name, with_query
 from signin.callback import hint_of
 from signin.messages import Leave
 
@@ -19,10 +17,10 @@ def leave(message: Leave, request: Request) -> Response:
     """Ends the session and redirects to the issuer's logout page, which returns here. A browser
     that another site sent here is first shown a page that asks for confirmation."""
     base = base_url(request.headers)
-    name = cookie_name(cookies.SESSION, base)
+    name = cookie_name(cookie_headers.SESSION, base)
     values = [] if message.is_over else message.sessions[name]
     content = cookies.open_only(values, name)
-    gone = cookies.remove_cookie(name)
+    gone = cookie_headers.remove_cookie(name)
     if content is None:
         return pages.signed_out(*(() if message.is_over else (gone,)))
     if request.headers.get("sec-fetch-site", "none") in ("cross-site", "same-site"):
@@ -54,5 +52,4 @@ def _to_issuer(session: Session, base: str, gone: str) -> Response:
     hint = hint_of(session)
     if hint:
         query["id_token_hint"] = hint
-    separator = "&" if "?" in address else "?"
-    return pages.redirect(f"{address}{separator}{urlencode(query)}", gone)
+    return pages.redirect(with_query(address, query), gone)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from mlcore.http import Sent
-from mlcore.sign_in.cookies import SESSION, SIGN_IN, cookie_name
+from mlcore.sign_in.cookie_headers import SESSION, SIGN_IN, cookie_name
 from signin.addresses import return_address
 
 OWN_ISSUER: Final = ""

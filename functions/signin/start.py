@@ -6,13 +6,12 @@ import base64
 import hashlib
 import secrets
 from typing import Final, NamedTuple
-from urllib.parse import urlencode
 
 from mlcore.http import Request, Response
 from mlcore.observability import logger
-from mlcore.sign_in import cookies
+from mlcore.sign_in import cookie_headers, cookies
 from signin import issuers, pages
-from signin.addresses import CALLBACK, base_url, cookie_name
+from signin.addresses import CALLBACK, base_url, cookie_name, with_query
 from signin.issuers import Issuer
 from signin.messages import OWN_ISSUER, Start
 
@@ -79,7 +78,6 @@ def _redirect(issuer: Issuer, endpoint: str, return_to: str, base: str) -> Respo
         "code_challenge": challenge.rstrip(b"=").decode(),
         "code_challenge_method": "S256",
     }
-    name = cookie_name(cookies.SIGN_IN, base)
-    cookie = cookies.set_cookie(name, cookies.seal(attempt, name), SECONDS)
-    separator = "&" if "?" in endpoint else "?"
-    return pages.redirect(f"{endpoint}{separator}{urlencode(query)}", cookie)
+    name = cookie_name(cookie_headers.SIGN_IN, base)
+    cookie = cookie_headers.set_cookie(name, cookies.seal(attempt, name), SECONDS)
+    return pages.redirect(with_query(endpoint, query), cookie)

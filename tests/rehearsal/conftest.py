@@ -18,6 +18,7 @@ collect_ignore = (
         "test_builds.py",
         "test_kubeflow.py",
         "test_versions.py",
+        "test_wheel_deployment.py",
         "test_whole.py",
     ]
 )

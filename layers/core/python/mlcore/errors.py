@@ -85,7 +85,8 @@ class Detailed(InvalidParameterValue):
 
 
 class AttributeNotFound(InvalidParameterValue):
-    """A field is unknown, where MLflow has a separate error class for this."""
+    """The request names a field that does not exist, where MLflow has a separate error class for
+    this."""
 
     sqlstate = "KAM04"
     error_class = "ATTRIBUTE_NOT_FOUND"
@@ -161,8 +162,18 @@ class ResourceConflict(MlflowError):
 
 
 class RequestLimitExceeded(MlflowError):
+    """A refusal because of the load, or of a limit of the caller."""
+
     error_code = "REQUEST_LIMIT_EXCEEDED"
     http_status = 429
+
+    def __init__(self, message: str, retry_seconds: int = 1) -> None:
+        """
+        Args:
+            retry_seconds: when the client may repeat the request.
+        """
+        super().__init__(message)
+        self.retry_seconds = retry_seconds
 
 
 class InvalidState(_ServiceError):

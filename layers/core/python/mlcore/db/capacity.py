@@ -74,6 +74,19 @@ def measure() -> Iterator[Measurement]:
         _thread.last = measurement
 
 
+@contextmanager
+def writing_for_itself() -> Iterator[None]:
+    """Counts the calls within, but not as writes of the request: what the request does is unchanged
+    by them, so a client may still repeat it."""
+    measurement = current()
+    may_have_written = measurement is not None and measurement.may_have_written
+    try:
+        yield
+    finally:
+        if measurement is not None:
+            measurement.may_have_written = may_have_written
+
+
 def add_call(measurement: Measurement | None, operation: str, answer: dict[str, Any]) -> None:
     """Adds one finished call to a measurement. ``answer`` is DynamoDB's answer with the consumed
     capacity."""

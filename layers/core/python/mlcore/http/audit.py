@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from mlcore.http.request import Request
 from mlcore.http.response import Response
-from mlcore.http.routes import ByMethod, Route, Routes
+from mlcore.http.routes import ByMethod, Route, Routes, only_reads
 
 AUDIT_READS: Final = "AUDIT_READS"
 """Environment variable: "true" audits reads, too."""
@@ -24,10 +24,6 @@ MAX_LISTED: Final = 10
 """Logged identifiers of a list; the number of all is logged beside them."""
 
 REFUSALS: Final = (401, 403)
-_READS: Final = frozenset(
-    {"/3.0/mlflow-serverless/sql", "/3.0/jobs/search", "/3.0/mlflow/ui-telemetry"}
-)
-"""Paths that write nothing although their method is POST, besides those that keys may read."""
 _NAMED: Final = (
     *("registered-models", "model-versions", "prompts", "mcp-servers", "skills", "scorers"),
     "workspaces",
@@ -111,12 +107,7 @@ class Trail:
         return entry
 
     def _writes(self) -> bool:
-        if self.route is None or self.route.method == "GET":
-            return False
-        from mlcore.policies.key_callers import READS_BY_POST  # noqa: PLC0415 -- loaded with a login
-
-        path = self.route.path.replace("/preview/", "/")
-        return path not in _READS and path not in READS_BY_POST
+        return self.route is not None and not only_reads(self.route)
 
     def _entity(self, status: int) -> dict[str, object]:
         path = "" if self.route is None else self.route.path

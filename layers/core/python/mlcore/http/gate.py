@@ -15,14 +15,16 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from mlcore import errors
+from mlcore.entities import caller_limits
 from mlcore.environment import AUTHENTICATION, IAM, signs_in
 from mlcore.http.origin import ORIGIN_HEADER
 from mlcore.http.parsing import readable_request
 from mlcore.http.request import Request
 from mlcore.http.response import Response
-from mlcore.http.routes import Route, Rpc
+from mlcore.http.routes import Route, Rpc, only_reads
 from mlcore.http.sent import Sent
 from mlcore.observability import logger
+from mlcore.sign_in.cookie_headers import SESSION, cookie_name, remove_cookie
 
 _TEXT: Final = "text/html; charset=utf-8"
 
@@ -38,7 +40,7 @@ REFUSED: Final = "mlflow-refused"
 """Cookie that tells the CloudFront distribution to ask for a new login, because a challenge may not
 reach the browser. It contains 16 bits of a hash of the login, too few to reveal the password."""
 
-_NO_SESSION: Final = "__Host-mlflow-session=; Path=/; Max-Age=0; Secure; HttpOnly; SameSite=Lax"
+_NO_SESSION: Final = remove_cookie(cookie_name(SESSION, is_secure=True))
 
 _FORBIDDEN: Final = Response(403, "Permission denied", _TEXT)
 _UNCHECKED: Final = (
@@ -69,6 +71,7 @@ class Gate:
         self._on = is_on(environment)
         self._signs_in = signs_in(environment)
         self._routes = routes
+        self._limits = caller_limits.stated(environment)
         self._guard: Any = None
         self._rules: dict[int, Any] = {}
         if self._on:
@@ -80,7 +83,7 @@ class Gate:
 
             self._rules = {
                 id(route): guard.load_rules(
-                    route.policy, route.follow, route.hides, route.method, route.path
+                    route.policy, route.follow, route.hides, route.path, reads=only_reads(route)
                 )
                 for route in self._routes
             }
@@ -113,6 +116,16 @@ class Gate:
             raise Refused(self._retry_challenge(request))
         return request._replace(access=access)
 
+    def limits_callers(self) -> bool:
+        """Whether requests of callers are counted and limited."""
+        return bool(self._limits)
+
+    def admit(self, request: Request) -> None:
+        """Counts a request to its caller. Raises RequestLimitExceeded if the caller's limits are
+        reached."""
+        if request.access is not None:
+            self._guard.admit_caller(self._limits, request.access)
+
     def _challenge(self) -> Response:
         if self._mode in ("basic", "none"):
             return _CHALLENGE
@@ -143,12 +156,19 @@ class Gate:
         return challenge._replace(headers={**challenge.headers, "set-cookie": cookie})
 
     def check(self, route: Route, request: Request, message: Any) -> None:
-        """Checks that the caller may call this route with this message. Raises Refused (403)
-        otherwise. Where no login is required, every call passes."""
+        """Checks that the caller may call this route with this message, and counts the request to
+        its workspace. Where no login is required, every call passes.
+
+        Raises:
+            Refused: the caller may not (403).
+            RequestLimitExceeded: the limits of the workspace are reached.
+        """
         if request.access is None:
             return
         if not self._guard.is_allowed(self._rules[id(route)], request.access, message):
             raise Refused(_FORBIDDEN)
+        if self._limits:
+            self._guard.admit_workspace(self._limits, request.access)
 
     def check_readable(self, route: Rpc, request: Request, sent: Sent) -> None:
         """Checks a message that failed validation by those of its fields that can be read, like

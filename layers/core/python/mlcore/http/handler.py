@@ -40,11 +40,11 @@ _BASE_PATH: Final = "API_BASE_PATH"
 """Environment variable: base path of a custom domain name, without slashes."""
 
 
-class Manner(NamedTuple):
+class ErrorFormat(NamedTuple):
     """How an API formats its error responses."""
 
     failure: Callable[[errors.MlflowError, str], Response]
-    """(error, path) to the response."""
+    """Takes error and path; returns the response."""
     no_route: Callable[[Request, Mapping[str, Route]], Response]
     """The response for a known path with a wrong method, or OPTIONS."""
     refusal: Callable[[Response], Response]
@@ -59,7 +59,7 @@ gateway, and what providers answer, are :class:`mlcore.errors.GatewayCallFailed`
 def lambda_handler(
     rpcs: Iterable[Rpc],
     plain_routes: Iterable[PlainRoute] = (),
-    manner: Manner | None = None,
+    error_format: ErrorFormat | None = None,
     *,
     in_workspaces: str = "",
 ) -> Handler:
@@ -67,12 +67,12 @@ def lambda_handler(
     API Gateway HTTP API (v2) and returns its response.
 
     Args:
-        manner: how errors are formatted; None for MLflow's way.
+        error_format: how errors are formatted; None for MLflow's way.
         in_workspaces: prefix of the paths before which a workspace may stand
             (:func:`mlcore.http.request.split_workspace`).
     """
     gc_threshold.raise_gc_threshold()
-    failure, no_route, refused = manner or _MLFLOW
+    failure, no_route, refused = error_format or _MLFLOW
     declared: list[Route] = [*rpcs, *plain_routes]
     routes = Routes(declared)
     security = Security(os.environ)
@@ -101,12 +101,14 @@ def lambda_handler(
                     trail.request = request
                     request = gate.identify(request, request_context.get("authorizer") or {})
                     trail.request = request
+                    _admit(request, trail, routes, gate)
                     check_workspace(request.workspace)
                     methods = trail.find(routes, method, path)
-                    if trail.route is None:
-                        response = no_route(request, methods)
-                    else:
-                        response = _call(sent._replace(parameters=trail.parameters), trail, gate)
+                    response = (
+                        no_route(request, methods)
+                        if trail.route is None
+                        else _call(sent._replace(parameters=trail.parameters), trail, gate)
+                    )
             except Refused as refusal:
                 response = refused(refusal.response)
             except errors.MlflowError as error:
@@ -122,8 +124,8 @@ def lambda_handler(
                     ),
                     path,
                 )
-            if not (isinstance(response.body, str | bytes) or getattr(context, "streams", False)):
-                response = response._replace(body=b"".join(response.body).decode())
+            if not getattr(context, "streams", False):
+                response = _joined(response)
         _name_refused(trail, response, routes, method, path)
         log_request(
             rpc=trail.name(),
@@ -151,8 +153,27 @@ def lambda_handler(
     return handler
 
 
+def _joined(response: Response) -> Response:
+    """Returns a streamed response as a whole one."""
+    if isinstance(response.body, str | bytes):
+        return response
+    return response._replace(body=b"".join(response.body).decode())
+
+
+def _admit(request: Request, trail: Trail, routes: Routes, gate: Gate) -> None:
+    """Counts a request to its caller, before anything is read. Pages and unknown paths do not
+    count. Raises RequestLimitExceeded."""
+    if not gate.limits_callers():
+        return
+    with contextlib.suppress(errors.EndpointNotFound):
+        trail.find(routes, request.method, request.path)
+    if trail.route is not None:
+        gate.admit(request)
+
+
 def _name_refused(trail: Trail, response: Response, routes: Routes, method: str, path: str) -> None:
-    """Finds the route of a request that was refused before it had one, for its line in the log."""
+    """Finds the route of a request that was refused before its route was known, so that the log
+    line names it."""
     if trail.route is None and response.status in REFUSALS:
         with contextlib.suppress(errors.MlflowError):
             trail.find(routes, method, path)
@@ -228,4 +249,4 @@ def _failure(error: errors.MlflowError, _path: str) -> Response:
     return failure_response(error)
 
 
-_MLFLOW: Final = Manner(_failure, _no_route, lambda response: response)
+_MLFLOW: Final = ErrorFormat(_failure, _no_route, lambda response: response)

@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 
 from mlcore.errors import EndpointNotFound, MlflowError
 from mlcore.http.compression import fit
-from mlcore.http.handler import Manner
+from mlcore.http.handler import ErrorFormat
 from mlcore.http.request import Request
-from mlcore.http.response import Response
+from mlcore.http.response import Response, retry_headers
 from mlcore.http.routes import Route, allowed_methods
 from mlcore.http.sent import Sent
 from mlcore.kubeflow.body import check_text
@@ -20,7 +20,6 @@ from mlcore.kubeflow.errors import invalid
 
 JSON: Final = "application/json; charset=UTF-8"
 
-_RETRY_SECONDS: Final = "1"
 _SUNSET: Final = "Fri, 31 Dec 2027 23:59:59 GMT"
 
 
@@ -91,17 +90,15 @@ class Versions:
 
         return answer
 
-    def manner(self) -> Manner:
-        return Manner(self._failure, self._no_route, _refusal)
+    def error_format(self) -> ErrorFormat:
+        return ErrorFormat(self._failure, self._no_route, _refusal)
 
     def _failure(self, error: MlflowError, path: str) -> Response:
         if isinstance(error, EndpointNotFound):
             return Response(404, "404 page not found\n", "text/plain; charset=utf-8")
         body = json.dumps(error_body(error))
         headers = self.headers(path)
-        if error.status == 429:
-            headers = {**headers, "retry-after": _RETRY_SECONDS}
-        return Response(error.status, body, JSON, headers)
+        return Response(error.status, body, JSON, {**headers, **retry_headers(error)})
 
     def _no_route(self, request: Request, methods: Mapping[str, Route]) -> Response:
         headers = {**self.headers(request.path), "allow": allowed_methods(methods)}

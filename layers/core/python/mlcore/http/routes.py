@@ -59,6 +59,8 @@ class Rpc(NamedTuple):
     """Difference from MLflow's server, except those of errors in docs/architecture.md."""
     twin_of: str = ""
     """Path of the RPC of which this is an alias."""
+    reads: bool = False
+    """Whether a POST only reads. Every GET does."""
 
 
 class PlainRoute(NamedTuple):
@@ -77,6 +79,8 @@ class PlainRoute(NamedTuple):
     until: str = ""
     cost: int | None = None
     deviation: str = ""
+    reads: bool = False
+    """As of :class:`Rpc`."""
 
 
 Route = Rpc | PlainRoute
@@ -100,6 +104,7 @@ def _rpc(
     read_units: float | None = None,
     write_units: float | None = None,
     deviation: str = "",
+    reads: bool = False,
 ) -> Rpc:
     return Rpc(
         method,
@@ -117,6 +122,7 @@ def _rpc(
         read_units,
         write_units,
         deviation,
+        reads=reads,
     )
 
 
@@ -131,6 +137,11 @@ def preview(rpc: Rpc) -> Rpc:
     """Returns the same RPC with ``/preview`` in its path, for MLflow clients before 2.0."""
     version, path = rpc.path[1:].split("/", 1)
     return rpc._replace(path=f"/{version}/preview/{path}", twin_of=rpc.path)
+
+
+def only_reads(route: Route) -> bool:
+    """Whether a route writes nothing."""
+    return route.reads or route.method == "GET"
 
 
 ByMethod = dict[str, Route]

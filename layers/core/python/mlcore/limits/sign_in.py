@@ -8,9 +8,9 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from mlcore.auth import permissions
+from mlcore.auth.issuer_addresses import is_safe
 from mlcore.errors import InvalidParameterValue
 
 ISSUERS: Final = "sign_in_issuers"
@@ -58,7 +58,7 @@ def _check_issuer(name: str, issuer: Any) -> None:
     unknown = issuer.keys() - {"issuer", "client_id", "domains", *_ISSUER_TEXTS}
     if unknown:
         raise InvalidParameterValue(f"The issuer '{name}' cannot have '{min(unknown)}'.")
-    if not _is_address(issuer.get("issuer")):
+    if not (_is_text(issuer.get("issuer")) and is_safe(issuer["issuer"])):
         raise InvalidParameterValue(
             f"'issuer' of '{name}' must be the issuer's URL (https://), exactly as its tokens name "
             "it."
@@ -141,14 +141,3 @@ def _check_size(setting: str, value: Mapping[str, Any] | Sequence[Any]) -> None:
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= MAX_TEXT and value.isprintable()
-
-
-def _is_address(value: Any) -> bool:
-    try:
-        parts = urlsplit(value) if _is_text(value) else None
-    except ValueError:
-        return False
-    return parts is not None and (
-        (parts.scheme == "https" and bool(parts.hostname))
-        or (parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost"))
-    )

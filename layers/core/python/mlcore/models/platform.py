@@ -24,7 +24,7 @@ class Workspace(Item):
 
 
 class WorkspaceName(Item):
-    """An entry of the list of workspaces."""
+    """Lists a workspace by name; in the partition of all workspaces."""
 
     pattern = keys.WORKSPACE_NAME
 
@@ -90,7 +90,7 @@ class UserRole(Item):
 
 
 class UserName(Item):
-    """An entry of the list of users."""
+    """Lists a user by name; in the partition of all users."""
 
     pattern = keys.USER_NAME
 
@@ -206,6 +206,15 @@ class SessionKey(Item):
     key_id = TextAttribute()
     sealed = TextAttribute()
     made_at = IntAttribute()
+
+
+class CallerUsage(Item):
+    """Requests of a key, user or workspace in one day, as processes have reported them. Deleted by
+    its TTL some time after the day."""
+
+    pattern = keys.CALLER_USAGE
+
+    requests = IntAttribute()
 
 
 class Counter(Item):

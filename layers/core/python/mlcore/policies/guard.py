@@ -9,10 +9,21 @@ from typing import Any, NamedTuple
 
 from mlcore.policies import redactions
 from mlcore.policies.access import Access
-from mlcore.policies.key_callers import is_in_scope, key_caller
+from mlcore.policies.caller_limits import admit_caller, admit_workspace
+from mlcore.policies.key_callers import KeyRoute, is_in_scope, key_caller
 from mlcore.policies.redactions import Redaction
 from mlcore.policies.requests import Follow, Policy
 from mlcore.policies.signed_callers import signed_caller
+
+__all__ = (
+    "admit_caller",
+    "admit_workspace",
+    "apply_after_success",
+    "authenticated_caller",
+    "is_allowed",
+    "is_public",
+    "load_rules",
+)
 
 PUBLIC_PREFIXES = ("/static-files/", "/favicon.ico", "/health", "/login/callback/")
 PUBLIC_PATHS = frozenset(
@@ -69,12 +80,11 @@ class RouteRules(NamedTuple):
     policy: Policy
     follow: Follow | None
     redaction: Redaction | None
-    route: tuple[str, str, str] = ("", "", "")
-    """Method, path and name of the policy, by which API keys with scopes are limited."""
+    route: KeyRoute = KeyRoute()
 
 
 def load_rules(
-    policy: str, follow: str, hides: str, method: str = "", path: str = ""
+    policy: str, follow: str, hides: str, path: str = "", *, reads: bool = False
 ) -> RouteRules:
     """Loads the functions that a route declares by name: ``runs.update_run`` is that function of
     :mod:`mlcore.policies.runs`; ``hides`` names a function of :mod:`mlcore.policies.redactions`.
@@ -88,7 +98,7 @@ def load_rules(
         _policy_function(policy),
         _policy_function(follow) if follow else None,
         redaction,
-        (method, path, policy),
+        KeyRoute(path, policy, reads),
     )
 
 

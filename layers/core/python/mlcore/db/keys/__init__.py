@@ -90,6 +90,8 @@ Items: under each partition key its sort keys, and the items' ``type``::
         SESSION#<hash>                                      session
     SESSION_KEYS
         SESSION_KEY#<key_id>                                session_key
+    CALLERUSAGE#<target>
+        CUSAGE#<time>                                       caller_usage
     COUNTERS
         COUNTER#<key>                                       counter
     CTR
