@@ -78,13 +78,19 @@ def write(results: Results, folder: Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--scale", choices=SCALES, default="full", help="how much (%(default)s)")
-    parser.add_argument("--peers", help=f"such as stock,fasttrackml; {OURS} is always measured")
     parser.add_argument(
-        "--delay-ms", type=float, default=DELAY_MS, help="of DynamoDB requests (%(default)s)"
+        "--scale", choices=SCALES, default="full", help="amount of work (%(default)s)"
     )
     parser.add_argument(
-        "--from-results", action="store_true", help="write the page, measure nothing"
+        "--peers", help=f"peers, such as stock,fasttrackml; {OURS} is always measured"
+    )
+    parser.add_argument(
+        "--delay-ms", type=float, default=DELAY_MS, help="delay of DynamoDB requests (%(default)s)"
+    )
+    parser.add_argument(
+        "--from-results",
+        action="store_true",
+        help="write the page from the last results, measure nothing",
     )
     options = parser.parse_args()
     names = [peer.name for peer in PEERS]

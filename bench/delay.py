@@ -64,8 +64,8 @@ def delaying(engine: str, milliseconds: float) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.delay", description=__doc__)
-    parser.add_argument("engine", help="its endpoint")
-    parser.add_argument("--ms", type=float, default=4.0, help="milliseconds (%(default)s)")
+    parser.add_argument("engine", help="endpoint of the engine")
+    parser.add_argument("--ms", type=float, default=4.0, help="delay of each request (%(default)s)")
     options = parser.parse_args()
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(serve(options.engine, options.ms / 1000))

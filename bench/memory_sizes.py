@@ -139,7 +139,9 @@ def quoted(text: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.memory_sizes", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="renew the docs")
+    parser.add_argument(
+        "--write", action="store_true", help="renew the table of docs/operations.md"
+    )
     options = parser.parse_args()
     stand_alone()
     with in_silence():

@@ -217,10 +217,14 @@ def profile(name: str, times: int, *, server: bool, lines: bool) -> dict[str, An
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.profile", description=__doc__)
-    parser.add_argument("call", nargs="*", help="such as log-metric; all when none is named")
-    parser.add_argument("--times", type=int, default=50, help="calls of a round (%(default)s)")
-    parser.add_argument("--server", action="store_true", help="measure the runner, too")
-    parser.add_argument("--lines", action="store_true", help="print the functions that take most")
+    parser.add_argument("call", nargs="*", help="such as log-metric; default: all calls")
+    parser.add_argument(
+        "--times", type=int, default=50, help="number of calls in a round (%(default)s)"
+    )
+    parser.add_argument("--server", action="store_true", help="also measure the runner over HTTP")
+    parser.add_argument(
+        "--lines", action="store_true", help="print the functions that take most time"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
     options = parser.parse_args()
     unknown = [name for name in options.call if name not in CALLS]

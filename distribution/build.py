@@ -20,7 +20,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = (
-    *("template.yaml", "functions", "layers/core/python", "layers/tables/python"),
+    *("template.yaml", "samconfig.toml", "functions", "layers"),
     *("local", "operate", "dashboards", ".tools/ui", ".tools/charts"),
 )
 LAYERS = ("core", "tables", "tokens", "catalog")

@@ -53,8 +53,8 @@ class StreamMapping(NamedTuple):
 
 
 class RecordRequirement(NamedTuple):
-    """The properties that a stream record must have to match one filter pattern. A record with
-    these properties may still not match."""
+    """Properties that a stream record must have to match one filter pattern of Lambda. They are
+    necessary but not sufficient: a record with these properties may still not match."""
 
     events: frozenset[str] | None
     """Allowed event names, such as ``INSERT``; None for any."""

@@ -40,3 +40,10 @@ def mlflow_installation(environ: Mapping[str, str] = os.environ) -> str:
     if environ.get(_VARIABLE):
         return "pip install 'mlflow-serverless[export]'"
     return "run `make example`"
+
+
+def sam_installation(environ: Mapping[str, str] = os.environ) -> str:
+    """Returns how to install the SAM CLI."""
+    if environ.get(_VARIABLE):
+        return "`uv tool install aws-sam-cli` or `pipx install aws-sam-cli` installs it"
+    return "`make build` installs it"

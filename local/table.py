@@ -91,7 +91,8 @@ def _definition(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _keys(description: dict[str, Any]) -> dict[str, Any]:
-    """Returns keys and indexes in a form that can be compared."""
+    """Returns the keys and indexes of a table's description, or of the template's properties, in a
+    form in which the two can be compared."""
     comparable: dict[str, Any] = {}
     for kind in _COMPARED:
         value = description.get(kind) or []
@@ -103,7 +104,8 @@ def _keys(description: dict[str, Any]) -> dict[str, Any]:
 
 
 def ttl_attribute(properties: dict[str, Any]) -> str | None:
-    """Returns the attribute that expires items, if the template enables expiry."""
+    """Returns the name of the attribute that holds an item's expiry time; None if the template does
+    not enable expiry."""
     specification = properties.get("TimeToLiveSpecification") or {}
     if str(specification.get("Enabled", "false")).lower() != "true":
         return None

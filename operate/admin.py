@@ -17,6 +17,7 @@
     python -m local.admin alert   SELECT --when CONDITION [--url URL | --data DIR]
     python -m local.admin report  --html FILE [--experiment ID …] [--url URL | --data DIR]
     python -m local.admin system-tables backfill [--land] | publish | verify [--data DIR]
+    python -m local.admin deploy  STAGE [--check | --build-only] [--stack NAME]
     python -m local.admin doctor  [--url URL | --data DIR] [--stack NAME] [--json FILE]
 
 The table is the first of these: at the endpoint that AWS_ENDPOINT_URL_DYNAMODB names, such as that
@@ -52,6 +53,7 @@ from operate import (
     settings,
     sizes,
     source_address,
+    stage_deployment,
     system_tables,
     verification,
 )
@@ -76,10 +78,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     environment.reach_this_machine_directly()
     try:
         if given.command in TRANSFERS:
-            with source_address.served(given.source, given.files) as given.address:
+            with source_address.served(given.source, given.files) as given.served:
                 return _run(given)
         if given.command == "export":
             return export_start.run(given)
+        if given.command == "deploy":
+            return stage_deployment.run(given)
         return _run(given)
     except (CannotRun, FolderInUse, FolderTooNew, StoreUnusable) as error:
         print(program_name.complaint(error), file=sys.stderr)
@@ -249,7 +253,8 @@ def _transfer(arguments: argparse.Namespace) -> int:
         journal = (arguments.data or default_data_folder()).expanduser() / f"import-{name}.jsonl"
     code: int = command.run(
         command.TransferOptions(
-            url=arguments.address,
+            url=arguments.served.url,
+            files=arguments.served.files,
             experiments=arguments.experiment,
             parts=parts,
             journal=journal,

@@ -43,12 +43,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__,
         epilog="Other arguments go to `sam deploy`; --parameter-overrides add to the stage's.",
     )
-    parser.add_argument("stage", help="environment of samconfig.toml")
-    parser.add_argument("--stack", help="name of the stack (that of the stage)")
-    parser.add_argument("--check", action="store_true", help="deploy nothing")
+    parser.add_argument("stage", help="stage in samconfig.toml")
+    parser.add_argument("--stack", help="name of the stack (default: that of the stage)")
+    parser.add_argument("--check", action="store_true", help="only check, deploy nothing")
     parser.add_argument("--sam", default="sam", help="command of the SAM CLI (%(default)s)")
     parser.add_argument("--parameter-overrides", nargs="+", default=[], metavar="NAME=VALUE")
-    parser.add_argument("--parameters", type=Path, metavar="FILE", help="JSON; before overrides")
+    parser.add_argument(
+        "--parameters", type=Path, metavar="FILE", help="parameters as JSON; overrides win"
+    )
     given, others = parser.parse_known_args(arguments)
     sam = shlex.split(given.sam)
     session = boto3.Session()

@@ -29,7 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command: writes the copy beside the given template. Returns 0, or 1 if there is no
     template."""
     parser = argparse.ArgumentParser(prog="python -m operate.local_api", description=__doc__)
-    parser.add_argument("template", type=Path, help="that of a build: .aws-sam/build/template.yaml")
+    parser.add_argument(
+        "template", type=Path, help="template of a build: .aws-sam/build/template.yaml"
+    )
     built: Path = parser.parse_args(arguments).template
     if not built.is_file():
         print(f"operate.local_api: there is no {built}; run `make build`", file=sys.stderr)

@@ -10,6 +10,8 @@ from typing import Any, Final, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from local import program_name
+
 UNRESERVED: Final = 100
 """Concurrent executions that Lambda keeps for functions without reserved concurrency (AWS,
 "Configuring reserved concurrency")."""
@@ -109,7 +111,7 @@ def _sam(command: Sequence[str]) -> Finding:
             [*command, "--version"], capture_output=True, text=True, check=False, timeout=60
         )
     except OSError as error:
-        return Finding("SAM CLI", "missing", f"{error}; `make build` installs it")
+        return Finding("SAM CLI", "missing", f"{error}; {program_name.sam_installation()}")
     version = re.search(r"(\d+)\.(\d+)\.\d+", done.stdout)
     if version is None:
         return Finding("SAM CLI", "missing", f"no version: {done.stdout}{done.stderr}".strip())

@@ -42,8 +42,8 @@ class NoPriceList(Exception):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns 0 when the list was written, 1 when its source cannot be read."""
     parser = argparse.ArgumentParser(prog="python -m operate.price_list", description=__doc__)
-    parser.add_argument("path", type=Path, nargs="?", help="a folder or a file")
-    parser.add_argument("--output", type=Path, default=FILE, help="default: %(default)s")
+    parser.add_argument("path", type=Path, nargs="?", help="folder or file with prices")
+    parser.add_argument("--output", type=Path, default=FILE, help="file to write (%(default)s)")
     options = parser.parse_args(arguments)
     try:
         prices = of_path(options.path) if options.path else of_installed()

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from local import program_name
 from operate import servers
@@ -39,14 +40,22 @@ def check(source: str) -> None:
         )
 
 
+class ServedSource(NamedTuple):
+    """A server from which a source is read."""
+
+    url: str
+    files: Path | None = None
+    """The folder that its artifact proxy serves, if this program started it."""
+
+
 @contextlib.contextmanager
-def served(source: str, files: Path | None) -> Iterator[str]:
-    """Context manager: yields the address of a server that serves the source. That is the source
-    itself, or a server of the installed MLflow that runs on the database or folder while the block
-    runs.
+def served(source: str, files: Path | None) -> Iterator[ServedSource]:
+    """Context manager: yields a server that serves the source. That is the source itself, or a
+    server of the installed MLflow that runs on the database or folder while the block runs.
 
     Args:
-        files: the folder from which that server serves files (its ``--artifacts-destination``).
+        files: the folder from which that server serves files, its ``--artifacts-destination``; by
+            default the folder of runs, or ``mlartifacts`` beside a database.
 
     Raises:
         CannotRun: the source is neither, or MLflow is not installed; the message says what to do.
@@ -54,10 +63,11 @@ def served(source: str, files: Path | None) -> Iterator[str]:
     if source.lower().startswith(SERVERS):
         if files is not None:
             raise CannotRun("--artifacts belongs to --from with a database or a folder")
-        yield source
+        yield ServedSource(source)
         return
     backend = _backend(source)
-    folder = (files or Path("mlartifacts")).expanduser().resolve()
+    default = Path("mlartifacts") if "://" in backend else Path(backend)
+    folder = (files or default).expanduser().resolve()
     if files is not None and not folder.is_dir():
         raise CannotRun(f"--artifacts {files}: there is no folder {folder}")
     if find_spec("mlflow") is None:
@@ -75,7 +85,7 @@ def served(source: str, files: Path | None) -> Iterator[str]:
             file=sys.stderr,
         )
     with servers.stock_server(backend, folder) as url:
-        yield url
+        yield ServedSource(url, folder if folder.is_dir() else None)
 
 
 def _backend(source: str) -> str:

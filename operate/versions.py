@@ -44,7 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m operate.versions", description=__doc__)
     parser.add_argument("action", choices=("show", "prune", "rollback"))
     parser.add_argument("stack", help="name of the CloudFormation stack")
-    parser.add_argument("--keep", type=int, default=KEPT, help=f"default: {KEPT}")
+    parser.add_argument(
+        "--keep", type=int, default=KEPT, help=f"versions to keep before the live one ({KEPT})"
+    )
     given = parser.parse_args(arguments)
     try:
         service = boto3.client("lambda")

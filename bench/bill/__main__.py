@@ -53,7 +53,11 @@ def main() -> None:
         parser.add_argument(f"--{option}", type=kind, default=default, help=f"{what} (%(default)s)")
     parser.add_argument("--stage", default="prod", choices=sorted(idle.stages()))
     parser.add_argument(
-        "--parameter", action="append", default=[], metavar="NAME=VALUE", help="of template.yaml"
+        "--parameter",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="parameter of template.yaml",
     )
     parser.add_argument(
         "--write", action="store_true", help="renew the tables of docs/operations.md and end"

@@ -23,6 +23,12 @@ SCHEDULED_GB_SECONDS: Final = 0.2
 """Upper bound of a scheduled call that finds nothing to do: a tenth of a second at 1,769 MiB."""
 
 FREE: Final = {
+    "AWS::ApiGateway::Authorizer": "nothing",
+    "AWS::ApiGateway::Deployment": "nothing",
+    "AWS::ApiGateway::Method": "nothing",
+    "AWS::ApiGateway::Resource": "nothing",
+    "AWS::ApiGateway::RestApi": "by request",
+    "AWS::ApiGateway::Stage": "by request, as it has no cache",
     "AWS::ApiGatewayV2::Api": "by request",
     "AWS::ApiGatewayV2::ApiMapping": "nothing",
     "AWS::ApiGatewayV2::Authorizer": "nothing",

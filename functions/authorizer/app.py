@@ -22,6 +22,7 @@ from mlcore.environment import AUTHENTICATION, GATEWAY_LOGIN, OIDC, signs_in
 from mlcore.errors import MlflowError
 from mlcore.http.origin import bypasses_cloudfront
 from mlcore.http.request import headers_of
+from mlcore.http.rest_events import as_http_event, is_rest_event
 from mlcore.observability import logger
 
 Authenticate = Callable[[str, str], User | None]
@@ -60,8 +61,30 @@ _authenticate_session = _choose_sessions(os.environ)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Authenticates the caller of a request. Takes an authorizer event of payload format 2.0 and
-    returns a simple response. Its context contains the user if the login is valid."""
+    """Authenticates the caller of a request. The context of the answer contains the user if the
+    login is valid. An HTTP API sends payload format 2.0 and takes a simple response; a REST API
+    sends format 1.0 and takes a policy."""
+    if not is_rest_event(event):
+        return _authorization(event, context)
+    answer = _authorization(as_http_event(event), context)
+    return {
+        "principalId": "caller",
+        "policyDocument": {
+            "Version": "2012-10-17",
+            "Statement": [
+                {
+                    "Action": "execute-api:Invoke",
+                    "Effect": "Allow" if answer["isAuthorized"] else "Deny",
+                    "Resource": event["methodArn"],
+                }
+            ],
+        },
+        "context": answer.get("context", {}),
+    }
+
+
+def _authorization(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
+    """Returns the simple response to an event of payload format 2.0."""
     headers = headers_of(event)
     if bypasses_cloudfront(os.environ, headers):
         return {"isAuthorized": False}

@@ -41,7 +41,8 @@ _NO_MODELS: Final[Mapping[str, Any]] = {
 
 
 class PartGone(Exception):
-    """A part of a generation has been deleted: the catalog has been loaded again since."""
+    """Raised if a part of a generation has been deleted, because the catalog has been loaded again
+    since."""
 
 
 class Generation:

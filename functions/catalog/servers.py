@@ -27,7 +27,7 @@ _NO_SCRIPT: Final = {
 
 
 class UnsupportedImage(MlflowError):
-    """415: the server's logo is of an image type that browsers do not show."""
+    """Raised (415) if the server's logo is of an image type that browsers do not show."""
 
     error_code = "INVALID_PARAMETER_VALUE"
     http_status = 415

@@ -87,7 +87,8 @@ def read_entries(before: Current) -> Iterator[Entry]:
 
 
 class _Models:
-    """Stores models, several in a part, and their artifacts in as many other parts."""
+    """Stores models in parts with several models each, and the models' artifacts in the same number
+    of other parts."""
 
     def __init__(self, store: Store, models: Iterable[Entry]) -> None:
         self.parts: list[Place] = []

@@ -163,8 +163,8 @@ def _read_hub(source: Source, now: int) -> Read:
 
 
 def with_kept(before: Iterable[Entry], reads: Sequence[Read]) -> list[Read]:
-    """Returns the results, with the entries of the generation before for the sources that keep
-    theirs.
+    """Returns the results with complete entries: a source that keeps its entries gets those of the
+    generation before.
 
     Args:
         before: the entries of the generation before; consumed only if a source keeps its entries.

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from mlcore import errors
 from mlcore.http import Request
-from mlcore.http.handler import Manner
+from mlcore.http.handler import ErrorFormat
 from mlcore.http.response import Response, retry_headers
 from mlcore.http.routes import Route, allowed_methods
 from mlcore.observability import logger
@@ -130,4 +130,4 @@ def _to_json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-RESPONSE_STYLE: Final = Manner(_error_response, _method_not_allowed, lambda response: response)
+RESPONSE_STYLE: Final = ErrorFormat(_error_response, _method_not_allowed, lambda response: response)

@@ -33,7 +33,7 @@ _RUN_BY_JOB_NAME: Final[Mapping[str, Run]] = {
 
 
 class AllMessagesFailed(Exception):
-    """All messages met an unexpected error; the log has the reasons."""
+    """Raised if all messages met an unexpected error; the log has the reasons."""
 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:

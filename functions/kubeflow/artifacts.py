@@ -322,7 +322,7 @@ def list_of_run(call: Call) -> Any:
 
 
 def _filter_kind(kinds: tuple[str, ...]) -> str:
-    """Returns the kind whose fields a filter over these kinds of artifacts may name."""
+    """Returns the kind whose fields a filter may use in a list of artifacts of these kinds."""
     return kinds[0] if len(kinds) == 1 else MODEL_ARTIFACT.name
 
 

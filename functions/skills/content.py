@@ -23,7 +23,7 @@ QUEUE: Final = "FILE_REMOVAL_QUEUE_URL"
 
 
 def new_path(identity: SkillIdentity) -> str:
-    """Returns a path for the files of one upload, which no other upload has."""
+    """Returns a new path for the files of one upload. No other upload has the same path."""
     return upload_path(identity, secrets.token_hex(16))
 
 

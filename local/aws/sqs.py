@@ -75,7 +75,7 @@ class Queues:
             self._database.close()
 
     def operations(self) -> dict[str, Operation]:
-        """Returns the operations by their X-Amz-Target."""
+        """Returns the functions that answer SQS's operations, by the value of X-Amz-Target."""
         return {
             "AmazonSQS.SendMessage": self._send_message,
             "AmazonSQS.SendMessageBatch": self._send_message_batch,

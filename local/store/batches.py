@@ -23,6 +23,8 @@ TRANSACTION_BYTES: Final = 4 * 1024 * 1024
 TOKEN_SECONDS: Final = 600
 """How long a transaction's token is remembered, as DynamoDB does."""
 TOKEN_CHARACTERS: Final = 36
+_REMOVAL_SECONDS: Final = 10
+"""How often tokens that are no longer remembered are removed."""
 
 _Key = tuple[str, str]
 
@@ -96,7 +98,7 @@ def transact_write_items(table: TableStore, request: Raw) -> Raw:
             outcomes, statements = _decided(table, writes, rows)
             _execute(connection, statements)
             if token:
-                _remember(connection, token, digest)
+                _remember(table, connection, token, digest)
     answer: Raw = {}
     if outcomes is None:
         _add_reads(answer, table, request, writes)
@@ -136,7 +138,7 @@ def _planned(
     outcome = write.outcome(row)
     if write.kind == "ConditionCheck":
         return outcome, None
-    return outcome, table.change(write.key, row, outcome.old, outcome.new, outcome.new_size)
+    return outcome, write.statement(table, row, outcome)
 
 
 def _decided(
@@ -255,7 +257,9 @@ def _is_known(connection: sqlite3.Connection, token: str, digest: str) -> bool:
     return row is not None
 
 
-def _remember(connection: sqlite3.Connection, token: str, digest: str) -> None:
+def _remember(table: TableStore, connection: sqlite3.Connection, token: str, digest: str) -> None:
     now = time.time()
-    connection.execute("DELETE FROM tokens WHERE created <= ?", (now - TOKEN_SECONDS,))
+    if now >= table.old_tokens_removed_at + _REMOVAL_SECONDS:
+        connection.execute("DELETE FROM tokens WHERE created <= ?", (now - TOKEN_SECONDS,))
+        table.old_tokens_removed_at = now
     connection.execute("INSERT OR REPLACE INTO tokens VALUES (?, ?, ?)", (token, digest, now))

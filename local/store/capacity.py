@@ -51,7 +51,7 @@ class Capacity:
         """
         self._table += factor * _write_units(max(old_size, new_size))
         for index in self._schema.indexes.values():
-            units = _index_units(index, old or {}, new or {})
+            units = _index_units(index, old or {}, new or {}, old_size, new_size)
             if units:
                 name = index.name or ""
                 self._indexes[name] = self._indexes.get(name, 0.0) + units
@@ -80,31 +80,32 @@ def _named(units: float, kind: str | None) -> dict[str, float]:
 
 def entry_size(index: Index, item: Raw) -> int:
     """Returns the size of an item's entry in an index."""
-    return sum(
-        name_size(name) + size_of(value)
-        for name, value in item.items()
-        if index.projected is None or name in index.projected
-    )
+    names = item if index.projected is None else index.projected
+    return sum([name_size(name) + size_of(item[name]) for name in names if name in item])
 
 
 def _write_units(size: int) -> int:
     return max(1, -(-size // WRITE_BYTES))
 
 
-def _index_units(index: Index, old: Raw, new: Raw) -> int:
+def _index_units(index: Index, old: Raw, new: Raw, old_size: int, new_size: int) -> int:
     partition, sort = index.partition, index.sort
     was = sort in old and partition in old
     is_now = sort in new and partition in new
     if not was and not is_now:
         return 0
-    if was and is_now:
-        if old[sort] == new[sort] and old[partition] == new[partition]:
-            if index.projected is not None and all(
-                old.get(name) == new.get(name) for name in index.projected
-            ):
-                return 0
-            if old == new:
-                return 0
-            return _write_units(max(entry_size(index, old), entry_size(index, new)))
-        return _write_units(entry_size(index, old)) + _write_units(entry_size(index, new))
-    return _write_units(entry_size(index, old if was else new))
+    is_same = was and is_now and old[sort] == new[sort] and old[partition] == new[partition]
+    if is_same and _is_unchanged(index, old, new):
+        return 0
+    if index.projected is not None:
+        old_size, new_size = entry_size(index, old), entry_size(index, new)
+    if is_same:
+        return _write_units(max(old_size, new_size))
+    return (_write_units(old_size) if was else 0) + (_write_units(new_size) if is_now else 0)
+
+
+def _is_unchanged(index: Index, old: Raw, new: Raw) -> bool:
+    """Whether two items have the same entry."""
+    if index.projected is None:
+        return old == new
+    return all(old.get(name) == new.get(name) for name in index.projected)

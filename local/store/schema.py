@@ -36,7 +36,7 @@ class Index(NamedTuple):
         return tuple(dict.fromkeys((*self.order[1:], self.partition, self.sort)))
 
     def columns(self) -> tuple[str, ...]:
-        """Returns the columns of the SQL index."""
+        """Returns the columns of the SQL index that serves this index, in order."""
         return tuple(dict.fromkeys((self.partition, *self.order)))
 
 

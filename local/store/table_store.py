@@ -62,6 +62,9 @@ class TableStore:
         except BaseException:
             self.database.close()
             raise
+        self.old_tokens_removed_at = float("-inf")
+        """When tokens that are no longer remembered were last removed, in seconds since the
+        epoch."""
         self.description: Raw = decode(row[0])
         self.schema = schema = Schema(self.description)
         pk, sk = quoted(schema.partition), quoted(schema.sort)
@@ -89,9 +92,13 @@ class TableStore:
         old: Raw | None,
         new: Raw | None,
         size: int,
+        indexed: tuple[str | None, ...] | None = None,
     ) -> Statement | None:
         """Returns the SQL statement that changes an item to ``new``; None if nothing changes. The
         statement has no effect if another writer has changed the row since ``row`` was read.
+
+        Args:
+            indexed: :meth:`Schema.indexed_values` of ``new``, if they are known.
 
         Raises:
             ClientError: an attribute of an index's key has a wrong type or size.
@@ -100,7 +107,8 @@ class TableStore:
             if row is None:
                 return None
             return Statement("DELETE FROM items WHERE id = ? AND rev = ?", (row.id, row.rev))
-        indexed = self.schema.indexed_values(new)
+        if indexed is None:
+            indexed = self.schema.indexed_values(new)
         if row is None or old is None:
             values = (next_revision(), size, type_of(new), encode(new), *key, *indexed)
             return Statement(self._insert, values)

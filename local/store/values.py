@@ -61,7 +61,8 @@ class ValueSize:
             raise _not_one_type(value)
         ((kind, content),) = value.items()
         if kind == "S":
-            return _text_bytes(content)
+            is_plain = type(content) is str and content.isascii()
+            return len(content) if is_plain else _text_bytes(content)
         if kind == "N":
             return self._number(content)
         if kind == "M":
@@ -151,7 +152,8 @@ def checked_values(values: Any) -> tuple[Raw, int]:
 
 def size_of(value: Raw) -> int:
     """Returns the size in bytes of a valid value."""
-    return ValueSize().of(value)
+    text = value.get("S")
+    return ValueSize().of(value) if text is None else _text_bytes(text)
 
 
 def name_size(name: str) -> int:

@@ -13,7 +13,7 @@ from local.store.capacity import Capacity
 from local.store.errors import condition_failed, invalid
 from local.store.placeholders import BoundCondition, Placeholders, bound_condition
 from local.store.projection import parts_of
-from local.store.table_store import StoredItem, TableStore, decode
+from local.store.table_store import Statement, StoredItem, TableStore, decode
 from local.store.updates import BoundUpdate
 from local.store.values import ITEM_BYTES, Raw, checked_item, name_size
 
@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
 class Write:
     """One checked write. ``kind`` is Put, Update, Delete or ConditionCheck."""
 
-    __slots__ = ("_item", "_request", "_size", "condition", "key", "kind", "update")
+    __slots__ = ("_indexed", "_item", "_request", "_size", "condition", "key", "kind", "update")
 
     def __init__(self, table: TableStore, kind: str, request: Raw) -> None:
         """Checks a request, or one operation of a batch or transaction.
@@ -50,12 +50,13 @@ class Write:
         self._request = request
         self._item: Raw | None = None
         self._size = 0
+        self._indexed: tuple[str | None, ...] | None = None
         self.update: BoundUpdate | None = None
         given = Placeholders(request)
         if kind == "Put":
             self._item, self._size = checked_item(request["Item"])
             self.key = table.schema.key_of_item(self._item)
-            table.schema.indexed_values(self._item)
+            self._indexed = table.schema.indexed_values(self._item)
         else:
             self.key = table.schema.key_of(request["Key"])
         text = request.get("UpdateExpression")
@@ -87,6 +88,14 @@ class Write:
         if self.kind == "ConditionCheck":
             return Outcome(old, old, old_size, old_size)
         return self._updated(old, old_size)
+
+    def statement(
+        self, table: TableStore, row: StoredItem | None, outcome: Outcome
+    ) -> Statement | None:
+        """Returns the statement for an outcome, as :meth:`TableStore.change` does."""
+        return table.change(
+            self.key, row, outcome.old, outcome.new, outcome.new_size, self._indexed
+        )
 
     def _updated(self, old: Raw | None, old_size: int) -> Outcome:
         base, size = old, old_size
@@ -137,11 +146,10 @@ def _written(table: TableStore, operation: str, write: Write, request: Raw) -> R
 
 
 def _apply(table: TableStore, write: Write) -> Outcome:
-    key = write.key
     while True:
-        row = table.read(*key)
+        row = table.read(*write.key)
         outcome = write.outcome(row)
-        statement = table.change(key, row, outcome.old, outcome.new, outcome.new_size)
+        statement = write.statement(table, row, outcome)
         if statement is None or table.database.write(*statement):
             return outcome
 

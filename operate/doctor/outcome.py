@@ -57,7 +57,7 @@ def without_secrets(text: str, secrets: Iterable[str]) -> str:
 
 
 def row(outcome: Outcome, width: int) -> str:
-    """Returns the outcome as a line of the table."""
+    """Returns the outcome as one line of the table, with the name padded to ``width``."""
     detail = " ".join(outcome.detail.split())
     times = f"{outcome.seconds:7.2f} of {outcome.budget:5.1f} s"
     return f"{outcome.step:<{width}}  {outcome.status:<8}  {times}  {detail}".rstrip()

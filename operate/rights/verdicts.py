@@ -103,22 +103,22 @@ class _Explanation:
 
     def _because(self, requirement: Requirement) -> str:
         own = InheritedFrom(requirement.resource_type, requirement.resource_id, requirement.action)
-        for rung in (own, *requirement.inherits):
-            level = self._grants.on(rung.resource_type, rung.resource_id)
+        for parent in (own, *requirement.inherits):
+            level = self._grants.on(parent.resource_type, parent.resource_id)
             if level is None:
                 continue
             deciding = [
                 origin.text()
                 for origin in self._origins
-                if origin.grant.permission == level.name and _is_on(origin.grant, rung)
+                if origin.grant.permission == level.name and _is_on(origin.grant, parent)
             ]
-            counted = self._grants.effective(rung.resource_type, rung.resource_id)
+            counted = self._grants.effective(parent.resource_type, parent.resource_id)
             raised = "" if counted == level else f", counts as {counted.name} like no grant"
             return ", ".join(deciding) + raised
         wanted = f"{requirement.resource_type} {requirement.resource_id}"
         return f"no grant on {wanted}: {self._absent.name}"
 
 
-def _is_on(grant: Grant, rung: InheritedFrom) -> bool:
+def _is_on(grant: Grant, parent: InheritedFrom) -> bool:
     alone = Grants([grant], default_permission(), default_permission())
-    return alone.on(rung.resource_type, rung.resource_id) is not None
+    return alone.on(parent.resource_type, parent.resource_id) is not None

@@ -61,6 +61,7 @@ class TransferOptions(NamedTuple):
     parts: Sequence[str]
     journal: Path | None
     write: bool
+    files: Path | None = None  # the folder that the server's artifact proxy serves, if known
 
 
 class Failure(NamedTuple):
@@ -88,14 +89,12 @@ class Transfer:
         self.wish = wish
         self._journal = Journal(wish.journal, write=wish.write)
         self._experiments = Experiments(self._journal, write=wish.write)
-        self.server = Server(wish.url)
+        self.server = Server(wish.url, wish.files)
         self._progress = Progress()
         self._different: list[Difference | Surplus] = []
         self._own: list[Surplus] = []
         self._failures: list[Failure] = []
-        self._elsewhere: set[str] = set()
-        self._seen: set[str] = set()
-        self._named: set[str] = set()
+        self._elsewhere, self._seen, self._named = set[str](), set[str](), set[str]()
         self._webhooks = self._users = 0
         self._gateway_ids: dict[str, str] = {}
         self._unset: list[str] = []
@@ -319,7 +318,7 @@ class Transfer:
             return
         items = []
         for location in filter(None, locations):
-            path = proxy_path(location)
+            path = proxy_path(location, source.server.files)
             if path is None:
                 self._elsewhere.add(location)
             elif path not in self._seen:

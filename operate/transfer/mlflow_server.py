@@ -6,6 +6,7 @@ import copy
 import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -56,10 +57,15 @@ class Server:
     Environment:
         MLFLOW_TRACKING_USERNAME, MLFLOW_TRACKING_PASSWORD: for servers with basic authentication.
         MLFLOW_TRACKING_TOKEN: otherwise, a bearer token.
+
+    Args:
+        files: the folder that the server's artifact proxy serves, if it is known: then locations
+            that are paths below it are proxied, too.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, files: Path | None = None) -> None:
         self.url = url.rstrip("/")
+        self.files = files
         self.workspace = DEFAULT_WORKSPACE
         user, token = (os.environ.get(f"MLFLOW_TRACKING_{name}") for name in ("USERNAME", "TOKEN"))
         self._headers: dict[str, str] = {}

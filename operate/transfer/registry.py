@@ -117,7 +117,7 @@ def _versions(server: Server, name: str) -> Iterator[ModelVersion]:
 
 
 def _version(server: Server, fields: Json) -> ModelVersion:
-    source = target_location(fields.get("source", ""))
+    source = target_location(fields.get("source", ""), server.files)
     location = source
     if source.startswith("models:/"):
         location = target_location(
@@ -125,7 +125,8 @@ def _version(server: Server, fields: Json) -> ModelVersion:
                 f"{API}/model-versions/get-download-uri",
                 name=fields["name"],
                 version=fields["version"],
-            ).get("artifact_uri", "")
+            ).get("artifact_uri", ""),
+            server.files,
         )
     logged = _LOGGED.fullmatch(source)
     return ModelVersion(

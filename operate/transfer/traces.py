@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from mlcore import reserved_tags
@@ -206,7 +207,7 @@ def entity(source: SourceReader, fields: Json) -> Trace:
         request_preview=fields.get("request_preview"),
         response_preview=fields.get("response_preview"),
         trace_metadata=dict(fields.get("trace_metadata", {})),
-        tags=_located(fields.get("tags", {})),
+        tags=_located(fields.get("tags", {}), source.server.files),
         assessments=tuple(
             _assessment(fields["trace_id"], one) for one in fields.get("assessments", ())
         ),
@@ -226,15 +227,15 @@ def _trace_of_version_2(source: SourceReader, fields: Json) -> Trace:
         request_preview=None,
         response_preview=None,
         trace_metadata=values_by_key(fields.get("request_metadata")),
-        tags=_located(values_by_key(fields.get("tags"))),
+        tags=_located(values_by_key(fields.get("tags")), source.server.files),
     )
 
 
-def _located(tags: Mapping[str, str]) -> dict[str, str]:
+def _located(tags: Mapping[str, str], folder: Path | None) -> dict[str, str]:
     kept = dict(tags)
     if reserved_tags.ARTIFACT_LOCATION in kept:
         kept[reserved_tags.ARTIFACT_LOCATION] = target_location(
-            kept[reserved_tags.ARTIFACT_LOCATION]
+            kept[reserved_tags.ARTIFACT_LOCATION], folder
         )
     return kept
 

@@ -203,6 +203,13 @@ def test_the_api_leaves_a_line_for_each_request() -> None:
     assert group["LogGroupName"]["Fn::Sub"].startswith("/aws/vendedlogs/")
 
 
+def test_every_cold_start_is_in_the_book() -> None:
+    book = (project.ROOT / "docs/operations.md").read_text()
+    told = book.partition("## What a cold start costs")[2]
+    named = re.findall(r"(?<=\| )([a-z_]+) \| \d+(?= \|)", told)
+    assert sorted(named) == sorted(project.handlers().values())
+
+
 def test_every_alarm_is_in_the_book() -> None:
     book = (project.ROOT / "docs/operations.md").read_text()
     for name in project.resources("AWS::CloudWatch::Alarm"):

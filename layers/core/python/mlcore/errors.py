@@ -85,7 +85,8 @@ class Detailed(InvalidParameterValue):
 
 
 class AttributeNotFound(InvalidParameterValue):
-    """A field is unknown, where MLflow has a separate error class for this."""
+    """The request names a field that does not exist, where MLflow has a separate error class for
+    this."""
 
     sqlstate = "KAM04"
     error_class = "ATTRIBUTE_NOT_FOUND"

@@ -16,7 +16,7 @@ from sqlglot import exp
 from mltables.dialect import macros, sql_generator
 from mltables.duckdb_connection import connect
 from mltables.snapshot import quoted
-from mltables.table_definitions import ASSESSMENTS, HISTORY, RUNS, TRACES, Table
+from mltables.table_definitions import HISTORY, OF_TRACES, RUNS, Table
 
 TIMES: Final = frozenset(("insert_time", "start_time", "request_time"))
 TEXTS: Final = frozenset(("run_id", "experiment_id", "trace_id"))
@@ -47,8 +47,7 @@ _CONSTANT: Final = (
 _PARTITIONED_BY: Final = {
     HISTORY.name: ("insert_time", "%Y-%m-%d"),
     RUNS.name: ("start_time", "%Y-%m"),
-    TRACES.name: ("request_time", "%Y-%m-%d"),
-    ASSESSMENTS.name: ("request_time", "%Y-%m-%d"),
+    **{table.name: ("request_time", "%Y-%m-%d") for table in OF_TRACES},
 }
 _FIRST_YEAR: Final = 1000
 """Earlier years have fewer than four digits and would sort wrongly as texts."""

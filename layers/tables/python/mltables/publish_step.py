@@ -20,7 +20,7 @@ from mltables import (
 )
 from mltables.lake import Lake
 from mltables.snapshot import Snapshot
-from mltables.table_definitions import ASSESSMENTS, EXPERIMENTS, HISTORY, RUNS, TRACES
+from mltables.table_definitions import EXPERIMENTS, HISTORY, OF_TRACES, RUNS
 from mltables.writable_table import WritableTable
 
 RUNS_TOGETHER: Final = 5000
@@ -39,7 +39,7 @@ class Published(NamedTuple):
 
 
 class PublishStep:
-    """One step of the publisher, on an open snapshot of each table."""
+    """One step of the publisher, which works on an open snapshot of each table."""
 
     def __init__(
         self,
@@ -48,9 +48,9 @@ class PublishStep:
         snapshots: dict[str, Snapshot],
         folder: Path,
     ) -> None:
-        """
-        Args:
-            snapshots: by table; those about traces may be left out if no experiment changed.
+        """Args:
+        snapshots: the open snapshots by table name. Those of the trace tables may be missing if
+            no experiment has changed.
         """
         self._connection, self._folder = connection, folder
         self._history, self._runs, self._experiments = (
@@ -59,7 +59,7 @@ class PublishStep:
         )
         self._of_traces = [
             WritableTable(connection, lake, snapshots[table.name], folder)
-            for table in (TRACES, ASSESSMENTS)
+            for table in OF_TRACES
             if table.name in snapshots
         ]
 

@@ -20,9 +20,9 @@ class OpenedFile(NamedTuple):
 
     size: int
     etag: str
-    """With its quotation marks."""
+    """The ETag, with its quotation marks."""
     modified: int
-    """Seconds since 1970."""
+    """The time of its last change, in seconds since 1970."""
     data: bytes | None
     """The content; None if it is larger than the requested limit or was not requested."""
 

@@ -62,7 +62,7 @@ class Requirement(NamedTuple):
     resource_type: str
     resource_id: str
     action: str
-    """read, use, update, delete, manage, create or not_denied."""
+    """One of read, use, update, delete, manage, create and not_denied."""
     inherits: tuple[InheritedFrom, ...] = ()
     """Resources that decide, in this order, if the resource itself has no grant."""
 
@@ -130,12 +130,12 @@ class Grants:
         if self.administrates:
             return True
         own = InheritedFrom(requirement.resource_type, requirement.resource_id, requirement.action)
-        rungs = (own, *requirement.inherits)
-        for rung in rungs:
-            granted = self.on(rung.resource_type, rung.resource_id)
+        deciding = (own, *requirement.inherits)
+        for resource in deciding:
+            granted = self.on(resource.resource_type, resource.resource_id)
             if granted is not None:
-                return _allows(self._at_least_default(granted), rung.action)
-        return _allows(self._at_least_default(self._absent), rungs[-1].action)
+                return _allows(self._at_least_default(granted), resource.action)
+        return _allows(self._at_least_default(self._absent), deciding[-1].action)
 
     def _at_least_default(self, permission: Permission) -> Permission:
         if permission in (DENY, NO_PERMISSIONS):

@@ -56,7 +56,7 @@ class KeyLimits(NamedTuple):
     """What an API key is limited to. The authorizer passes it to the functions as text."""
 
     workspace: str
-    """The only workspace in which the key opens anything."""
+    """The only workspace in which the key gives any right."""
     scopes: tuple[str, ...]
 
     def encoded(self) -> str:
@@ -123,9 +123,9 @@ class ScopedGrants(Grants):
     def meets(self, requirement: Requirement) -> bool:
         action = requirement.action
         covering = [
-            rung[0]
-            for rung in (requirement[:2], *requirement.inherits)
-            if self._covers(rung[0], rung[1])
+            resource[0]
+            for resource in (requirement[:2], *requirement.inherits)
+            if self._covers(resource[0], resource[1])
         ]
         if action == NOT_DENIED:
             is_covered = True

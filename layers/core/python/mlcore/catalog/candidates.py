@@ -42,11 +42,11 @@ class Measurement(NamedTuple):
     hardware: str
     latency: float
     amount: float
-    """Units of hardware; 1 if not given."""
+    """How many units of the hardware (accelerators) are used; 1 if not given."""
     rate: float
     """Requests per second of one replica; 0 if not given."""
     replicas: float
-    """1 if not given."""
+    """How many replicas were measured; 1 if not given."""
 
 
 class Candidates(NamedTuple):

@@ -17,9 +17,9 @@ from mlcore.catalog import filters
 from mlcore.catalog.entry import Entry
 
 MODEL_LEVEL: Final = "m"
-"""Level of models."""
+"""The level of columns with values of models."""
 ARTIFACT_LEVEL: Final = "a"
-"""Level of artifacts."""
+"""The level of columns with values of artifacts."""
 
 _BUCKET_BYTES: Final = 400_000
 """Approximate JSON size of one bucket of custom properties."""

@@ -228,7 +228,8 @@ class FlagMapAttribute(ItemAttribute[V]):
 
 
 class TextSetAttribute(ItemAttribute[frozenset[str] | None]):
-    """A set of texts. DynamoDB stores no empty set: an item without one lacks the attribute."""
+    """An attribute that holds a set of texts. DynamoDB stores no empty set: an item with an empty
+    one lacks the attribute."""
 
     attr_type = STRING_SET
 

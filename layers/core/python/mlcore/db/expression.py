@@ -104,16 +104,16 @@ class Update:
         self._changes.append((attribute, None, amount))
 
     def add_members(self, attribute: TextSetAttribute, members: Iterable[str]) -> None:
-        """Adds members to a set, which is created if the item lacks it."""
+        """Adds members to a set attribute, which is created if the item lacks it."""
         self._add.append(f"{self._path(attribute)} {self._placeholder(attribute.raw(members))}")
 
     def delete_members(self, attribute: TextSetAttribute, members: Iterable[str]) -> None:
-        """Deletes members from a set; those that it does not have are ignored."""
+        """Deletes members from a set attribute; members that the set does not have are ignored."""
         self._delete.append(f"{self._path(attribute)} {self._placeholder(attribute.raw(members))}")
 
     def applied(self, item: Raw) -> Raw:
         """Returns the raw item as this update would change it, computed without DynamoDB. Updates
-        with :meth:`set_once` or changes of sets are not supported."""
+        with :meth:`set_once` or with changes of sets are not supported."""
         after = dict(item)
         for place, raw, amount in self._changes:
             attribute, key = place if isinstance(place, tuple) else (place, None)
@@ -178,7 +178,8 @@ class Update:
         self._require_absent_or(place, "<>", value)
 
     def require_fewer_members(self, attribute: TextSetAttribute, count: int) -> None:
-        """Requires that a set has less than ``count`` members; a missing one has none."""
+        """Adds the condition that a set attribute has less than ``count`` members. An item without
+        the attribute meets it."""
         path = self._path(attribute)
         size = self._placeholder(number(count))
         self._conditions.append(f"(attribute_not_exists({path}) OR size({path})<{size})")

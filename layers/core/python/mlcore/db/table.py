@@ -35,7 +35,7 @@ BATCH_ATTEMPTS = 8
 CONFLICT_ATTEMPTS = 12
 
 _random = random.SystemRandom()
-"""Not the default generator: its state is the same in all processes started from one snapshot."""
+"""Unlike the default generator, whose state all processes share that start from one snapshot."""
 
 
 class TransactionFailed(Exception):

@@ -9,13 +9,12 @@ SETTING: Final = "gateway_limits"
 KEYS, USERS, ENDPOINTS, WORKSPACES = SCOPES = ("keys", "users", "endpoints", "workspaces")
 """What is limited, narrowest first: the ids of API keys, and names."""
 EACH: Final = "*"
-"""In place of a name: each one that has no entry of its own."""
+"""Stands in place of a name for each key, user … that has no entry of its own."""
 
 
 class CallLimits(NamedTuple):
     """The requests and tokens that may be used in a minute and in a day of UTC, and the calls that
-    may run at the same time; None for no
-    limit."""
+    may be open at the same time; None for no limit."""
 
     requests_per_minute: int | None = None
     requests_per_day: int | None = None

@@ -29,7 +29,8 @@ class Payer(NamedTuple):
 
 
 def applicable(payer: Payer) -> list[BudgetPolicy]:
-    """Returns the budget policies that limit a call of this payer; one consistent Query."""
+    """Returns the budget policies that count the cost of this payer's calls; one consistent
+    Query."""
     return [policy for policy in budgets.find_all() if _applies(policy, payer)]
 
 

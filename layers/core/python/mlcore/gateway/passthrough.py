@@ -1,5 +1,5 @@
-"""Passthrough: requests in a provider's own form, which are sent to it unchanged. Only endpoints of
-that provider accept them.
+"""Passthrough: requests in a provider's own form, which are sent to it without a conversion. Only
+endpoints of that provider accept them.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Limited(NamedTuple):
     """A key, user, endpoint or workspace (``target``) that has limits."""
 
     target: str
-    """Of the counter, such as ``user:ann``."""
+    """The name of the counter, such as ``user:ann``."""
     scope: str
     limits: CallLimits
 
@@ -109,7 +109,8 @@ def open_call(limited: Sequence[Limited]) -> Iterator[None]:
 
 
 def _end(one: Limited, call: str) -> None:
-    """Ends a call. An error is logged: the call then counts until its lease ends."""
+    """Removes an ended call from the open calls of a limit. An error is logged: the call then
+    counts as open until its lease ends."""
     try:
         open_calls.end(one.target, call)
     except MlflowError as error:

@@ -43,7 +43,7 @@ class Caller(NamedTuple):
     username: str | None = None
     headers: Mapping[str, str] = {}
     key_id: str | None = None
-    """Of the API key by which the user logged in."""
+    """The id of the API key by which the user logged in; None for another login."""
     is_internal: bool = False
     """Whether the server itself calls. Such a call may be part of another one, so it is none of the
     calls that a user may make at the same time."""

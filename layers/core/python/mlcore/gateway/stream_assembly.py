@@ -19,8 +19,8 @@ Json = dict[str, Any]
 
 
 def assemble_passthrough(action: str, lines: Sequence[bytes]) -> Json | None:
-    """Returns the complete answer that the event lines of a passthrough stream amount to; None if
-    they hold none."""
+    """Joins the event lines of a passthrough stream to the complete answer; None if they hold
+    none."""
     assemble = _ASSEMBLERS.get(action)
     if assemble is None:
         return None
@@ -82,7 +82,8 @@ def _add_delta(assembled: Json, choice: Json) -> None:
 
 
 def _assemble_anthropic(events: Sequence[Json]) -> Json | None:
-    """Returns the message that Anthropic's events amount to; None without its start."""
+    """Joins Anthropic's stream events to the message that they describe; None without the message's
+    first event."""
     message: Json = {}
     blocks: dict[int, Json] = {}
     for event in events:

@@ -40,11 +40,11 @@ _BASE_PATH: Final = "API_BASE_PATH"
 """Environment variable: base path of a custom domain name, without slashes."""
 
 
-class Manner(NamedTuple):
+class ErrorFormat(NamedTuple):
     """How an API formats its error responses."""
 
     failure: Callable[[errors.MlflowError, str], Response]
-    """(error, path) to the response."""
+    """Takes error and path; returns the response."""
     no_route: Callable[[Request, Mapping[str, Route]], Response]
     """The response for a known path with a wrong method, or OPTIONS."""
     refusal: Callable[[Response], Response]
@@ -60,7 +60,7 @@ are :class:`mlcore.errors.CallerLimitReached`."""
 def lambda_handler(
     rpcs: Iterable[Rpc],
     plain_routes: Iterable[PlainRoute] = (),
-    manner: Manner | None = None,
+    error_format: ErrorFormat | None = None,
     *,
     in_workspaces: str = "",
 ) -> Handler:
@@ -68,12 +68,12 @@ def lambda_handler(
     API Gateway HTTP API (v2) and returns its response.
 
     Args:
-        manner: how errors are formatted; None for MLflow's way.
+        error_format: how errors are formatted; None for MLflow's way.
         in_workspaces: prefix of the paths before which a workspace may stand
             (:func:`mlcore.http.request.split_workspace`).
     """
     gc_threshold.raise_gc_threshold()
-    failure, no_route, refused = manner or _MLFLOW
+    failure, no_route, refused = error_format or _MLFLOW
     declared: list[Route] = [*rpcs, *plain_routes]
     routes = Routes(declared)
     security = Security(os.environ)
@@ -173,7 +173,8 @@ def _admit(request: Request, trail: Trail, routes: Routes, gate: Gate) -> None:
 
 
 def _name_refused(trail: Trail, response: Response, routes: Routes, method: str, path: str) -> None:
-    """Finds the route of a request that was refused before it had one, for its line in the log."""
+    """Finds the route of a request that was refused before its route was known, so that the log
+    line names it."""
     if trail.route is None and response.status in REFUSALS:
         with contextlib.suppress(errors.MlflowError):
             trail.find(routes, method, path)
@@ -249,4 +250,4 @@ def _failure(error: errors.MlflowError, _path: str) -> Response:
     return failure_response(error)
 
 
-_MLFLOW: Final = Manner(_failure, _no_route, lambda response: response)
+_MLFLOW: Final = ErrorFormat(_failure, _no_route, lambda response: response)

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from mlcore.errors import EndpointNotFound, MlflowError
 from mlcore.http.compression import fit
-from mlcore.http.handler import Manner
+from mlcore.http.handler import ErrorFormat
 from mlcore.http.request import Request
 from mlcore.http.response import Response, retry_headers
 from mlcore.http.routes import Route, allowed_methods
@@ -90,8 +90,8 @@ class Versions:
 
         return answer
 
-    def manner(self) -> Manner:
-        return Manner(self._failure, self._no_route, _refusal)
+    def error_format(self) -> ErrorFormat:
+        return ErrorFormat(self._failure, self._no_route, _refusal)
 
     def _failure(self, error: MlflowError, path: str) -> Response:
         if isinstance(error, EndpointNotFound):

@@ -27,12 +27,12 @@ class Request(NamedTuple):
     ``access`` has the caller's rights; None without login."""
 
     headers: Mapping[str, str]
-    """Names in lower case."""
+    """Headers, with names in lower case."""
     workspace: str
     request_id: str
     method: str = "GET"
     path: str = "/"
-    """Percent-decoded, as API Gateway passes it."""
+    """The path, percent-decoded as API Gateway passes it."""
     has_query: bool = False
     """Whether the URL has a query string other than an AWS signature."""
     is_signed_by_query: bool = False
@@ -40,7 +40,7 @@ class Request(NamedTuple):
     access: Any = None
     """The caller, a :class:`mlcore.policies.access.Access`; None without login."""
     cookies: tuple[str, ...] = ()
-    """``name=value`` each. API Gateway passes them beside the headers."""
+    """The cookies, ``name=value`` each. API Gateway passes them apart from the headers."""
 
     def caller(self) -> Any:
         """The caller's rights. Raises EndpointNotFound where no login is required, for RPCs that

@@ -25,7 +25,7 @@ class Sent(NamedTuple):
     method: str
     path: str
     headers: Mapping[str, str]
-    """Names in lower case."""
+    """Headers, with names in lower case."""
     event: Event
     parameters: Mapping[str, str] = MappingProxyType({})
     """The path variables of the matched route."""

@@ -113,7 +113,7 @@ class Question(NamedTuple):
 
     instructions: str
     values: Mapping[str, Any]
-    """Values of the names in double braces in the instructions."""
+    """The values to insert for the names in double braces in the instructions."""
     guideline: str | None = None
     """The guideline that is shown beside the verdict."""
     span_id: str | None = None
@@ -178,8 +178,8 @@ def question_about_session(judge: Judge, session: Sequence[Subject]) -> Question
 def _further_values(
     judge: Judge, subject: Subject, expected: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """Returns the values beyond request and response that the judge's instructions name, by
-    name."""
+    """Returns the values, by name, that the judge's instructions name besides request and
+    response."""
     readers: Mapping[str, Callable[[], Any]] = {
         "tool_calls": lambda: content.tool_calls(subject),
         "documents": lambda: [text for _, texts in _retrieved(judge, subject) for text in texts],

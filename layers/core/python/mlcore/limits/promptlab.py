@@ -31,7 +31,8 @@ class ParameterFields(Protocol):
 
 
 class PromptlabRequest(Protocol):
-    """The fields of a create-promptlab-run request. Fields that were not sent are None."""
+    """The fields of a create-promptlab-run request. Fields of the type Any are None if they were
+    not sent."""
 
     experiment_id: Any
     prompt_template: str

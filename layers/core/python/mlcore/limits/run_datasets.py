@@ -46,7 +46,7 @@ class DatasetInputFields(Protocol):
 
     @property
     def tags(self) -> Sequence[TagFields]:
-        """The tags of the dataset's use as an input, not of the dataset."""
+        """The tags of the run's input (such as its context), not tags of the dataset."""
 
     @property
     def dataset(self) -> DatasetFields | None:

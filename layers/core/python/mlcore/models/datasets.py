@@ -28,7 +28,7 @@ class Dataset(Item):
 
 
 class DatasetPart(Item):
-    """A piece of a dataset's field."""
+    """One part of the text of a dataset's field that is too large for the dataset's item."""
 
     pattern = keys.DATASET_PART
 

@@ -116,7 +116,8 @@ class Job(Item):
 
 
 class LabelSchema(Item):
-    """A label schema; ``input`` is JSON as clients send it."""
+    """A label schema: a question that reviewers answer about traces. ``input`` is JSON as clients
+    send it."""
 
     pattern = keys.LABEL_SCHEMA
 

@@ -115,7 +115,8 @@ class GatewaySpending(Item):
 
     spent = IntAttribute()
     event = TextAttribute(null=True)
-    """The announcement that the budget was exceeded in this window; absent until then."""
+    """The text that announces to webhooks that the budget was exceeded in this window; absent until
+    then."""
 
 
 class GatewayUsage(Item):

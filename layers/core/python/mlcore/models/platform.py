@@ -24,7 +24,7 @@ class Workspace(Item):
 
 
 class WorkspaceName(Item):
-    """An entry of the list of workspaces."""
+    """Lists a workspace by name; in the partition of all workspaces."""
 
     pattern = keys.WORKSPACE_NAME
 
@@ -90,7 +90,7 @@ class UserRole(Item):
 
 
 class UserName(Item):
-    """An entry of the list of users."""
+    """Lists a user by name; in the partition of all users."""
 
     pattern = keys.USER_NAME
 

@@ -1,4 +1,4 @@
-"""Declares the items of the model registry."""
+"""Declares the items of the model registry: models, their versions, tags, aliases."""
 
 from __future__ import annotations
 

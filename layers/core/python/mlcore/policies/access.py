@@ -186,11 +186,11 @@ class Access:
         grants = self.grants()
         if not grants.allow(requirements):
             return lambda _resource_id: False
-        rungs = (
+        parents = (
             (InheritedFrom(WORKSPACE, ANY, "read"),) if resource_type in _LISTED_TO_MEMBERS else ()
         )
         return lambda resource_id: grants.meets(
-            Requirement(resource_type, resource_id, "read", rungs)
+            Requirement(resource_type, resource_id, "read", parents)
         )
 
     def list_filter(self, resource_type: str) -> Reader:
@@ -319,8 +319,8 @@ def administrated_workspaces(profile: Profile, assigned: Iterable[Role]) -> set[
 
 
 def default_permission() -> Permission:
-    """Returns the configured minimum permission (READ if none is configured). Of all grants only
-    DENY and NO_PERMISSIONS can lower it."""
+    """Returns the configured permission on resources without a grant (READ if none is configured).
+    It is also the least that a grant gives, except DENY and NO_PERMISSIONS."""
     return PERMISSIONS[os.environ.get(DEFAULT_PERMISSION) or "READ"]
 
 

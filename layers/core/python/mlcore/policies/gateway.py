@@ -150,10 +150,10 @@ def use_guardrail(access: Access, message: Any) -> bool:
     if guardrail is None:
         return False
     pattern = scorer_pattern(guardrail.scorer.experiment_id, guardrail.scorer.name)
-    rung = InheritedFrom(SCORER, pattern, NOT_DENIED)
+    parent = InheritedFrom(SCORER, pattern, NOT_DENIED)
     return access.allows(
         Requirement(SCORER, pattern, NOT_DENIED),
-        Requirement(SCORER_VERSION, ANY, NOT_DENIED, (rung,)),
+        Requirement(SCORER_VERSION, ANY, NOT_DENIED, (parent,)),
     )
 
 

@@ -35,12 +35,12 @@ def invoke_scorer(access: Access, message: Any) -> bool:
     ]
     if message.log_assessments:
         required.append(Requirement(ASSESSMENT, ANY, NOT_DENIED))
-    rungs: tuple[InheritedFrom, ...] = ()
+    parents: tuple[InheritedFrom, ...] = ()
     if isinstance(message.scorer_name, str) and message.scorer_name:
         pattern = scorer_pattern(experiment_id, message.scorer_name)
         required.append(Requirement(SCORER, pattern, NOT_DENIED))
-        rungs = (InheritedFrom(SCORER, pattern, NOT_DENIED),)
-    required.append(Requirement(SCORER_VERSION, ANY, NOT_DENIED, rungs))
+        parents = (InheritedFrom(SCORER, pattern, NOT_DENIED),)
+    required.append(Requirement(SCORER_VERSION, ANY, NOT_DENIED, parents))
     return access.allows(*required) and uses_endpoints(access, [message.serialized_scorer])
 
 
@@ -78,8 +78,8 @@ def _not_denied_scorers(experiment_id: str, names: Iterable[str]) -> Iterator[Re
     for name in dict.fromkeys(names):
         pattern = scorer_pattern(experiment_id, name)
         yield Requirement(SCORER, pattern, NOT_DENIED)
-        rungs = (InheritedFrom(SCORER, pattern, NOT_DENIED),)
-        yield Requirement(SCORER_VERSION, ANY, NOT_DENIED, rungs)
+        parents = (InheritedFrom(SCORER, pattern, NOT_DENIED),)
+        yield Requirement(SCORER_VERSION, ANY, NOT_DENIED, parents)
 
 
 def invoke_issue_detection(access: Access, message: Any) -> bool:

@@ -52,10 +52,10 @@ def _on_model_named(access: Access, name: str, action: str) -> bool:
 def on_version_of(access: Access, model_name: str, action: str) -> bool:
     """Whether the caller may do the action on the versions of a model. Versions inherit the model's
     grants."""
-    model_rung = InheritedFrom(REGISTERED_MODEL, model_name, action)
+    parent_model = InheritedFrom(REGISTERED_MODEL, model_name, action)
     return access.allows(
         Requirement(REGISTERED_MODEL, model_name, "read"),
-        Requirement(REGISTERED_MODEL_VERSION, ANY, action, (model_rung,)),
+        Requirement(REGISTERED_MODEL_VERSION, ANY, action, (parent_model,)),
     )
 
 

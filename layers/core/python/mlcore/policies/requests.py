@@ -88,8 +88,8 @@ def inherited(
 ) -> Requirement:
     """Returns the requirement for an action on all resources of a type in an experiment. Without a
     grant on the type, the experiment's grants must allow the action, or ``otherwise`` if given."""
-    rung = InheritedFrom(EXPERIMENT, experiment_id, otherwise or action)
-    return Requirement(resource_type, ANY, action, (rung,))
+    parent = InheritedFrom(EXPERIMENT, experiment_id, otherwise or action)
+    return Requirement(resource_type, ANY, action, (parent,))
 
 
 def create_inside(experiment_id: str, resource_type: str) -> tuple[Requirement, Requirement]:
@@ -143,8 +143,8 @@ def version_type(resource_type: str) -> str:
 def on_mcp_versions(name: str, action: str) -> tuple[Requirement, Requirement]:
     """Returns the requirements for an action on versions of an MCP server, which inherit the
     server's grants."""
-    rung = InheritedFrom(MCP_SERVER, name, action)
+    parent = InheritedFrom(MCP_SERVER, name, action)
     return (
         Requirement(MCP_SERVER, name, "read"),
-        Requirement(MCP_SERVER_VERSION, ANY, action, (rung,)),
+        Requirement(MCP_SERVER_VERSION, ANY, action, (parent,)),
     )

@@ -52,8 +52,8 @@ def register_all(access: Access, message: Any) -> bool:
 
 
 def update_version(access: Access, message: Any) -> bool:
-    """Requires the right to update the skill; if the new status deletes the version, the right to
-    delete versions."""
+    """Requires the right to update the skill. To delete the version by its status, the caller must
+    be allowed to manage the skill, as for deleting it otherwise."""
     return (manage if message.status == DELETED else update)(access, message)
 
 

@@ -184,7 +184,8 @@ def readable(access: Access, stored_traces: Iterable[StoredTrace]) -> list[Store
 
 
 def delete(access: Access, message: Any) -> bool:
-    """Requires the right to delete the traces, and to delete (or update) their assessments."""
+    """Requires the right to delete the traces and their assessments. Without a grant on
+    assessments, the right to update the experiment is enough for the latter."""
     experiment_id = subject(message, "experiment_id")
     return access.allows(
         *inside(experiment_id, TRACE, "delete"),
@@ -206,8 +207,8 @@ def read_artifact(access: Access, message: Any) -> bool:
 
 
 def create_assessment(access: Access, message: Any) -> bool:
-    """Requires the right to update the experiment or the right to update traces; one of them is
-    enough. The trace must be readable."""
+    """Requires a readable trace, assessments that are not denied, and the right to update the
+    experiment or to update traces."""
     experiment_ids = experiments_of(access, [message.trace_id])
     if not experiment_ids:
         return False

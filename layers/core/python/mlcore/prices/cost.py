@@ -38,12 +38,12 @@ def cost(
         if not model or not (usage.get("input_tokens", 0) or usage.get("output_tokens", 0)):
             return None
         listed = price(model, whose, own or {})
-        return None if listed is None else _reckoned(listed, usage)
+        return None if listed is None else _computed(listed, usage)
     except (TypeError, OverflowError):
         return None
 
 
-def _reckoned(listed: Price, usage: Mapping[str, Any]) -> dict[str, float]:
+def _computed(listed: Price, usage: Mapping[str, Any]) -> dict[str, float]:
     """Computes the cost in US dollars, in MLflow's order of operations, so that even the last digit
     is equal."""
     plain = _of_one(listed.input, 0.0)

@@ -14,7 +14,7 @@ _TOOL_FIELDS: Final = (
 
 
 ACTIONS: Final = ("USE", "UPDATE", "DELETE", "MANAGE")
-"""What a caller may be allowed to do with a server. Everything, unless a policy says less."""
+"""The actions that an answer lists as allowed on a server, unless a policy removes some."""
 
 
 def server(

@@ -27,7 +27,7 @@ class ClauseItem(NamedTuple):
     start: int
     end: int
     parts: tuple[ClauseItem, ...] = ()
-    """Of a comparison: left side, operator, right side. Else empty."""
+    """Left side, operator and right side of a comparison; empty for other items."""
 
 
 def parse_clauses(text: str, tokens: list[t.Token]) -> list[ClauseItem]:

@@ -23,7 +23,7 @@ IDENTIFIER = "identifier"
 """A text that MLflow stores as a number: only equality and lists make sense for it."""
 
 
-def _set(*words: str) -> str:
+def _as_set(*words: str) -> str:
     """Returns the words as MLflow prints a Python set (``{'a', 'b'}``), sorted."""
     return "{" + ", ".join(repr(word) for word in sorted(words)) + "}"
 
@@ -68,12 +68,12 @@ class SearchableEntity(NamedTuple):
 
     name: str
     kinds: dict[str, FieldKind]
-    """By each word that may stand before the first dot."""
+    """The kinds of fields, by each word that may stand before the first dot of a name."""
     quoted_kinds: bool
-    """Whether that word may be in backticks."""
+    """Whether the word before the first dot may be in backticks."""
     unknown_kind: str
     attributes: dict[str, SearchableAttribute]
-    """By each name and alias that a filter may use."""
+    """The attributes, by each name and alias that a filter may use."""
     sortable: dict[str, SearchableAttribute]
     operators: dict[str, Operators]
     """Operators of attributes, by type."""
@@ -118,7 +118,8 @@ def _operators(
 ) -> Operators:
     return Operators(
         allowed,
-        _NOT_ONE_OF.format(_set(*(names or allowed)).replace("{", "{{").replace("}", "}}")) + quote,
+        _NOT_ONE_OF.format(_as_set(*(names or allowed)).replace("{", "{{").replace("}", "}}"))
+        + quote,
     )
 
 
@@ -241,4 +242,4 @@ EXPERIMENT = SearchableEntity(
 
 def valid_keys(names: dict[str, SearchableAttribute] | tuple[str, ...]) -> str:
     """Returns the names as MLflow's messages print them: ``{'a', 'b'}``, sorted."""
-    return _set(*names)
+    return _as_set(*names)

@@ -43,9 +43,9 @@ class PropertySource(NamedTuple):
     known: Mapping[str, str]
     """The properties of the kind, and the type of each."""
     attribute: Callable[[Any, str], Any]
-    """(entity, property) to the value; None if the entity has none."""
+    """Takes entity and property; returns the value, or None if the entity has none."""
     custom: Callable[[Any, str], tuple[str, Any] | None]
-    """(entity, name) to (type, value) of a custom property; None if there is none."""
+    """Takes entity and name of a custom property; returns (type, value), or None."""
     parts: PartSource | None = None
 
 
@@ -69,10 +69,10 @@ class PropertyTest(NamedTuple):
 
     name: str
     known: bool
-    """Whether it is a property of the kind, not a custom one. Then ``tests`` has the one key ""."""
+    """Whether it is a property of the kind, not a custom one; ``tests`` then has the one key ""."""
     tests: Mapping[str, Test]
     equal: Value | None = None
-    """Of a condition ``known property = value``: the value. Else None."""
+    """The value of a condition ``known property = value``; None for any other condition."""
 
 
 class Not(NamedTuple):
@@ -114,12 +114,12 @@ def all_of(conditions: Iterable[PropertyCondition], source: PropertySource) -> N
         sign = "IN" if unlike else _SIGNS.get(operator, operator)
         if (sign == "IN") != isinstance(operand, tuple):
             raise InvalidParameterValue(_MISMATCH)
-        node, of_part = _placed(base if kind else name, kind, sign, operand, source)
+        node, of_part = _condition_node(base if kind else name, kind, sign, operand, source)
         nodes.append((Not(node) if unlike else node, of_part))
-    return _joined(nodes)
+    return _joined_by_and(nodes)
 
 
-def _placed(
+def _condition_node(
     name: str,
     kind: str | None,
     operator: str,
@@ -135,7 +135,7 @@ def _placed(
     return _condition(name, kind, operator, operand, source), False
 
 
-def _joined(nodes: list[tuple[Node, bool]]) -> Node:
+def _joined_by_and(nodes: list[tuple[Node, bool]]) -> Node:
     """Joins (node, is on parts) pairs by AND; conditions on parts must hold for the same part."""
     own = [node for node, of_part in nodes if not of_part]
     of_parts = tuple(node for node, of_part in nodes if of_part)
@@ -248,7 +248,7 @@ class _Reader:
         nodes = [self._term(depth)]
         while self._takes("AND"):
             nodes.append(self._term(depth))
-        return _joined(nodes)
+        return _joined_by_and(nodes)
 
     def _term(self, depth: int) -> tuple[Node, bool]:
         """Reads a condition or a group in parentheses; True if it is a condition on a part."""
@@ -259,11 +259,11 @@ class _Reader:
         name, kind = self._property()
         operator = self._next()
         if operator.text == "IN" and operator.kind == "keyword":
-            return _placed(name, kind, "IN", tuple(self._list()), self._source)
+            return _condition_node(name, kind, "IN", tuple(self._list()), self._source)
         if operator.kind == "sign" or operator.text in ("LIKE", "ILIKE"):
             sign = _SIGNS.get(operator.text, operator.text)
             value = self._value() if operator.kind == "sign" else self._pattern()
-            return _placed(name, kind, sign, value, self._source)
+            return _condition_node(name, kind, sign, value, self._source)
         raise syntax_error(f"unexpected {operator.text!r} at {operator.at}")
 
     def _demand(self, text: str) -> None:
@@ -299,7 +299,7 @@ class _Reader:
         return values
 
     def _pattern(self) -> Value:
-        """Reads the pattern of LIKE; returns it as :func:`unescape` does."""
+        """Reads a LIKE pattern; returns it with escapes replaced (:func:`unescape`)."""
         token = self._next()
         if token.kind != "text":
             raise InvalidParameterValue(_MISMATCH)

@@ -177,14 +177,14 @@ def predicate(comparisons: Sequence[ModelComparison], datasets: Sequence[MetricD
     With ``datasets``, comparisons of metrics use only points of one of these datasets, and a filter
     without a comparison of a metric requires that the model has such a point.
     """
-    counts = _restriction(datasets)
+    counts = _dataset_test(datasets)
     tests = [_test(comparison, counts) for comparison in comparisons]
     if datasets and not any(comparison.kind == METRICS for comparison in comparisons):
         tests.append(lambda model: any(map(counts, model.metrics)))
     return lambda model: all(test(model) for test in tests)
 
 
-def _restriction(datasets: Sequence[MetricDataset]) -> Test:
+def _dataset_test(datasets: Sequence[MetricDataset]) -> Test:
     """Returns a function that says whether a metric point belongs to one of the datasets; without
     datasets every point does."""
 
@@ -225,7 +225,7 @@ def sort_key(
     datasets are used.
     """
     total = _total(ordering)
-    counts = _restriction(datasets)
+    counts = _dataset_test(datasets)
 
     def key(model: LoggedModel) -> Key:
         elements: list[str | int | float] = []

@@ -32,7 +32,7 @@ class Lookup(NamedTuple):
     begin: str | None = None
     """The word or value begins with this text."""
     trigrams: tuple[str, ...] = ()
-    """Trigrams: the word or value contains all of them, or is a number."""
+    """The word or value contains all of these trigrams, or is a number."""
     numbers: bool = False
     """Whether the word or value may be a number; numbers have no trigrams in the index."""
 
@@ -60,10 +60,10 @@ def _by_words(field: str, operator: str, pattern: str) -> Iterator[Lookup]:
         if fragment.begins and not fragment.ends:
             yield Lookup(WORD, fragment, begin=fragment.text)
         elif not fragment.begins:
-            yield from _within(field, fragment)
+            yield from _by_trigrams(field, fragment)
 
 
-def _within(field: str, fragment: Fragment) -> Iterator[Lookup]:
+def _by_trigrams(field: str, fragment: Fragment) -> Iterator[Lookup]:
     trigrams = text.pattern_trigrams("=", fragment.text)
     if field == text_fields.CONTENT:
         trigrams = tuple(filter(text.is_indexed_in_contents, trigrams))

@@ -15,11 +15,11 @@ from typing import Final
 from mlcore.errors import InvalidParameterValue
 
 MATCH_SECONDS: Final = 0.1
-"""CPU time for one expression in one text."""
+"""Longest CPU time for one expression in one text."""
 SEARCH_SECONDS: Final = 5.0
-"""Time for all expressions of one search in all texts together."""
+"""Longest time for all expressions of one search in all texts together."""
 MAX_CHARACTERS: Final = 5_000
-"""Length of one expression: a longer one takes too long to compile."""
+"""Greatest length of an expression: a longer one takes too long to compile."""
 MAX_REPETITIONS: Final = 100_000
 """Product of the minimum counts of ``{n}`` in one expression: ``regex`` compiles ``a{n}`` to n
 nodes of about 0.4 KB each."""

@@ -107,10 +107,12 @@ class TraceFilter(NamedTuple):
 def parse_filter(text: str) -> TraceFilter:
     """Parses the filter of a search for traces. Raises InvalidParameterValue if it is malformed, or
     a field does not support its comparison."""
-    conditions = [_renamed(_condition(item)) for item in parse_conditions(text, "'{found}'")]
+    conditions = [
+        _without_aliases(_condition(item)) for item in parse_conditions(text, "'{found}'")
+    ]
     for condition in conditions:
         _check(condition)
-    return _sorted_out(conditions)
+    return _grouped(conditions)
 
 
 def parse_order_by(texts: Sequence[str]) -> tuple[OrderBy, ...]:
@@ -119,7 +121,7 @@ def parse_order_by(texts: Sequence[str]) -> tuple[OrderBy, ...]:
     orders: dict[tuple[str, str], OrderBy] = {}
     for text in texts:
         field, ascending = parse_direction(text)
-        kind, key, _, _ = _renamed(TraceCondition(*_field(field, _SORTABLE), "", None))
+        kind, key, _, _ = _without_aliases(TraceCondition(*_field(field, _SORTABLE), "", None))
         if kind == METADATA and key in AMOUNTS:
             raise InvalidParameterValue(
                 f"Ordering by reserved metadata '{key}' is not supported because it is represented "
@@ -131,7 +133,7 @@ def parse_order_by(texts: Sequence[str]) -> tuple[OrderBy, ...]:
     return tuple(orders.values())
 
 
-def _sorted_out(conditions: Sequence[TraceCondition]) -> TraceFilter:
+def _grouped(conditions: Sequence[TraceCondition]) -> TraceFilter:
     earliest, latest, spans_from = -(2**63), _LATEST, None
     for kind, key, sign, value in conditions:
         if (kind, key) != (ATTRIBUTE, "timestamp_ms") or not isinstance(value, int | float):
@@ -212,13 +214,13 @@ def _field(text: str, attributes: Sequence[str]) -> tuple[str, str]:
     word = strip_quotes(word, "`")
     if word not in _KINDS:
         raise InvalidParameterValue(
-            f"Invalid entity type '{word}'. Valid values are {_shown(_KINDS)}"
+            f"Invalid entity type '{word}'. Valid values are {_as_set(_KINDS)}"
         )
     kind = _KINDS[word]
     key = strip_quotes(strip_quotes(key, "'\""), "`")
     if kind == ATTRIBUTE and key not in attributes:
         raise InvalidParameterValue(
-            f"Invalid attribute key '{key}' specified. Valid keys are '{_shown(attributes)}'"
+            f"Invalid attribute key '{key}' specified. Valid keys are '{_as_set(attributes)}'"
         )
     return kind, key
 
@@ -229,14 +231,14 @@ def _value(kind: str, key: str, right: ClauseItem) -> Value:
     if right.kind == PARENTHESIS and kind in (ATTRIBUTE, TAG, SPAN):
         if kind == ATTRIBUTE and key not in _LISTS:
             raise InvalidParameterValue(
-                f"Only attributes in {_shown(_LISTS)} supports comparison with a list of quoted "
+                f"Only attributes in {_as_set(_LISTS)} supports comparison with a list of quoted "
                 "string values."
             )
         return parse_list(right.text)
     if right.kind in (t.INTEGER, t.FLOAT) and kind in (ATTRIBUTE, *ASSESSED):
         if kind == ATTRIBUTE and key not in _NUMBERS:
             raise InvalidParameterValue(
-                f"Only the '{_shown(_NUMBERS)}' attributes support comparison with numeric values."
+                f"Only the '{_as_set(_NUMBERS)}' attributes support comparison with numeric values."
             )
         # A bound outside int64 counts as infinite.
         whole = right.kind == t.INTEGER and len(right.text) < 100
@@ -270,7 +272,7 @@ def _check_assessed(kind: str, sign: str, right: ClauseItem) -> None:
     )
 
 
-def _renamed(condition: TraceCondition) -> TraceCondition:
+def _without_aliases(condition: TraceCondition) -> TraceCondition:
     """Returns the condition with aliases replaced by the stored field. As in MLflow this applies to
     all kinds of fields but spans: even ``tags.name`` means the trace's name."""
     if condition.kind == SPAN:
@@ -299,7 +301,7 @@ def _check(condition: TraceCondition) -> None:
     elif kind == ATTRIBUTE and key in _NUMBERS:
         if sign not in _NUMERIC:
             # MLflow lists the operators of texts in this message.
-            raise InvalidParameterValue(f"Invalid comparator '{sign}' not one of '{_shown(_LIST)}")
+            raise InvalidParameterValue(f"Invalid comparator '{sign}' not one of '{_as_set(_LIST)}")
     elif kind == ATTRIBUTE:
         _require(sign, _LIST, f"Invalid comparator '{sign}' ")
     elif kind in (TAG, METADATA):
@@ -319,7 +321,7 @@ def _check_text(condition: TraceCondition) -> None:
     if kind == TAG:
         if sign not in _NULLABLE:
             raise InvalidParameterValue(
-                f"Invalid comparator '{sign}' not one of '{_shown(_NULLABLE)}"
+                f"Invalid comparator '{sign}' not one of '{_as_set(_NULLABLE)}"
             )
         if key == reserved_tags.LINKED_PROMPTS:
             _check_prompt(sign, value)
@@ -360,9 +362,9 @@ def _check_prompt(sign: str, value: Value) -> None:
 
 def _require(sign: str, allowed: Sequence[str], about: str) -> None:
     if sign not in allowed:
-        raise InvalidParameterValue(f"{about}not one of '{_shown(allowed)}'")
+        raise InvalidParameterValue(f"{about}not one of '{_as_set(allowed)}'")
 
 
-def _shown(words: Sequence[str] | dict[str, str]) -> str:
+def _as_set(words: Sequence[str] | dict[str, str]) -> str:
     """Returns the words as MLflow prints a Python set (``{'a', 'b'}``), sorted."""
     return "{" + ", ".join(repr(word) for word in sorted(words)) + "}"

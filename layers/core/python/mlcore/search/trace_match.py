@@ -35,7 +35,8 @@ from mlcore.search.trace_filter import (
 
 Test = Callable[[Any], bool]
 Node = list[Any]
-"""As in :mod:`mlcore.repos.traces.span_packs`."""
+"""The few values of a span that most conditions test, in the order of
+:func:`mlcore.spans.stored.node`."""
 
 _COLUMNS: Final[dict[str, Callable[[Trace], Any]]] = {
     "request_id": operator.attrgetter("trace_id"),

@@ -89,7 +89,7 @@ class MetricRow(NamedTuple):
     """The time, dimensions and value of one trace, span or assessment in a metric query."""
 
     time: float
-    """Milliseconds; decides the time bucket."""
+    """The time in milliseconds, which decides the time bucket."""
     dimensions: Mapping[str, Any]
     value: Any
     """A row with the value None is ignored."""

@@ -10,7 +10,7 @@ from typing import Final
 
 SESSION: Final = "mlflow-session"
 SIGN_IN: Final = "mlflow-sign-in"
-"""Between the redirect to the issuer and the return from there."""
+"""Name of the cookie between the redirect to the issuer and the return from there."""
 
 SECURE_PREFIX: Final = "__Host-"
 

@@ -46,7 +46,7 @@ class Facts(NamedTuple):
     session: OrderedText | None = None
     user: OrderedText | None = None
     tags: Mapping[str, OrderedText] = {}
-    """Each preceded by a rank, so that tags of the trace win over attributes of the resource."""
+    """By key. A number before each text lets the trace's tags win over attributes of resources."""
     usage: Mapping[str, int] = {}
     cost: Mapping[str, float] = {}
     masked: tuple[str, ...] = ()

@@ -21,8 +21,8 @@ from mlcore.repos.runs.core.runs import StoredRun
 
 EARLIEST_MS: Final = -62_135_596_800_000
 LATEST_MS: Final = 253_402_300_799_999
-"""The years 1 to 9999, which every reader of the tables can show. MLflow accepts any 64-bit number
-as a time; a time outside is replaced by the nearest of these."""
+"""The end of the years 1 to 9999, which every reader of the tables can show. MLflow accepts any
+64-bit number as a time; a time outside is replaced by the nearest of these."""
 
 
 class ExperimentRow(NamedTuple):

@@ -33,7 +33,7 @@ class Destination(NamedTuple):
     address: str
     port: int
     target: str
-    """Path and query."""
+    """The path and query of the URL."""
     credentials: tuple[str, str] | None
     """User and password of the URL."""
 

@@ -28,7 +28,7 @@ class Announcement(NamedTuple):
     """An event of a registered model, of one of its versions, or of a budget."""
 
     event_id: str
-    """Stays the same when the write, its stream record or its message is repeated."""
+    """The id of the event, the same if the write, its stream record or its message is repeated."""
     time_ms: int
     event: EventName
     workspace: str

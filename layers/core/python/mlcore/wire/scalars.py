@@ -18,7 +18,7 @@ class Stop(Exception):
     path: str = ""
     """The path of the field, the outermost message first."""
     value: Any = None
-    """Its JSON value."""
+    """The JSON value that does not fit."""
 
     def within(self, key: str, value: Any) -> None:
         """Adds the name of an enclosing field; called from the innermost message outwards."""

@@ -177,7 +177,8 @@ def _parts(writer: Generator, call: exp.Anonymous, root: exp.Expr | None) -> _Pa
 
 
 def _order(writer: Generator, arguments: list[exp.Expr]) -> tuple[str, list[exp.Expr]]:
-    """Separates the ORDER BY inside the parentheses from the arguments."""
+    """Splits the arguments of a call. Returns the SQL of the ORDER BY inside the parentheses ("" if
+    there is none), and the arguments without it."""
     if not arguments or not isinstance(arguments[-1], exp.Order):
         return "", arguments
     last = arguments[-1]

@@ -7,7 +7,7 @@ Ranks are the sorted index of metrics and params; the mechanisms are described i
 
 from __future__ import annotations
 
-from mlcore.db.keys.pattern import UPPER_BOUND, Key, Pattern
+from mlcore.db.keys.pattern import UPPER_BOUND, Key, Pattern, remembering
 from mlcore.db.sortable import escape, escape_ordered
 
 _EXP = "EXP#<experiment_id>"
@@ -107,7 +107,7 @@ DERIVED_PATTERNS = (
     MARKED_EXPERIMENT,
 )
 
-_partition = RANK_METRIC.pk.build
+_partition = remembering(RANK_METRIC.pk.build)
 
 
 def dataset_link(experiment_id: str, run_id: str, name: str, digest: str) -> Key:

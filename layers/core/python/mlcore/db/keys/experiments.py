@@ -8,7 +8,7 @@ last point of such an item is from its first.
 
 from __future__ import annotations
 
-from mlcore.db.keys.pattern import UPPER_BOUND, Key, Pattern
+from mlcore.db.keys.pattern import UPPER_BOUND, Key, Pattern, remembering
 from mlcore.db.sortable import parse_double
 
 _EXP = "EXP#<experiment_id>"
@@ -96,7 +96,7 @@ EXPERIMENT_PATTERNS = (
     DATASET_PART,
 )
 
-_partition = EXPERIMENT.pk.build
+_partition = remembering(EXPERIMENT.pk.build)
 
 
 def experiment_id_of(pk: str) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 from mlcore.db.keys.pattern import Key, Pattern
 
 STEM_BYTES: Final = 150
-"""A third of the room in the key, because an escaped character takes three."""
+"""Most bytes of a path in a key: a third of the room, because an escaped character takes three."""
 
 LOCATION = Pattern(
     "location",

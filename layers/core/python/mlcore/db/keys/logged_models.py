@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlcore.db.keys.pattern import Key, Pattern
+from mlcore.db.keys.pattern import Key, Pattern, remembering
 
 _EXP = "EXP#<experiment_id>"
 
@@ -36,7 +36,7 @@ LOGGED_MODEL_PATTERNS = (
     LOGGED_MODEL_REF,
 )
 
-_partition = LOGGED_MODEL.pk.build
+_partition = remembering(LOGGED_MODEL.pk.build)
 
 
 def logged_model(experiment_id: str, model_id: str) -> Key:

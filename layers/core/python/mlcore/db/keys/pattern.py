@@ -75,6 +75,8 @@ def _fitted(room: int, text: str) -> str:
 
 
 def _escaped(room: int, text: str) -> str:
+    if len(text) <= room and text.isascii() and text.isalnum():  # as most ids are
+        return text
     return _fitted(room, sortable.escape(text))
 
 
@@ -212,6 +214,22 @@ class KeyTemplate:
 
 
 _template = cache(KeyTemplate)
+
+
+def remembering(build: Callable[[str], str]) -> Callable[[str], str]:
+    """Returns a function like ``build`` that remembers its last result: most keys that a request
+    needs are in one partition. Callable from many threads."""
+    last = "", build("")
+
+    def build_or_recall(text: str) -> str:
+        nonlocal last
+        known, built = last
+        if text != known:
+            built = build(text)
+            last = text, built
+        return built
+
+    return build_or_recall
 
 
 class Pattern:

@@ -9,7 +9,7 @@ successive models of a name.
 
 from __future__ import annotations
 
-from mlcore.db.keys.pattern import Key, Pattern
+from mlcore.db.keys.pattern import Key, Pattern, remembering
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 
 _RM = "RM#<model_name>"
@@ -50,7 +50,7 @@ REGISTRY_PATTERNS = (
     RUN_MODEL_VERSION,
 )
 
-_partition = REGISTERED_MODEL.pk.build
+_partition = remembering(REGISTERED_MODEL.pk.build)
 
 
 def place_of_model(workspace: str, name: str) -> str:

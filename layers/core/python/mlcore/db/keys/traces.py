@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlcore.db.keys.pattern import Key, Pattern
+from mlcore.db.keys.pattern import Key, Pattern, remembering
 
 _EXP = "EXP#<experiment_id>"
 
@@ -40,7 +40,7 @@ TRACE_PATTERNS = (
     TRACE_LINK,
 )
 
-_partition = TRACE.pk.build
+_partition = remembering(TRACE.pk.build)
 
 
 def trace(experiment_id: str, trace_id: str) -> Key:

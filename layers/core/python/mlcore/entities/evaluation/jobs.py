@@ -39,9 +39,9 @@ class Job(NamedTuple):
     creation_time: int
     last_update_time: int
     creator: str | None = None
-    """The user who started it; None without login."""
+    """The user who started the job; None without login."""
     timeout: float | None = None
-    """Seconds after its creation at which it times out."""
+    """Seconds after its creation at which the job times out."""
     result: Any = None
     """The result as a JSON value."""
     error_message: str | None = None

@@ -16,7 +16,7 @@ MAX_ENTRIES: Final = 100
 MAX_KEY_LENGTH: Final = 250
 MAX_VALUE_LENGTH: Final = 65_536
 MAX_METADATA_BYTES: Final = 300_000
-"""Of all metadata together, as a DynamoDB item ends at 400 KB; MLflow has no such limit."""
+"""Most bytes of all metadata together, as a DynamoDB item ends at 400 KB. MLflow has no limit."""
 _ISSUE_ID: Final = re.compile(r"iss-[A-Za-z0-9_-]{1,32}")
 
 

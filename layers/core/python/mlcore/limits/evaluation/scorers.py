@@ -41,8 +41,8 @@ def check_name(name: str) -> None:
 
 
 def check_payload(serialized_scorer: str) -> dict[str, Any]:
-    """Parses the JSON text of a scorer. Raises InvalidParameterValue if it is not a JSON object, or
-    holds code although MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS is off."""
+    """Parses the JSON text of a scorer and returns its object. Raises InvalidParameterValue if it
+    is not a JSON object, or holds code although MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS is off."""
     try:
         data = json.loads(serialized_scorer)
     except (ValueError, RecursionError):
