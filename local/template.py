@@ -140,7 +140,8 @@ def _function(
 
 
 def _named_function(text: str, functions: dict[str, FunctionDefinition]) -> str | None:
-    """Returns the function that a resolved ARN, name or alias names."""
+    """Returns the logical id of the function that a text refers to: an ARN, a function's name or an
+    alias; None if there is none."""
     words = re.split(r"[^A-Za-z0-9]+", text)
     for word in words:
         if word in functions:

@@ -152,11 +152,11 @@ def _over_http(given: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _table(folder: Path | None, *, new: bool = False) -> Iterator[DataFolder | None]:
-    """Sets the environment so that it names the table while the block runs. Yields the data folder,
-    None if the table is not in one.
+    """Context manager: sets the environment variables so that the product's modules use the
+    command's table. Yields the locked data folder, or None if the table is not in a data folder.
 
     Args:
-        new: whether to make a data folder that is missing.
+        new: whether to create a missing data folder.
     """
     store.register()
     foreign = environment.foreign_engine()
@@ -196,8 +196,9 @@ def _table(folder: Path | None, *, new: bool = False) -> Iterator[DataFolder | N
 
 
 def _ask_runner(given: argparse.Namespace) -> bool:
-    """Sets ``url`` to the runner that serves the data folder, if one does: its system tables have
-    one publisher, and it answers from them while it writes."""
+    """Sets ``given.url`` to the address of the runner that serves the data folder, or to None if no
+    runner serves it. Returns whether a runner does; then the command asks it instead of opening the
+    folder, because only one process publishes the system tables."""
     if environment.foreign_engine() or (given.data is None and os.environ.get("TABLE_NAME")):
         return False
     path = (given.data or default_data_folder()).expanduser().resolve()
@@ -207,7 +208,8 @@ def _ask_runner(given: argparse.Namespace) -> bool:
 
 
 def _work_beside(running: RunnerRecord) -> None:
-    """Sets the environment so that it names the table, files and system tables of a runner."""
+    """Sets the environment variables so that the product's modules use the table, files and system
+    tables of a running runner."""
     store.register()
     environment.prepare((), running.table, own_store=True)
     if running.artifacts:

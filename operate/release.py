@@ -1,6 +1,6 @@
 """``python -m operate.release``: writes the files of a release to ``dist/``: the built template
 with its functions and layers as a zip file, a bill of materials of each layer, and checksums of
-these and of the wheel that `make wheel` put there.
+these and of the wheel, which `make wheel` has written there.
 
 The version is that of the newest release in CHANGELOG.md. Equal sources give equal files.
 """
@@ -34,11 +34,11 @@ _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 
 
 class NotReady(Exception):
-    """The sources are no release; the message says why."""
+    """Raised if no release can be made from the sources; the message says why."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns 0 when all files were written; else 1."""
+    """Runs the command. Returns 0 if all files were written, otherwise 1."""
     parser = argparse.ArgumentParser(prog="python -m operate.release", description=__doc__)
     parser.add_argument("--build", type=Path, default=ROOT / ".aws-sam/build")
     parser.add_argument("--architecture", default="arm64", choices=("arm64", "x86_64"))
@@ -62,14 +62,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def version_of(changelog: str, declared: Mapping[str, str]) -> str:
-    """Returns the version of the newest release.
+    """Returns the version of the newest release in the changelog.
 
     Args:
-        declared: project files → the version that each declares.
+        declared: the version in each project file, by the file's path.
 
     Raises:
-        NotReady: the changelog has entries that are not released, or no release, or a project
-            file has another version.
+        NotReady: the changelog has unreleased entries or no release, or a project file has another
+            version.
     """
     newest = _RELEASE.search(changelog)
     if newest is None:
@@ -93,10 +93,10 @@ def versions() -> dict[str, str]:
 
 
 def wheel_in(folder: Path, version: str) -> Path:
-    """Returns the path of the version's wheel.
+    """Returns the path of this version's wheel.
 
     Raises:
-        NotReady: it is not there.
+        NotReady: the wheel does not exist.
     """
     path = folder / f"{PRODUCT.replace('-', '_')}-{version}-py3-none-any.whl"
     if not path.is_file():
@@ -105,7 +105,7 @@ def wheel_in(folder: Path, version: str) -> Path:
 
 
 def pack(build: Path, target: Path) -> None:
-    """Writes a build and the files beside it into a zip file, from which `sam deploy` works.
+    """Writes a zip file with a build and the other files that `sam deploy` needs.
 
     Raises:
         NotReady: there is no build.
@@ -127,7 +127,8 @@ def pack(build: Path, target: Path) -> None:
 
 
 def bill_of_materials(package: str) -> str:
-    """Returns the libraries of a layer in CycloneDX's format, as uv.lock has them."""
+    """Returns the bill of materials of a layer in CycloneDX's JSON: its libraries with the versions
+    in uv.lock."""
     exported = subprocess.run(
         [
             *(str(Path(sys.executable).with_name("uv")), "export", "--quiet", "--frozen"),
@@ -146,7 +147,7 @@ def bill_of_materials(package: str) -> str:
 
 
 def checksums(paths: Iterable[Path]) -> str:
-    """Returns lines that `sha256sum --check` reads."""
+    """Returns the SHA-256 checksums of files, in the form that `sha256sum --check` reads."""
     return "".join(
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in paths
     )

@@ -1,4 +1,5 @@
-"""Tells what ``--from`` names: a server, or data that MLflow's own server reads."""
+"""Interprets ``--from``: the address of a server, or a database or folder that MLflow's own server
+can read."""
 
 from __future__ import annotations
 
@@ -23,14 +24,15 @@ _PARAMETER = re.compile(r"(?<=[?&])(\w*(?:password|passwd|pwd)\w*)=[^&]*", re.IG
 
 
 def without_password(source: str) -> str:
-    """Returns the source for messages and names of files: ``***`` stands for a password."""
+    """Returns the source with ``***`` in place of a password, for messages and file names."""
     return _PARAMETER.sub(r"\1=***", _PASSWORD.sub(r"\1:***@", source))
 
 
 def check(source: str) -> None:
-    """
+    """Checks that the source is a server's address.
+
     Raises:
-        CannotRun: the source is no address of a server.
+        CannotRun: the source is not a server's address.
     """
     if not source.lower().startswith(SERVERS):
         raise CannotRun(
@@ -39,7 +41,7 @@ def check(source: str) -> None:
 
 
 class ServedSource(NamedTuple):
-    """A server that shows a source."""
+    """A server from which a source is read."""
 
     url: str
     files: Path | None = None
@@ -48,8 +50,8 @@ class ServedSource(NamedTuple):
 
 @contextlib.contextmanager
 def served(source: str, files: Path | None) -> Iterator[ServedSource]:
-    """Yields a server that shows the source: the source itself, or MLflow's own server, which runs
-    on that database or folder while the block runs.
+    """Context manager: yields a server that serves the source. That is the source itself, or a
+    server of the installed MLflow that runs on the database or folder while the block runs.
 
     Args:
         files: the folder from which that server serves files, its ``--artifacts-destination``; by
@@ -87,7 +89,8 @@ def served(source: str, files: Path | None) -> Iterator[ServedSource]:
 
 
 def _backend(source: str) -> str:
-    """Returns the URI of a database, or the path of a folder of runs."""
+    """Returns the source as MLflow's backend store: the URI of a database, or the path of a folder
+    of runs. Raises CannotRun if it is neither."""
     path = Path(source.removeprefix("file://")).expanduser()
     if path.is_dir():
         return str(path.resolve())

@@ -28,12 +28,13 @@ DOWNLOAD_SECONDS: Final = 300
 
 
 def download_seconds() -> int:
-    """Seconds for which a download URL is valid."""
+    """Returns for how many seconds a download URL is valid."""
     return int(os.environ.get("MLFLOW_PRESIGNED_DOWNLOAD_URL_TTL_SECONDS", DOWNLOAD_SECONDS))
 
 
 def origin(request: Request) -> str:
-    """Scheme and host that the caller used; empty without a Host header."""
+    """Returns the scheme and host that the caller used, such as ``https://host``; "" without a Host
+    header."""
     host = request.headers.get("host")
     return f"{request.headers.get('x-forwarded-proto', 'http')}://{host}" if host else ""
 

@@ -41,7 +41,8 @@ _NO_MODELS: Final[Mapping[str, Any]] = {
 
 
 class PartGone(Exception):
-    """A part of a generation has been deleted: the catalog has been loaded again since."""
+    """Raised if a part of a generation has been deleted, because the catalog has been loaded again
+    since."""
 
 
 class Generation:
@@ -177,12 +178,12 @@ class Generation:
         return models
 
     def count(self, level: str) -> int:
-        """Returns the number of models (``OWN``) or of artifacts (``PARTS``)."""
+        """Returns the number of models (``MODEL_LEVEL``) or of artifacts (``ARTIFACT_LEVEL``)."""
         return len(self.models["id"]) if level == MODEL_LEVEL else int(self.models["artifacts"][-1])
 
     @property
     def owners(self) -> list[int]:
-        """The position of each artifact's model, by the artifact's position."""
+        """The position of the model that each artifact belongs to, by the artifact's position."""
         begins = self.models["artifacts"]
         return self.cached(
             ("owners",),
@@ -193,7 +194,7 @@ class Generation:
 
     @property
     def candidates(self) -> Candidates:
-        """Returns the artifacts that recommendations compare, measured by the default
+        """The artifacts that recommendations compare, with the numbers of the default
         properties."""
         data = self._part(CANDIDATES, None)
         return (

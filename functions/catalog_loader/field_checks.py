@@ -14,7 +14,7 @@ _MILLISECONDS: Final = re.compile(r"-?[0-9]{1,18}")
 
 
 class InvalidField(ValueError):
-    """A file's content is invalid; the message names the place and the reason."""
+    """Raised if a file's content is invalid; the message names the place and the reason."""
 
 
 Check = Callable[[str, Any], Any]

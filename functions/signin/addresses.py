@@ -28,11 +28,12 @@ _RELATIVE: Final = re.compile(r"/(?![/\\])[^\\\x00-\x20\x7f]*")
 
 
 def base_url(headers: Mapping[str, str]) -> str:
-    """Returns the server's address without a slash at the end. Issuers only return to addresses
-    that are registered with them, so a forged Host header leads nowhere.
+    """Returns this server's address without a slash at the end, from PUBLIC_URL or the request's
+    Host header. A forged Host header is harmless: issuers return only to addresses that are
+    registered with them.
 
     Raises:
-        InvalidParameterValue: the request names no host.
+        InvalidParameterValue: the request has no valid Host header.
     """
     configured = os.environ.get(PUBLIC_URL, "")
     if configured:
@@ -46,7 +47,8 @@ def base_url(headers: Mapping[str, str]) -> str:
 
 
 def cookie_name(cookie: str, base: str) -> str:
-    """Returns the name that a cookie has at this address."""
+    """Returns the full name of a cookie of this server, which depends on whether the address is
+    HTTPS."""
     return cookies.cookie_name(cookie, is_secure=base.startswith("https:"))
 
 

@@ -1,4 +1,4 @@
-"""Ends a session, here and at the issuer."""
+"""Signs a user out: ends the session on this server and at the issuer."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from signin.messages import Leave
 
 
 def leave(message: Leave, request: Request) -> Response:
-    """Ends the session and redirects to the issuer's logout, which returns here. Somebody whom
-    another site sent is asked first."""
+    """Ends the session and redirects to the issuer's logout page, which returns here. A browser
+    that another site sent here is first shown a page that asks for confirmation."""
     base = base_url(request.headers)
     name = cookie_name(cookies.SESSION, base)
     values = [] if message.is_over else message.sessions[name]
@@ -35,7 +35,8 @@ def leave(message: Leave, request: Request) -> Response:
 
 
 def _to_issuer(session: Session, base: str, gone: str) -> Response:
-    """Redirects to the issuer's logout, or says that the session is over if the issuer has none."""
+    """Redirects to the issuer's logout page. If the issuer has none, shows the page that says that
+    the user is signed out."""
     issuer = next(
         (one for one in issuers.find_all().values() if one.issuer == session.issuer), None
     )

@@ -35,7 +35,8 @@ class Attempt(NamedTuple):
 
 
 def start(message: Start, request: Request) -> Response:
-    """Redirects to the issuer; asks which one if there are several and none was chosen."""
+    """Redirects the browser to the chosen issuer. If there are several issuers and the request
+    names none, returns the page on which people choose."""
     known = issuers.find_all()
     if message.issuer is None and len(known) > 1:
         return pages.choice(known.values(), message.return_to)
@@ -51,8 +52,8 @@ def start(message: Start, request: Request) -> Response:
 
 
 def callback_address(base: str, issuer_name: str) -> str:
-    """Returns the address to which an issuer returns. Each issuer has its own, so an answer of one
-    cannot be taken for the answer of another."""
+    """Returns the URL of this server to which an issuer sends the browser back. It differs for each
+    issuer, so that one issuer's answer cannot be taken for another's."""
     return f"{base}{CALLBACK}/{issuer_name}" if issuer_name else f"{base}{CALLBACK}"
 
 

@@ -10,8 +10,9 @@ from local.definitions import FunctionDefinition, ScheduleDefinition, StreamMapp
 
 
 class StreamJob(NamedTuple):
-    """The work of the stream process. ``stream`` is an ARN; ``database`` is the table's file, None
-    if the table is on an engine of the user's."""
+    """The parameters of the stream process. ``stream`` is an ARN; ``database`` is the path of the
+    table's file, None if the table is in a DynamoDB engine of the user's.
+    """
 
     stream: str
     region: str

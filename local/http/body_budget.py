@@ -11,11 +11,13 @@ headers are not counted."""
 
 
 class NoRoom(Exception):
-    """A body would exceed the limit. Nothing was done with the request."""
+    """Raised if a request's body would exceed the memory limit for all bodies. The request was not
+    processed.
+    """
 
 
 class BodyBudget:
-    """Counts bytes. Callable from many threads."""
+    """Counts the bytes of request bodies in memory against a limit. Callable from many threads."""
 
     def __init__(self, limit: int = BODIES_BYTES) -> None:
         self._lock = threading.Lock()
@@ -30,6 +32,6 @@ class BodyBudget:
             return True
 
     def give_back(self, size: int) -> None:
-        """Frees bytes that ``take`` reserved."""
+        """Frees ``size`` bytes that :meth:`take` has reserved."""
         with self._lock:
             self._left += size

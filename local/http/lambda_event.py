@@ -55,7 +55,7 @@ class HttpRequest(NamedTuple):
 
 
 class FileContent(NamedTuple):
-    """Bytes of an open file. Whoever sends them closes it."""
+    """A range of bytes of an open file. The code that sends the bytes closes the file."""
 
     content: BinaryIO
     first: int
@@ -63,7 +63,7 @@ class FileContent(NamedTuple):
 
 
 class HttpResponse(NamedTuple):
-    """One HTTP answer."""
+    """One HTTP response. Its body is in memory, a stream of parts, or a range of a file."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
@@ -75,17 +75,22 @@ class HttpResponse(NamedTuple):
 
 
 class BadAnswer(Exception):
-    """For this answer of a function API Gateway sends 500; the message says why."""
+    """Raised if a function's answer is not a valid response. API Gateway sends 500 then; the
+    message gives the reason.
+    """
 
 
 def failure(status: int, message: str) -> HttpResponse:
-    """Returns the answer that API Gateway gives for an error of its own or of a function."""
+    """Returns the JSON response with which API Gateway reports a failure of its own or of a
+    function.
+    """
     return HttpResponse(status, list(_JSON), _json({"message": message}))
 
 
 def is_text(headers: dict[str, str]) -> bool:
-    """Whether API Gateway passes a body with these headers as text rather than as Base64.
-    A body with Content-Encoding is binary. A form, and a body without a type, are Base64 too.
+    """Returns whether API Gateway passes a body with these headers to the function as text;
+    otherwise it passes the body as Base64.
+    A body with Content-Encoding, a form, and a body without Content-Type are passed as Base64.
     """
     if headers.get("content-encoding", "identity") != "identity":
         return False
@@ -99,7 +104,7 @@ def decoded_path(path: str) -> str:
 
 
 def from_http(request: HttpRequest, match: Match) -> dict[str, Any]:
-    """Returns the event of a request, for the route that matched."""
+    """Returns the event of payload format 2.0 for a request and the route that it matched."""
     headers: dict[str, str] = {}
     cookies: list[str] = []
     for raw_name, raw_value in request.headers:
@@ -159,7 +164,7 @@ def from_http(request: HttpRequest, match: Match) -> dict[str, Any]:
 
 
 def for_authorizer(event: dict[str, Any]) -> dict[str, Any]:
-    """Returns the event that an authorizer gets: the request without its body."""
+    """Returns the event for the authorizer: the function's event without the request's body."""
     request = {
         name: value for name, value in event.items() if name not in {"body", "isBase64Encoded"}
     }
@@ -169,7 +174,7 @@ def for_authorizer(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_too_large(event: dict[str, Any]) -> bool:
-    """Whether Lambda would refuse the event."""
+    """Returns whether the event exceeds the size that Lambda accepts."""
     return _exceeds(event, event.get("body", ""))
 
 
@@ -236,8 +241,9 @@ def is_skill_upload(method: str, path: str) -> bool:
 
 
 def _exceeds(payload: dict[str, Any], body: str) -> bool:
-    """Whether the payload is over the limit as JSON. It is encoded only if a cheap bound does not
-    decide."""
+    """Returns whether the payload as JSON exceeds Lambda's limit. It is encoded only if estimates
+    from the body's length do not decide.
+    """
     remaining = MAXIMUM_PAYLOAD_BYTES - MAXIMUM_HEADER_BYTES * 6
     if len(body) * 6 < remaining or _most_bytes(body) < remaining:
         return False

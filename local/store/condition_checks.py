@@ -1,4 +1,4 @@
-"""What DynamoDB refuses of a condition before it looks at an item, beyond the text's grammar."""
+"""Checks that a condition satisfies DynamoDB's rules beyond its grammar, before an item is read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TWO_OPERANDS: Final = (*_COMPARISONS, "begins_with", "contains", "attribute_typ
 
 
 def checks_of(condition: Condition) -> tuple[Check, ...]:
-    """Returns the checks of a condition and of those within it."""
+    """Returns the checks of a condition and of all conditions nested in it."""
     return tuple(_checks(condition))
 
 

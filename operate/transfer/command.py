@@ -1,6 +1,5 @@
-"""``python -m local.admin import`` and ``compare``: transfers or compares an MLflow server by item.
-Both read each item from both sides; ``import`` writes items that differ, and rereads them.
-"""
+"""``python -m local.admin import`` and ``compare``: read each item from an MLflow server and from
+the table and compare them; ``import`` writes an item that differs, and reads it again."""
 
 from __future__ import annotations
 
@@ -77,13 +76,14 @@ class _Outcome(NamedTuple):
 
 
 def run(wish: TransferOptions) -> int:
-    """Returns 0 if the table has everything that the server has, 1 if something differs or
-    failed."""
+    """Imports or compares. Returns 0 if the table then has everything that the server has, 1 if an
+    item differs or failed."""
     return Transfer(wish).run()
 
 
 class Transfer:
-    """Transfers an MLflow server. Subclasses for other sources override :meth:`everything`."""
+    """Transfers or compares the data of an MLflow server. Subclasses for other sources override
+    :meth:`everything`."""
 
     def __init__(self, wish: TransferOptions) -> None:
         self.wish = wish
@@ -377,7 +377,7 @@ class Transfer:
         return 1 if self._different or self._failures else 0
 
     def _report_own(self) -> None:
-        """Prints what only the table has, and which values the user has to set by hand."""
+        """Prints what only the table has, and which values the user has to set after an import."""
         for one in self._own[:SHOWN]:
             print(one, file=sys.stderr)
         if len(self._own) > SHOWN:

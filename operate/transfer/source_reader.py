@@ -25,8 +25,8 @@ HISTORY_PAGE_POINTS: Final = 25_000
 
 
 def proxy_path(location: str, folder: Path | None = None) -> str | None:
-    """Returns the path below which the server's artifact proxy keeps a location; None if it is not
-    proxied.
+    """Returns the path in the server's artifact proxy that a location refers to; None if the
+    location is not behind the proxy.
 
     Args:
         folder: the folder that the proxy serves, if it is known.
@@ -87,10 +87,10 @@ def none_if_unsupported(entries: Iterator[Json]) -> list[Json] | None:
 
 
 class SourceReader:
-    """Reads one workspace of a server.
+    """Reads one workspace of a server and converts its entities to this product's.
 
     Args:
-        target_of: returns this product's id of an experiment of the server.
+        target_of: returns this product's id of an experiment, given the server's id.
     """
 
     def __init__(self, server: Server, target_of: Callable[[str], str]) -> None:
@@ -116,7 +116,8 @@ class SourceReader:
         return sorted(chosen, key=lambda one: (one.creation_time, one.experiment_id))
 
     def runs(self, experiment_id: str) -> Iterator[tuple[str, str]]:
-        """Yields (id, artifact location) of each run, deleted ones included."""
+        """Yields (run id, artifact location) of each run of an experiment, including deleted
+        runs."""
         for run in self.server.pages(
             "POST",
             f"{API}/runs/search",
@@ -158,7 +159,7 @@ class SourceReader:
         )
 
     def history(self, run_id: str, key: str) -> list[Metric]:
-        """Returns every distinct point, in the order of MLflow's server."""
+        """Returns every distinct point of a metric of a run, in the order of MLflow's server."""
         path = f"{API}/metrics/get-history"
         fields = {"run_id": run_id, "metric_key": key}
         try:
@@ -174,8 +175,8 @@ class SourceReader:
         return metric_history.distinct(_metric(key, point) for point in points)
 
     def logged_models(self, experiment_id: str) -> Iterator[LoggedModel]:
-        """Yields the active logged models, because no server lists deleted ones; none from a server
-        before 3.0."""
+        """Yields the active logged models of an experiment; none for a server before 3.0. Deleted
+        models are not transferred, because no server lists them."""
         try:
             for fields in self.server.pages(
                 "POST",
@@ -190,7 +191,7 @@ class SourceReader:
                 raise
 
     def logged_model(self, fields: Json) -> LoggedModel:
-        """Returns the model that the REST API shows with these fields."""
+        """Converts a logged model in the REST API's JSON to this product's entity."""
         info, data = fields["info"], fields.get("data", {})
         return LoggedModel(
             model_id=info["model_id"],

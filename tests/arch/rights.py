@@ -84,6 +84,7 @@ ENGINES = {
         *((action, _SYSTEM) for action in (_READ, _WRITE, _REMOVE)),
         *((action, _LANDING) for action in (_READ, _REMOVE)),
         (_LIST, TABLES),
+        *((_READ, INTERNAL), (_LIST, BUCKET)),
     },
     "sql": {(_READ, _SYSTEM), (_LIST, TABLES)},
 }

@@ -19,7 +19,14 @@ from tests.e2e import clients
 from tests.engines import REGION
 from tests.servers import environment
 
-TABLES = ("experiments_latest", "runs_latest", "run_metrics_history", "traces", "assessments")
+TABLES = (
+    "experiments_latest",
+    "runs_latest",
+    "run_metrics_history",
+    "traces",
+    "assessments",
+    "spans",
+)
 Rows = dict[str, list[str]]
 """By table, or by what else was asked; each row as text, in order."""
 

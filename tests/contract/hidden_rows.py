@@ -28,6 +28,7 @@ TABLES = {
     "e": "experiments_latest",
     "t": "traces",
     "a": "assessments",
+    "p": "spans",
 }
 
 
@@ -117,6 +118,17 @@ def _rows(rng: random.Random, workspaces: Sequence[str], runs: int = 12) -> dict
                     f"{rng.choice(('NULL', real()))}, NULL, '{text()}', 'HUMAN', '{text()}', "
                     f"{moment()}, {moment()}, '{text()}', NULL, '{text()}', NULL, "
                     f"{rng.choice(('true', 'false'))}, MAP {{'k': '{text()}'}}, {day(asked, 10)}"
+                    for _ in range(rng.randrange(3))
+                ]
+                attributes = f"MAP {{'k': '{text()}'}}"
+                event = f"{{'time_unix_nano': 5, 'name': '{text()}', 'attributes': {attributes}}}"
+                link = f"{{'trace_id': '{text()}', 'span_id': 'b', 'attributes': {attributes}}}"
+                found["spans"] += [
+                    f"'0', '{workspace}', '{experiment}', '{trace}', {asked}, "
+                    f"'{rng.randrange(16**12):x}', NULL, '{text()}', 'SPAN_KIND_INTERNAL', "
+                    f"{moment()}, {rng.randrange(10**15)}, {rng.choice(('NULL', '9'))}, "
+                    f"{attributes}, [{event}], [{link}], "
+                    f"{{'message': '{text()}', 'code': 'STATUS_CODE_OK'}}, {day(asked, 10)}"
                     for _ in range(rng.randrange(3))
                 ]
     return found

@@ -13,12 +13,19 @@ from mlcore.repos.removal import workspace_moves
 from mlcore.repos.workspaces import workspaces
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
-from tests.contract.trace_calls import start, tell
+from tests.contract.trace_calls import export, span, start, tell
 
 __all__ = ["tables"]
 
-TABLES = ("run_metrics_history", "runs_latest", "experiments_latest", "traces", "assessments")
-COMMITS = 12
+TABLES = (
+    "experiments_latest",
+    "runs_latest",
+    "run_metrics_history",
+    "traces",
+    "assessments",
+    "spans",
+)
+COMMITS = 14
 """More than the steps of a publication have, so that the last case is one that ends."""
 
 JUDGED = {
@@ -67,10 +74,11 @@ def test_a_kill_between_two_commits_leaves_no_row_in_another_workspace(
             )
 
         def trace(number: int, experiment: str = experiment) -> None:
-            trace_id = f"tr-{experiment}-{number}"
+            trace_id = f"tr-{int(experiment):028x}{number:04x}"
             tell(
                 "POST", "3.0/traces", start(experiment, trace_id, state="OK", assessments=[JUDGED])
             )
+            assert export(experiment, [span(trace_id.removeprefix("tr-"), 1)]).status == 200
 
         log(1)
         trace(1)

@@ -17,7 +17,7 @@ from mlcore.repos.removal import purging
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
 from tests.contract.publisher_kills import Accidents, kill, publish_twice_at_once
-from tests.contract.trace_calls import start, tell
+from tests.contract.trace_calls import export, span, start, tell
 from tests.contract.trace_story import TOLD, new_trace
 from tests.contract.traces_world import TracesWorld
 
@@ -25,6 +25,18 @@ __all__ = ["kill", "tables"]
 
 OPERATIONS = int(os.environ.get("TABLES_OPERATIONS", "150"))
 SEED = int(os.environ.get("TABLES_SEED", "1"))
+
+
+def _spans_seen(tables: Tables) -> dict[Any, list[Any]]:
+    """The rows of ``spans``, by experiment and trace."""
+    spans: dict[Any, list[Any]] = {}
+    names = ["experiment_id", "workspace_id", "trace_id", "request_time", "request_date", "span_id"]
+    names += ("parent_span_id", "name", "start_time_unix_nano", "end_time_unix_nano")
+    for row in tables.rows("spans"):
+        note = next(one["value"] for one in row["attributes"] if one["key"] == "note")
+        seen = (*(row[name] for name in names), note)
+        spans.setdefault((row["experiment_id"], row["trace_id"]), []).append(seen)
+    return {place: sorted(rows, key=lambda one: one[5]) for place, rows in spans.items()}
 
 
 def _seen(tables: Tables) -> tuple[dict[tuple[str, str], dict[str, Any]], dict[Any, list[Any]]]:
@@ -66,15 +78,18 @@ def _seen(tables: Tables) -> tuple[dict[tuple[str, str], dict[str, Any]], dict[A
 def check(tables: Tables, world: TracesWorld) -> None:
     """Existing traces have their state; expired ones one that they had, or no row."""
     traces, judged = _seen(tables)
+    spans = _spans_seen(tables)
     for trace_id, state in world.traces.items():
         place = (state["experiment"], trace_id)
         assert traces.pop(place) == world.row(trace_id, state)
         assert judged.pop(place, []) == world.judgements(trace_id, state)
+        assert spans.pop(place, []) == world.span_rows(trace_id, state)
     for place, row in traces.items():
         past = world.expired[place]
         known = [(world.row(place[1], one), world.judgements(place[1], one)) for one in past]
         assert (row, judged.pop(place, [])) in known
-    assert judged == {}
+        assert spans.pop(place, []) in [[], *(world.span_rows(place[1], one) for one in past)]
+    assert judged == spans == {}
 
 
 def test_a_random_history_is_published_once(
@@ -86,6 +101,7 @@ def test_a_random_history_is_published_once(
     monkeypatch.setattr("mltables.trace_publishing.TRACES_TOGETHER", 5)
     monkeypatch.setattr("mltables.row_replacement.FULL_FILE_ROWS", 3)
     monkeypatch.setattr("mltables.row_replacement.SMALL_FILES", 2)
+    monkeypatch.setattr("mltables.span_staging.BATCH_BYTES", 700)
     world = TracesWorld(store, SEED)
     rng = random.Random(SEED + 1)
     waiting: list[Any] = []
@@ -231,11 +247,12 @@ def test_who_may_not_read_a_workspace_learns_nothing_of_its_traces(
     store: Store, tables: Tables
 ) -> None:
     """Neither by counting and guessing nor by an error."""
-    trace_id = "tr-of-others"
-    told = start(store.api.new_experiment("others"), trace_id, **TOLD, client_request_id="secret")
+    trace_id, experiment = f"tr-{9:032x}", store.api.new_experiment("others")
+    told = start(experiment, trace_id, **TOLD, client_request_id="secret")
     tell("POST", "3.0/traces", told)
+    assert export(experiment, [span(f"{9:032x}", 1, note="secret")]).status == 200
     tables.follow()
-    for table in ("traces", "assessments"):
+    for table in ("traces", "assessments", "spans"):
         assert tables.ask(f"SELECT count(*) FROM system.mlflow.{table}")["rows"] == [[1]]
         for readable in ([], ["team"], ["Default"], ["default "], ["%"]):
             for where in ("true", f"trace_id = '{trace_id}'", "CAST(trace_id AS INT) = 1"):

@@ -13,7 +13,7 @@ from mlcore.repos.removal import purging, workspace_moves
 from mlcore.repos.workspaces import workspaces
 from tests.contract.conftest import Store
 from tests.contract.streams import Record
-from tests.contract.trace_calls import export, span, start, tell
+from tests.contract.trace_calls import START, export, span, start, tell
 
 HOME, AWAY = "default", "team"
 TEXTS = ("plain", "ünïcode 😀", "a,b\n'quoted' \"too\"", "", "nul \x00 inside")
@@ -115,12 +115,17 @@ class TracesWorld:
             return
         trace_id, experiment = f"tr-{self.rng.getrandbits(128):032x}", self.rng.choice(reachable)
         if self._past and self.rng.random() < 0.2:
-            # An id that was deleted is free again.
-            free = [one for one in self._past if one not in self.traces]
+            # An id that was deleted is free again. One that expired has rows still, and nobody
+            # makes it anew: ids are random.
+            taken = self.traces.keys() | {one for _, one in self.expired}
+            free = [one for one in self._past if one not in taken]
             trace_id = self.rng.choice(free) if free else trace_id
         told = self._told(trace_id, experiment)
         self.expired.pop((experiment, trace_id), None)
-        self.traces[trace_id] = {"experiment": experiment, **told, "tags": {}, "judged": {}}
+        self.traces[trace_id] = {
+            **{"experiment": experiment, "tags": {}, "judged": {}, "spans": {}},
+            **told,
+        }
 
     def restart(self) -> None:
         """The client reports the trace once more, perhaps with a time of another day."""
@@ -135,12 +140,26 @@ class TracesWorld:
             }
 
     def export(self) -> None:
-        """Spans of a trace whose info the client has reported: they change nothing of it."""
+        """Spans of a trace whose info the client has reported: they change nothing of it. Of a span
+        that is exported again the version with the latest end counts."""
         trace_id = self._trace()
-        if trace_id is not None:
-            number = self.rng.randrange(1, 6)
-            sent = span(trace_id.removeprefix("tr-"), number, None if number == 1 else 1)
-            assert export(self.traces[trace_id]["experiment"], [sent]).status == 200
+        if trace_id is None:
+            return
+        sent = []
+        for number in self.rng.sample(range(1, 6), self.rng.choice((1, 1, 3))):
+            self._number += 1
+            parent = None if number == 1 else 1
+            # No two ends are equal.
+            end = self.rng.randrange(5) * 10_000 + self._number
+            note = self._text()
+            sent.append(
+                span(trace_id.removeprefix("tr-"), number, parent, start=number, end=end, note=note)
+            )
+            known = self.traces[trace_id]["spans"].get(str(number))
+            if known is None or end > known[0]:
+                self.traces[trace_id]["spans"][str(number)] = [end, parent, note]
+        for _ in range(self.rng.choice((1, 1, 2))):
+            assert export(self.traces[trace_id]["experiment"], sent).status == 200
 
     def tag(self) -> None:
         trace_id = self._trace()
@@ -289,3 +308,20 @@ class TracesWorld:
         """What the rows of ``assessments`` should say."""
         place = (state["experiment"], self.workspaces[state["experiment"]], trace_id)
         return [(*place, one, *told) for one, told in sorted(state["judged"].items())]
+
+    def span_rows(self, trace_id: str, state: State) -> list[Any]:
+        """What the rows of ``spans`` should say, as far as the model knows."""
+        row = self.row(trace_id, state)
+        names = ("experiment_id", "workspace_id", "trace_id", "request_time", "request_date")
+        return [
+            (
+                *(row[name] for name in names),
+                f"{int(number):016x}",
+                None if parent is None else f"{parent:016x}",
+                f"span {number}",
+                START + int(number) * 1_000_000,
+                START + end * 1_000_000,
+                note,
+            )
+            for number, (end, parent, note) in sorted(state["spans"].items())
+        ]

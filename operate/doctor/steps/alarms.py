@@ -1,4 +1,4 @@
-"""The stack's alarms, and whether somebody hears them."""
+"""Checks the stack's alarms and the subscriptions that receive them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _PENDING: Final = "PendingConfirmation"
 
 
 def read(checkup: Checkup) -> str:
-    """No alarm rings, and who shall hear one has confirmed it."""
+    """Checks that no alarm of the stack is in the state ALARM, and that all subscribers of the
+    alarm topic have confirmed. Returns the result as a text; raises Wrong."""
     names = sorted(checkup.aws.ids(_TYPE).values())
     service = checkup.aws.client("cloudwatch")
     found = []
@@ -37,7 +38,7 @@ def read(checkup: Checkup) -> str:
 
 
 def _unconfirmed(service: Any, topic: str) -> Sequence[str]:
-    """Returns the receivers of a topic that have not confirmed."""
+    """Returns the subscribers of an SNS topic that have not confirmed their subscription."""
     pages = service.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=topic)
     return [
         one["Endpoint"]

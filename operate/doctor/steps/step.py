@@ -9,7 +9,7 @@ from operate.doctor.checkup import Checkup
 
 
 class Step(NamedTuple):
-    """One step: it returns what it saw, or raises Wrong or LeftOut."""
+    """One step of a checkup. ``take`` returns its result as a text, or raises Wrong or LeftOut."""
 
     name: str
     seconds: float

@@ -16,7 +16,7 @@ from sqlglot import exp
 from mltables.dialect import macros, sql_generator
 from mltables.duckdb_connection import connect
 from mltables.snapshot import quoted
-from mltables.table_definitions import ASSESSMENTS, HISTORY, RUNS, TRACES, Table
+from mltables.table_definitions import HISTORY, OF_TRACES, RUNS, Table
 
 TIMES: Final = frozenset(("insert_time", "start_time", "request_time"))
 TEXTS: Final = frozenset(("run_id", "experiment_id", "trace_id"))
@@ -47,8 +47,7 @@ _CONSTANT: Final = (
 _PARTITIONED_BY: Final = {
     HISTORY.name: ("insert_time", "%Y-%m-%d"),
     RUNS.name: ("start_time", "%Y-%m"),
-    TRACES.name: ("request_time", "%Y-%m-%d"),
-    ASSESSMENTS.name: ("request_time", "%Y-%m-%d"),
+    **{table.name: ("request_time", "%Y-%m-%d") for table in OF_TRACES},
 }
 _FIRST_YEAR: Final = 1000
 """Earlier years have fewer than four digits and would sort wrongly as texts."""
@@ -65,8 +64,9 @@ class Bound(NamedTuple):
     """SQL for DuckDB; after :func:`evaluate_bounds` texts or times."""
 
     def admits(self, low: Any, high: Any) -> bool:
-        """Whether a value from ``low`` to ``high`` may fulfil the bound. None is an unknown end.
-        Statistics truncate texts, so the greatest value may be longer than ``high``."""
+        """Returns whether a file whose values lie between ``low`` and ``high`` may have a value
+        that meets the condition. None stands for an unknown end. Statistics truncate texts, so the
+        greatest value may be longer than ``high``."""
         if low is None or high is None:
             return True
         return any(self._admits(value, low, high) for value in self.values)
@@ -206,8 +206,8 @@ def _known(
 
 
 def may_hold(file: Mapping[str, Any], bounds: Bounds) -> bool:
-    """Whether a file may contain rows within the bounds, according to its statistics in the table's
-    log."""
+    """Returns whether a file may contain rows that meet all bounds, according to its statistics in
+    the table's log."""
     return not bounds or any(
         all(
             bound.admits(file.get(f"min.{bound.column}"), file.get(f"max.{bound.column}"))

@@ -25,6 +25,7 @@ from mltables.table_definitions import (
     ASSESSMENTS,
     EXPERIMENTS,
     RUNS,
+    SPANS,
     TABLES,
     TRACES,
     Table,
@@ -39,6 +40,7 @@ _ORDER: Final = {
     EXPERIMENTS.name: ("experiment_id",),
     TRACES.name: ("trace_id", "experiment_id"),
     ASSESSMENTS.name: ("trace_id", "assessment_id", "experiment_id"),
+    SPANS.name: ("trace_id", "span_id", "experiment_id"),
 }
 """The columns that identify the rows of a table, by which they are sorted. The history is sorted by
 all columns that are read."""

@@ -20,7 +20,7 @@ from mltables import (
 )
 from mltables.lake import Lake
 from mltables.snapshot import Snapshot
-from mltables.table_definitions import ASSESSMENTS, EXPERIMENTS, HISTORY, RUNS, TRACES
+from mltables.table_definitions import EXPERIMENTS, HISTORY, OF_TRACES, RUNS
 from mltables.writable_table import WritableTable
 
 RUNS_TOGETHER: Final = 5000
@@ -39,7 +39,7 @@ class Published(NamedTuple):
 
 
 class PublishStep:
-    """One step of the publisher, on an open snapshot of each table."""
+    """One step of the publisher, which works on an open snapshot of each table."""
 
     def __init__(
         self,
@@ -48,9 +48,9 @@ class PublishStep:
         snapshots: dict[str, Snapshot],
         folder: Path,
     ) -> None:
-        """
-        Args:
-            snapshots: by table; those about traces may be left out if no experiment changed.
+        """Args:
+        snapshots: the open snapshots by table name. Those of the trace tables may be missing if
+            no experiment has changed.
         """
         self._connection, self._folder = connection, folder
         self._history, self._runs, self._experiments = (
@@ -59,7 +59,7 @@ class PublishStep:
         )
         self._of_traces = [
             WritableTable(connection, lake, snapshots[table.name], folder)
-            for table in (TRACES, ASSESSMENTS)
+            for table in OF_TRACES
             if table.name in snapshots
         ]
 
@@ -109,7 +109,10 @@ class PublishStep:
             changed += run_publishing.publish(self._connection, self._runs, files)
         file_rewriting.correct_workspaces(self._connection, self._history, history_publishing.ORDER)
         trace_publishing.follow_experiments(self._connection, self._of_traces)
-        return Published(0, appended, changed, self._publish_experiments())
+        experiments = self._publish_experiments()
+        for table in (self._history, self._runs, self._experiments, *self._of_traces):
+            table.finish_step()
+        return Published(0, appended, changed, experiments)
 
     def _touch_runs_of_moved(self) -> None:
         """Adds to ``touched`` the runs of experiments that were deleted, restored, moved or

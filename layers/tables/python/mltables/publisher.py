@@ -30,11 +30,10 @@ from mltables.lake import Lake
 from mltables.publish_step import Published, PublishStep
 from mltables.snapshot import Snapshot
 from mltables.table_definitions import (
-    ASSESSMENTS,
     EXPERIMENTS,
     HISTORY,
+    OF_TRACES,
     RUNS,
-    TRACES,
     Table,
     open_or_create,
 )
@@ -111,7 +110,7 @@ def _publish_runs(lake: Lake, keys: list[str]) -> Published:
         # Opened before DynamoDB is read, so that a commit never replaces newer rows.
         tables: tuple[Table, ...] = (HISTORY, RUNS, EXPERIMENTS)
         if staging.has_changed_experiments(connection):
-            tables += (TRACES, ASSESSMENTS)
+            tables += OF_TRACES
         snapshots = _snapshots(lake, tables)
         done = PublishStep(connection, lake, snapshots, Path(folder)).run()
     landing.remove(keys)
@@ -124,7 +123,7 @@ def _publish_traces(lake: Lake, keys: list[str]) -> Published:
         connect(Path(folder)) as connection,
     ):
         trace_staging.load_landed(connection, keys, Path(folder))
-        snapshots = _snapshots(lake, (TRACES, ASSESSMENTS))
+        snapshots = _snapshots(lake, OF_TRACES)
         changed = TraceStep(connection, lake, snapshots, Path(folder)).run()
     landing.remove(keys)
     return Published(objects=len(keys), traces=changed)

@@ -97,9 +97,21 @@ def _double(name: str, *, nullable: bool = False) -> tuple[str, str, Type, bool]
     return (name, "DOUBLE", _DOUBLE, nullable)
 
 
+_TEXTS: Final = "MAP(VARCHAR, VARCHAR)"
+_MAP_OF_TEXTS = MapType(_TEXT, _TEXT)
+
+
+def _structs(name: str, fields: dict[str, tuple[str, Type]]) -> tuple[str, str, Type, bool]:
+    """Returns the definition of a column of lists of structs. ``fields`` has the type in DuckDB and
+    the type in Delta of each field."""
+    kinds = ", ".join(f"{field} {kind}" for field, (kind, _) in fields.items())
+    struct = StructType([Field(field, kind) for field, (_, kind) in fields.items()])
+    return (name, f"STRUCT({kinds})[]", ArrayType(struct, contains_null=True), False)
+
+
 def _texts(name: str) -> tuple[str, str, Type, bool]:
-    """A map from text to text."""
-    return (name, "MAP(VARCHAR, VARCHAR)", MapType(_TEXT, _TEXT), False)
+    """Returns the definition of a column that maps texts to texts."""
+    return (name, _TEXTS, _MAP_OF_TEXTS, False)
 
 
 EXPERIMENTS: Final = Table(
@@ -216,7 +228,60 @@ ASSESSMENTS: Final = Table(
     "request_date",
     "request_time,experiment_id,trace_id,workspace_id",
 )
-TABLES: Final = (HISTORY, RUNS, EXPERIMENTS, TRACES, ASSESSMENTS)
+SPANS: Final = Table(
+    "spans",
+    (
+        _text("account_id"),
+        _text("workspace_id"),
+        _text("experiment_id"),
+        _text("trace_id"),
+        _time("request_time"),
+        _text("span_id"),
+        _text("parent_span_id", nullable=True),
+        _text("name"),
+        _text("kind"),
+        _time("time"),
+        _integer("start_time_unix_nano"),
+        _integer("end_time_unix_nano", nullable=True),
+        _texts("attributes"),
+        _structs(
+            "events",
+            {
+                "time_unix_nano": ("BIGINT", PrimitiveType("long")),
+                "name": (_STRING, _TEXT),
+                "attributes": (_TEXTS, _MAP_OF_TEXTS),
+            },
+        ),
+        _structs(
+            "links",
+            {
+                "trace_id": (_STRING, _TEXT),
+                "span_id": (_STRING, _TEXT),
+                "attributes": (_TEXTS, _MAP_OF_TEXTS),
+            },
+        ),
+        (
+            "status",
+            "STRUCT(message VARCHAR, code VARCHAR)",
+            StructType([Field("message", _TEXT), Field("code", _TEXT)]),
+            False,
+        ),
+    ),
+    "request_date",
+    "request_time,experiment_id,trace_id,workspace_id",
+)
+OF_TRACES: Final = (
+    TRACES,
+    ASSESSMENTS,
+    SPANS,
+)
+"""The tables that a step about traces writes, in this order."""
+TABLES: Final = (
+    HISTORY,
+    RUNS,
+    EXPERIMENTS,
+    *OF_TRACES,
+)
 """All system tables. A step writes its tables in this order."""
 
 

@@ -1,22 +1,25 @@
 """One step of the publisher for traces: makes rows from landing objects and DynamoDB items and
-commits ``traces`` and ``assessments``. ``publisher`` decides when to run a step and whether to
-repeat it.
+commits ``traces``, ``assessments`` and ``spans``. ``publisher`` decides when to run a step and
+whether to repeat it.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import duckdb
 from deltalake.exceptions import CommitFailedError
 
-from mlcore.system_tables import source, trace_source
-from mltables import file_rewriting, trace_staging
+from mlcore.repos.traces.traces import StoredTrace
+from mlcore.system_tables import source, span_source, trace_source
+from mltables import file_rewriting, span_staging, trace_staging
 from mltables.lake import Lake
 from mltables.row_replacement import Layout, replace_rows
 from mltables.snapshot import Snapshot
-from mltables.table_definitions import ASSESSMENTS, TRACES
+from mltables.table_definitions import ASSESSMENTS, OF_TRACES, SPANS, TRACES
 from mltables.writable_table import WritableTable
 
 TRACES_TOGETHER: Final = 2000
@@ -28,8 +31,16 @@ LAYOUTS: Final = {
         "experiment_id, trace_id, assessment_id",
         "experiment_id, assessment_name, request_time, trace_id, assessment_id",
     ),
+    SPANS.name: Layout(
+        "experiment_id, trace_id, span_id",
+        "experiment_id, request_time, trace_id, start_time_unix_nano, span_id",
+    ),
 }
-STAGED: Final = {TRACES.name: "new_traces", ASSESSMENTS.name: "new_assessments"}
+STAGED: Final = {
+    TRACES.name: "new_traces",
+    ASSESSMENTS.name: "new_assessments",
+    SPANS.name: "new_spans",
+}
 """The staged tables with new rows, by table."""
 
 
@@ -45,9 +56,10 @@ class TraceStep:
     ) -> None:
         self._connection, self._folder = connection, folder
         self._tables = [
-            WritableTable(connection, lake, snapshots[table.name], folder)
-            for table in (TRACES, ASSESSMENTS)
+            WritableTable(connection, lake, snapshots[table.name], folder) for table in OF_TRACES
         ]
+        self._with_spans: list[span_source.SpanTrace] = []
+        """The existing traces of the current part."""
 
     def run(self) -> int:
         """Publishes the traces that ``trace_staging.load_landed`` has staged. Returns the number of
@@ -67,8 +79,10 @@ class TraceStep:
         changed = 0
         for at in range(0, len(places), TRACES_TOGETHER):
             found = trace_source.find_traces(places[at : at + TRACES_TOGETHER], known)
-            trace_staging.load_traces(self._connection, found, self._folder)
+            trace_staging.load_traces(self._connection, self._noted(found), self._folder)
             changed += self._publish_part(at)
+        for table in self._tables:
+            table.finish_step()
         self._check_places(known)
         return changed
 
@@ -81,24 +95,94 @@ class TraceStep:
             CREATE OR REPLACE TEMP TABLE part AS
             SELECT * FROM named_traces ORDER BY experiment_id, trace_id
             LIMIT {TRACES_TOGETHER} OFFSET {at};
+            CREATE OR REPLACE TEMP TABLE read_traces AS
+            SELECT experiment_id, trace_id FROM new_traces;
             CREATE OR REPLACE TEMP TABLE decided AS
             SELECT experiment_id, trace_id, anywhere FROM part
             WHERE gone OR experiment_id NOT IN (SELECT experiment_id FROM known_experiments)
                OR (experiment_id, trace_id) IN (SELECT (experiment_id, trace_id) FROM new_traces)
             """
         )
+        self._merge_days_of_expired()
         days = self._days()
-        changed = [
-            replace_rows(
-                self._connection,
-                table,
-                LAYOUTS[table.table.name],
-                STAGED[table.table.name],
-                days,
-            )
-            for table in self._tables
-        ]
+        changed = [self._replace(table, days) for table in self._tables if table.table is not SPANS]
+        self._replace_spans()
         return changed[0]
+
+    def _replace(self, table: WritableTable, days: set[str] | None) -> int:
+        name = table.table.name
+        return replace_rows(self._connection, table, LAYOUTS[name], STAGED[name], days)
+
+    def _merge_days_of_expired(self) -> None:
+        """Stages, of each missing trace whose rows may be in more than one day, those of the day of
+        its latest row, so that the others are removed.
+
+        A record of a change of the day may arrive after the trace expired. Then its rows are in the
+        former day, too, and DynamoDB does not say any more which day is right.
+        """
+        self._connection.execute(
+            f"""
+            CREATE OR REPLACE TEMP TABLE new_spans AS SELECT * FROM {SPANS.nothing};
+            CREATE OR REPLACE TEMP TABLE expired AS
+            SELECT experiment_id, trace_id FROM part
+            ANTI JOIN decided USING (experiment_id, trace_id)
+            JOIN named_days USING (experiment_id, trace_id)
+            GROUP BY ALL HAVING count(*) > 1
+            """
+        )
+        if not self._connection.execute("SELECT 1 FROM expired LIMIT 1").fetchall():
+            return
+        sources = {
+            table.table.name: table.source(table.overlapping("expired", "experiment_id"))
+            for table in self._tables
+        }
+        self._connection.execute(
+            f"""
+            CREATE OR REPLACE TEMP TABLE latest AS
+            SELECT experiment_id, trace_id,
+                   arg_max({TRACES.partition}, update_time) AS {TRACES.partition}
+            FROM {sources[TRACES.name]} SEMI JOIN expired USING (experiment_id, trace_id)
+            GROUP BY ALL;
+            INSERT INTO decided SELECT experiment_id, trace_id, true FROM latest
+            """
+        )
+        for table in OF_TRACES:
+            self._connection.execute(
+                f"INSERT INTO {STAGED[table.name]} SELECT {table.stored} "
+                f"FROM {sources[table.name]} "
+                f"SEMI JOIN latest USING (experiment_id, trace_id, {table.partition})"
+            )
+
+    def _replace_spans(self) -> None:
+        """Replaces the spans of the traces in ``decided``, in one commit for each batch of traces.
+        Leaves those of existing traces whose spans cannot be read or whose end has passed."""
+        (table,) = (one for one in self._tables if one.table is SPANS)
+        self._connection.execute(
+            """
+            CREATE OR REPLACE TEMP TABLE whole_part AS SELECT * FROM decided;
+            CREATE OR REPLACE TEMP TABLE decided AS
+            SELECT * FROM whole_part ANTI JOIN read_traces USING (experiment_id, trace_id)
+            """
+        )
+        if self._connection.execute("SELECT 1 FROM decided LIMIT 1").fetchall():
+            self._replace(table, self._days())
+        for _ in span_staging.batches(self._connection, self._with_spans, self._folder):
+            self._connection.execute(
+                """
+                CREATE OR REPLACE TEMP TABLE decided AS
+                SELECT * FROM whole_part SEMI JOIN span_traces USING (experiment_id, trace_id)
+                """
+            )
+            self._replace(table, self._days())
+
+    def _noted(self, found: Iterator[StoredTrace]) -> Iterator[StoredTrace]:
+        """Yields the traces of a part, and notes those whose spans are to be read."""
+        self._with_spans = []
+        now = time.time()
+        for stored in found:
+            if (trace := span_source.trace_of(stored, now)) is not None:
+                self._with_spans.append(trace)
+            yield stored
 
     def _days(self) -> set[str] | None:
         """Returns the days that may hold rows of the traces in ``decided``; None for all."""
@@ -111,6 +195,7 @@ class TraceStep:
             f"""
             SELECT DISTINCT day FROM named_days SEMI JOIN decided USING (experiment_id, trace_id)
             UNION SELECT {TRACES.partition} FROM new_traces
+            SEMI JOIN decided USING (experiment_id, trace_id)
             """
         ).fetchall()
         return {day for (day,) in days}

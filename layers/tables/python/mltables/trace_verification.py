@@ -1,4 +1,4 @@
-"""Compares the published traces and assessments with the DynamoDB table; writes nothing.
+"""Compares the published traces, assessments and spans with the DynamoDB table; writes nothing.
 
 Rows of traces that the table no longer has are no difference: the retention of DynamoDB does not
 apply to the system tables.
@@ -7,15 +7,16 @@ apply to the system tables.
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import duckdb
 
-from mlcore.system_tables import source, trace_source
-from mltables import trace_staging
-from mltables.table_definitions import ASSESSMENTS, TRACES, Table
+from mlcore.system_tables import source, span_source, trace_source
+from mltables import span_staging, trace_staging
+from mltables.table_definitions import ASSESSMENTS, OF_TRACES, SPANS, TRACES, Table
 from mltables.trace_publishing import LAYOUTS, STAGED
 
 TOGETHER: Final = 500
@@ -30,10 +31,10 @@ def differences(
     """Yields the differences.
 
     Args:
-        connection: has views ``traces`` and ``assessments`` with all stored columns.
+        connection: has views ``traces``, ``assessments`` and ``spans`` with all stored columns.
         stored: the existing experiments.
     """
-    for table in (TRACES, ASSESSMENTS):
+    for table in OF_TRACES:
         yield from _repeated(connection, table)
         yield from _of_others(connection, table, stored)
     for one in stored.values():
@@ -41,7 +42,11 @@ def differences(
         while part := list(itertools.islice(traces, TOGETHER)):
             trace_staging.load_traces(connection, part, folder)
             for table in (TRACES, ASSESSMENTS):
-                yield from _compared(connection, table)
+                yield from _compared(connection, table, "new_traces")
+            now = time.time()
+            with_spans = [trace for each in part if (trace := span_source.trace_of(each, now))]
+            for _ in span_staging.batches(connection, with_spans, folder):
+                yield from _compared(connection, SPANS, "span_traces")
 
 
 def _repeated(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[Found]:
@@ -68,8 +73,9 @@ def _of_others(
             yield "different", table.name, f"experiment {experiment_id} in another workspace"
 
 
-def _compared(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[Found]:
-    """Compares the rows of the traces in ``new_traces``."""
+def _compared(connection: duckdb.DuckDBPyConnection, table: Table, traces: str) -> Iterator[Found]:
+    """Yields the differences between the published rows of the traces in the staged table
+    ``traces`` and the rows that DynamoDB's items give."""
     identity = LAYOUTS[table.name].identity
     names = identity.split(", ")
     shown = " || ' ' || ".join(f"coalesce(n.{name}, p.{name})" for name in names[1:])
@@ -79,7 +85,7 @@ def _compared(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[F
         FROM (SELECT {table.stored} FROM {STAGED[table.name]}) n
         FULL JOIN (
             SELECT {table.stored} FROM {table.name}
-            SEMI JOIN new_traces USING (experiment_id, trace_id)
+            SEMI JOIN {traces} USING (experiment_id, trace_id)
         ) p USING ({identity})
         WHERE n IS DISTINCT FROM p ORDER BY ALL
         """

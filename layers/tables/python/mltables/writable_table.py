@@ -11,6 +11,7 @@ import duckdb
 from mltables.lake import Lake
 from mltables.snapshot import Snapshot, quoted
 from mltables.table_commit import TableCommit
+from mltables.table_definitions import WRITER
 
 
 class WritableTable:
@@ -21,6 +22,7 @@ class WritableTable:
     ) -> None:
         self._connection, self._lake, self._folder = connection, lake, folder
         self.snapshot, self.table = snapshot, snapshot.table
+        self._opened = snapshot.delta.transaction_version(WRITER)
 
     def source(self, where: str = "") -> str:
         """Returns SQL for a FROM clause: the rows of the files that meet ``where``, a condition on
@@ -83,3 +85,16 @@ class WritableTable:
 
     def change(self) -> TableCommit:
         return TableCommit(self._connection, self._lake, self.snapshot, self._folder)
+
+    def finish_step(self) -> None:
+        """Commits the next transaction number without files if the step committed nothing.
+
+        Otherwise another publisher that opened the table and read DynamoDB earlier, and commits
+        later than this step, would not be refused: its older rows would stay, because this step
+        deletes the landing objects that name them.
+
+        Raises:
+            CommitFailedError: another publisher committed first.
+        """
+        if self.snapshot.delta.transaction_version(WRITER) == self._opened:
+            self.change().commit_always()

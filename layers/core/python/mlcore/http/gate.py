@@ -1,4 +1,5 @@
-"""Authenticates and authorises requests before their functions run; does nothing without login.
+"""Authenticates and authorises requests before their functions run. Does nothing where no login is
+required.
 
 Whether login is required follows from the function's environment and from the event, which holds
 the authorizer's result (or the signer). The two may differ during a deployment or after a rollback
@@ -50,7 +51,7 @@ _ANSWERS: Final = ("lambda", "iam")
 
 
 class Refused(Exception):
-    """Raised to end the request with this response."""
+    """Raised to end a request with the given response, such as 401."""
 
     def __init__(self, response: Response) -> None:
         super().__init__(response.status)
@@ -58,7 +59,8 @@ class Refused(Exception):
 
 
 class Gate:
-    """Authenticates callers and applies :mod:`mlcore.policies`, imported only if needed."""
+    """Authenticates the callers of a function's routes and applies the routes' policies. Imports
+    :mod:`mlcore.policies` only if needed."""
 
     def __init__(self, environment: Mapping[str, str], routes: Sequence[Route]) -> None:
         """Loads the policies of the routes if the environment requires a login. Raises
@@ -117,7 +119,9 @@ class Gate:
         return _CHALLENGE._replace(headers={"www-authenticate": 'Bearer realm="mlflow"'})
 
     def _retry_challenge(self, request: Request) -> Response:
-        """Returns the challenge; browsers behind CloudFront also get the cookie for a new login."""
+        """Returns the response to a request without a valid login: the challenge (401), or a
+        redirect of a browser to the login page. Browsers behind CloudFront also get the cookie that
+        makes them ask for a new login."""
         challenge = self._challenge()
         credentials = request.headers.get("authorization", "")
         if self._signs_in and not credentials and _opens_page(request):
@@ -140,16 +144,16 @@ class Gate:
 
     def check(self, route: Route, request: Request, message: Any) -> None:
         """Checks that the caller may call this route with this message. Raises Refused (403)
-        otherwise; without authentication every call passes."""
+        otherwise. Where no login is required, every call passes."""
         if request.access is None:
             return
         if not self._guard.is_allowed(self._rules[id(route)], request.access, message):
             raise Refused(_FORBIDDEN)
 
     def check_readable(self, route: Rpc, request: Request, sent: Sent) -> None:
-        """Checks an invalid message by its readable fields, like :meth:`check`: a caller without
-        permission gets 403 instead of a validation error. If too little can be read, nothing is
-        raised, and the caller gets the validation error."""
+        """Checks a message that failed validation by those of its fields that can be read, like
+        :meth:`check`, so that a caller without permission gets 403 instead of the validation error.
+        If too little can be read, nothing is raised."""
         if request.access is None:
             return
         message = readable_request(route.message, sent)
@@ -157,14 +161,15 @@ class Gate:
             self.check(route, request, message)
 
     def follow(self, route: Route, request: Request, message: Any, answer: dict[str, Any]) -> None:
-        """Updates grants after a successful call, and removes data from the answer that the caller
-        may not see."""
+        """Applies the route's rules after a successful call: updates grants, and removes from
+        ``answer`` the data that the caller may not see."""
         if request.access is not None:
             self._guard.apply_after_success(self._rules[id(route)], request.access, message, answer)
 
 
 def _opens_page(request: Request) -> bool:
-    """Whether a browser opens a page, in contrast to a call of a page or a program."""
+    """Whether the request is a browser's navigation to a page, and not a call by a page or a
+    program."""
     headers = request.headers
     return (
         request.method == "GET"
@@ -175,5 +180,5 @@ def _opens_page(request: Request) -> bool:
 
 
 def is_on(environment: Mapping[str, str]) -> bool:
-    """Whether the environment requires a login."""
+    """Whether a function with this environment requires a login."""
     return (environment.get(AUTHENTICATION) or "none") != "none"

@@ -1,4 +1,4 @@
-"""The response to a request."""
+"""The HTTP response to a request, and how an error becomes one."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Response(NamedTuple):
 
 
 def failure(error: MlflowError) -> Response:
-    """Returns the response for an error. MLflow's clients repeat every request that is answered
-    429, but since 3.18 not every one that is answered 503."""
+    """Returns the response for an error; status 429 gets a Retry-After header. MLflow's clients
+    repeat every request that is answered 429, but since 3.18 not every one that is answered 503."""
     limited = isinstance(error, RequestLimitExceeded)
     headers = {"retry-after": str(RETRY_SECONDS)} if limited else {}
     return Response(error.status, encode(error.body()), headers=headers)

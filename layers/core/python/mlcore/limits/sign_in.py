@@ -1,4 +1,6 @@
-"""Rules about the settings ``sign_in_issuers`` and ``sign_in_roles``."""
+"""Rules about the settings ``sign_in_issuers`` (OpenID Connect issuers by which users sign in) and
+``sign_in_roles`` (which of their claims give which roles).
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,9 @@ MAX_TEXT: Final = 255
 
 
 def check_issuers(value: Any) -> None:
-    """Checks further issuers: objects by name, each with ``issuer``, ``client_id`` and ``domains``,
-    the e-mail domains for which the issuer may speak. Raises InvalidParameterValue."""
+    """Checks the setting ``sign_in_issuers``: an object by name, each entry with ``issuer``,
+    ``client_id`` and ``domains``, the e-mail domains for which the issuer may speak. Raises
+    InvalidParameterValue."""
     if not isinstance(value, dict) or len(value) > MAX_ISSUERS:
         raise InvalidParameterValue(
             f"The setting '{ISSUERS}' must be an object of at most {MAX_ISSUERS} issuers by name."
@@ -79,7 +82,8 @@ def _check_issuer(name: str, issuer: Any) -> None:
 
 
 def check_roles(value: Any) -> None:
-    """Checks the rules by which claims give roles. Raises InvalidParameterValue."""
+    """Checks the setting ``sign_in_roles``: a list of rules by which claims give roles. Raises
+    InvalidParameterValue."""
     if not isinstance(value, list) or len(value) > MAX_RULES:
         raise InvalidParameterValue(
             f"The setting '{ROLES}' must be a list of at most {MAX_RULES} rules."

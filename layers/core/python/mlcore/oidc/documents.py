@@ -17,7 +17,8 @@ _THIS_MACHINE: Final = frozenset(("127.0.0.1", "localhost"))
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Refuses redirects: documents come only from the address that the issuer names."""
+    """An urllib handler that refuses redirects: documents come only from the address that the
+    issuer names."""
 
     def redirect_request(self, *_arguments: Any) -> None:
         return None

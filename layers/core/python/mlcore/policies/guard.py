@@ -33,7 +33,7 @@ PUBLIC_PATHS = frozenset(
 def authenticated_caller(
     answers: Mapping[str, Any], workspace: str, *, signed: bool
 ) -> Access | None:
-    """Returns the authenticated caller; None if the authorizer found none.
+    """Returns the caller that the authorizer has identified; None if it has found none.
 
     Args:
         answers: ``requestContext.authorizer`` of the event. API Gateway fills ``lambda`` with what
@@ -63,19 +63,20 @@ def is_public(path: str) -> bool:
 
 
 class RouteRules(NamedTuple):
-    """The policy of a route, its follow-up on success, and the redaction of its answer."""
+    """The rules of one route: its policy, what follows a success (such as the creator's grant), and
+    the redaction of its answer. ``route`` is method, path and the policy's name."""
 
     policy: Policy
     follow: Follow | None
     redaction: Redaction | None
     route: tuple[str, str, str] = ("", "", "")
-    """Method, path and name of the policy, by which API keys with scopes are limited."""
+    """Method, path and the policy's name; they decide what API keys with scopes may call."""
 
 
 def load_rules(
     policy: str, follow: str, hides: str, method: str = "", path: str = ""
 ) -> RouteRules:
-    """Loads the rules that a route names: ``runs.update_run`` is that function of
+    """Loads the functions that a route declares by name: ``runs.update_run`` is that function of
     :mod:`mlcore.policies.runs`; ``hides`` names a function of :mod:`mlcore.policies.redactions`.
 
     Raises:
@@ -97,7 +98,7 @@ def _policy_function(name: str) -> Any:
 
 
 def is_allowed(rules: RouteRules, access: Access, message: Any) -> bool:
-    """Whether a call is allowed.
+    """Whether the caller may make this call. Without scopes, administrators may make any.
 
     Args:
         message: the RPC's message, or the request of a plain route.

@@ -44,10 +44,10 @@ CLOSED: Final = frozenset(
 
 
 def key_caller(claims: Mapping[str, Any], workspace: str) -> Access:
-    """Returns the caller from the authorizer's answer about an API key.
+    """Returns the caller from what the authorizer says about an API key.
 
-    The answer names the owner as ``key_user`` and not as ``username``: a function of a release that
-    does not know scopes finds no caller, instead of one with all rights.
+    The authorizer names the key's owner as ``key_user`` and not as ``username``: a function of a
+    release that does not know scopes then finds no caller, instead of one with all rights.
     """
     text = str(claims.get("scopes") or "")
     limits = decoded(text) if text else None
@@ -68,9 +68,9 @@ def is_in_scope(
     access: Access,
     message: Any,
 ) -> bool:
-    """Whether a caller whose key has scopes may make a call: the policy must allow it with the
-    grants that the scopes leave (:mod:`mlcore.auth.scopes`). A write must have required a right of
-    some scope. A read must have too, or be one for everybody.
+    """Whether a caller whose key has scopes may make a call: the policy must allow the call with
+    only the grants that the scopes leave (:mod:`mlcore.auth.scopes`). For a write, the policy must
+    have required a right that a scope gives; a read may also be one that every user may make.
 
     Args:
         route: method, path and policy's name of the route.

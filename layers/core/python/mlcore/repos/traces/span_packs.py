@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 from mlcore import artifacts, errors
 from mlcore.db import keys
 from mlcore.db.attributes import ItemAttribute
+from mlcore.db.deflate import compressed
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
@@ -36,6 +37,13 @@ T = TypeVar("T")
 
 Node = list[Any]
 """The fields of a span that aggregations need; the first is the span's id."""
+
+
+class SpansMissing(errors.TemporarilyUnavailable):
+    """The file of a pack does not exist: the trace is being deleted, or the file was lost."""
+
+    def __init__(self) -> None:
+        super().__init__("The spans of the trace cannot be read. Try again.")
 
 
 class Span(NamedTuple):
@@ -178,7 +186,7 @@ def _content(item: Raw) -> str:
     location = TraceSpans.of(item).location
     data = None if location is None else artifacts.store().get(location)
     if data is None:
-        raise errors.TemporarilyUnavailable("The spans of the trace cannot be read. Try again.")
+        raise SpansMissing
     return zlib.decompress(data).decode()
 
 
@@ -188,9 +196,7 @@ def _fitting(spans: list[Span]) -> Pack:
         [span.node for span in spans], ensure_ascii=False, separators=(",", ":")
     )
     suffix = blake2b(content, digest_size=16).hexdigest()
-    return Pack(
-        suffix, len(spans), zlib.compress(content, 6), zlib.compress(nodes_text.encode(), 6)
-    )
+    return Pack(suffix, len(spans), compressed(content), compressed(nodes_text.encode()))
 
 
 def _item(model: type[TraceSpans], key: keys.Key, owner: Owner, pack: Pack) -> Raw:

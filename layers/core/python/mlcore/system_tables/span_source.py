@@ -1,0 +1,69 @@
+"""Reads the spans of traces from the table, strongly consistently, for the system tables. Writes
+nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+from mlcore.db.table import table
+from mlcore.repos.traces import span_packs
+from mlcore.repos.traces.traces import StoredTrace
+from mlcore.system_tables.rows import within
+from mlcore.system_tables.span_rows import SpanRow, row_of
+
+_logger = logging.getLogger("mlcore.system_tables")
+
+TOGETHER: Final = 16
+"""Traces whose spans are read in parallel, and held in memory."""
+
+
+class SpanTrace(NamedTuple):
+    """The columns that the rows of a trace's spans share."""
+
+    workspace_id: str
+    experiment_id: str
+    trace_id: str
+    request_time: int
+    """Milliseconds since 1970."""
+
+
+def trace_of(stored: StoredTrace, now: float) -> SpanTrace | None:
+    """Returns the trace whose spans are to be read; None if its end (``ttl``) has passed, because
+    DynamoDB removes the items of such a trace one by one.
+
+    Args:
+        now: seconds since 1970.
+    """
+    end = stored.item.ttl
+    if end is not None and end <= now:
+        return None
+    experiment = stored.experiment
+    return SpanTrace(
+        experiment.workspace,
+        experiment.experiment_id,
+        stored.trace_id,
+        within(stored.item.request_time),
+    )
+
+
+def spans_of(traces: Sequence[SpanTrace]) -> Iterator[tuple[SpanTrace, list[SpanRow]]]:
+    """Yields each trace with the rows of its spans. Sends a Query for each trace, and reads a file
+    for each pack that is too large for an item. Leaves out a trace whose file does not exist."""
+    for at in range(0, len(traces), TOGETHER):
+        part = traces[at : at + TOGETHER]
+        contents = table.parallel([partial(_read, trace) for trace in part])
+        for trace, spans in zip(part, contents, strict=True):
+            if spans is not None:
+                yield trace, [row_of(content) for content in spans]
+
+
+def _read(trace: SpanTrace) -> list[str] | None:
+    owner = span_packs.Owner(trace.workspace_id, trace.experiment_id, trace.trace_id)
+    try:
+        return [content for _, content in span_packs.read(owner)]
+    except span_packs.SpansMissing:
+        _logger.warning("a file with spans of trace %s does not exist", trace.trace_id)
+        return None
