@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,6 +75,22 @@ def program(
     )
     yield folder / "venv/bin/mlflow-serverless"
     shutil.rmtree(folder)
+
+
+def test_the_wheel_holds_what_a_deployment_is_built_from(wheel: Path) -> None:
+    """tests/rehearsal/test_wheel_deployment.py builds from it."""
+    told = subprocess.run(
+        ["git", "ls-files", "template.yaml", "samconfig.toml", "functions", "layers"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
+    assert {"functions/Makefile", "layers/core/requirements.txt"} <= set(told)
+    product = "mlflow_serverless/product"
+    with zipfile.ZipFile(wheel) as archive:
+        for name in told:
+            assert archive.read(f"{product}/{name}") == (ROOT / name).read_bytes(), name
 
 
 FIRST_RUN = """
