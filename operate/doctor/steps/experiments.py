@@ -6,6 +6,7 @@ import time
 from typing import Any, Final
 from urllib.parse import quote
 
+from local import program_name
 from operate.doctor.checkup import PREFIX, Checkup, expect
 from operate.doctor.outcome import Wrong
 
@@ -40,9 +41,9 @@ def _remove(checkup: Checkup) -> None:
     expect(found.status == 200, f"experiments/get-by-name: {found.status}")
     experiment = found.body["experiment"]["experiment_id"]
     delete(checkup, experiment)
+    command = f"{program_name.commands()} gc --experiment {experiment}"
     checkup.facts["remains"] = (
-        f"experiment {experiment} is in the trash: `local.admin gc --experiment {experiment}` "
-        "removes it for good"
+        f"experiment {experiment} is in the trash: `{command}` removes it for good"
     )
 
 
