@@ -1,1 +1,2 @@
-"""Measures the local runner: how long calls take and how many DynamoDB requests they make."""
+"""Measures the local runner and other MLflow servers: how long calls take, and how many DynamoDB
+requests they make."""

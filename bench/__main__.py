@@ -1,4 +1,4 @@
-"""``make bench``: does the same work with this product and its peers in turns, and writes
+"""``make bench``: runs the same workload on this product and on its peers in turns, and writes
 docs/performance.md.
 Without ``--peers`` all peers are measured; missing ones are installed.
 """
@@ -36,7 +36,7 @@ UNITS: Final = {
 
 
 def machine() -> dict[str, str]:
-    """Describes the machine, on which the figures depend."""
+    """Returns a description of this machine: processor, memory, system and Python version."""
     facts = {"date": datetime.datetime.now(datetime.UTC).date().isoformat()}
     cpu = Path("/proc/cpuinfo")
     names = re.findall(r"^model name\s*: (.+)$", cpu.read_text() if cpu.exists() else "", re.M)
@@ -70,7 +70,7 @@ def measured(names: list[str], scale: str, delay_ms: float) -> Results:
 
 
 def write(results: Results, folder: Path) -> None:
-    """Writes the page and its chart."""
+    """Writes performance.md and its chart into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "performance.md").write_text(page(results))
     (folder / CHART).write_text(chart(results))
@@ -78,13 +78,19 @@ def write(results: Results, folder: Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--scale", choices=SCALES, default="full", help="how much (%(default)s)")
-    parser.add_argument("--peers", help=f"such as stock,fasttrackml; {OURS} is always measured")
     parser.add_argument(
-        "--delay-ms", type=float, default=DELAY_MS, help="of DynamoDB requests (%(default)s)"
+        "--scale", choices=SCALES, default="full", help="amount of work (%(default)s)"
     )
     parser.add_argument(
-        "--from-results", action="store_true", help="write the page, measure nothing"
+        "--peers", help=f"peers, such as stock,fasttrackml; {OURS} is always measured"
+    )
+    parser.add_argument(
+        "--delay-ms", type=float, default=DELAY_MS, help="delay of DynamoDB requests (%(default)s)"
+    )
+    parser.add_argument(
+        "--from-results",
+        action="store_true",
+        help="write the page from the last results, measure nothing",
     )
     options = parser.parse_args()
     names = [peer.name for peer in PEERS]

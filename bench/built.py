@@ -1,5 +1,7 @@
-"""Prints the sizes of what `sam build` made, and the CPU time of importing each function.
-python3.13 -m bench.built [--limits] [.aws-sam/build]; with --limits only what Lambda would refuse.
+"""Prints the sizes of the functions and layers that `sam build` made, and the CPU time of importing
+each function.
+python3.13 -m bench.built [--limits] [.aws-sam/build]; with --limits only the size that Lambda
+limits is checked.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ print(time.process_time() - before)
 
 
 def zipped(folder: Path) -> int:
-    """Returns the bytes of the folder as a zip file, such as `sam deploy` uploads."""
+    """Returns the bytes of the folder's content as a zip file like the one that `sam deploy`
+    uploads."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(folder.rglob("*")):
@@ -44,8 +47,8 @@ def unzipped(folder: Path) -> int:
 
 
 def together(folder: Path) -> int:
-    """Returns the unzipped bytes of the largest function with its layers: the core layer and at
-    most one other."""
+    """Returns the unzipped bytes of the largest function together with its layers: the core layer
+    and the largest other layer."""
     core = folder / "CoreLayer"
     layers = [unzipped(layer) for layer in folder.glob("*Layer") if layer != core]
     functions = [unzipped(function) for function in folder.glob("*Function")]
@@ -53,7 +56,8 @@ def together(folder: Path) -> int:
 
 
 def check_unzipped(folder: Path) -> int:
-    """Prints the size that Lambda's quota is about; returns 1 when it exceeds our limit."""
+    """Prints the unzipped size that Lambda's quota limits. Returns 1 if it exceeds this project's
+    own limit, otherwise 0."""
     size = together(folder)
     print(
         f"largest function with its layers, unzipped: {size / 2**20:.1f} MiB of"
@@ -63,8 +67,8 @@ def check_unzipped(folder: Path) -> int:
 
 
 def module(folder: Path) -> str:
-    """Returns the module of the handler: ``runs.app`` for RunsFunction, whose folder holds
-    ``runs``."""
+    """Returns the name of the handler's module: for the folder RunsFunction, which contains
+    ``runs``, it is ``runs.app``."""
     [package] = [path.name for path in folder.iterdir() if path.is_dir()]
     return f"{package}.app"
 
@@ -91,7 +95,7 @@ def import_ms(function: Path, layers: Sequence[Path]) -> float:
 
 
 def main(folder: Path) -> int:
-    """Prints the figures; returns 1 when a limit is exceeded."""
+    """Prints sizes and import times. Returns 1 if a limit is exceeded, otherwise 0."""
     core = folder / "CoreLayer"
     size = zipped(core)
     print(f"{'':24}{'zipped':>10}{'unzipped':>11}{'import':>9}")

@@ -1,4 +1,4 @@
-"""A client that sends calls over one kept connection and measures each."""
+"""An HTTP client that sends calls over one persistent connection and measures the time of each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 
 class Client:
-    """One caller of an MLflow server. ``seconds`` is how long the last call took.
+    """A client of an MLflow server. ``seconds`` is the duration of the last call.
     A path that begins with a slash is absolute; others are below ``/api/2.0/mlflow/``.
     """
 

@@ -23,8 +23,9 @@ WARMUPS = 2
 
 
 def costs(scale: Scale) -> dict[str, Cost]:
-    """Returns the DynamoDB requests of each work by its name. No indexer runs, so that only
-    callers' requests are counted, on runs that the process has seen before."""
+    """Returns the DynamoDB requests of each kind of call, by its name. No indexer runs, so only the
+    requests of calls are counted. The process has used the runs before, so its caches are filled.
+    """
     counting = Counting()
     costs_by_name = {}
     with contextlib.ExitStack() as stack:
@@ -50,8 +51,8 @@ def costs(scale: Scale) -> dict[str, Cost]:
 
 
 def delayed(scale: Scale, milliseconds: float) -> dict[str, float]:
-    """Returns the p50 in milliseconds of each work when every request to DynamoDB takes
-    ``milliseconds`` longer, the indexer's requests too."""
+    """Returns the p50 in milliseconds of each kind of call, by its name, when every request to
+    DynamoDB takes ``milliseconds`` longer, including the indexer's."""
     p50_by_name = {}
     with contextlib.ExitStack() as stack:
         engine = stack.enter_context(running_dynoxide())

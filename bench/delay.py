@@ -21,7 +21,8 @@ READ = 1 << 18
 
 
 async def serve(engine: str, seconds: float) -> None:
-    """Prints its address, and relays until the process ends."""
+    """Prints the relay's own address, then relays connections to ``engine`` until the process
+    ends."""
     parts = urlsplit(engine)
     tasks: set[asyncio.Task[None]] = set()
 
@@ -51,7 +52,7 @@ async def serve(engine: str, seconds: float) -> None:
 
 @contextlib.contextmanager
 def delaying(engine: str, milliseconds: float) -> Iterator[str]:
-    """Yields the endpoint of a relay that runs until the block ends."""
+    """Context manager: yields the endpoint of a relay that runs until the block ends."""
     command = [sys.executable, "-m", "bench.delay", engine, "--ms", str(milliseconds)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as relay:
         try:
@@ -63,8 +64,8 @@ def delaying(engine: str, milliseconds: float) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.delay", description=__doc__)
-    parser.add_argument("engine", help="its endpoint")
-    parser.add_argument("--ms", type=float, default=4.0, help="milliseconds (%(default)s)")
+    parser.add_argument("engine", help="endpoint of the engine")
+    parser.add_argument("--ms", type=float, default=4.0, help="delay of each request (%(default)s)")
     options = parser.parse_args()
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(serve(options.engine, options.ms / 1000))

@@ -19,7 +19,7 @@ OTHERS = ("bob", "Carol King", "dave", "Erin", "frank", "Grace H", "heidi")
 
 
 class Row(NamedTuple):
-    """One run; its position is its start time."""
+    """One run to load. ``position`` is also its start time."""
 
     position: int
     name: str

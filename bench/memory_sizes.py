@@ -1,4 +1,5 @@
-"""``python -m bench.memory_sizes``: time and price of calls at each memory size of their function.
+"""``python -m bench.memory_sizes``: prints duration and price of calls at each memory size of their
+function.
 Lambda gives a function CPU in proportion to its memory: 1,769 MiB buy one vCPU. CPU time is
 measured in this process and divided by that share. Waiting for DynamoDB takes the same time at any
 size, and is billed. ``--write`` renews the table of docs/operations.md and the figures behind it.
@@ -52,23 +53,25 @@ print(time.process_time() * 1000)
 
 
 class Call(NamedTuple):
-    """CPU milliseconds, and sequential requests to DynamoDB."""
+    """The measured cost of one call: CPU milliseconds, and the number of sequential requests to
+    DynamoDB."""
 
     name: str
     cpu_ms: float
     round_trips: int
 
     def ms(self, memory: int) -> float:
-        """Returns the billed milliseconds in a function of so many MiB."""
+        """Returns the billed milliseconds in a function with ``memory`` MiB."""
         return call_ms(self.cpu_ms, self.round_trips * ROUND_TRIP_MS, memory)
 
     def dollars(self, memory: int) -> float:
-        """Returns the price of a million calls, without Lambda's price per request."""
+        """Returns the price of a million calls in a function with ``memory`` MiB, without Lambda's
+        price per request."""
         return self.ms(memory) * memory / 1024 * prices.GB_SECOND / 1000 * prices.MILLION
 
 
 def calls() -> Iterator[Call]:
-    """Measures calls in a process that has made such calls before."""
+    """Measures each kind of call after the process has made such calls before."""
     with running_dynoxide() as engine, pointed(engine.endpoint, create_table(engine.endpoint)):
         workload = Workload(Handlers())
         fill(workload)
@@ -88,7 +91,8 @@ def calls() -> Iterator[Call]:
 
 
 def starts() -> Iterator[Call]:
-    """Returns the CPU time until a new function can take its first call, the best of several."""
+    """Measures the CPU time from the start of each function until it can take a call; the least of
+    several starts."""
     environment = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": f"{ROOT / 'functions'}:{ROOT / 'layers/core/python'}",
@@ -109,7 +113,7 @@ def read() -> list[Call]:
 
 
 def table(calls_measured: list[Call]) -> str:
-    """Returns time and price at each size, as Markdown."""
+    """Returns a Markdown table of duration and price at each memory size."""
     lines = [
         f"| call | CPU, ms | round trips | {' | '.join(f'{size:,} MiB' for size in SIZES)} |",
         f"|---|---|---|{'---|' * len(SIZES)}",
@@ -123,7 +127,7 @@ def table(calls_measured: list[Call]) -> str:
 
 
 def quoted(text: str) -> str:
-    """Returns the page with the table of measured figures between its marks."""
+    """Returns the text of the page with the measured table between its markers."""
     pattern = r"(<!-- memory sizes -->\n).*?(<!-- end -->)"
     text, count = re.subn(
         pattern, lambda marks: f"{marks[1]}{table(read())}\n{marks[2]}", text, flags=re.DOTALL
@@ -135,7 +139,9 @@ def quoted(text: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.memory_sizes", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="renew the docs")
+    parser.add_argument(
+        "--write", action="store_true", help="renew the table of docs/operations.md"
+    )
     options = parser.parse_args()
     stand_alone()
     with in_silence():

@@ -19,7 +19,7 @@ FOLDER: Final = ROOT / ".tools" / "peers"
 
 
 class Peer(NamedTuple):
-    """A server to compare. ``wanted`` lists the packages of its environment; empty for this
+    """A server to compare. ``wanted`` lists the packages of its virtual environment; empty for this
     project."""
 
     name: str
@@ -31,7 +31,7 @@ class Peer(NamedTuple):
 
 
 def ready(peer: Peer) -> None:
-    """Makes the environment of a peer if it is missing.
+    """Creates the virtual environment of a peer unless it exists.
 
     Raises:
         RuntimeError: its packages cannot be installed; the message is the installer's last output.
@@ -75,7 +75,8 @@ def _fasttrackml(folder: Path) -> Server:
 
 
 def _mlflow_go(folder: Path) -> Server:
-    """Starts mlflow-go, which passes what it does not implement to a `mlflow server` of its own."""
+    """Starts mlflow-go. It forwards requests that it does not implement to a `mlflow server` that
+    it starts itself."""
     bin_folder = FOLDER / "mlflow-go/bin"
     # The wheel for Linux names its library as macOS does, and does not find it by that name.
     (packed,) = (FOLDER / "mlflow-go").glob("lib/*/site-packages/mlflow_go_backend/lib*.dylib")

@@ -1,4 +1,4 @@
-"""Makes docs/performance.md and its chart from a file of results."""
+"""Writes docs/performance.md and its chart from a file of results."""
 
 from __future__ import annotations
 
@@ -142,7 +142,8 @@ def _cost(work: Work) -> str:
 
 
 def _losses(results: Results) -> list[str]:
-    """Lists what each peer does better, the worst for this product first."""
+    """Returns a line for each peer with the calls at which the peer is better than this product,
+    the largest lead first."""
     lines = []
     for server in results.servers:
         if server.name == OURS or server.failure:

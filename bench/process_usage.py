@@ -1,4 +1,4 @@
-"""CPU time and memory of a process and its descendants, as Linux reports them."""
+"""Reads CPU time and memory of a process and its descendants, as Linux reports them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 class Process(NamedTuple):
-    """Seconds of CPU, and megabytes (its own and its share of shared memory)."""
+    """The CPU seconds of a process, and its megabytes: its own and its share of shared memory."""
 
     name: str
     seconds: float

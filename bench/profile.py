@@ -44,7 +44,7 @@ TRACES: Final = "/api/3.0/mlflow/traces"
 
 
 class Handlers:
-    """Calls the handlers directly, without a server."""
+    """Calls the product's Lambda handlers directly, without an HTTP server."""
 
     seconds = 0.0
 
@@ -82,7 +82,7 @@ CALLS: Final[dict[str, Callable[[Workload], Iterator[None]]]] = {
 
 
 def fill(workload: Workload) -> None:
-    """Creates runs as trainings leave them, with histories, and traces."""
+    """Creates runs with histories as trainings leave them, and traces."""
     for calls, times in (
         (workload.create, RUNS),
         (workload.log_metric, RUNS),
@@ -96,8 +96,8 @@ def fill(workload: Workload) -> None:
 
 
 class Parts:
-    """Measures the CPU time of chosen functions of the product, in milliseconds over all their
-    calls."""
+    """Measures how many milliseconds of CPU time chosen functions of the product take, over all
+    their calls."""
 
     def __init__(self) -> None:
         self.milliseconds: defaultdict[str, float] = defaultdict(float)
@@ -114,7 +114,7 @@ class Parts:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """Measures the functions until the block ends."""
+        """Context manager: measures the chosen functions until the block ends."""
         with contextlib.ExitStack() as stack:
             for owner, attribute, name in (
                 (Store, "call", "store"),
@@ -127,7 +127,7 @@ class Parts:
 
 
 class Round(NamedTuple):
-    """Milliseconds of one call, averaged over a round."""
+    """The milliseconds of one call, averaged over a round of calls."""
 
     wall: float
     python: float
@@ -137,7 +137,8 @@ class Round(NamedTuple):
 
 @contextlib.contextmanager
 def in_silence() -> Iterator[None]:
-    """Suppresses the request log, whose cost stays but whose lines would hide the figures."""
+    """Context manager: discards the request log's lines, which would hide the figures. Their cost
+    is still measured."""
     with Path(os.devnull).open("w") as nowhere:
         for handler in logging.getLogger(logger.name).handlers:
             if isinstance(handler, logging.StreamHandler):
@@ -159,7 +160,8 @@ def measured(calls: Iterator[None], times: int) -> Round:
 
 
 def functions(calls: Iterator[None], times: int) -> str:
-    """Returns the functions of this thread that take the most time themselves."""
+    """Profiles ``times`` calls and returns a text with the functions that take the most time
+    themselves."""
     profile = cProfile.Profile()
     profile.enable()
     for _ in range(times):
@@ -171,7 +173,8 @@ def functions(calls: Iterator[None], times: int) -> str:
 
 
 def over_http(name: str, times: int) -> float:
-    """Returns the median milliseconds of the same call to the runner."""
+    """Returns the median milliseconds of the same call when it is sent to the local runner over
+    HTTP."""
     with (
         memory_folder() as folder,
         stopped(start_product(folder, "--no-indexer")) as server,
@@ -187,7 +190,7 @@ def over_http(name: str, times: int) -> float:
 
 
 def profile(name: str, times: int, *, server: bool, lines: bool) -> dict[str, Any]:
-    """Prints where the time goes, and returns it."""
+    """Measures a call, prints where its time goes, and returns the figures."""
     with running_store() as engine, pointed(engine.endpoint, create_table(engine.endpoint)):
         workload = Workload(Handlers())
         fill(workload)
@@ -214,10 +217,14 @@ def profile(name: str, times: int, *, server: bool, lines: bool) -> dict[str, An
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.profile", description=__doc__)
-    parser.add_argument("call", nargs="*", help="such as log-metric; all when none is named")
-    parser.add_argument("--times", type=int, default=50, help="calls of a round (%(default)s)")
-    parser.add_argument("--server", action="store_true", help="measure the runner, too")
-    parser.add_argument("--lines", action="store_true", help="print the functions that take most")
+    parser.add_argument("call", nargs="*", help="such as log-metric; default: all calls")
+    parser.add_argument(
+        "--times", type=int, default=50, help="number of calls in a round (%(default)s)"
+    )
+    parser.add_argument("--server", action="store_true", help="also measure the runner over HTTP")
+    parser.add_argument(
+        "--lines", action="store_true", help="print the functions that take most time"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
     options = parser.parse_args()
     unknown = [name for name in options.call if name not in CALLS]

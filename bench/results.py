@@ -1,4 +1,4 @@
-"""Figures of calls, and the file of results from which the page is made."""
+"""The measured figures of calls, and the file of results from which the page is made."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ RESULTS: Final = Path(__file__).with_name("results.json")
 
 
 class Figure(NamedTuple):
-    """The figure of one work at one server, in the work's unit, or the ``reason`` why there is
-    none.
-    Works with a single figure set only ``p50``.
+    """The figure of one kind of call on one server, in the unit of :class:`Work`; or the ``reason``
+    why there is none.
+    A kind of call with a single figure sets only ``p50``.
     """
 
     p50: float | None = None
@@ -36,7 +36,8 @@ class Cost(NamedTuple):
 
 
 class Work(NamedTuple):
-    """One kind of call. ``unit`` is ms, MB, or something a second, of which more is better."""
+    """The figures of one kind of call on all servers. ``unit`` is ms or MB, of which less is
+    better, or a rate per second, of which more is better."""
 
     name: str
     unit: str
@@ -47,7 +48,8 @@ class Work(NamedTuple):
     """p50 of this product in ms with a delay of each request to DynamoDB."""
 
     def ratio(self, peer: str, ours: str) -> float | None:
-        """Returns how many times better this product is than a peer; below 1 it is worse."""
+        """Returns how many times better this product (``ours``) is than a peer; below 1 it is
+        worse. None if a figure is missing."""
         there, here = self.figures[peer].p50, self.figures[ours].p50
         if not there or not here:
             return None

@@ -1,7 +1,7 @@
-"""Does the same work with several servers in turns, so that disturbances of the machine affect all
+"""Runs the same calls on several servers in turns, so that disturbances of the machine affect all
 of them.
-A server's turn begins when the one before it has become idle, so that no server pays for another's
-background work, such as indexing.
+A server's turn begins when the server before it has become idle, so that no server is slowed down
+by another's background work, such as indexing.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ WRITING: Final = "8 writers, 100 metrics a call"
 
 
 class Side:
-    """One server and its measurements: milliseconds of each call, by the work's name."""
+    """One server and its measurements: the milliseconds of each call, by the name of the kind of
+    call."""
 
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
@@ -71,14 +72,14 @@ class Side:
         return self.server.url
 
     def begin(self) -> None:
-        """Begins a turn with an open connection: servers close idle connections."""
+        """Begins a turn: reopens the connection, because servers close idle connections."""
         assert self.client
         assert self.workload
         self.client.close()
         self.client.get(f"experiments/get?experiment_id={self.workload.experiment}")
 
     def rest(self) -> None:
-        """Waits until the server uses almost no CPU."""
+        """Waits until the server uses almost no CPU time."""
         assert self.server
         until = time.monotonic() + MOST_REST_SECONDS
         before = _ticks(self.server)
@@ -95,7 +96,8 @@ def _ticks(server: Server) -> float:
 
 
 def compared(peers: Sequence[Peer], scale: Scale) -> list[Side]:
-    """Starts all servers, does the work with them in turns, and stops them."""
+    """Starts all servers, runs the calls on them in turns, and stops them. Returns the servers with
+    their measurements."""
     sides = [Side(peer) for peer in peers]
     with contextlib.ExitStack() as stack:
         for side in sides:
@@ -170,7 +172,7 @@ def _rounds(
 
 
 def _load(sides: Sequence[Side], scale: Scale) -> None:
-    """Loads runs into an experiment of each server, and searches them."""
+    """Loads runs into an experiment of each server, and measures searches of them."""
     _say(LOADING)
     made = list(rows(scale.loaded))
     experiments: dict[str, str] = {}
@@ -241,7 +243,8 @@ def _write(sides: Sequence[Side], scale: Scale) -> None:
 
 
 def written(arguments: tuple[str, str, float]) -> float:
-    """Returns the metrics a second of one writer, given server, experiment and seconds."""
+    """Logs metrics to a new run for some seconds. Returns how many metrics a second were written.
+    ``arguments`` are the server's URL, the experiment and the seconds."""
     url, experiment, seconds = arguments
     with Client(url) as client:
         run_id = client.post("runs/create", {"experiment_id": experiment})["run"]["info"]["run_id"]
@@ -256,7 +259,7 @@ def written(arguments: tuple[str, str, float]) -> float:
 
 
 def _reason(error: BaseException) -> str:
-    """Returns the last line of an error, without a query's fields and the body of an answer."""
+    """Returns the last line of an error's text, without query strings and the body of an answer."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return re.sub(r"\?[^ :]*|(?<=: \d{3}) b['\"].*", "", lines[-1])[:120]
 

@@ -1,4 +1,4 @@
-"""The calls that are measured, in order; each uses the data that earlier calls left."""
+"""The kinds of calls that are measured, in order; each uses data that earlier calls created."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ BATCH = 1_000
 
 
 class Scale(NamedTuple):
-    """How much work is done. ``runs`` are made one by one, ``loaded`` as fast as the server accepts
-    them."""
+    """How much work is done. ``runs`` runs are created one by one, ``loaded`` runs as fast as the
+    server accepts them."""
 
     runs: int
     calls: int
@@ -37,8 +37,8 @@ SCALES: Final = {
 
 
 class Step(NamedTuple):
-    """A kind of call, made ``times`` times. ``calls`` makes one request each time it is
-    advanced."""
+    """A kind of call, made ``times`` times. ``calls`` returns an iterator that makes one request
+    each time it is advanced."""
 
     name: str
     times: int
@@ -46,7 +46,7 @@ class Step(NamedTuple):
 
 
 class Caller(Protocol):
-    """Makes calls; ``seconds`` is how long the last one took."""
+    """The interface of an object that makes calls; ``seconds`` is the duration of the last call."""
 
     @property
     def seconds(self) -> float: ...
@@ -55,7 +55,7 @@ class Caller(Protocol):
 
 
 class Workload:
-    """One experiment with its runs on one server, filled by the first steps.
+    """One experiment with its runs on one server. The first steps create the data.
     ``spread``: calls go to all runs in turn instead of one of them.
     """
 
@@ -138,7 +138,8 @@ class Workload:
             yield
 
     def log_many(self) -> Iterator[None]:
-        """The first ten calls make the history that is read later."""
+        """Logs a batch of points each time. The first ten calls write the history that later steps
+        read."""
         for number in self._large:
             steps = range(number * BATCH, (number + 1) * BATCH)
             points = [point("curve", step) for step in steps]
@@ -170,7 +171,7 @@ class Workload:
             yield
 
     def interval(self) -> Iterator[None]:
-        """Requests the data of a chart of ten runs in MLflow's UI."""
+        """Requests the data of a chart of ten runs, as MLflow's UI does."""
         runs = "&".join(f"run_ids={run}" for run in self.runs[:INTERVAL_RUNS])
         while True:
             path = f"metrics/get-history-bulk-interval?{runs}&metric_key=curve&max_results=2500"
@@ -210,8 +211,8 @@ class Workload:
 
 
 def side_by_side(work: Callable[[], None], threads: int) -> None:
-    """Runs ``work`` in ``threads`` threads. Raises the exception of one of them when all have
-    ended."""
+    """Runs ``work`` in ``threads`` threads and waits for all. Then raises the exception of one of
+    them, if any failed."""
     with ThreadPoolExecutor(threads) as pool:
         calls = [pool.submit(work) for _ in range(threads)]
     for call in calls:

@@ -20,7 +20,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = (
-    *("template.yaml", "functions", "layers/core/python", "layers/tables/python"),
+    *("template.yaml", "samconfig.toml", "functions", "layers"),
     *("local", "operate", "dashboards", ".tools/ui", ".tools/charts"),
 )
 LAYERS = ("core", "tables", "tokens", "catalog")
@@ -67,7 +67,7 @@ def _table(path: Path) -> dict[str, Any]:
 
 
 def _project(project: dict[str, Any]) -> str:
-    """Returns the wheel's pyproject.toml."""
+    """Returns the content of the wheel's pyproject.toml."""
     own = project["project"]
     lines = [
         "[project]",
@@ -95,7 +95,8 @@ def _project(project: dict[str, Any]) -> str:
 
 
 def _group(project: dict[str, Any], name: str) -> list[str]:
-    """Returns the requirements of a dependency group, without the groups that it includes."""
+    """Returns the requirements that a dependency group lists itself, without those of groups that
+    it includes."""
     return [one for one in project["dependency-groups"][name] if isinstance(one, str)]
 
 

@@ -25,17 +25,17 @@ _told_to_stop = threading.Event()
 
 
 def _stop(number: int, frame: Any) -> None:  # noqa: ARG001 - the signature of signal handlers
-    """Ends the runner before the server runs, by an exception. Python drops an exception that is
-    raised inside a destructor or a callback, so the server also checks ``_told_to_stop``."""
+    """Raises the exception that ends the runner if a signal comes before the HTTP server handles
+    signals. Python drops an exception that is raised inside a destructor or a callback, so this
+    function also sets ``_told_to_stop``, which the server checks.
+    """
     _told_to_stop.set()
     raise SystemExit(0)
 
 
 def main() -> int:
-    """Runs until stopped.
-    Returns 0 after SIGTERM or SIGINT, 1 if the runner cannot continue, 2 for a mistake in the
-    command
-    line.
+    """Runs the runner until a signal stops it, and returns the exit code of the process: 0 after
+    SIGTERM or SIGINT, 1 if the runner cannot continue, 2 for a mistake in the command line.
     """
     utf8_mode.insist()
     options = parse()
@@ -58,7 +58,7 @@ def main() -> int:
 
 
 def run() -> NoReturn:
-    """Runs until stopped, and ends the process."""
+    """Calls :func:`main` and ends the process with the exit code that it returns."""
     code = main()
     if any(thread.name.startswith("request") for thread in threading.enumerate()):
         # A handler may still hang in its worker; the interpreter would wait for it.

@@ -28,7 +28,7 @@ HEALTH_SECONDS = 30
 
 
 class Facts(NamedTuple):
-    """What the banner says."""
+    """The values that the banner shows."""
 
     host: str
     """The address that the runner listens on."""
@@ -45,14 +45,17 @@ class Facts(NamedTuple):
 
 
 def reachable_name(host: str) -> str:
-    """Returns the name by which programs of this machine reach a server that listens on ``host``,
-    as it stands in a URL."""
+    """Returns the host name or address, in the form of a URL, by which programs of this machine
+    reach a server that listens on ``host``.
+    """
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"[{name}]" if ":" in name else name
 
 
 def text(facts: Facts, environ: Mapping[str, str] = os.environ) -> str:
-    """Returns the lines. Other programs read the address, ``data``, ``table`` and ``ready``."""
+    """Returns the banner's lines as one text. Other programs parse the lines with the address,
+    ``data``, ``table`` and ``ready``.
+    """
     url = f"http://{reachable_name(facts.host)}:{facts.port}"
     kind = " (thrown away at the end)" if facts.place.ephemeral else ""
     owner = "in this process" if facts.own_store else "from AWS_ENDPOINT_URL_DYNAMODB"
@@ -85,7 +88,9 @@ def text(facts: Facts, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def health_status(host: str, port: int) -> str:
-    """Returns the status of ``GET /health``, or why there is none."""
+    """Sends ``GET /health`` to the server and returns the status code as text; if there is no
+    answer, a text that says why.
+    """
     connection = http.client.HTTPConnection(host, port, timeout=HEALTH_SECONDS)
     try:
         connection.request("GET", "/health")

@@ -113,7 +113,7 @@ class Resolver:
         return {key: item for key, item in resolved if item is not NO_VALUE}
 
     def condition(self, name: str) -> bool:
-        """Returns the truth of a named condition."""
+        """Returns whether the template's condition with this name holds."""
         if name not in self._conditions:
             try:
                 expression = self._document["Conditions"][name]

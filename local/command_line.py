@@ -14,7 +14,9 @@ from mlcore.mlflow_version import MLFLOW_VERSION
 
 
 class Options(NamedTuple):
-    """The parsed options. ``data`` is None for an ephemeral folder."""
+    """The parsed options of the command line. ``data`` is None for an ephemeral data folder, which
+    is removed at the end.
+    """
 
     host: str
     port: int
@@ -24,7 +26,7 @@ class Options(NamedTuple):
     auth: bool = False
     workspaces: bool = False
     chosen: tuple[tuple[str, str], ...] = ()
-    """Parameters of the template as (name, value)."""
+    """Values for parameters of template.yaml, as (name, value)."""
     catalog: Path | None = None
     """Folder of the model catalog's sources; None for the one in the data folder."""
 
@@ -59,13 +61,15 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
     )
     place = parser.add_mutually_exclusive_group()
     place.add_argument(
-        "--data", type=Path, metavar="DIR", help=f"folder of the data ({default_data_folder()})"
+        "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
     )
     place.add_argument(
         "--ephemeral", action="store_true", help="delete the data when the runner stops"
     )
-    parser.add_argument("--auth", action="store_true", help="basic authentication")
-    parser.add_argument("--workspaces", action="store_true", help="several workspaces")
+    parser.add_argument(
+        "--auth", action="store_true", help="require a login (basic authentication)"
+    )
+    parser.add_argument("--workspaces", action="store_true", help="enable workspaces")
     parser.add_argument(
         "--parameter",
         type=_parameter,
@@ -78,7 +82,7 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         "--catalog",
         type=Path,
         metavar="DIR",
-        help="folder with the sources of the model catalog (catalog, in the data folder)",
+        help="folder with the sources of the model catalog (default: catalog in the data folder)",
     )
     parser.add_argument("--no-indexer", action="store_true", help="do not run the indexer")
     parser.add_argument(

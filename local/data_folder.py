@@ -17,11 +17,13 @@ _LOCK = "lock"
 
 
 class FolderInUse(Exception):
-    """Another runner holds the folder's lock; the message names its process."""
+    """Raised if another runner holds the lock of the data folder. The message names its process."""
 
 
 class DataFolder:
-    """A locked data folder. The lock ends with the process, however that ends."""
+    """A data folder that this process has locked. The kernel releases the lock when the process
+    ends, also after a kill.
+    """
 
     def __init__(self, path: Path, *, ephemeral: bool = False) -> None:
         """Creates and locks the folder.
@@ -78,7 +80,9 @@ class DataFolder:
 
     @property
     def dead_letters(self) -> Path:
-        """The path of the batches of stream records that were given up, one JSON object a line."""
+        """The path of the dead-letter file: batches of stream records that were given up after
+        their last retry, one JSON object per line.
+        """
         return self.path / "dead-letters.jsonl"
 
     @property
@@ -103,7 +107,7 @@ class DataFolder:
         return self.path / "queues.sqlite"
 
     def close(self) -> None:
-        """Releases the lock, and removes the folder if it is ephemeral."""
+        """Releases the lock. Removes the folder if it is ephemeral."""
         if self.ephemeral:
             shutil.rmtree(self._on_disk, ignore_errors=True)
             shutil.rmtree(self.path, ignore_errors=True)

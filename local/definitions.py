@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 
 class TemplateError(Exception):
-    """The template uses something that the local runner cannot serve; the message names it."""
+    """Raised if the template uses a feature that the local runner does not support; the message
+    names the feature.
+    """
 
 
 class FunctionDefinition(NamedTuple):
@@ -51,8 +53,8 @@ class StreamMapping(NamedTuple):
 
 
 class RecordRequirement(NamedTuple):
-    """The properties that a stream record must have to match one filter pattern. A record with
-    these properties may still not match."""
+    """Properties that a stream record must have to match one filter pattern of Lambda. They are
+    necessary but not sufficient: a record with these properties may still not match."""
 
     events: frozenset[str] | None
     """Allowed event names, such as ``INSERT``; None for any."""
@@ -88,7 +90,8 @@ class QueueMapping(NamedTuple):
 
 
 class ScheduleDefinition(NamedTuple):
-    """A rule that calls a function every ``seconds`` with ``event``."""
+    """A schedule rule of the template: calls a function every ``seconds`` seconds with
+    ``event``."""
 
     name: str
     function: str

@@ -53,17 +53,17 @@ class DiskHealth(logging.Handler):
     """
 
     def __init__(self, folders: Sequence[Path], file: TableFile | None) -> None:
-        """
-        Args:
-            folders: the folders with clients' data.
-            file: the table's file; None if the table is on an engine that the user runs.
+        """Args:
+        folders: the folders that hold clients' data.
+        file: the table's SQLite file; None if the table is in a DynamoDB engine that the user
+            runs.
         """
         super().__init__(logging.WARNING)
         self._folders = folders
         self._file = file
         self._checking = threading.Lock()
         self.suspected = False
-        """Whether a failure was seen since the last check that found no fault."""
+        """Whether a failure has occurred since the last check that found no fault."""
         self._checked_at = float("-inf")
         self._damage: str | None = None
         self._fault: str | None = None

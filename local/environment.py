@@ -52,7 +52,7 @@ _PRIVATE_ADDRESSES = (
 accepts without a setting, and link-local ones."""
 
 THIS_MACHINE = "127.0.0.1,localhost"
-"""The names of this machine that no proxy is asked for."""
+"""Names and addresses of this machine. Requests to them bypass HTTP proxies."""
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
@@ -70,29 +70,34 @@ def region(environ: MutableMapping[str, str] = os.environ) -> str:
 
 
 def foreign_engine(environ: MutableMapping[str, str] = os.environ) -> str | None:
-    """Returns the endpoint of a DynamoDB engine that the user runs; None if the table is in the
-    store."""
+    """Returns the endpoint URL of a DynamoDB engine that the user runs, from the environment; None
+    if the table is in this product's own store.
+    """
     return environ.get("AWS_ENDPOINT_URL_DYNAMODB") or None
 
 
 def keep_files(folder: Path, environ: MutableMapping[str, str] = os.environ) -> Path | None:
-    """Sets ARTIFACT_FOLDER to ``folder`` unless the user set it, and returns it. Returns None if
-    ARTIFACT_BUCKET is set."""
+    """Sets ARTIFACT_FOLDER to ``folder`` unless the user has set it. Returns the folder for
+    artifacts, or None if ARTIFACT_BUCKET is set: files are then in S3.
+    """
     if environ.get("ARTIFACT_BUCKET"):
         return None
     return Path(environ.setdefault("ARTIFACT_FOLDER", str(folder)))
 
 
 def keep_tables(folder: Path, environ: MutableMapping[str, str] = os.environ) -> Path | None:
-    """Sets SYSTEM_TABLES_FOLDER to ``folder`` unless the user set it, and returns it. Returns None
-    if SYSTEM_TABLES_BUCKET is set."""
+    """Sets SYSTEM_TABLES_FOLDER to ``folder`` unless the user has set it. Returns the folder for
+    system tables, or None if SYSTEM_TABLES_BUCKET is set: they are then in S3.
+    """
     if environ.get("SYSTEM_TABLES_BUCKET"):
         return None
     return Path(environ.setdefault("SYSTEM_TABLES_FOLDER", str(folder)))
 
 
 def administrator(environ: MutableMapping[str, str] = os.environ) -> tuple[str, str]:
-    """Returns name and password for the first administrator."""
+    """Returns the name and the password of the first administrator, from the environment or by
+    default.
+    """
     return (
         environ.get("MLFLOW_AUTH_ADMIN_USERNAME") or "admin",
         environ.get("MLFLOW_AUTH_ADMIN_PASSWORD") or DEFAULT_PASSWORD,
@@ -144,7 +149,9 @@ def answer_at(host: str, port: int, environ: MutableMapping[str, str] = os.envir
 
 
 def point_to(service_endpoint: str, environ: MutableMapping[str, str] = os.environ) -> None:
-    """Sets the endpoint of the runner's stand-ins for KMS and SQS."""
+    """Sets the endpoint URLs of KMS and SQS to ``service_endpoint``, where the runner's stand-ins
+    answer.
+    """
     environ["AWS_ENDPOINT_URL_KMS"] = environ["AWS_ENDPOINT_URL_SQS"] = service_endpoint
 
 
@@ -155,11 +162,11 @@ def prepare(
     own_store: bool,
     environ: MutableMapping[str, str] = os.environ,
 ) -> None:
-    """Sets the variables that the functions need.
-    A variable that the user has set wins over the template; but with the store, real credentials
-    are replaced.
-    All functions share this process, so a variable has one value: if two functions declare
-    different values, the first wins and the log says so.
+    """Sets the environment variables that the functions read.
+    A variable that the user has set wins over the template's value. AWS credentials are an
+    exception: if the table is in the own store, placeholders replace real credentials.
+    All functions share this process and hence its variables. If two functions declare different
+    values for a variable, the first value wins and a line is logged.
     """
     name, place = table_name(environ), region(environ)
     environ.update(
@@ -194,7 +201,9 @@ def prepare(
 
 
 def _set_credentials(environ: MutableMapping[str, str], *, own_store: bool) -> None:
-    """Replaces all credentials beside the store; sets those that are missing beside an engine."""
+    """Sets placeholder AWS credentials. With the own store they replace all credentials; with an
+    engine of the user's only missing ones are set.
+    """
     if own_store:
         environ.update(_EXAMPLE_CREDENTIALS)
         for variable in _REAL_IDENTITY:

@@ -18,7 +18,8 @@ _MARKER = "format.json"
 
 
 class FolderTooNew(Exception):
-    """A newer version wrote the folder; the message says what to do."""
+    """Raised if a newer version of the product wrote the data folder; the message says what to
+    do."""
 
 
 def checked(folder: Path) -> int:
@@ -54,7 +55,7 @@ def checked(folder: Path) -> int:
 
 
 def record(folder: Path, number: int = FORMAT) -> None:
-    """Writes the marker at once or not at all."""
+    """Writes the marker atomically: after a kill the folder has the old marker or the new one."""
     temporary = folder / f"{_MARKER}.new"
     temporary.write_text(json.dumps({"format": number}) + "\n")
     temporary.replace(folder / _MARKER)

@@ -54,7 +54,7 @@ class Context:
 
 
 class ImportFailed(Exception):
-    """The function's module could not be imported; every call of the function fails."""
+    """Raised by every call of a function whose module cannot be imported."""
 
 
 _importing = threading.Lock()
@@ -62,20 +62,23 @@ _importing = threading.Lock()
 
 
 LOADED_FIRST = ("experiments.", "runs.")
-"""Beginnings of the handlers that each training calls. Others are imported at their first call, so
-that neither the start nor the memory of an idle runner pays for them."""
+"""Beginnings of the handlers' names that every training calls. They are imported when the runner
+is ready. Other functions are imported at their first call, to keep the start short and the
+memory of an idle runner small."""
 
 
 class Function:
-    """One function of the template."""
+    """One Lambda function of the template. Its module is imported by the first call."""
 
     def __init__(self, definition: FunctionDefinition) -> None:
         self.definition = definition
         self._handler: Handler | None = None
 
     def load(self) -> Handler:
-        """Returns the handler; the first call imports the module. A failed import is tried again at
-        the next call, as Lambda does. Raises ImportFailed if the message holds the traceback."""
+        """Returns the function's handler and imports its module first if necessary. After a failed
+        import the next call tries again, as Lambda does. Raises ImportFailed, whose message holds
+        the traceback.
+        """
         if self._handler is not None:
             return self._handler
         with _importing:
@@ -103,7 +106,9 @@ class Function:
 
 
 def load_first(functions: Iterable[Function]) -> None:
-    """Imports the functions of :data:`LOADED_FIRST`; reports those that cannot be imported."""
+    """Imports the functions whose handlers begin with one of :data:`LOADED_FIRST`. A failed import
+    is only logged.
+    """
     for function in functions:
         if function.definition.handler.startswith(LOADED_FIRST):
             try:

@@ -17,8 +17,10 @@ _CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), 127)}
 
 
 class RequestCounter:
-    """Returns the number of DynamoDB requests that a handler made in this thread, as counted by the
-    core layer. Without that count the log's column stays empty."""
+    """Counts the DynamoDB requests that a handler makes in the current thread, by the core layer's
+    measurement. If the core layer is not measuring, the count is None and the log's column is
+    empty.
+    """
 
     def __init__(self) -> None:
         self._last_measurement: Any = None
@@ -34,18 +36,20 @@ class RequestCounter:
         return self._last_measurement() if self._last_measurement is not None else None
 
     def before(self) -> Any:
-        """Returns a marker to pass to :meth:`requests_since`."""
+        """Returns the state of the measurement before a handler runs, for
+        :meth:`requests_since`."""
         return self._measurement()
 
     def requests_since(self, before: Any) -> int | None:
-        """Returns the DynamoDB requests of the handler that ran since ``before``; None if it
-        counted none."""
+        """Returns how many DynamoDB requests the handler made that ran since ``before`` was taken;
+        None if nothing was measured.
+        """
         after = self._measurement()
         return None if after is None or after is before else int(after.requests)
 
 
 class AccessLog:
-    """Writes one line for each request."""
+    """Writes the access log to standard output: one line for each request."""
 
     def __init__(self) -> None:
         self._second = -1
@@ -60,11 +64,12 @@ class AccessLog:
         requests: int | None,
         body: bytes = b"",
     ) -> None:
-        """Writes one request.
+        """Writes the line of one request.
 
         Args:
-            requests: how many DynamoDB requests it made, None if that is unknown.
-            body: the answer; of an error its code is written.
+            requests: the number of DynamoDB requests of the handler; None if it is unknown.
+            body: the response's body; if the response is an error, the line shows its
+                ``error_code``.
         """
         now = int(time.time())
         if now != self._second:

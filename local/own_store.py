@@ -1,5 +1,5 @@
-"""Prepares the store of a data folder: creates the folder and the table's file, and converts the
-database of a former engine once."""
+"""Prepares the store of a data folder: creates its folder, checks the table's file, and converts
+the database of a former DynamoDB engine once."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ from local.store.store import endpoint_of, is_table_name, table_path
 from local.store.table_file import TableFile, is_damage
 
 CHECK_SECONDS = 0.7
-"""How long a start checks the file for damage: enough for some hundred megabytes."""
+"""How long the check for damage at the start may take; enough for a file of some hundred
+megabytes."""
 
 _STEPS = 20
 _BAR = "█"
 
 
 class StoreUnusable(Exception):
-    """The store cannot be opened; the message says why and what to do."""
+    """Raised if the store cannot be opened; the message says why and what to do."""
 
 
 def prepare_store(place: DataFolder, table: str) -> TableFile:
-    """Checks the table's file in a data folder, and converts that of an engine if there is one.
-    Numbers that the stream's checkpoints know are not used again. Returns the file, which is made
-    later where there is none.
+    """Prepares the table's file in a data folder, and returns it. If the folder holds the database
+    of a former DynamoDB engine, converts that once. Checks an existing file for damage. If there is
+    no file, it is created later, when the table is. Ensures that the stream does not reuse sequence
+    numbers up to which the checkpoints say it was processed.
 
     Raises:
         StoreUnusable: a file is damaged, or cannot be read or written.
@@ -93,7 +95,8 @@ def _convert(place: DataFolder, table: str, path: Path) -> None:
 
 
 class _Progress:
-    """A bar in a terminal; elsewhere a line for each tenth."""
+    """Shows the progress of the conversion: a bar in a terminal; otherwise one line for each
+    tenth."""
 
     def __init__(self) -> None:
         self._shown = -1

@@ -1,4 +1,4 @@
-"""How the user calls this program, for help texts and messages."""
+"""Returns the command by which the user runs this program, for help texts and messages."""
 
 from __future__ import annotations
 
@@ -6,32 +6,44 @@ import os
 from collections.abc import Mapping
 
 _VARIABLE = "MLFLOW_SERVERLESS_PROGRAM"
-"""The installed command sets it to its own name; a clone does not."""
+"""The environment variable in which the installed command puts its own name; unset in a clone."""
 
 
 def server(environ: Mapping[str, str] = os.environ) -> str:
-    """Returns the command that serves the product."""
+    """Returns the command that starts the server: the installed command's name, or ``python -m
+    local``.
+    """
     return environ.get(_VARIABLE) or "python -m local"
 
 
 def commands(environ: Mapping[str, str] = os.environ) -> str:
-    """Returns the command that precedes ``import``, ``gc`` and the others."""
+    """Returns the beginning of the command line of ``import``, ``gc`` and other subcommands: the
+    installed command's name, or ``.venv/bin/python -m local.admin``.
+    """
     return environ.get(_VARIABLE) or ".venv/bin/python -m local.admin"
 
 
 def in_messages(module: str, environ: Mapping[str, str] = os.environ) -> str:
-    """Returns the name that an error message begins with: the installed command's, else that of the
-    module (``local`` or ``local.admin``) which a clone runs."""
+    """Returns the program's name with which an error message begins: the name of the installed
+    command, or in a clone the name of the module (``local`` or ``local.admin``).
+    """
     return environ.get(_VARIABLE) or module
 
 
 def complaint(message: object) -> str:
-    """Returns a message of a command of ``operate``, after the program's name."""
+    """Returns an error message of an administration command with the program's name before it."""
     return f"{in_messages('local.admin')}: {message}"
 
 
 def mlflow_installation(environ: Mapping[str, str] = os.environ) -> str:
-    """Returns how to install MLflow beside this program."""
+    """Returns what the user has to run to install MLflow beside this program."""
     if environ.get(_VARIABLE):
         return "pip install 'mlflow-serverless[export]'"
     return "run `make example`"
+
+
+def sam_installation(environ: Mapping[str, str] = os.environ) -> str:
+    """Returns how to install the SAM CLI."""
+    if environ.get(_VARIABLE):
+        return "`uv tool install aws-sam-cli` or `pipx install aws-sam-cli` installs it"
+    return "`make build` installs it"

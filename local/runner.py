@@ -45,19 +45,19 @@ from mlcore.errors import MlflowError
 
 
 class CannotStart(Exception):
-    """The runner cannot start as the user asked; the message says why."""
+    """Raised if the runner cannot start with the user's options; the message says why."""
 
     code = 1
 
 
 class Refused(CannotStart):
-    """The options would be unsafe."""
+    """Raised if the options would make the server unsafe."""
 
     code = 2
 
 
 class Runner:
-    """One run of the product on this machine."""
+    """One run of the product on this machine, with the options of the command line."""
 
     def __init__(self, options: Options, told_to_stop: Callable[[], bool] = lambda: False) -> None:
         self._options = options
@@ -163,8 +163,10 @@ class Runner:
             raise CannotStart(str(error)) from error
 
     def _ensure_admin(self) -> None:
-        """Makes the administrator if there is none, and sets a password if it has none. Refuses the
-        well-known default password if other machines can connect."""
+        """Creates the first administrator if the user does not exist, and sets a password if that
+        administrator has none (an imported user has none). Raises Refused if the password is the
+        well-known default and other machines can connect.
+        """
         # After the environment is complete:
         from mlcore.auth.passwords import check_password, hash_password  # noqa: PLC0415
         from mlcore.repos.users import users  # noqa: PLC0415
@@ -298,8 +300,10 @@ class Runner:
         house.start()
 
     def _trim(self, file: TableFile, mappings: Sequence[str]) -> int:
-        """Trims the stream up to the position that all mappings have processed. Without a stream
-        process nothing is trimmed: a later run with the indexer still needs the records."""
+        """Deletes the records of the stream that all mappings have processed; returns how many.
+        Deletes nothing if no stream process runs, because a later run with the indexer still needs
+        the records.
+        """
         if self._stream_process is None:
             return 0
         positions = [self._stream_process.processed(mapping) for mapping in mappings]
@@ -315,7 +319,9 @@ class Runner:
         *,
         is_own: bool,
     ) -> None:
-        """Prints the addresses once ``GET /health`` succeeds."""
+        """Prints the banner once ``GET /health`` succeeds; otherwise reports why the product is not
+        ready.
+        """
         host, port = bound.getsockname()[:2]
         name = banner.reachable_name(host)
         answer = banner.health_status(name, port)

@@ -17,7 +17,7 @@ _NAME = "runner.json"
 
 
 class RunnerRecord(NamedTuple):
-    """What a running runner says of itself."""
+    """How to reach a running runner: the content of the file."""
 
     process: int
     url: str
@@ -31,7 +31,9 @@ class RunnerRecord(NamedTuple):
 
 
 def write(place: DataFolder, url: str, table: str) -> None:
-    """Writes the record of this process, readable by the owner only, once the runner is ready."""
+    """Writes the record of this process. The file is readable by its owner only. To be called when
+    the runner is ready.
+    """
     record = RunnerRecord(
         os.getpid(),
         url,
@@ -43,13 +45,14 @@ def write(place: DataFolder, url: str, table: str) -> None:
 
 
 def remove(place: DataFolder) -> None:
-    """Removes the record when the runner ends."""
+    """Removes the record. To be called when the runner ends."""
     (place.path / _NAME).unlink(missing_ok=True)
 
 
 def read(folder: Path) -> RunnerRecord | None:
-    """Returns the record of the process that holds the folder's lock; None if that one has not
-    written a record, because it is starting, or is no runner."""
+    """Returns the record of the process that holds the folder's lock; None if that process has
+    written no record, because it is still starting or is not a runner.
+    """
     try:
         fields = json.loads((folder / _NAME).read_text())
         record = RunnerRecord(**fields)
@@ -60,8 +63,9 @@ def read(folder: Path) -> RunnerRecord | None:
 
 
 def running(folder: Path) -> RunnerRecord | None:
-    """Returns the record of the runner that serves the folder now; None if no process has it
-    locked. A runner that was killed leaves its record, but no lock."""
+    """Returns the record of the runner that serves the folder now; None if no process has locked
+    the folder. A killed runner leaves its record behind, but not its lock.
+    """
     record = read(folder)
     if record is None:
         return None

@@ -18,11 +18,15 @@ _ANSWERED, _BEHIND, _BYTES = 0, _MOMENT.size, 2 * _MOMENT.size
 
 
 class SharedActivity:
-    """Two timestamps in memory that a child process can map; it is given ``descriptor``."""
+    """Two timestamps in memory that this process shares with a child process. The child maps the
+    memory by ``descriptor``.
+    """
 
     def __init__(self, descriptor: int | None = None) -> None:
-        """Maps the memory behind ``descriptor``, which another process made; None makes new
-        memory."""
+        """Args:
+        descriptor: the descriptor of memory that another process created; None creates new
+            memory.
+        """
         self.descriptor = _new() if descriptor is None else descriptor
         self._memory = mmap.mmap(self.descriptor, _BYTES)
 
@@ -31,17 +35,20 @@ class SharedActivity:
         _MOMENT.pack_into(self._memory, _ANSWERED, time.monotonic())
 
     def is_serving(self) -> bool:
-        """Whether a request was answered within :data:`BUSY_SECONDS`: the next one is probably on
-        its way."""
+        """Returns whether a request was answered within the last :data:`BUSY_SECONDS`; then another
+        one will probably follow.
+        """
         return self._is_since(_ANSWERED, BUSY_SECONDS)
 
     def set_index_lagging(self, lagging: bool) -> None:
-        """Records whether the last page of the stream shows that the index lags far behind."""
+        """Records whether the index lags far behind, as the stream page that was read last
+        shows."""
         _MOMENT.pack_into(self._memory, _BEHIND, time.monotonic() if lagging else 0.0)
 
     def is_index_lagging(self) -> bool:
-        """Whether the last report said that the index lags, and is younger than
-        :data:`LAG_REPORT_SECONDS`."""
+        """Returns whether the index lagged at the last report, if that report is younger than
+        :data:`LAG_REPORT_SECONDS`.
+        """
         return self._is_since(_BEHIND, LAG_REPORT_SECONDS)
 
     def _is_since(self, place: int, seconds: float) -> bool:

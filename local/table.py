@@ -24,7 +24,9 @@ _LOOK_SECONDS: Final = 0.05
 
 
 def client(service: str) -> Any:
-    """Returns a botocore client for the engine that the environment names."""
+    """Returns a botocore client of the service (DynamoDB or its streams) on the endpoint that the
+    environment names.
+    """
     # The import takes 15 MB and a tenth of a second; only users of another engine need it.
     import botocore.session  # noqa: PLC0415
     from botocore.config import Config  # noqa: PLC0415
@@ -42,8 +44,9 @@ def client(service: str) -> Any:
 
 
 class SharedClient:
-    """The operations of a botocore client that the runner needs, by the functions' own client. This
-    saves importing botocore's client."""
+    """Offers the operations of a botocore client that the runner needs, and calls the DynamoDB
+    client that the functions use. So the runner need not import botocore's client.
+    """
 
     def __init__(self) -> None:
         # After the environment is complete.
@@ -66,7 +69,7 @@ class SharedClient:
 
 
 def _definition(properties: dict[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of CreateTable that the template's properties give."""
+    """Returns the parameters of CreateTable that the template's table properties stand for."""
     wanted: dict[str, Any] = {
         "BillingMode": "PAY_PER_REQUEST",
         "KeySchema": properties["KeySchema"],
@@ -88,7 +91,8 @@ def _definition(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _keys(description: dict[str, Any]) -> dict[str, Any]:
-    """Returns keys and indexes in a form that can be compared."""
+    """Returns the keys and indexes of a table's description, or of the template's properties, in a
+    form in which the two can be compared."""
     comparable: dict[str, Any] = {}
     for kind in _COMPARED:
         value = description.get(kind) or []
@@ -100,7 +104,8 @@ def _keys(description: dict[str, Any]) -> dict[str, Any]:
 
 
 def ttl_attribute(properties: dict[str, Any]) -> str | None:
-    """Returns the attribute that expires items, if the template enables expiry."""
+    """Returns the name of the attribute that holds an item's expiry time; None if the template does
+    not enable expiry."""
     specification = properties.get("TimeToLiveSpecification") or {}
     if str(specification.get("Enabled", "false")).lower() != "true":
         return None

@@ -1,5 +1,5 @@
-"""Keeps what the runner reads of a template, so that a start neither imports a YAML parser nor
-parses the template again."""
+"""Caches what the runner reads from a template in a file, so that the next start neither imports a
+YAML parser nor parses the template again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from local import definitions, template
 from local.template import Template
 
 FOLDER: Final = Path(__file__).parent / "__pycache__"
-"""Beside the compiled modules of this package: whoever can write here can change those, too."""
+"""The folder of the cache, beside this package's compiled modules. A user who can write to it
+could also change those modules."""
 
 
 def read(
@@ -26,11 +27,12 @@ def read(
     parameters: Mapping[str, str] | None = None,
     folder: Path = FOLDER,
 ) -> Template:
-    """Returns what :func:`local.template.read` returns; from a file in ``folder`` if the template
-    and this program have not changed since it was written.
+    """Returns the same as :func:`local.template.read`. The result comes from the cache file in
+    ``folder`` if neither the template nor the code that reads templates has changed since that file
+    was written.
 
     Raises:
-        TemplateError: as there.
+        TemplateError: a resource cannot be served here; the message names it.
     """
     try:
         content = path.read_bytes()
@@ -52,7 +54,8 @@ def read(
 
 
 def _program() -> str:
-    """Returns what changes when the reader of templates does."""
+    """Returns a text that changes when the code that reads templates changes: its files'
+    modification times."""
     modules = (
         template.__file__,
         definitions.__file__,
@@ -62,7 +65,8 @@ def _program() -> str:
 
 
 def _write(kept: Path, content: bytes) -> None:
-    """Replaces the file at once: another runner may read it."""
+    """Replaces the cache file atomically, because another runner may be reading it. Failures are
+    ignored."""
     made = kept.with_name(f"{kept.name}.{os.getpid()}")
     with contextlib.suppress(OSError):  # the folder is read-only, or the disk is full
         kept.parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Makes Python write names of files and texts as UTF-8, whatever the locale says."""
+"""Makes Python use UTF-8 for file names and texts, whatever the locale says."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sys
 
 
 def insist() -> None:
-    """Starts this process again in Python's UTF-8 mode if the locale has another encoding: names of
-    files are UTF-8 in MLflow's API, and are written as they are."""
+    """Restarts this process in Python's UTF-8 mode if the locale has another encoding: file names
+    are UTF-8 in MLflow's API and are written to the disk as such."""
     if sys.getfilesystemencoding().lower() == "utf-8":
         return
     os.environ["PYTHONUTF8"] = "1"  # for the processes that are started from here, too

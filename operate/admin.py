@@ -17,6 +17,7 @@
     python -m local.admin alert   SELECT --when CONDITION [--url URL | --data DIR]
     python -m local.admin report  --html FILE [--experiment ID …] [--url URL | --data DIR]
     python -m local.admin system-tables backfill [--land] | publish | verify [--data DIR]
+    python -m local.admin deploy  STAGE [--check | --build-only] [--stack NAME]
     python -m local.admin doctor  [--url URL | --data DIR] [--stack NAME] [--json FILE]
 
 The table is the first of these: at the endpoint that AWS_ENDPOINT_URL_DYNAMODB names, such as that
@@ -52,6 +53,7 @@ from operate import (
     settings,
     sizes,
     source_address,
+    stage_deployment,
     system_tables,
     verification,
 )
@@ -76,10 +78,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     environment.reach_this_machine_directly()
     try:
         if given.command in TRANSFERS:
-            with source_address.served(given.source, given.files) as given.address:
+            with source_address.served(given.source, given.files) as given.served:
                 return _run(given)
         if given.command == "export":
             return export_start.run(given)
+        if given.command == "deploy":
+            return stage_deployment.run(given)
         return _run(given)
     except (CannotRun, FolderInUse, FolderTooNew, StoreUnusable) as error:
         print(program_name.complaint(error), file=sys.stderr)
@@ -148,11 +152,11 @@ def _over_http(given: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _table(folder: Path | None, *, new: bool = False) -> Iterator[DataFolder | None]:
-    """Sets the environment so that it names the table while the block runs. Yields the data folder,
-    None if the table is not in one.
+    """Context manager: sets the environment variables so that the product's modules use the
+    command's table. Yields the locked data folder, or None if the table is not in a data folder.
 
     Args:
-        new: whether to make a data folder that is missing.
+        new: whether to create a missing data folder.
     """
     store.register()
     foreign = environment.foreign_engine()
@@ -192,8 +196,9 @@ def _table(folder: Path | None, *, new: bool = False) -> Iterator[DataFolder | N
 
 
 def _ask_runner(given: argparse.Namespace) -> bool:
-    """Sets ``url`` to the runner that serves the data folder, if one does: its system tables have
-    one publisher, and it answers from them while it writes."""
+    """Sets ``given.url`` to the address of the runner that serves the data folder, or to None if no
+    runner serves it. Returns whether a runner does; then the command asks it instead of opening the
+    folder, because only one process publishes the system tables."""
     if environment.foreign_engine() or (given.data is None and os.environ.get("TABLE_NAME")):
         return False
     path = (given.data or default_data_folder()).expanduser().resolve()
@@ -203,7 +208,8 @@ def _ask_runner(given: argparse.Namespace) -> bool:
 
 
 def _work_beside(running: RunnerRecord) -> None:
-    """Sets the environment so that it names the table, files and system tables of a runner."""
+    """Sets the environment variables so that the product's modules use the table, files and system
+    tables of a running runner."""
     store.register()
     environment.prepare((), running.table, own_store=True)
     if running.artifacts:
@@ -247,7 +253,8 @@ def _transfer(arguments: argparse.Namespace) -> int:
         journal = (arguments.data or default_data_folder()).expanduser() / f"import-{name}.jsonl"
     code: int = command.run(
         command.TransferOptions(
-            url=arguments.address,
+            url=arguments.served.url,
+            files=arguments.served.files,
             experiments=arguments.experiment,
             parts=parts,
             journal=journal,

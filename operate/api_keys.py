@@ -1,5 +1,5 @@
-"""``python -m local.admin keys``: makes, lists and revokes API keys, also of service accounts, for
-whoever may write to the table."""
+"""``python -m local.admin keys``: creates, lists and revokes API keys, also of service accounts.
+Anybody who can write to the table can do this."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from local import program_name
 from local.command_line import default_data_folder
-from operate import api_keys, purge
+from operate import api_keys, purge, stage_deployment
 from operate.export import start as export_start
 
 TRANSFERS = {
@@ -25,13 +25,13 @@ PARTS = (
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog=program_name.commands(), description="Maintain a table from outside the product."
+        prog=program_name.commands(), description="Maintain a table or a deployment."
     )
     commands = parser.add_subparsers(dest="command", required=True)
     for name, does in (
         ("verify", "list derived items that are missing, stale or surplus; change nothing"),
         ("reindex", "rebuild derived items from their sources, while the product runs"),
-        ("sizes", "print the size of experiments' items; reads all of them"),
+        ("sizes", "print how large the items of experiments are; reads all of these items"),
     ):
         command = commands.add_parser(name, help=does, description=does)
         which = command.add_mutually_exclusive_group()
@@ -40,7 +40,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         command.add_argument(
             "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
         )
-    does = "repeat the work of stream records that the indexer or the lander gave up (in AWS)"
+    does = "process again the stream records that the indexer or the lander gave up (in AWS)"
     command = commands.add_parser("replay", help=does, description=does)
     queues = command.add_mutually_exclusive_group(required=True)
     queues.add_argument("--queue", metavar="URL", help="the stack's output IndexerFailureQueueUrl")
@@ -48,17 +48,17 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--lander-queue", metavar="URL", help="the stack's output LanderFailureQueueUrl"
     )
     command.set_defaults(data=None)
-    does = "make the first administrator; asks for the password, or reads a line of standard input"
+    does = "create an administrator; asks for the password, or reads it from standard input"
     command = commands.add_parser("create-admin", help=does, description=does)
     command.add_argument("--name", default="admin", help="user name (admin)")
     command.add_argument(
         "--oidc",
         metavar="NAME",
-        help="who signs in with this name at the issuer (an e-mail address) is an administrator; "
-        "no password",
+        help="name of an administrator who signs in at the issuer and has no password, such as "
+        "an e-mail address",
     )
     command.add_argument(
-        "--replace", action="store_true", help="give an existing user this password and the rights"
+        "--replace", action="store_true", help="give an existing user the password and the rights"
     )
     command.add_argument(
         "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
@@ -80,17 +80,21 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
             dest="files",
             type=Path,
             metavar="DIR",
-            help="folder of the files of a database (mlartifacts)",
+            help="folder with the files that belong to the database of --from (mlartifacts)",
         )
         command.add_argument(
-            "--experiment", action="append", default=[], metavar="NAME", help="only this one"
+            "--experiment",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help="only this; repeatable",
         )
         command.add_argument(
             "--with",
             dest="parts",
             default=",".join(PARTS),
             metavar="PART,…",
-            help="what besides experiments (%(default)s)",
+            help="what to copy in addition to experiments (%(default)s)",
         )
         command.add_argument(
             "--journal",
@@ -106,21 +110,24 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     _add_gc(commands)
     _add_sql(commands)
     _add_doctor(commands)
+    stage_deployment.add_to(commands)
     return parser.parse_args(arguments)
 
 
 def _add_keys(commands: Any) -> None:
-    does = "make, list and revoke API keys; make service accounts, which have only keys"
+    does = "create, list and revoke API keys; create service accounts, which have only keys"
     command = commands.add_parser("keys", help=does, description=does)
     command.add_argument("action", choices=api_keys.ACTIONS)
-    command.add_argument("subject", metavar="USER|KEY", help="a user's name; to revoke, a key's id")
+    command.add_argument(
+        "subject", metavar="USER|KEY", help="name of a user; for revoke: id of a key"
+    )
     command.add_argument("--name", default="command line", help="what the key is for")
     command.add_argument(
         "--scope",
         action="append",
         metavar="SCOPE",
         help="read, sql, experiment:ID, model:NAME or gateway:ENDPOINT-ID; may be repeated; "
-        "without one the key may do all that its owner may",
+        "without a scope the key has all rights of its owner",
     )
     command.add_argument("--days", type=int, metavar="N", help="expire after N days (never)")
     command.add_argument(
@@ -132,17 +139,19 @@ def _add_keys(commands: Any) -> None:
 
 
 def _add_rights(commands: Any) -> None:
-    does = "explain what a user has and may do, or who may do what with a resource, and why"
+    does = "print which rights a user has, or who may do what with a resource, and why"
     command = commands.add_parser("rights", help=does, description=does)
     command.add_argument(
-        "user", metavar="USER", nargs="?", help="a user's name; none for all users"
+        "user", metavar="USER", nargs="?", help="name of a user; without it, all users"
     )
     command.add_argument(
         "--on",
         metavar="TYPE:NAME",
         help="model:NAME, experiment:ID, run:ID, gateway:ENDPOINT, skill:NAME, mcp_server:NAME, …",
     )
-    command.add_argument("--workspace", default="default", help="of the resource (default)")
+    command.add_argument(
+        "--workspace", default="default", help="workspace of the resource (default)"
+    )
     command.add_argument(
         "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
     )
@@ -152,12 +161,12 @@ def _add_sql(commands: Any) -> None:
     folder = f"data folder ({default_data_folder()})"
     for name, does in (
         ("sql", "query MLflow's system tables with SQL"),
-        ("alert", "run a query and exit with 2 when its answer meets a condition"),
+        ("alert", "run a query and exit with 2 if its result meets a condition"),
     ):
         command = commands.add_parser(name, help=does, description=does)
-        command.add_argument("statement", metavar="SELECT", help="or @FILE")
+        command.add_argument("statement", metavar="SELECT", help="the query, or @FILE")
         command.add_argument(
-            "--parameter", action="append", default=[], metavar="NAME=VALUE", help="for :NAME"
+            "--parameter", action="append", default=[], metavar="NAME=VALUE", help="value of :NAME"
         )
         if name == "sql":
             command.add_argument(
@@ -167,13 +176,13 @@ def _add_sql(commands: Any) -> None:
             command.add_argument(
                 "--when",
                 metavar="CONDITION",
-                help="MIN(success_ratio) < 0.9; without it the line -- when: of the file",
+                help="such as MIN(success_ratio) < 0.9; default: the line -- when: of the file",
             )
         command.add_argument("--fresh", action="store_true", help="publish landed rows first")
         command.add_argument("--url", help="query the tables of this running server")
         command.add_argument("--data", type=Path, metavar="DIR", help=folder)
     _add_report(commands, folder)
-    does = "fill the system tables from the table, publish what has landed, or compare the two"
+    does = "fill the system tables from DynamoDB, publish landed rows, or compare both"
     actions = commands.add_parser("system-tables", help=does, description=does).add_subparsers(
         dest="action", required=True
     )
@@ -227,18 +236,20 @@ def _add_export(commands: Any) -> None:
         "--artifacts", dest="files", type=Path, metavar="DIR", required=True, help="folder of files"
     )
     command.add_argument(
-        "--from", dest="source", metavar="URL", help="the product (the data folder's runner)"
+        "--from", dest="source", metavar="URL", help="address of the product (the runner of --data)"
     )
-    command.add_argument("--workspace", default="default", metavar="NAME", help="(%(default)s)")
     command.add_argument(
-        "--experiment", action="append", default=[], metavar="NAME", help="only this one"
+        "--workspace", default="default", metavar="NAME", help="to export (%(default)s)"
+    )
+    command.add_argument(
+        "--experiment", action="append", default=[], metavar="NAME", help="only this; repeatable"
     )
     command.add_argument(
         "--with",
         dest="parts",
         default=",".join(export_start.PARTS),
         metavar="PART,…",
-        help="what besides experiments (%(default)s)",
+        help="what to copy in addition to experiments (%(default)s)",
     )
     command.add_argument(
         "--journal", type=Path, metavar="FILE", help="file that records what was copied (in --data)"
@@ -284,33 +295,41 @@ def _duration(text: str) -> int:
 
 
 def _add_doctor(commands: Any) -> None:
-    does = "use a running server as a team would, remove what that made, and say what is wrong"
+    does = "use a running server as a team would, remove what this created, and report faults"
     command = commands.add_parser("doctor", help=does, description=does)
     command.add_argument(
         "--url",
-        help="tracking URI (the runner's that serves --data); MLFLOW_TRACKING_USERNAME and so on "
-        "log in",
+        help="tracking URI (that of the runner of --data); the login is taken from "
+        "MLFLOW_TRACKING_USERNAME and the other variables of MLflow's clients",
     )
     command.add_argument(
         "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
     )
     for name, shown, means in (
-        ("profile", "NAME", "AWS profile, to look at the stack with this URL too"),
-        ("stack", "NAME", "CloudFormation stack, instead of the one with this URL"),
-        ("client", "PYTHON", "interpreter that has mlflow (this one, else one is made)"),
+        ("profile", "NAME", "AWS profile; also checks the stack that has this URL"),
+        ("stack", "NAME", "CloudFormation stack to check, instead of the one that has the URL"),
+        (
+            "client",
+            "PYTHON",
+            "Python interpreter with mlflow (default: this one, or a new environment)",
+        ),
         ("receiver", "HOST:PORT", "address on which this machine listens for a webhook's delivery"),
-        ("receiver-url", "URL", "URL that leads there, such as a tunnel's, if it is another"),
+        (
+            "receiver-url",
+            "URL",
+            "URL of --receiver as the server sees it, such as that of a tunnel",
+        ),
         ("endpoint", "NAME", "chat endpoint of the AI gateway to call, which may cost money"),
     ):
         command.add_argument(f"--{name}", metavar=shown, help=means)
     command.add_argument(
-        "--without", action="append", default=[], metavar="STEP", help="a step to leave out"
+        "--without", action="append", default=[], metavar="STEP", help="step to leave out"
     )
     command.add_argument(
         "--patience",
         type=float,
         default=DOCTOR_PATIENCE,
         metavar="SECONDS",
-        help="for what follows later, such as SQL (%(default)s)",
+        help="how long to wait for asynchronous results such as SQL (%(default)s)",
     )
-    command.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes as JSON")
+    command.add_argument("--json", type=Path, metavar="FILE", help="also write the results as JSON")

@@ -1,4 +1,4 @@
-"""``python -m local.admin create-admin``: makes the first administrator, or resets an
+"""``python -m local.admin create-admin``: creates the first administrator, or resets an
 administrator's password."""
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from operate.product_modules import CannotRun, load_modules
 
 
 def create_admin(name: str, *, replace: bool) -> int:
-    """Reads the password from the terminal or standard input, so that it appears in no template,
-    log, argument or environment. Returns 0. Raises CannotRun if the user exists and ``replace`` is
-    not set, or the password is too short."""
+    """Creates an administrator with a password, or with ``replace`` gives an existing user a new
+    one. Reads the password from the terminal or standard input, so that it appears in no template,
+    log, argument or environment variable. Returns 0. Raises CannotRun if the user exists and
+    ``replace`` is False, or if the password is too short."""
     load_modules()
     passwords, users = (
         import_module("mlcore.auth.passwords"),
@@ -40,9 +41,9 @@ def create_admin(name: str, *, replace: bool) -> int:
 
 
 def create_admin_of_issuer(name: str, *, replace: bool) -> int:
-    """Makes an administrator who signs in at the issuer and has no password. The first account that
-    signs in with the name keeps it. Returns 0. Raises CannotRun if the user exists and ``replace``
-    is not set."""
+    """Creates an administrator who signs in at the OpenID Connect issuer and has no password. The
+    name belongs to the issuer's account that signs in with it first. Returns 0. Raises CannotRun if
+    the user exists and ``replace`` is False."""
     load_modules()
     users = import_module("mlcore.repos.users.users")
     errors = import_module("mlcore.errors")

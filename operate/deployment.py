@@ -29,32 +29,35 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 PROTECTION: Final = "DeletionProtection"
 CAPABILITIES: Final = ("CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND")
 UNMADE: Final = ("", "REVIEW_IN_PROGRESS")
-"""States of a stack that the deployment will create."""
+"""Statuses of a stack that this deployment will create."""
 
 _INEXPRESSIBLE: Final = re.compile(r"""\\(?:[ "'\\]|$)""")
-"""A backslash that SAM would take for the escape of what follows."""
+"""Matches a backslash that the SAM CLI would take for an escape of the character after it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns 0 when the stack is deployed, or could be (``--check``); else 1, or SAM's code."""
+    """Runs the command. Returns 0 if the stack was deployed, or with ``--check`` if it could be
+    deployed; otherwise 1, or the exit code of the SAM CLI."""
     parser = argparse.ArgumentParser(
         prog="python -m operate.deployment",
         description=__doc__,
         epilog="Other arguments go to `sam deploy`; --parameter-overrides add to the stage's.",
     )
-    parser.add_argument("stage", help="environment of samconfig.toml")
-    parser.add_argument("--stack", help="name of the stack (that of the stage)")
-    parser.add_argument("--check", action="store_true", help="deploy nothing")
+    parser.add_argument("stage", help="stage in samconfig.toml")
+    parser.add_argument("--stack", help="name of the stack (default: that of the stage)")
+    parser.add_argument("--check", action="store_true", help="only check, deploy nothing")
     parser.add_argument("--sam", default="sam", help="command of the SAM CLI (%(default)s)")
     parser.add_argument("--parameter-overrides", nargs="+", default=[], metavar="NAME=VALUE")
-    parser.add_argument("--parameters", type=Path, metavar="FILE", help="JSON; before overrides")
+    parser.add_argument(
+        "--parameters", type=Path, metavar="FILE", help="parameters as JSON; overrides win"
+    )
     given, others = parser.parse_known_args(arguments)
     sam = shlex.split(given.sam)
     session = boto3.Session()
     try:
         overrides = [*parameters_in(given.parameters), *given.parameter_overrides]
         plan = plan_of(given.stage, given.stack, overrides, session)
-        findings = preflight.examine(plan, session.client, session.region_name, sam)
+        findings = preflight.examine(plan, session.client, session.region_name or None, sam)
         show(findings)
         if any(finding.state == "missing" for finding in findings):
             print("operate.deployment: nothing was deployed", file=sys.stderr)
@@ -81,7 +84,11 @@ def parameters_in(file: Path | None) -> list[str]:
 
 
 def plan_of(stage: str, stack: str | None, overrides: Sequence[str], session: Any) -> Plan:
-    """Returns what a stage of samconfig.toml, with further parameters, would deploy.
+    """Returns the plan of a deployment: a stage of samconfig.toml with further parameters.
+
+    Args:
+        stack: the stack's name; None for the stage's own.
+        overrides: parameters as NAME=VALUE, which win over the stage's.
 
     Raises:
         LookupError: samconfig.toml has no such stage, or a parameter has no ``=``.
@@ -103,9 +110,9 @@ def plan_of(stage: str, stack: str | None, overrides: Sequence[str], session: An
 
 
 def _deployed(session: Any, stack: str) -> tuple[str, Mapping[str, str] | None]:
-    """Returns the state and the parameters of a stack; ``("", None)`` where there is none, or where
-    nobody can look (the checks say why)."""
-    if session.region_name is None:
+    """Returns the status and the parameters of a stack. Returns ``("", None)`` if the stack does
+    not exist, or if there are no credentials or no region to ask with, which the checks report."""
+    if not session.region_name:
         return "", None
     try:
         [found] = session.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
@@ -126,7 +133,8 @@ def show(findings: Sequence[Finding]) -> None:
 
 
 def deploy(plan: Plan, session: Any, sam: Sequence[str], others: Sequence[str]) -> int:
-    """Deploys with the SAM CLI, and protects the table of a new stack; returns SAM's exit code."""
+    """Deploys the plan with the SAM CLI. If the stack is new, turns on its table's deletion
+    protection afterwards. Returns the SAM CLI's exit code."""
     late = plan.status in UNMADE and plan.value(PROTECTION) == "true"
     parameters = {**plan.given, **({PROTECTION: "false"} if late else {})}
     done = subprocess.run(
@@ -144,11 +152,11 @@ def deploy(plan: Plan, session: Any, sam: Sequence[str], others: Sequence[str]) 
 
 
 def sam_parameter(name: str, text: str) -> str:
-    """Returns a parameter as the SAM CLI reads it: it ends a value without quotes at the first
-    blank, without a word, and refuses an empty one.
+    """Returns a parameter in quotes, in the form that the SAM CLI parses. Without quotes it
+    silently ends a value at the first blank, and refuses an empty value.
 
     Raises:
-        LookupError: no quoting that SAM undoes expresses the value.
+        LookupError: the value cannot be quoted so that the SAM CLI restores it.
     """
     if _INEXPRESSIBLE.search(text):
         raise LookupError(f"{name}: SAM cannot be given a backslash at the end or before a quote")
@@ -157,8 +165,9 @@ def sam_parameter(name: str, text: str) -> str:
 
 
 def protect(service: Any, stack: str) -> bool:
-    """Changes the parameter of a new stack that protects its table, and nothing else; waits for it.
-    Returns False if the stack was not created, because its change set was not confirmed."""
+    """Turns on the parameter that protects the table of a new stack from deletion, changes nothing
+    else, and waits until the stack is updated. Returns False if the stack was not created, because
+    nobody confirmed its change set."""
     [found] = service.describe_stacks(StackName=stack)["Stacks"]
     if found["StackStatus"] in UNMADE:
         return False

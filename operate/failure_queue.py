@@ -1,10 +1,10 @@
-"""Reads the failure queue of the indexer or the lander, and from the stream the records that were
-given up.
-Lambda's message names only the batch: a shard of the stream and two sequence numbers. The stream
-keeps the records for a day. They name the experiments, from which a rebuild makes all derived
-items; and only they name the webhooks to call and the files to delete. After that day every
-experiment can be rebuilt, but those side effects are lost: the message stays in the queue until an
-operator has seen it.
+"""Reads the failure queue of the indexer or the lander, and fetches the records of its messages
+from the table's stream.
+
+Lambda's message names only a batch: a shard of the stream and two sequence numbers. The stream
+keeps the records for a day. The records show which experiments to rebuild, which webhooks to call
+and which files to delete. After that day all experiments can still be rebuilt, but the side effects
+are lost; the message stays in the queue until an operator has seen it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Record = dict[str, Any]
 
 
 class Failure(NamedTuple):
-    """One message of the queue."""
+    """One message of the failure queue, with the records of its batch."""
 
     receipt: str
     records: tuple[Record, ...] | None
@@ -60,7 +60,8 @@ class FailureQueue:
         self._streams = streams or boto3.client("dynamodbstreams")
 
     def failures(self) -> Iterator[Failure]:
-        """Yields every message. Each stays in the queue until it is passed to :meth:`done`."""
+        """Yields every message of the queue. A message stays in the queue until it is passed to
+        :meth:`done`."""
         while True:
             answer = self._sqs.receive_message(
                 QueueUrl=self._url,
@@ -76,7 +77,7 @@ class FailureQueue:
                 yield Failure(message["ReceiptHandle"], self._records(batch))
 
     def done(self, failure: Failure) -> None:
-        """Deletes a message."""
+        """Deletes the message of this failure from the queue."""
         self._sqs.delete_message(QueueUrl=self._url, ReceiptHandle=failure.receipt)
 
     def _records(self, batch: dict[str, Any]) -> tuple[Record, ...] | None:
@@ -105,7 +106,7 @@ class FailureQueue:
 
 
 def _delivered(value: Any) -> Any:
-    """Returns a record as Lambda delivers it: bytes as base64."""
+    """Returns a value in the form in which Lambda delivers stream records: bytes become Base64."""
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if isinstance(value, dict):

@@ -1,9 +1,9 @@
-"""``python -m operate.local_api TEMPLATE``: writes the template that `sam local` can serve, and
-prints its path. The SAM CLI resolves neither the alias of a function in an integration nor an
-authorizer behind a condition. So the copy names functions themselves and asks nobody for a login.
+"""``python -m operate.local_api TEMPLATE``: writes a copy of the template that `sam local` can
+serve, and prints its path. The SAM CLI supports neither a function's alias in an integration nor an
+authorizer behind a condition. So the copy names the functions themselves and requires no login.
 
-It also declares environment variables that `--env-vars` may then set, so that all functions can run
-without AWS.
+The copy also declares environment variables that `--env-vars` may then set, so that all functions
+can run without AWS.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ _URI: Final = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command. Writes the derived template beside the given one; exit code 0, or 1 if there is
-    no template."""
+    """Runs the command: writes the copy beside the given template. Returns 0, or 1 if there is no
+    template."""
     parser = argparse.ArgumentParser(prog="python -m operate.local_api", description=__doc__)
-    parser.add_argument("template", type=Path, help="that of a build: .aws-sam/build/template.yaml")
+    parser.add_argument(
+        "template", type=Path, help="template of a build: .aws-sam/build/template.yaml"
+    )
     built: Path = parser.parse_args(arguments).template
     if not built.is_file():
         print(f"operate.local_api: there is no {built}; run `make build`", file=sys.stderr)

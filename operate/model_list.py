@@ -1,5 +1,6 @@
-"""``python -m operate.model_list``: makes the gateway's lists of models and providers from the
-installed ``mlflow``: abilities and prices of each model, and the credentials of each provider."""
+"""``python -m operate.model_list``: writes the gateway's lists of models and providers from the
+installed ``mlflow``: the abilities and prices of each model, and the credential fields of each
+provider."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def main() -> int:
 
 
 def models_text(names: Iterable[str], stock: Any) -> str:
-    """Returns JSON with a line for each model, so that a diff shows which models changed."""
+    """Returns the list of models as JSON, with one line for each model, so that a diff shows which
+    models changed."""
     lines = [f'{{"source":{_compact(installed_source())},"providers":{{']
     for provider in names:
         models = stock._load_bundled_provider(provider)
@@ -37,7 +39,7 @@ def models_text(names: Iterable[str], stock: Any) -> str:
 
 
 def providers_text(stock: Any) -> str:
-    """Returns JSON with the credential fields of each provider that needs more than a key."""
+    """Returns as JSON the credential fields of each provider that needs more than an API key."""
     responses = {
         name: stock.get_provider_config_response(name) for name in stock._PROVIDER_AUTH_MODES
     }
@@ -45,8 +47,8 @@ def providers_text(stock: Any) -> str:
 
 
 def _short(info: dict[str, Any]) -> list[Any]:
-    """Returns mode, abilities as bits, limits, prices of a token, modalities and two dates, without
-    missing values at the end."""
+    """Returns a model's entry: mode, abilities as bits, limits, prices per token, modalities and
+    two dates. Missing values at the end are dropped."""
     bits = sum(1 << at for at, name in enumerate(CAPABILITIES) if info.get(name))
     values = [info.get("mode"), bits, *(info.get(name) for name in LIMITS)]
     while values and values[-1] is None:

@@ -10,20 +10,23 @@ from typing import Any, Final, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from local import program_name
+
 UNRESERVED: Final = 100
 """Concurrent executions that Lambda keeps for functions without reserved concurrency (AWS,
 "Configuring reserved concurrency")."""
 RESERVING: Final = ("AuthorizerConcurrency", "IndexerConcurrency")
 COMFORTABLE: Final = 100
-"""Concurrent executions of an account below which a team meets throttling. New accounts may have
-ten."""
+"""With a smaller account quota of concurrent executions a team would be throttled. New accounts
+may have ten."""
 LEAST_SAM: Final = (1, 110)
 MOST_NAMES: Final = 2500
-"""Characters that the 4 KB of a function's environment leave for names."""
+"""How many characters of user names fit into a function's environment variables, which are
+limited to 4 KB."""
 NOBODY: Final = "nobody"
-"""Value of ``AlarmEmail`` that says that no alarm shall reach anybody."""
+"""The value of ``AlarmEmail`` that states that nobody shall be notified of alarms."""
 FAR_CERTIFICATES: Final = "us-east-1"
-"""Region of certificates for CloudFront."""
+"""The region in which CloudFront's certificates must be."""
 UNREADY: Final = {
     "ROLLBACK_COMPLETE": "the first deployment failed; delete the stack, then deploy",
     "ROLLBACK_FAILED": "the first deployment failed, and so did its removal; turn off the deletion"
@@ -35,7 +38,7 @@ UNREADY: Final = {
     "UPDATE_ROLLBACK_FAILED": "continue the rollback"
     " (`aws cloudformation continue-update-rollback`), then deploy",
 }
-"""States of a stack that no deployment can start from."""
+"""Statuses of a stack in which no deployment can start."""
 
 
 class Finding(NamedTuple):
@@ -48,10 +51,11 @@ class Finding(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A deployment that is about to start.
+    """The values of a deployment that is about to start.
 
-    ``given`` holds the parameters that it sets, ``declared`` those of the template, with their
-    defaults; ``deployed`` those of the stack that exists, or None."""
+    ``given`` holds the parameters that it sets, ``declared`` the template's parameters with their
+    defaults, and ``deployed`` the parameters of the existing stack, None if there is no stack.
+    """
 
     stage: str
     stack: str
@@ -62,7 +66,8 @@ class Plan(NamedTuple):
     """The state of the stack; empty if there is none."""
 
     def value(self, name: str) -> str:
-        """Returns the value that a parameter will have; what is not set keeps its value."""
+        """Returns the value that a parameter will have: the given one; otherwise that of the
+        existing stack; otherwise the template's default."""
         before = (self.deployed or {}).get(name)
         default = self.declared.get(name, {}).get("Default", "")
         return str(self.given.get(name, default if before is None else before))
@@ -71,12 +76,13 @@ class Plan(NamedTuple):
 def examine(
     plan: Plan, client: Callable[..., Any], region: str | None, sam: Sequence[str]
 ) -> list[Finding]:
-    """Returns what was checked, in the order in which an operator would look.
+    """Runs all checks and returns their results, in the order in which an operator would look at
+    them.
 
     Args:
-        client: makes a client of a service, as ``boto3.client``.
-        region: the region of the session, or None.
-        sam: command that starts the SAM CLI.
+        client: makes a client of an AWS service, like ``boto3.client``.
+        region: the session's region; None if none is set.
+        sam: the command that starts the SAM CLI.
     """
     findings = [_sam(sam), _region(region), *_parameters(plan, region or ""), _stack(plan)]
     if region is None:
@@ -92,7 +98,8 @@ def examine(
 
 
 def _asked(what: str, check: Callable[[], Finding]) -> Finding:
-    """A role that may deploy need not be allowed to look: then the check says so."""
+    """Returns the result of ``check``. If AWS refuses its call, returns a note that it could not be
+    checked: a role that may deploy need not be allowed to look."""
     try:
         return check()
     except (BotoCoreError, ClientError) as error:
@@ -105,7 +112,7 @@ def _sam(command: Sequence[str]) -> Finding:
             [*command, "--version"], capture_output=True, text=True, check=False, timeout=60
         )
     except OSError as error:
-        return Finding("SAM CLI", "missing", f"{error}; `make build` installs it")
+        return Finding("SAM CLI", "missing", f"{error}; {program_name.sam_installation()}")
     version = re.search(r"(\d+)\.(\d+)\.\d+", done.stdout)
     if version is None:
         return Finding("SAM CLI", "missing", f"no version: {done.stdout}{done.stderr}".strip())
@@ -178,8 +185,8 @@ def _stack(plan: Plan) -> Finding:
 
 
 def _concurrency(plan: Plan, service: Any) -> Finding:
-    """Reserved concurrency is taken from what no function of the account has reserved, of which
-    100 must stay."""
+    """Checks whether the concurrency that the plan reserves is available. It is taken from the
+    account's unreserved concurrency, of which at least 100 must remain."""
     limit = service.get_account_settings()["AccountLimit"]
     total, free = limit["ConcurrentExecutions"], limit["UnreservedConcurrentExecutions"]
     before = plan.deployed or {}
@@ -204,8 +211,9 @@ def _concurrency(plan: Plan, service: Any) -> Finding:
 
 
 def _distributions(plan: Plan, service: Any) -> Finding:
-    """AWS lets some new accounts create a distribution only after their support has verified the
-    account; only the attempt tells."""
+    """Checks whether the account has CloudFront distributions. AWS lets some new accounts create
+    the first one only after its support has verified the account, which shows only when it is
+    created."""
     number = service.list_distributions(MaxItems="1")["DistributionList"].get("Quantity", 0)
     if number or plan.deployed:
         return Finding("CloudFront", "ok", "the account has distributions")

@@ -1,4 +1,5 @@
-"""``python -m operate.price_list [PATH]``: makes the price list of models that ships in the layer.
+"""``python -m operate.price_list [PATH]``: writes the price list of models that is part of the core
+layer.
 PATH is a folder of ``<provider>.json`` files in the form of MLflow's model catalogue (by default
 that of the installed ``mlflow``), or a file in the form of LiteLLM's
 ``model_prices_and_context_window.json``. Models without a price stay in the list, because MLflow's
@@ -21,7 +22,7 @@ from mlcore.prices.price_list import FILE
 from mlcore.prices.setting import FIELDS
 
 Prices = dict[str, dict[str, list[float | None]]]
-"""By provider, then by model: the parts of a price in the order of FIELDS."""
+"""Prices by provider, then by model. The parts of a price are in the order of FIELDS."""
 
 LITELLM_FIELDS: Final = (
     "input_cost_per_token",
@@ -35,14 +36,14 @@ _EXAMPLE: Final = "sample_spec"
 
 
 class NoPriceList(Exception):
-    """The source cannot be read; the message says why."""
+    """Raised if the source of prices cannot be read; the message says why."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns 0 when the list was written, 1 when its source cannot be read."""
     parser = argparse.ArgumentParser(prog="python -m operate.price_list", description=__doc__)
-    parser.add_argument("path", type=Path, nargs="?", help="a folder or a file")
-    parser.add_argument("--output", type=Path, default=FILE, help="default: %(default)s")
+    parser.add_argument("path", type=Path, nargs="?", help="folder or file with prices")
+    parser.add_argument("--output", type=Path, default=FILE, help="file to write (%(default)s)")
     options = parser.parse_args(arguments)
     try:
         prices = of_path(options.path) if options.path else of_installed()
@@ -87,8 +88,8 @@ def of_path(path: Path) -> Prices:
 
 
 def of_litellm(entries: Mapping[str, Mapping[str, Any]]) -> Prices:
-    """Converts LiteLLM's entries: removes the provider from names, and converts prices of one token
-    to prices of a million."""
+    """Returns the prices in LiteLLM's entries, by provider and model. Removes the provider from
+    model names, and converts prices per token to prices per million tokens."""
     prices: Prices = {}
     for name, entry in sorted(entries.items()):
         provider = entry.get("litellm_provider")
@@ -100,7 +101,8 @@ def of_litellm(entries: Mapping[str, Mapping[str, Any]]) -> Prices:
 
 
 def text(source: str, prices: Prices) -> str:
-    """Returns JSON with a line for each model, so that a diff shows which models changed."""
+    """Returns the price list as JSON, with one line for each model, so that a diff shows which
+    models changed."""
     lines = [f'{{"source":{_compact(source)},', '"providers":{']
     for provider, models in prices.items():
         named = [f"{_compact(name)}:{_compact(parts)}" for name, parts in models.items()]

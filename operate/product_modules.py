@@ -1,5 +1,5 @@
-"""Imports the product's modules after the environment is set: they read it when they are
-imported."""
+"""Imports the product's modules. To be called when the environment variables are set, because the
+modules read them when they are imported."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _FUNCTIONS = Path(__file__).resolve().parent.parent / "functions"
 
 
 class CannotRun(Exception):
-    """A command cannot run; the message says why."""
+    """Raised if a command cannot run; the message says why."""
 
 
 def load_modules() -> tuple[Any, Any]:
-    """Makes the functions' code importable; returns ``indexer.verification.rebuild`` and
-    ``mlcore.errors``."""
+    """Adds the folder ``functions`` to the import path, and returns the modules
+    ``indexer.verification.rebuild`` and ``mlcore.errors``."""
     if str(_FUNCTIONS) not in sys.path:
         sys.path.insert(0, str(_FUNCTIONS))
     return import_module("indexer.verification.rebuild"), import_module("mlcore.errors")

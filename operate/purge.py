@@ -24,8 +24,9 @@ def parse_duration(duration: str) -> int:
 
 
 def run(older_than: int, experiment_id: str | None) -> int:
-    """Removes all items deleted more than ``older_than`` seconds ago, and prints them. Returns 0 if
-    nothing failed. Repeating it after an interruption is harmless."""
+    """Permanently removes everything that was deleted more than ``older_than`` seconds ago, and
+    prints each item. Returns 0 if nothing failed, otherwise 1. After an interruption the call can
+    be repeated."""
     if not os.environ.get("ARTIFACT_BUCKET") and not os.environ.get("ARTIFACT_FOLDER"):
         message = "name the files with ARTIFACT_BUCKET or ARTIFACT_FOLDER"
         print(program_name.complaint(message), file=sys.stderr)

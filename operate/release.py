@@ -1,6 +1,6 @@
 """``python -m operate.release``: writes the files of a release to ``dist/``: the built template
 with its functions and layers as a zip file, a bill of materials of each layer, and checksums of
-these and of the wheel that `make wheel` put there.
+these and of the wheel, which `make wheel` has written there.
 
 The version is that of the newest release in CHANGELOG.md. Equal sources give equal files.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -23,9 +24,9 @@ from uuid import NAMESPACE_URL, uuid5
 ROOT: Final = Path(__file__).resolve().parents[1]
 PRODUCT: Final = "mlflow-serverless"
 LAYERS: Final = {"core": "mlcore", "tables": "mltables", "tokens": "tokens", "catalog": "catalog"}
-"""Folder of a layer → its package in uv.lock."""
+"""The package in uv.lock of each layer's folder."""
 BESIDE: Final = ("samconfig.toml", "LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md")
-"""Files that the zip file has beside the build."""
+"""Files that the zip file contains in addition to the build."""
 CHECKSUMS: Final = "SHA256SUMS"
 _RELEASE: Final = re.compile(r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$", re.MULTILINE)
 _UNRELEASED: Final = "## [Unreleased]"
@@ -34,11 +35,11 @@ _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 
 
 class NotReady(Exception):
-    """The sources are no release; the message says why."""
+    """Raised if no release can be made from the sources; the message says why."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns 0 when all files were written; else 1."""
+    """Runs the command. Returns 0 if all files were written, otherwise 1."""
     parser = argparse.ArgumentParser(prog="python -m operate.release", description=__doc__)
     parser.add_argument("--build", type=Path, default=ROOT / ".aws-sam/build")
     parser.add_argument("--architecture", default="arm64", choices=("arm64", "x86_64"))
@@ -62,14 +63,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def version_of(changelog: str, declared: Mapping[str, str]) -> str:
-    """Returns the version of the newest release.
+    """Returns the version of the newest release in the changelog.
 
     Args:
-        declared: project files → the version that each declares.
+        declared: the version in each project file, by the file's path.
 
     Raises:
-        NotReady: the changelog has entries that are not released, or no release, or a project
-            file has another version.
+        NotReady: the changelog has unreleased entries or no release, or a project file has another
+            version.
     """
     newest = _RELEASE.search(changelog)
     if newest is None:
@@ -93,10 +94,10 @@ def versions() -> dict[str, str]:
 
 
 def wheel_in(folder: Path, version: str) -> Path:
-    """Returns the path of the version's wheel.
+    """Returns the path of this version's wheel.
 
     Raises:
-        NotReady: it is not there.
+        NotReady: the wheel does not exist.
     """
     path = folder / f"{PRODUCT.replace('-', '_')}-{version}-py3-none-any.whl"
     if not path.is_file():
@@ -105,7 +106,7 @@ def wheel_in(folder: Path, version: str) -> Path:
 
 
 def pack(build: Path, target: Path) -> None:
-    """Writes a build and the files beside it into a zip file, from which `sam deploy` works.
+    """Writes a zip file with a build and the other files that `sam deploy` needs.
 
     Raises:
         NotReady: there is no build.
@@ -121,13 +122,14 @@ def pack(build: Path, target: Path) -> None:
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, path in sorted(files.items()):
             entry = zipfile.ZipInfo(name, _EPOCH)
-            entry.external_attr = 0o644 << 16
+            entry.external_attr = (0o755 if os.access(path, os.X_OK) else 0o644) << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, path.read_bytes())
 
 
 def bill_of_materials(package: str) -> str:
-    """Returns the libraries of a layer in CycloneDX's format, as uv.lock has them."""
+    """Returns the bill of materials of a layer in CycloneDX's JSON: its libraries with the versions
+    in uv.lock."""
     exported = subprocess.run(
         [
             *(str(Path(sys.executable).with_name("uv")), "export", "--quiet", "--frozen"),
@@ -146,7 +148,7 @@ def bill_of_materials(package: str) -> str:
 
 
 def checksums(paths: Iterable[Path]) -> str:
-    """Returns lines that `sha256sum --check` reads."""
+    """Returns the SHA-256 checksums of files, in the form that `sha256sum --check` reads."""
     return "".join(
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in paths
     )

@@ -59,8 +59,9 @@ def replay(
 
 
 def land_again(queue: FailureQueue, land: Callable[[Sequence[Record]], None]) -> bool:
-    """Lands the records of each message for the system tables, and deletes the message. Landing
-    twice changes nothing. Returns whether the queue is empty afterwards.
+    """Writes the records of each message to the landing place of the system tables again, and
+    deletes the message. Writing records twice changes nothing. Returns whether the queue is empty
+    afterwards.
 
     Args:
         land: writes the changes of the records as an object for the publisher.
@@ -80,7 +81,7 @@ def land_again(queue: FailureQueue, land: Callable[[Sequence[Record]], None]) ->
 
 
 def run_landing(url: str) -> int:
-    """Replays the lander's failure queue; returns 0 if it is empty afterwards."""
+    """Replays the lander's failure queue. Returns 0 if it is empty afterwards, otherwise 1."""
     load_modules()
     if not os.environ.get(_BUCKET):
         print(f"set {_BUCKET}: the stack's output SystemTablesBucketName", file=sys.stderr)
@@ -94,8 +95,8 @@ def run_landing(url: str) -> int:
 
 
 def run(url: str | None, lander_url: str | None = None) -> int:
-    """Replays the indexer's or else the lander's failure queue; returns 0 if it is empty
-    afterwards."""
+    """Replays the indexer's failure queue if ``url`` is given, otherwise the lander's. Returns 0 if
+    the queue is empty afterwards, otherwise 1."""
     return run_indexing(url) if url else run_landing(lander_url or "")
 
 

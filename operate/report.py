@@ -1,5 +1,6 @@
-"""``python -m local.admin report --html FILE``: writes the dashboard page and the answers of its
-queries into one file that loads nothing. ``dashboards/charts.json`` defines the charts."""
+"""``python -m local.admin report --html FILE``: writes the dashboard page together with the results
+of its queries into one HTML file that loads nothing from elsewhere. ``dashboards/charts.json``
+defines the charts."""
 
 from __future__ import annotations
 
@@ -69,8 +70,8 @@ def write(target: Path, ask: Ask, options: ReportOptions, server: str | None = N
 
 
 def page(report: dict[str, Any]) -> str:
-    """Returns the page with styles, scripts and answers inline. Its Content-Security-Policy allows
-    these only."""
+    """Returns the HTML page with styles, scripts and query results inline. Its
+    Content-Security-Policy allows nothing else."""
     allowed: dict[str, list[str]] = {"style": [], "script": []}
 
     def inside(found: re.Match[str]) -> str:
@@ -132,8 +133,8 @@ def _answered(ask: Ask, options: ReportOptions) -> dict[str, Any]:
 
 
 def _grain(options: ReportOptions, months: list[list[Any]]) -> str:
-    """Returns the distance of the points in charts over time, from the chosen days, else from those
-    in which runs started.
+    """Returns the time between two points of a chart, such as ``day`` or ``month``. It depends on
+    the period: the days in the options, otherwise the days in which runs started.
 
     Args:
         months: rows of (month, runs, first start, last start).

@@ -1,5 +1,5 @@
-"""Starts servers that a command needs while it runs: MLflow's own on a database, and this product
-on a data folder that nobody serves."""
+"""Starts servers that a command needs while it runs: MLflow's own server on a database, or this
+product on a data folder that no runner serves."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _ROOT: Final = Path(__file__).resolve().parents[1]
 
 @contextlib.contextmanager
 def stock_server(database: str, files: Path) -> Iterator[str]:
-    """Serves a database and a folder with the installed MLflow, on this machine only, while the
-    block runs. Yields its address.
+    """Context manager: runs the installed MLflow's server on a database and a file folder,
+    reachable from this machine only. Yields its address.
 
     Raises:
-        CannotRun: it does not start; the message has the end of its output.
+        CannotRun: the server does not start; the message contains the end of its output.
     """
     port = _free_port()
     options = ("--host", "127.0.0.1", "--port", str(port), "--workers", "1")
@@ -50,10 +50,10 @@ def stock_server(database: str, files: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def product(data: Path) -> Iterator[str]:
-    """Serves a data folder while the block runs. Yields its address.
+    """Context manager: runs this product on a data folder, without the indexer. Yields its address.
 
     Raises:
-        CannotRun: it does not start.
+        CannotRun: the product does not start.
     """
     port = _free_port()
     options = ("--port", str(port), "--data", str(data), "--no-indexer")

@@ -42,7 +42,8 @@ def collection(experiment_id: str) -> Counter[str]:
 
 
 def run(experiment_id: str | None) -> int:
-    """Prints the sizes of one experiment or of all."""
+    """Prints the size of the item collection of one experiment, or of each experiment. Returns
+    0."""
     rebuild, errors = load_modules()
     try:
         for one in [experiment_id] if experiment_id else rebuild.experiment_ids():

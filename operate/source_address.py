@@ -1,4 +1,5 @@
-"""Tells what ``--from`` names: a server, or data that MLflow's own server reads."""
+"""Interprets ``--from``: the address of a server, or a database or folder that MLflow's own server
+can read."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from local import program_name
 from operate import servers
@@ -22,14 +24,15 @@ _PARAMETER = re.compile(r"(?<=[?&])(\w*(?:password|passwd|pwd)\w*)=[^&]*", re.IG
 
 
 def without_password(source: str) -> str:
-    """Returns the source for messages and names of files: ``***`` stands for a password."""
+    """Returns the source with ``***`` in place of a password, for messages and file names."""
     return _PARAMETER.sub(r"\1=***", _PASSWORD.sub(r"\1:***@", source))
 
 
 def check(source: str) -> None:
-    """
+    """Checks that the source is a server's address.
+
     Raises:
-        CannotRun: the source is no address of a server.
+        CannotRun: the source is not a server's address.
     """
     if not source.lower().startswith(SERVERS):
         raise CannotRun(
@@ -37,13 +40,22 @@ def check(source: str) -> None:
         )
 
 
+class ServedSource(NamedTuple):
+    """A server from which a source is read."""
+
+    url: str
+    files: Path | None = None
+    """The folder that its artifact proxy serves, if this program started it."""
+
+
 @contextlib.contextmanager
-def served(source: str, files: Path | None) -> Iterator[str]:
-    """Yields the address of a server that shows the source: the source itself, or MLflow's own
-    server, which runs on that database or folder while the block runs.
+def served(source: str, files: Path | None) -> Iterator[ServedSource]:
+    """Context manager: yields a server that serves the source. That is the source itself, or a
+    server of the installed MLflow that runs on the database or folder while the block runs.
 
     Args:
-        files: the folder from which that server serves files, its ``--artifacts-destination``.
+        files: the folder from which that server serves files, its ``--artifacts-destination``; by
+            default the folder of runs, or ``mlartifacts`` beside a database.
 
     Raises:
         CannotRun: the source is neither, or MLflow is not installed; the message says what to do.
@@ -51,10 +63,11 @@ def served(source: str, files: Path | None) -> Iterator[str]:
     if source.lower().startswith(SERVERS):
         if files is not None:
             raise CannotRun("--artifacts belongs to --from with a database or a folder")
-        yield source
+        yield ServedSource(source)
         return
     backend = _backend(source)
-    folder = (files or Path("mlartifacts")).expanduser().resolve()
+    default = Path("mlartifacts") if "://" in backend else Path(backend)
+    folder = (files or default).expanduser().resolve()
     if files is not None and not folder.is_dir():
         raise CannotRun(f"--artifacts {files}: there is no folder {folder}")
     if find_spec("mlflow") is None:
@@ -72,11 +85,12 @@ def served(source: str, files: Path | None) -> Iterator[str]:
             file=sys.stderr,
         )
     with servers.stock_server(backend, folder) as url:
-        yield url
+        yield ServedSource(url, folder if folder.is_dir() else None)
 
 
 def _backend(source: str) -> str:
-    """Returns the URI of a database, or the path of a folder of runs."""
+    """Returns the source as MLflow's backend store: the URI of a database, or the path of a folder
+    of runs. Raises CannotRun if it is neither."""
     path = Path(source.removeprefix("file://")).expanduser()
     if path.is_dir():
         return str(path.resolve())

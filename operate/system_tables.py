@@ -1,5 +1,5 @@
-"""``python -m local.admin sql`` and ``system-tables``: queries, fills, publishes and verifies the
-system tables."""
+"""``python -m local.admin sql`` and ``system-tables``: queries, backfills, publishes and verifies
+the system tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from operate import alert
 from operate.product_modules import CannotRun, load_modules
 
 PATIENCE = 30
-"""How often a query is sent while the server answers that too many queries run."""
+"""How often a query is repeated while the server answers that too many queries run."""
 
 
 def _engines() -> None:
@@ -116,7 +116,8 @@ def sql(
     fresh: bool = False,
     url: str | None = None,
 ) -> int:
-    """Prints the answer of a query; ``@file.sql`` reads the statement from a file."""
+    """Runs a query and prints its result. Returns 0. ``@file.sql`` as the statement reads it from a
+    file."""
     if form == "arrow" and sys.stdout.isatty():
         raise CannotRun("a stream of Arrow is no text: write it to a file, > answer.arrows")
     answer_form = "arrow" if form == "arrow" else "json"
@@ -154,7 +155,8 @@ def check(
     fresh: bool = False,
     url: str | None = None,
 ) -> int:
-    """Checks an alert; returns 2 when its condition is met, else 0."""
+    """Runs a query and checks an alert's condition on its result. Returns 2 if the condition is
+    met, otherwise 0."""
     sql = text_of(statement)
     publishes = [fresh, False]
 
@@ -171,10 +173,11 @@ def _histories() -> None:
 
 
 def backfill(*, publishes: bool = True) -> int:
-    """Fills the system tables from DynamoDB.
+    """Adds all data of the DynamoDB table to the system tables. Returns 0.
 
     Args:
-        publishes: False leaves publishing to the deployment, so that no SQL engine is needed.
+        publishes: False only lands the data and leaves publishing to the deployment, so that no SQL
+            engine is needed.
     """
     _histories()
     if not publishes:

@@ -22,11 +22,11 @@ _PAGES = (*DASHBOARD_PAGES, "index.html")
 
 
 class CannotPublish(Exception):
-    """The files cannot be uploaded; the message says why."""
+    """Raised if the files cannot be uploaded; the message says why."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns 0 when the bucket holds all files, else 1."""
+    """Runs the command. Returns 0 if the bucket holds all files afterwards, otherwise 1."""
     parser = argparse.ArgumentParser(prog="python -m operate.ui_bucket", description=__doc__)
     parser.add_argument("stack", help="name of the CloudFormation stack")
     stack = parser.parse_args(arguments).stack
@@ -41,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def bucket_of(cloudformation: Any, stack: str) -> str:
-    """Returns the bucket that a stack made for the UI."""
+    """Returns the name of the bucket that a stack has for the UI. Raises CannotPublish if it has
+    none."""
     described = cloudformation.describe_stacks(StackName=stack)["Stacks"][0]
     for output in described.get("Outputs", ()):
         if output["OutputKey"] == OUTPUT:
@@ -50,8 +51,8 @@ def bucket_of(cloudformation: Any, stack: str) -> str:
 
 
 def publish(s3: Any, bucket: str, folder: Path) -> tuple[int, int]:
-    """Uploads the files of a folder that the bucket lacks; returns how many were sent and how many
-    were there."""
+    """Uploads the UI's files that the bucket lacks. Returns how many were uploaded, and how many
+    the bucket already had."""
     wanted = {path or "index.html": file for path, file in files(folder)}
     if "index.html" not in wanted:
         raise CannotPublish(f"{folder} holds no UI: run `make setup`")

@@ -31,8 +31,9 @@ def reindex(experiment_id: str | None) -> int:
 
 
 def verify(experiment_id: str | None, place: DataFolder | None) -> int:
-    """Prints findings; returns 0 if nothing is wrong. Lag is no failure: the indexer repairs it
-    when the product runs."""
+    """Compares derived items with their sources, for one experiment or all, and prints the
+    findings. Returns 0 if nothing is wrong. Items that only lag are not wrong: the indexer updates
+    them while the product runs."""
     rebuild, _ = load_modules()
     unread = _unread(place) if place else set()
     reports = list(_reports(lambda one: rebuild.verify(one, unread=unread), experiment_id))
@@ -55,8 +56,8 @@ def _unread(place: DataFolder) -> set[tuple[str, str]]:
 
 
 def _reports(act: Callable[[str], Any], experiment_id: str | None) -> Iterator[Any]:
-    """Prints and yields a report for each experiment; yields None for an experiment that cannot be
-    examined."""
+    """Calls ``act`` for each experiment; prints and yields its report. Yields None for an
+    experiment that cannot be examined."""
     rebuild, errors = load_modules()
     try:
         wanted: Iterable[str] = [experiment_id] if experiment_id else rebuild.experiment_ids()

@@ -21,11 +21,11 @@ live one."""
 
 
 class CannotMove(Exception):
-    """The aliases cannot be moved; the message says why."""
+    """Raised if the aliases cannot be moved; the message says why."""
 
 
 class Function(NamedTuple):
-    """One function of the stack."""
+    """One function of the stack, with its published versions."""
 
     name: str
     live: int
@@ -39,11 +39,14 @@ class Function(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns 0 on success; 1 on failure or when an alias does not serve the last deployment."""
+    """Runs the command. Returns 0 on success; 1 on a failure, or if an alias does not serve the
+    last deployment."""
     parser = argparse.ArgumentParser(prog="python -m operate.versions", description=__doc__)
     parser.add_argument("action", choices=("show", "prune", "rollback"))
     parser.add_argument("stack", help="name of the CloudFormation stack")
-    parser.add_argument("--keep", type=int, default=KEPT, help=f"default: {KEPT}")
+    parser.add_argument(
+        "--keep", type=int, default=KEPT, help=f"versions to keep before the live one ({KEPT})"
+    )
     given = parser.parse_args(arguments)
     try:
         service = boto3.client("lambda")
@@ -102,7 +105,8 @@ def _function(service: Any, name: str) -> Function:
 
 
 def prune(service: Any, stack_functions: Sequence[Function], keep: int) -> int:
-    """Removes versions older than the live one and the ``keep`` before it; returns how many."""
+    """Deletes old versions of each function. Keeps the live version, newer ones, and the ``keep``
+    versions before the live one. Returns how many were deleted."""
     removed = 0
     for one in stack_functions:
         older = [version for version in one.settings if version < one.live]
@@ -114,14 +118,15 @@ def prune(service: Any, stack_functions: Sequence[Function], keep: int) -> int:
 
 
 def roll_back(service: Any, stack_functions: Sequence[Function]) -> str:
-    """Moves every alias to the newest deployment before the live one for which all functions have a
-    version. Returns the deployment's description.
+    """Moves every alias to the newest deployment before the live one of which all functions have a
+    version. Returns the description of that deployment.
 
-    A function that came with the live deployment has no version before, and stays: nobody calls it
-    but through its own routes, and an upgraded and an older function serve one table.
+    A function that the live deployment introduced has no earlier version and is not moved. That is
+    harmless: only its own routes call it, and functions of two consecutive releases can use the
+    same table.
 
     Raises:
-        CannotMove: there is no such deployment, or the aliases disagree.
+        CannotMove: there is no such deployment, or the aliases serve different deployments.
     """
     moving = [one for one in stack_functions if len(one.settings) > 1]
     live = {function.settings.get(function.live, "") for function in moving}

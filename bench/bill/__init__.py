@@ -1,1 +1,1 @@
-"""A deployment's monthly costs, idle and used by a team."""
+"""Computes what a deployment costs in a month, idle and in use by a team."""

@@ -1,4 +1,4 @@
-"""``make cost``: prints a team's monthly bill, and what an idle deployment costs."""
+"""``make cost``: prints a team's monthly bill, and the monthly costs of an idle deployment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUOTED: Final[dict[str, Callable[[], str]]] = {
 
 
 def quoted(text: str) -> str:
-    """Returns the page with the current tables between its marks."""
+    """Returns the text of the page with newly computed tables between its markers."""
     for name, made in QUOTED.items():
         pattern = rf"(<!-- make cost: {name} -->\n).*?(<!-- end -->)"
         text, count = re.subn(pattern, partial(_between, made()), text, flags=re.DOTALL)
@@ -53,7 +53,11 @@ def main() -> None:
         parser.add_argument(f"--{option}", type=kind, default=default, help=f"{what} (%(default)s)")
     parser.add_argument("--stage", default="prod", choices=sorted(idle.stages()))
     parser.add_argument(
-        "--parameter", action="append", default=[], metavar="NAME=VALUE", help="of template.yaml"
+        "--parameter",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="parameter of template.yaml",
     )
     parser.add_argument(
         "--write", action="store_true", help="renew the tables of docs/operations.md and end"

@@ -1,4 +1,5 @@
-"""What each resource of the template costs in a month without use, per stage."""
+"""Computes what each resource of the template costs in a month without use, per stage of
+samconfig.toml."""
 
 from __future__ import annotations
 
@@ -22,6 +23,12 @@ SCHEDULED_GB_SECONDS: Final = 0.2
 """Upper bound of a scheduled call that finds nothing to do: a tenth of a second at 1,769 MiB."""
 
 FREE: Final = {
+    "AWS::ApiGateway::Authorizer": "nothing",
+    "AWS::ApiGateway::Deployment": "nothing",
+    "AWS::ApiGateway::Method": "nothing",
+    "AWS::ApiGateway::Resource": "nothing",
+    "AWS::ApiGateway::RestApi": "by request",
+    "AWS::ApiGateway::Stage": "by request, as it has no cache",
     "AWS::ApiGatewayV2::Api": "by request",
     "AWS::ApiGatewayV2::ApiMapping": "nothing",
     "AWS::ApiGatewayV2::Authorizer": "nothing",
@@ -58,7 +65,7 @@ _RATE: Final = re.compile(r"rate\((\d+) (minute|hour)s?\)")
 
 
 class Item(NamedTuple):
-    """``number`` equal resources; ``each`` is dollars a month."""
+    """A line of the idle costs: ``number`` resources that each cost ``each`` dollars a month."""
 
     what: str
     number: int
@@ -80,7 +87,8 @@ SNAPSHOTS: Final = "snapshots of versions (SnapStart)"
 
 
 class NotPriced(Exception):
-    """A resource may cost something for which this file has no price; the message names it."""
+    """Raised if this file has no price for a resource type or setting that may cost something; the
+    message names it."""
 
 
 @functools.cache
@@ -89,8 +97,9 @@ def template() -> dict[str, Any]:
 
 
 def items(parameters: Mapping[str, str], kept: int = KEPT) -> list[Item]:
-    """Returns the resources of a deployment with these parameters; ``kept`` versions stay before
-    the live one. Raises NotPriced if a resource type or a setting has no price."""
+    """Returns the monthly costs of the resources of a deployment with these parameters, on the
+    assumption that ``kept`` versions of each function stay before the live one. Raises NotPriced if
+    a resource type or a setting has no price."""
     document = template()
     resolver = cloudformation.Resolver(document, parameters=parameters)
     shared = resolver.resolve(document["Globals"]["Function"])
@@ -154,8 +163,8 @@ def _of(name: str, kind: str, properties: Mapping[str, Any], kept: int) -> list[
 
 
 def _watched(alarm: Mapping[str, Any]) -> int:
-    """Returns how many metrics an alarm watches. A query counts the metrics that it finds: for
-    throttled indexes none while the deployment is idle."""
+    """Returns the number of metrics for which an alarm is billed. A metrics query is billed by the
+    metrics that it finds: for throttled indexes none while the deployment is idle."""
     return sum("MetricStat" in one for one in alarm["Metrics"]) if "Metrics" in alarm else 1
 
 
@@ -175,7 +184,7 @@ def total(found: list[Item]) -> float:
 
 
 def table() -> str:
-    """Returns the stages beside each other, as Markdown."""
+    """Returns a Markdown table with the idle costs of all stages side by side."""
     columns = {name: items(parameters) for name, parameters in stages().items()}
     rows: dict[tuple[str, float], dict[str, int]] = {}
     for stage, found in columns.items():
@@ -203,7 +212,7 @@ CHOICES: Final = (
 
 
 def choices() -> str:
-    """Returns what parameters add to a month, as Markdown."""
+    """Returns a Markdown table of what optional parameters add to the monthly costs."""
     base = stages()["prod"]
     without = total(items(base))
     lines = ["| choice | adds each month |", "|---|---|"]

@@ -1,7 +1,7 @@
-"""AWS's prices in dollars, in one place.
-List prices of us-east-1 from AWS's pricing pages, without free allowances (a million requests of
-SQS and Lambda, ten alarms, three dashboards, 25 GB of a table) and discounts. They were entered by
-hand: compare them before you rely on them.
+"""AWS's prices in dollars.
+These are list prices of us-east-1 from AWS's pricing pages, without free allowances (a million
+requests of SQS and Lambda, ten alarms, three dashboards, 25 GB of a table) and discounts. They were
+entered by hand: compare them with AWS's pages before you rely on them.
 """
 
 from __future__ import annotations

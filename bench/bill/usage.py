@@ -1,5 +1,4 @@
-"""Computes a team's monthly usage of AWS from capacities that tests/contract/test_bill.py
-measures."""
+"""Computes a team's monthly bill from the capacities that tests/contract/test_bill.py measures."""
 
 from __future__ import annotations
 
@@ -69,8 +68,9 @@ OWN_METRICS: Final = 4
 
 
 class Team(NamedTuple):
-    """A team's work in a day, and its stored data. ``steps`` of a run are calls with ``metrics``
-    each; ``files`` are per run; ``views`` are opened pages; gigabytes are those of the month."""
+    """A team's daily work and its stored data. ``steps`` are log calls of a run, with ``metrics``
+    metrics each; ``files`` are per run; ``views`` are opened pages; gigabytes are those stored in
+    the month."""
 
     name: str
     runs: int
@@ -96,20 +96,20 @@ class Line(NamedTuple):
 
 
 def capacity() -> dict[str, dict[str, dict[str, float]]]:
-    """Returns, by story, calls, round_trips, read_units, write_units and cpu_ms of the API
-    (``api``) and of the indexer (``index``)."""
+    """Returns the measured capacities by story, for the API (``api``) and the indexer (``index``):
+    calls, round_trips, read_units, write_units and cpu_ms."""
     measured: dict[str, dict[str, dict[str, float]]] = json.loads(CAPACITY.read_text())
     return measured
 
 
 def call_ms(cpu_ms: float, waiting_ms: float, memory_mb: float) -> float:
-    """Returns how long calls take in a function of that memory, which does not shorten their
-    waits."""
+    """Returns the milliseconds that calls take in a function with that memory. More memory shortens
+    the CPU time, not the waiting."""
     return cpu_ms / min(1.0, memory_mb / WHOLE_MB) + waiting_ms
 
 
 class _Sum:
-    """Sums calls of one kind of function."""
+    """Sums the calls, capacity units and CPU time of one kind of function."""
 
     def __init__(self) -> None:
         self.calls = self.reads = self.writes = self.cpu_ms = self.waiting_ms = 0.0
@@ -128,8 +128,8 @@ class _Sum:
 
 
 def with_metrics(story: str, metrics: int) -> dict[str, dict[str, float]]:
-    """Returns a ``step``, or the ``end`` of a run, with ``metrics`` metrics, interpolated between
-    the two measured ones."""
+    """Returns the capacities of a ``step`` or of the ``end`` of a run with ``metrics`` metrics,
+    interpolated between the two nearest measured numbers."""
     measured = capacity()
     upper = next((n for n in METRICS[1:] if n >= metrics), METRICS[-1])
     lower = METRICS[METRICS.index(upper) - 1]
@@ -145,8 +145,8 @@ def with_metrics(story: str, metrics: int) -> dict[str, dict[str, float]]:
 
 
 def bill(team: Team, parameters: Mapping[str, str] | None = None) -> list[Line]:
-    """Returns a month's bill by AWS's names of the lines. ``parameters`` are a stage's, by default
-    those of prod."""
+    """Returns the lines of a team's monthly bill, named as on AWS's bill. ``parameters`` override
+    those of the stage prod."""
     chosen = {**idle.stages()["prod"], **(parameters or {})}
     measured, days = capacity(), prices.DAYS
     api, index, login = _Sum(), _Sum(), _Sum()
@@ -214,7 +214,7 @@ def _minutes(parameters: Mapping[str, str]) -> int:
 
 
 def _landing(parameters: Mapping[str, str]) -> float:
-    """Returns dollars for what the lander does in a minute with changes."""
+    """Returns the dollars that the lander costs in a minute in which something changed."""
     seconds = LANDING_MS / 1000 * _function_memory("LanderFunction", parameters)
     return LANDINGS * (prices.INVOCATION + seconds * prices.GB_SECOND + prices.FILES_PUT)
 
@@ -227,11 +227,11 @@ def _publication(parameters: Mapping[str, str]) -> float:
 
 
 def flood(requests: float, parameters: Mapping[str, str], *, guesses: bool = False) -> float:
-    """Returns dollars for requests of somebody whom nobody knows: API Gateway, the authorizer, the
-    function that answers 401, and the log lines.
+    """Returns the dollars that ``requests`` requests without a valid login cost: API Gateway, the
+    authorizer, the function that answers 401, and the log lines.
 
     Args:
-        guesses: whether each request has a name and a password, which are hashed and counted.
+        guesses: whether each request has a name and a password, which are then hashed and counted.
     """
     memory = _memory(parameters)
     one = _Sum()
@@ -245,7 +245,7 @@ def flood(requests: float, parameters: Mapping[str, str], *, guesses: bool = Fal
 
 
 def traces_text(parameters: Mapping[str, str]) -> str:
-    """Returns sentences about a million traces of an agent in a month, as Markdown."""
+    """Returns Markdown sentences about the costs of a million traces of an agent in a month."""
     one = capacity()["trace of 20 spans"]
     work, memory = _Sum(), _memory(parameters)
     for figures in one.values():
@@ -270,7 +270,7 @@ def traces_text(parameters: Mapping[str, str]) -> str:
 
 
 def flood_text(parameters: Mapping[str, str]) -> str:
-    """Returns sentences about a flood, as Markdown."""
+    """Returns Markdown sentences about the costs of a flood of requests without a valid login."""
     rate = int(parameters["ThrottlingRate"])
     million, day = (flood(n, parameters) for n in (prices.MILLION, rate * 86400))
     guess, guesses = (flood(n, parameters, guesses=True) for n in (prices.MILLION, rate * 86400))
@@ -297,8 +297,8 @@ def _logged(parameters: Mapping[str, str]) -> float:
 
 
 def access_line() -> int:
-    """Returns the bytes of API Gateway's access log line of a request, with values of some twelve
-    letters."""
+    """Returns the estimated bytes of one line of API Gateway's access log: every value is taken as
+    twelve letters."""
     document = idle.template()
     resolved: Any = cloudformation.Resolver(document).resolve(
         document["Resources"]["ApiStage"]["Properties"]["AccessLogSettings"]
@@ -307,7 +307,7 @@ def access_line() -> int:
 
 
 def table(teams: tuple[Team, ...]) -> str:
-    """Returns the teams beside each other, as Markdown."""
+    """Returns a Markdown table with the bills of the teams side by side."""
     columns = [bill(team) for team in teams]
     heads = " | ".join(team.name for team in teams)
     lines = [f"| a month in dollars | {heads} |", f"|---|{'---|' * len(teams)}"]

@@ -1,4 +1,5 @@
-"""The command line of the installed product: serves it, or runs a command of ``operate``."""
+"""The command line of the installed product: starts the server, or runs an administration command
+of ``operate``."""
 
 from __future__ import annotations
 
@@ -13,24 +14,26 @@ FOLDERS = (".", "layers/core/python", "layers/tables/python")
 
 HELP = """\
 usage: mlflow-serverless [serve] [OPTIONS]      serve the product on this machine
-       mlflow-serverless COMMAND [OPTIONS]      work on its data; --help tells more of each
+       mlflow-serverless COMMAND [OPTIONS]      work on its data; COMMAND --help lists the options
 
 examples:
   mlflow-serverless                             on http://127.0.0.1:5000, data in the home folder
-  mlflow-serverless --port 8080 --ephemeral     keep nothing
-  mlflow-serverless --data DIR --auth           another folder, with a login
+  mlflow-serverless --port 8080 --ephemeral     delete the data at the end
+  mlflow-serverless --data DIR --auth           another data folder, with a login
   mlflow-serverless import --from http://old:5000
   mlflow-serverless export --to mlflow.db --artifacts mlartifacts
+  mlflow-serverless deploy dev
   mlflow-serverless sql "SELECT status, count(*) FROM system.mlflow.runs_latest GROUP BY 1"
 
 commands:
-  import, compare    from and with another MLflow server, its database, or a Kubeflow registry
-  export             into a database and a folder of MLflow's own server (needs mlflow)
+  import, compare    copy from or compare with another MLflow server, its data, or Kubeflow
+  export             copy into a database and a folder of MLflow's own server (needs mlflow)
   sql, report, alert, system-tables              query runs and metrics
-  gc, config                                     remove deleted things; settings
-  create-admin, keys, rights                     first login; API keys; who may do what
-  verify, reindex, sizes, replay                 look after derived items
-  doctor             use a running server as a team would, and say what is wrong
+  gc, config                                     permanently remove deleted things; settings
+  create-admin, keys, rights                     first administrator; API keys; who may do what
+  verify, reindex, sizes, replay                 check and repair derived items
+  deploy             build and deploy a stage to AWS (needs the SAM CLI, make, Python 3.13)
+  doctor             use a running server as a team would, and report faults
 
 `mlflow-serverless serve --help` lists the options of the server.
 """

@@ -9,7 +9,10 @@ from mlcore.http import PlainRoute, lambda_handler
 
 RPCS = ()
 PLAIN_ROUTES = (
-    PlainRoute("POST", "/mcp", parse, protocol.answer, "requests.anybody", since="", cost=0),
+    # Its tools only read, by requests of their own with the same login.
+    PlainRoute(
+        "POST", "/mcp", parse, protocol.answer, "requests.anybody", reads=True, since="", cost=0
+    ),
 )
 
 handler = lambda_handler(RPCS, PLAIN_ROUTES)

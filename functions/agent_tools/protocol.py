@@ -33,8 +33,9 @@ _INSTRUCTIONS: Final = (
 
 
 def answer(message: RpcRequest | Malformed, request: Request) -> Response:
-    """Answers ``POST /mcp``. Notifications get 202 without a body. An error of a tool, such as a
-    missing permission, is a result with ``isError``, so that the model reads it."""
+    """Returns the answer to ``POST /mcp``. A notification gets 202 without a body. If a tool fails,
+    for example because of a missing permission, the answer is a result with ``isError``, so that
+    the model reads the reason."""
     if isinstance(message, Malformed):
         return _error(None, message.code, message.message, 400)
     if message.id is None:

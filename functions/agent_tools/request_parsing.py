@@ -13,12 +13,12 @@ RequestId = str | int
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 MAX_ID_LENGTH: Final = 1000
-"""The answer repeats the id, and must not exceed Lambda's limit by it."""
+"""The longest id of a request. The answer repeats the id and must not exceed Lambda's limit."""
 VERSION_HEADER: Final = "mcp-protocol-version"
 
 
 class RpcRequest(NamedTuple):
-    """A request, which has an id, or a notification."""
+    """A JSON-RPC request (with an id) or notification (without an id)."""
 
     id: RequestId | None
     """None for a notification, or for an answer of the client; both get no answer."""
@@ -29,14 +29,15 @@ class RpcRequest(NamedTuple):
 
 
 class Malformed(NamedTuple):
-    """A body that is no message of JSON-RPC."""
+    """The JSON-RPC error code and message for a body that is not a JSON-RPC message."""
 
     code: int
     message: str
 
 
 def parse(sent: Sent) -> RpcRequest | Malformed:
-    """Reads one message. Batches, which the protocol no longer has, are malformed."""
+    """Parses one message. A batch is malformed, because this version of the protocol has no
+    batches."""
     media_type = sent.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         # Web pages of other origins can send only other types without being asked for permission.

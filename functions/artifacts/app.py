@@ -77,6 +77,7 @@ RPCS = (
         uploads.create_presigned_download_url,
         "artifacts.read_files_of_run",
         since="3.15",
+        reads=True,
     ),
     get(
         "/mlflow/logged-models/{model_id}/artifacts/directories",

@@ -1,4 +1,5 @@
-"""Artifact roots: the URI below which the files of a run, a logged model or a model version are."""
+"""Finds artifact roots: the URI below which the files of a run, a logged model or a model version
+are stored."""
 
 from __future__ import annotations
 

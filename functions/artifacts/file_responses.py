@@ -13,8 +13,8 @@ from mlcore.http import Request, Response
 from mlcore.http.compression import MAX_BODY_BYTES
 
 MAX_INLINE_BYTES: Final = 1 << 20
-"""Largest file that the response itself contains. A larger one is fetched from the store, which
-costs the client one more request and the function no transfer."""
+"""Size of the largest file that a response contains. A larger file is downloaded from the store,
+which costs the client one more request but no transfer through the function."""
 
 MAX_RESPONSE_BYTES: Final = MAX_BODY_BYTES // 4 * 3 - 4
 """Largest file that fits Lambda's response, which is JSON with the file in Base64."""
@@ -28,12 +28,13 @@ DOWNLOAD_SECONDS: Final = 300
 
 
 def download_seconds() -> int:
-    """Seconds for which a download URL is valid."""
+    """Returns for how many seconds a download URL is valid."""
     return int(os.environ.get("MLFLOW_PRESIGNED_DOWNLOAD_URL_TTL_SECONDS", DOWNLOAD_SECONDS))
 
 
 def origin(request: Request) -> str:
-    """Scheme and host that the caller used; empty without a Host header."""
+    """Returns the scheme and host that the caller used, such as ``https://host``; "" without a Host
+    header."""
     host = request.headers.get("host")
     return f"{request.headers.get('x-forwarded-proto', 'http')}://{host}" if host else ""
 

@@ -20,13 +20,14 @@ them."""
 
 
 def key_of(path: str, request: Request) -> str:
-    """Returns the store's key for a path, after MLflow's decoding; for reads."""
+    """Returns the store's key for a path that is decoded as MLflow decodes it. To be used for
+    reads."""
     return key_in_workspace(safe_path(path), request.workspace)
 
 
 def exact_key_of(path: str, request: Request) -> str:
-    """Returns the store's key for exactly this path; for writes and deletions. Raises
-    InvalidParameterValue, and PermissionDenied for the files of a skill."""
+    """Returns the store's key for exactly this path. To be used for writes and deletions. Raises
+    InvalidParameterValue for an ambiguous path, and PermissionDenied for the files of a skill."""
     if request.has_query:
         # An unencoded "what?.txt" arrives as the path "what" with a query string.
         raise errors.InvalidParameterValue(

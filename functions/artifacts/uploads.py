@@ -1,4 +1,5 @@
-"""Multipart uploads and presigned URLs, by which clients transfer files directly with the store."""
+"""Serves multipart uploads and presigned URLs, by which clients transfer files directly to and from
+the store."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ from mlcore.environment import AUTHENTICATION, GATEWAY_LOGIN, OIDC, signs_in
 from mlcore.errors import MlflowError
 from mlcore.http.origin import bypasses_cloudfront
 from mlcore.http.request import headers_of
+from mlcore.http.rest_events import as_http_event, is_rest_event
 from mlcore.observability import logger
 
 Authenticate = Callable[[str, str], User | None]
@@ -46,7 +47,8 @@ def _choose_method(environment: Mapping[str, str]) -> tuple[str, Authenticate]:
 def _choose_sessions(
     environment: Mapping[str, str],
 ) -> Callable[[Mapping[str, Any], Mapping[str, str]], User | None] | None:
-    """Returns the function that knows browsers which have signed in; None where none can."""
+    """Returns the function that authenticates the session cookies of browsers; None if this
+    deployment has no sign-in in browsers."""
     if not signs_in(environment):
         return None
     from authorizer import session_authentication  # noqa: PLC0415 -- as above
@@ -59,8 +61,30 @@ _authenticate_session = _choose_sessions(os.environ)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Takes an authorizer event of payload format 2.0 and returns a simple response, whose context
-    has the user if the login is valid."""
+    """Authenticates the caller of a request. The context of the answer contains the user if the
+    login is valid. An HTTP API sends payload format 2.0 and takes a simple response; a REST API
+    sends format 1.0 and takes a policy."""
+    if not is_rest_event(event):
+        return _authorization(event, context)
+    answer = _authorization(as_http_event(event), context)
+    return {
+        "principalId": "caller",
+        "policyDocument": {
+            "Version": "2012-10-17",
+            "Statement": [
+                {
+                    "Action": "execute-api:Invoke",
+                    "Effect": "Allow" if answer["isAuthorized"] else "Deny",
+                    "Resource": event["methodArn"],
+                }
+            ],
+        },
+        "context": answer.get("context", {}),
+    }
+
+
+def _authorization(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
+    """Returns the simple response to an event of payload format 2.0."""
     headers = headers_of(event)
     if bypasses_cloudfront(os.environ, headers):
         return {"isAuthorized": False}
@@ -80,9 +104,10 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 def _method_of(
     event: Mapping[str, Any], headers: Mapping[str, str], address: str
 ) -> tuple[str, Callable[[], dict[str, Any]]]:
-    """Returns the kind of login that a request has, for the audit, and a function that returns what
-    the context says about the caller; it returns nothing for an unknown one. An API key is accepted
-    beside the deployment's method, a session's cookie if there is no login."""
+    """Chooses how the caller is authenticated. Returns the kind of login, for the audit log, and a
+    function that authenticates the caller and returns the fields of the context about the caller
+    (no fields for an unknown caller). API keys are accepted in addition to the deployment's method;
+    a session cookie is used if the request has no other login."""
     login = _login(event, headers)
     key = key_authentication.token_in(login)
     if key is not None:

@@ -1,7 +1,7 @@
-"""Authentication by the cookie of a browser that has signed in.
+"""Authenticates browsers by the session cookie that they got at their sign-in.
 
-Each call reads user and session together, so a deleted user, an ended session and a changed user
-count at once. A request that changes something must come from a page of this server.
+Each call reads the user and the session, so a deleted user, an ended session and a changed user
+take effect at once. A request that changes data must come from a page of this server.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from mlcore.entities.users import User
 from mlcore.http.sent import cookie_values
 from mlcore.repos.users import sessions
-from mlcore.sign_in import cookies, lifetime
+from mlcore.sign_in import cookie_headers, cookies, lifetime
 
 _READING: Final = frozenset(("GET", "HEAD", "OPTIONS"))
 
@@ -37,9 +37,10 @@ def authenticate(event: Mapping[str, Any], headers: Mapping[str, str]) -> User |
 
 
 def _content(event: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Returns username and session id in the session's cookie; None without a valid one."""
+    """Returns the username and the session id in the request's session cookie; None if it has no
+    valid one."""
     for is_secure in (True, False):
-        name = cookies.cookie_name(cookies.SESSION, is_secure=is_secure)
+        name = cookie_headers.cookie_name(cookie_headers.SESSION, is_secure=is_secure)
         content = cookies.open_only(cookie_values(event, name), name)
         if content is not None:
             username, session_id = content

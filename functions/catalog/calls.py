@@ -29,7 +29,7 @@ V1: Final = "v1"
 VERSIONS: Final = Versions(
     {f"{api}/{V1ALPHA1}": f"{api}/{V1}" for api in (MODELS_API, SERVERS_API)}
 )
-RESPONSE_STYLE: Final = VERSIONS.manner()
+RESPONSE_STYLE: Final = VERSIONS.error_format()
 
 _BOOLEANS: Final = {
     **dict.fromkeys(("true", "True", "TRUE", "t", "T", "1"), True),
@@ -55,9 +55,9 @@ class CatalogRequest(NamedTuple):
     parameters: Mapping[str, str]
     """The variables of the path."""
     name: str = ""
-    """The name for the registered model; of registrations only."""
+    """The name for the registered model; set for registrations only."""
     version_name: str = ""
-    """The name for the model's version; of registrations only."""
+    """The name for the model's version; set for registrations only."""
 
 
 def parse(sent: Sent) -> CatalogRequest:

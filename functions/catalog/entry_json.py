@@ -18,7 +18,7 @@ def _property(member: str, value: Any) -> dict[str, Any]:
 
 
 def entry_json(entry: Entry) -> dict[str, Any]:
-    """Returns the fields that entries of all kinds have."""
+    """Returns the JSON fields that all kinds of entries have."""
     fields: dict[str, Any] = {"customProperties": properties_json(entry)}
     if entry.create_time is not None:
         fields["createTimeSinceEpoch"] = str(entry.create_time)
@@ -32,7 +32,8 @@ def model_json(entry: Entry) -> dict[str, Any]:
 
 
 def server_json(entry: Entry, tool_limit: int | None = None) -> dict[str, Any]:
-    """Returns an MCP server with its first ``tool_limit`` tools; None omits the list of tools."""
+    """Returns the JSON of an MCP server with its first ``tool_limit`` tools; None omits the list of
+    tools."""
     fields = {**model_json(entry), "toolCount": len(entry.children)}
     if tool_limit is not None:
         fields["tools"] = [tool_json(child) for child in entry.children[:tool_limit]]
@@ -40,7 +41,8 @@ def server_json(entry: Entry, tool_limit: int | None = None) -> dict[str, Any]:
 
 
 def tool_json(entry: Entry) -> dict[str, Any]:
-    """Returns a tool; unlike other entries, it omits empty custom properties."""
+    """Returns the JSON of a tool. Unlike the JSON of other entries, it omits empty custom
+    properties."""
     fields = entry_json(entry)
     if not entry.types:
         del fields["customProperties"]

@@ -25,7 +25,7 @@ from mlcore.repos.catalog import Current, Place, unpacked
 T = TypeVar("T")
 
 _MAX_CACHED: Final = 20
-"""Results that a generation caches. Each may hold the positions of all models."""
+"""How many results a generation caches. Each result may hold the positions of all models."""
 
 MODELS: Final = "models"
 SERVERS: Final = "servers"
@@ -41,7 +41,8 @@ _NO_MODELS: Final[Mapping[str, Any]] = {
 
 
 class PartGone(Exception):
-    """A part of a generation has been deleted: the catalog has been loaded again since."""
+    """Raised if a part of a generation has been deleted, because the catalog has been loaded again
+    since."""
 
 
 class Generation:
@@ -58,7 +59,8 @@ class Generation:
         self._parts: dict[str, Any] = {}
         self._cache: dict[tuple[Hashable, ...], Any] = {}
         self.lost: list[bool] = []
-        """Not empty once a part was missing. A list, because :meth:`with_state` shares it."""
+        """A list that is not empty once a part was missing. It is a list so that
+        :meth:`with_state` can share it."""
 
     def with_state(self, state: Mapping[str, Any]) -> Generation:
         """Returns this generation with other states of its sources; entries and caches are
@@ -177,12 +179,12 @@ class Generation:
         return models
 
     def count(self, level: str) -> int:
-        """Returns the number of models (``OWN``) or of artifacts (``PARTS``)."""
+        """Returns the number of models (``MODEL_LEVEL``) or of artifacts (``ARTIFACT_LEVEL``)."""
         return len(self.models["id"]) if level == MODEL_LEVEL else int(self.models["artifacts"][-1])
 
     @property
     def owners(self) -> list[int]:
-        """The position of each artifact's model, by the artifact's position."""
+        """The position of the model that each artifact belongs to, by the artifact's position."""
         begins = self.models["artifacts"]
         return self.cached(
             ("owners",),
@@ -193,7 +195,7 @@ class Generation:
 
     @property
     def candidates(self) -> Candidates:
-        """Returns the artifacts that recommendations compare, measured by the default
+        """The artifacts that recommendations compare, with the numbers of the default
         properties."""
         data = self._part(CANDIDATES, None)
         return (

@@ -11,7 +11,7 @@ from typing import Final
 
 from catalog.generations import MODELS, Generation
 from mlcore.catalog.columns import ARTIFACT_LEVEL, MODEL_LEVEL, Column
-from mlcore.search.filter_query import (
+from mlcore.search.kubeflow_filter import (
     AllOf,
     AnyOf,
     AnyPart,
@@ -50,10 +50,11 @@ def parts_for_words(generation: Generation) -> list[str]:
 def matching_positions(
     node: Node, generation: Generation, level: str = MODEL_LEVEL
 ) -> set[int] | None:
-    """Returns the positions of the models that match a filter; None for all models.
+    """Returns the positions of the models that match a filter; None stands for all models.
 
     Args:
-        level: ``PARTS`` to evaluate the filter on artifacts; positions are then those of artifacts.
+        level: ``ARTIFACT_LEVEL`` evaluates the filter on artifacts; positions are then those of
+            artifacts.
     """
     match node:
         case PropertyTest():

@@ -12,14 +12,14 @@ from mlcore.catalog import filters, options
 from mlcore.catalog.entry import MODEL, Entry
 from mlcore.errors import ResourceDoesNotExist
 from mlcore.kubeflow.errors import invalid
-from mlcore.search import filter_query
+from mlcore.search import kubeflow_filter
 
 _RECOMMENDED: Final = "RECOMMENDED"
 
 
 def list_models(call: Call) -> Any:
     arguments = call.arguments()
-    node = filter_query.parse_node(arguments.get("filterQuery", ""), filters.MODELS)
+    node = kubeflow_filter.parse_node(arguments.get("filterQuery", ""), filters.MODELS)
     words = arguments.get("q", "").lower()
     by, down = arguments.get("orderBy", ""), descending(arguments)
     recommended = call.flag("recommendations") or by.upper() == _RECOMMENDED
@@ -166,8 +166,8 @@ def list_performance(call: Call) -> Any:
     return _artifact_page(call, _sorted(call, artifacts), generation, after)
 
 
-def _parse_filter(call: Call) -> filter_query.Test:
-    return filter_query.parse_test(call.arguments().get("filterQuery", ""), filters.ARTIFACTS)
+def _parse_filter(call: Call) -> kubeflow_filter.Test:
+    return kubeflow_filter.parse_test(call.arguments().get("filterQuery", ""), filters.ARTIFACTS)
 
 
 def _sorted(call: Call, entries: Sequence[Entry]) -> list[Entry]:

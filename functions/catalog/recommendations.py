@@ -24,7 +24,7 @@ from mlcore.catalog.candidates import (
 )
 from mlcore.catalog.columns import ARTIFACT_LEVEL
 from mlcore.catalog.entry import Entry
-from mlcore.search.filter_query import DOUBLE, INT
+from mlcore.search.kubeflow_filter import DOUBLE, INT
 
 TOTAL_RATE: Final = "total_requests_per_second"
 
@@ -40,8 +40,9 @@ class Setting(NamedTuple):
 
 
 def parse_setting(call: Call) -> Setting:
-    """Reads from a request how artifacts are recommended for it. A ``targetRPS`` of 0 counts as no
-    target. Raises InvalidParameterValue."""
+    """Returns the setting of the recommendations in a request: the target rate and the names of the
+    properties to compare. A ``targetRPS`` of 0 counts as no target. Raises InvalidParameterValue.
+    """
     arguments = call.arguments()
     return Setting(
         call.number("targetRPS", 0, 2**31 - 1) or None,

@@ -15,7 +15,7 @@ from mlcore.catalog.entry import SERVER, Entry
 from mlcore.errors import MlflowError, ResourceDoesNotExist
 from mlcore.http import Response
 from mlcore.kubeflow.errors import invalid
-from mlcore.search import filter_query
+from mlcore.search import kubeflow_filter
 from mlcore.search.like import ilike
 
 _TEXTS: Final = ("description", "provider", "displayName")
@@ -27,7 +27,7 @@ _NO_SCRIPT: Final = {
 
 
 class UnsupportedImage(MlflowError):
-    """415: the server's logo is of an image type that browsers do not show."""
+    """Raised (415) if the server's logo is of an image type that browsers do not show."""
 
     error_code = "INVALID_PARAMETER_VALUE"
     http_status = 415
@@ -35,7 +35,7 @@ class UnsupportedImage(MlflowError):
 
 def list_servers(call: Call) -> Any:
     arguments = call.arguments()
-    node = filter_query.parse_node(arguments.get("filterQuery", ""), filters.SERVERS)
+    node = kubeflow_filter.parse_node(arguments.get("filterQuery", ""), filters.SERVERS)
     words = arguments.get("q", "").lower()
     name = arguments.get("name", "")
     fits = ilike(name if "%" in name else f"%{name}%") if name else None
@@ -44,7 +44,7 @@ def list_servers(call: Call) -> Any:
     generation, after = call.pinned_generation()
     keys = sources.requested_source_keys(call, generation, "mcp_servers")
     query, named = _named_query(call, generation)
-    test = filter_query.compile_test(filter_query.AllOf((node, named)), filters.SERVERS)
+    test = kubeflow_filter.compile_test(kubeflow_filter.AllOf((node, named)), filters.SERVERS)
 
     def in_order() -> list[Entry]:
         return sorting.sort_entries(generation.servers, by, descending=down)
@@ -88,12 +88,12 @@ def _contains_words(entry: Entry, words: str) -> bool:
     )
 
 
-def _named_query(call: Call, generation: Generation) -> tuple[str, filter_query.Node]:
+def _named_query(call: Call, generation: Generation) -> tuple[str, kubeflow_filter.Node]:
     """Returns the name and the conditions of the request's ``namedQuery``; ``""`` and no conditions
     if it has none. Raises InvalidParameterValue for an unknown query."""
     name = call.arguments().get("namedQuery")
     if name is None:
-        return "", filter_query.NOTHING
+        return "", kubeflow_filter.NOTHING
     queries = generation.state.get("queries", {}).get("mcp_servers", {})
     if name not in queries:
         raise invalid(f"unknown named query: {name[:100]}")
@@ -104,7 +104,7 @@ def _named_query(call: Call, generation: Generation) -> tuple[str, filter_query.
         (field, condition["operator"], condition.get("value", ""))
         for field, condition in query.items()
     )
-    return name, filter_query.all_of(conditions, filters.SERVERS)
+    return name, kubeflow_filter.all_of(conditions, filters.SERVERS)
 
 
 def _filter_options(call: Call, generation: Generation) -> Any:
@@ -157,7 +157,7 @@ def get_logo(call: Call) -> Response:
 
 def list_tools(call: Call) -> Any:
     arguments = call.arguments()
-    test = filter_query.parse_test(arguments.get("filterQuery", ""), filters.TOOLS)
+    test = kubeflow_filter.parse_test(arguments.get("filterQuery", ""), filters.TOOLS)
     by, down = arguments.get("orderBy", ""), descending(arguments)
     generation, after = call.pinned_generation()
     server = _find(call, generation)

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from catalog.generations import MODELS, Generation
 from mlcore.catalog.columns import ARTIFACT_LEVEL, MODEL_LEVEL, Column
 from mlcore.catalog.entry import Entry
-from mlcore.search.filter_query import BOOL, DOUBLE, INT, SUFFIXES, TEXT
+from mlcore.search.kubeflow_filter import BOOL, DOUBLE, INT, SUFFIXES, TEXT
 
 T = TypeVar("T")
 
@@ -81,8 +81,9 @@ def required_parts(by: str, generation: Generation) -> list[str]:
 
 
 def sort_models(generation: Generation, by: str, *, descending: bool) -> list[int]:
-    """Returns the positions of all models in the order of :func:`sort_entries`. By a property of
-    artifacts, a model counts with its least value, in descending order with its greatest."""
+    """Returns the positions of all models in the order of :func:`sort_entries`. If models are
+    sorted by a property of their artifacts, a model's least value counts, in descending order its
+    greatest."""
     level, name, kind = _parse(by)
     ids = generation.models["id"]
     if name == "name" and not kind:
@@ -105,8 +106,9 @@ def sort_models(generation: Generation, by: str, *, descending: bool) -> list[in
 
 
 def _parse(by: str) -> tuple[str, str, str]:
-    """Returns the level (``OWN`` for models, ``PARTS`` for their artifacts), the name, and the type
-    of a custom property; the type is "" for an attribute that all models may have."""
+    """Parses ``orderBy``. Returns the level (``MODEL_LEVEL``, or ``ARTIFACT_LEVEL`` for a property
+    of artifacts), the name, and the type of a custom property; the type is "" for an attribute that
+    all models may have."""
     if by.upper() == "ACCURACY":
         by = _ACCURACY
     name, _, kind = by.rpartition(".")

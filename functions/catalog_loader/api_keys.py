@@ -20,7 +20,7 @@ _NAME: Final = re.compile(r"(?!AWS_)[A-Z][A-Z0-9_]{0,99}")
 
 
 class NoKey(Exception):
-    """The secret with the API key cannot be read; the message explains why."""
+    """Raised if the secret with the API key cannot be read; the message explains why."""
 
 
 def api_key(name: str = "") -> str | None:

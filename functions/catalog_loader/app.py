@@ -37,7 +37,7 @@ PLAIN_ROUTES: Final = tuple(
     )
 )
 
-_answer: Final = lambda_handler((), PLAIN_ROUTES, _VERSIONS.manner())
+_answer: Final = lambda_handler((), PLAIN_ROUTES, _VERSIONS.error_format())
 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 MAX_TEXT: Final = 255
-"""Characters of a name."""
+"""The largest number of characters of a name."""
 
 _MILLISECONDS: Final = re.compile(r"-?[0-9]{1,18}")
 
 
 class InvalidField(ValueError):
-    """A file's content is invalid; the message names the place and the reason."""
+    """Raised if a file's content is invalid; the message names the place and the reason."""
 
 
 Check = Callable[[str, Any], Any]

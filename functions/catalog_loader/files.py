@@ -24,7 +24,7 @@ _MAX_FILES: Final = 2_000
 
 
 class OutsideCatalog(ValueError):
-    """A path is outside of the catalog, or no file has it."""
+    """Raised if a path is outside of the catalog or names no file in it."""
 
 
 class Files(Protocol):

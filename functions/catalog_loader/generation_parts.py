@@ -87,7 +87,8 @@ def read_entries(before: Current) -> Iterator[Entry]:
 
 
 class _Models:
-    """Stores models, several in a part, and their artifacts in as many other parts."""
+    """Stores models in parts with several models each, and the models' artifacts in the same number
+    of other parts."""
 
     def __init__(self, store: Store, models: Iterable[Entry]) -> None:
         self.parts: list[Place] = []
@@ -137,8 +138,8 @@ def _stored(store: Store, servers: Iterable[Entry]) -> Iterator[Place]:
 
 
 def _numbered(reads: Sequence[Read]) -> Iterator[Entry]:
-    """Yields the entries of all sources. An entry whose id another one has gets the next free
-    id."""
+    """Yields the entries of all sources with unique ids: an entry whose id is taken gets the next
+    free id."""
     taken: set[int] = set()
     for read in sorted(reads, key=lambda read: (read.source.key, read.source.asset_type)):
         for entry in read.entries:

@@ -46,7 +46,8 @@ _UNITS: Final = {"h": 3_600_000, "m": 60_000, "s": 1000}
 
 
 class NotReached(Exception):
-    """The Hub does not answer; the source keeps the entries that were read before."""
+    """Raised if the Hugging Face Hub does not answer. The source then keeps the entries of the load
+    before."""
 
 
 class HubModels(NamedTuple):
@@ -57,7 +58,7 @@ class HubModels(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """The properties of a source."""
+    """The parsed properties of a Hugging Face source."""
 
     key_name: str
     url: str
@@ -155,8 +156,8 @@ def _fetch(source: Source, most: int, hub: _Hub, *, cards: bool) -> HubModels:
 
 
 class _Hub:
-    """The Hub's client for one load. It keeps to the timeout, and refuses redirects to other
-    hosts."""
+    """A client of the Hugging Face Hub for one load. All its requests share one timeout, and
+    redirects to other hosts are refused."""
 
     def __init__(self, settings: Settings, key: str | None, seconds: float) -> None:
         from huggingface_hub import HfApi, set_client_factory  # noqa: PLC0415 -- see above
@@ -186,14 +187,14 @@ class _Hub:
 
     @staticmethod
     def _after(response: Any) -> None:
-        """Raises NotReached for errors that the client would retry: the next load tries again, and
-        waiting would delay the other sources."""
+        """Checks each response: raises NotReached for statuses that the client library would retry
+        (429 and 5xx). Waiting would delay the other sources, and the next load tries again."""
         if response.status_code == 429 or response.status_code >= 500:
             raise NotReached(f"the Hub answers {response.status_code}")
 
     def _call(self, ask: Callable[[], Any]) -> Any:
-        """Returns the result of ``ask``; None if the Hub answers that it does not exist or may not
-        be read. Raises NotReached."""
+        """Calls ``ask`` and returns its result; None if the Hub answers that the model does not
+        exist or may not be read. Raises NotReached if the Hub does not answer."""
         import httpx2  # noqa: PLC0415 -- as above
         from huggingface_hub import errors  # noqa: PLC0415
 

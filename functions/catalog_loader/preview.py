@@ -1,5 +1,5 @@
-"""Previews a source before it is configured: lists its models, and which of them it would include.
-Writes nothing."""
+"""Previews a source before it is configured: lists the source's models and says which of them the
+source would include. Writes nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HUB_SECONDS: Final = 18.0
 
 
 class Unprocessable(MlflowError):
-    """422: the source in the request is invalid or cannot be read."""
+    """Raised (422) if the source in the request is invalid or cannot be read."""
 
     error_code = "INVALID_PARAMETER_VALUE"
     http_status = 422

@@ -39,7 +39,7 @@ ParseFile = Callable[[str], Any]
 
 
 class Read(NamedTuple):
-    """The result of reading a source."""
+    """The result of reading one source: its entries, or the error."""
 
     source: Source
     status: str
@@ -121,8 +121,8 @@ def definition_of(source: Source) -> str:
 def _read_file(
     source: Source, parse_file: ParseFile, names: dict[str, str]
 ) -> tuple[list[Entry], str]:
-    """Returns the entries of a source's file, and the file's name together with a mark that changes
-    with its content. Raises InvalidField, NotYaml or OutsideCatalog."""
+    """Reads a source's YAML file. Returns its entries, and the file's name together with a mark
+    that changes with the content. Raises InvalidField, NotYaml or OutsideCatalog."""
     if source.type != source_files.YAML:
         raise InvalidField(f"unknown source type {source.type!r}")
     path = source.properties.get(PATH)
@@ -163,8 +163,8 @@ def _read_hub(source: Source, now: int) -> Read:
 
 
 def with_kept(before: Iterable[Entry], reads: Sequence[Read]) -> list[Read]:
-    """Returns the results, with the entries of the generation before for the sources that keep
-    theirs.
+    """Returns the results with complete entries: a source that keeps its entries gets those of the
+    generation before.
 
     Args:
         before: the entries of the generation before; consumed only if a source keeps its entries.

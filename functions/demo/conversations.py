@@ -1,5 +1,5 @@
-"""The demo's traces: conversations with the assistant of a bicycle shop, with sessions, tools,
-token usage, one failure, and assessments by a person and a judge."""
+"""Creates the demo's traces: conversations with the assistant of a bicycle shop, with sessions,
+tools, token usage, one failure, and assessments by a person and a judge."""
 
 from __future__ import annotations
 
@@ -121,8 +121,8 @@ def remove(client: ApiClient, experiment_id: str) -> None:
 
 
 def _trace_id(experiment_id: str, number: int) -> str:
-    """32 hexadecimal digits that follow from the experiment and the turn's number, so that creating
-    the demo twice creates each trace once."""
+    """Returns a trace id of 32 hexadecimal digits that depends only on the experiment and the
+    turn's number. So creating the demo twice creates each trace once."""
     name = f"demo {experiment_id} {number}".encode()
     return hashlib.sha256(name).hexdigest()[:32]
 

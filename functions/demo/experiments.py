@@ -36,8 +36,8 @@ def find_or_create(client: ApiClient, name: str, kind: str) -> tuple[str, dict[s
 
 
 def rename_and_delete(client: ApiClient, name: str) -> None:
-    """Renames the experiment to an unused name and deletes it, so that its name becomes free. A
-    missing experiment is not an error."""
+    """Frees the name of an active experiment: renames the experiment to an unused name and deletes
+    it. A missing experiment is not an error."""
     experiment = find(client, name)
     if experiment is not None:
         _rename(client, experiment[0], name)

@@ -1,4 +1,4 @@
-"""The demo's evaluation: a dataset of questions, and two judges."""
+"""Creates the demo's evaluation: a dataset of questions, and two judges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo's prompts, with versions and an alias."""
+"""Creates and deletes the demo's prompts, with versions and an alias."""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ _VERSION_TAG: Final = "mlflow.demo.version."
 
 
 class Part(NamedTuple):
-    """A feature of the demo."""
+    """One part of the demo, such as its traces or prompts, with the functions that create and
+    delete it."""
 
     version: int
     make: Callable[[ApiClient, str], None]

@@ -1,5 +1,5 @@
-"""The demo's training runs of a classifier: runs with metric curves, one that diverges, and a
-registered model of the best. The numbers are computed by formulas; nothing is trained."""
+"""Creates the demo's training runs of a classifier: runs with metric curves, one of which diverges,
+and a registered model of the best run. The numbers are computed by formulas; nothing is trained."""
 
 from __future__ import annotations
 

@@ -47,6 +47,7 @@ RPCS = (
         "evaluation.read_named_experiments",
         since="3.4",
         cost=1,
+        reads=True,
     ),
     _get(
         f"{_DATASETS}/search",
@@ -344,6 +345,7 @@ RPCS = (
         hides="source_runs",
         since="3.11",
         cost=2,
+        reads=True,
     ),
     _get(
         f"{_ISSUES}/{{issue_id}}",

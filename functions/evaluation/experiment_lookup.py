@@ -1,5 +1,5 @@
-"""Loads the experiment that a request names, from the caller's workspace. There are several
-functions because MLflow's RPCs raise different errors for a deleted experiment."""
+"""Loads the experiment that a request names, from the caller's workspace. The functions differ in
+the error for a deleted experiment, because MLflow's RPCs do."""
 
 from __future__ import annotations
 

@@ -109,7 +109,8 @@ def _conditions(message: m.SearchIssues) -> Callable[[Issue], bool]:
 
 
 def _query(message: m.SearchIssues, request: Request) -> list[object]:
-    """Returns what a page token is valid for: all but the size of the page."""
+    """Returns the values that a page token is bound to: all fields of the request except the page
+    size."""
     return [
         request.workspace,
         message.experiment_id,
@@ -171,8 +172,8 @@ def _experiments(experiment_id: str, request: Request) -> list[Experiment]:
 
 
 def _trace_counts(searched: Sequence[Experiment], request: Request) -> Counter[str]:
-    """Number of traces by issue id that have an assessment naming the issue. Reads all traces of
-    the experiments."""
+    """Returns the number of traces that have an assessment naming an issue, by the issue's id.
+    Reads all traces of the experiments."""
     counts: Counter[str] = Counter()
     stored_traces = trace_pages.newest_first(
         [experiment.experiment_id for experiment in searched],

@@ -54,5 +54,13 @@ JOB_RPCS = (
         since="3.8",
         cost=2,
     ),
-    _post("/jobs/search", m.SearchJobs, jobs.search_jobs, "requests.anybody", since="3.8", cost=1),
+    _post(
+        "/jobs/search",
+        m.SearchJobs,
+        jobs.search_jobs,
+        "jobs.own_jobs",
+        since="3.8",
+        cost=1,
+        reads=True,
+    ),
 )

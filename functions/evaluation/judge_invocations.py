@@ -129,7 +129,7 @@ def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str
 
 
 def invoke_issue_detection(message: m.InvokeIssueDetection, request: Request) -> dict[str, Any]:
-    """Refuses the request: always raises FeatureDisabled."""
+    """Always raises FeatureDisabled: this server does not detect issues."""
     raise errors.FeatureDisabled(
         "Issue detection is not available on this server. Select traces and run a judge on them, "
         "or log issues with MLflow's client."

@@ -35,6 +35,7 @@ RPCS = (
         search.search_experiments,
         "requests.anybody",
         cost=2,
+        reads=True,
     ),
     get(
         "/mlflow/experiments/search",
@@ -94,6 +95,7 @@ RPCS = (
         "experiments.search_datasets",
         ajax_only=True,
         cost=2,
+        reads=True,
     ),
 )
 

@@ -16,7 +16,7 @@ from mlcore.observability import logger
 
 
 class AllMessagesFailed(Exception):
-    """All messages failed; the log has the reasons."""
+    """Raised if all messages failed; the log has the reasons."""
 
 
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:

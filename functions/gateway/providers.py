@@ -94,10 +94,11 @@ def _field(name: str, description: str, *, required: bool) -> dict[str, Any]:
 
 
 def _model(name: str, provider: str, properties: list[Any]) -> dict[str, Any]:
-    """Returns the response for one model.
+    """Returns the JSON of one model.
 
     Args:
-        properties: mode, capabilities as a bit mask, and limits; trailing nulls are left out.
+        properties: the model's mode, its capabilities as a bit mask, and its limits; trailing nulls
+            are left out.
     """
     padded = properties + [None] * (2 + len(LIMITS) - len(properties))
     mode, bits, limits = padded[0], padded[1], padded[2:]
@@ -117,7 +118,8 @@ def _provider(name: str) -> str:
 
 @functools.cache
 def _models() -> dict[str, dict[str, list[Any]]]:
-    """Properties of models by provider and model name, as ``operate/model_list.py`` writes them."""
+    """Returns the properties of models by provider and model name, in the form that
+    ``operate/model_list.py`` writes."""
     providers: dict[str, dict[str, list[Any]]] = json.loads(MODELS_FILE.read_bytes())["providers"]
     return providers
 

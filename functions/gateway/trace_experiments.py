@@ -1,4 +1,4 @@
-"""The experiments in which the calls of gateway endpoints are traced."""
+"""Finds, creates and checks the experiments in which the calls of gateway endpoints are traced."""
 
 from __future__ import annotations
 

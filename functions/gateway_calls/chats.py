@@ -12,7 +12,8 @@ from mlcore.http.response import Response
 
 
 def completions(call: GatewayCall, request: Request) -> Response:
-    """``POST /gateway/mlflow/v1/chat/completions``: ``model`` names the endpoint."""
+    """Answers ``POST /gateway/mlflow/v1/chat/completions``. The body's ``model`` names the gateway
+    endpoint."""
     return complete(call, request)
 
 

@@ -1,4 +1,4 @@
-"""Tells callers how long a call took, in the headers of MLflow's gateway."""
+"""Adds headers that tell callers how long a call took, as MLflow's gateway does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OVERHEAD: Final = "x-mlflow-gateway-overhead-duration-ms"
 
 
 def with_durations(handler: Handler) -> Handler:
-    """Returns the handler, which adds both headers to each of its answers."""
+    """Returns a handler that calls the given one and adds both duration headers to its answer."""
 
     def timed(event: Any, context: Any) -> dict[str, Any]:
         waiting_time.reset()

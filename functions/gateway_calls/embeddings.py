@@ -23,8 +23,8 @@ def invocations(call: GatewayCall, request: Request) -> Response:
 
 
 def embed(call: GatewayCall, request: Request) -> Response:
-    """``POST /gateway/mlflow/v1/embeddings``: ``model`` names the endpoint. Raises
-    GatewayCallFailed (400) if the body has no ``input``."""
+    """Answers ``POST /gateway/mlflow/v1/embeddings``. The body's ``model`` names the gateway
+    endpoint. Raises GatewayCallFailed (400) if the body has no ``input``."""
     invocation = start_call(request, call.endpoint_name)
     if "input" not in call.body:
         raise GatewayCallFailed(

@@ -9,8 +9,8 @@ from mlcore.http import Request
 
 
 def start_call(request: Request, endpoint_name: str) -> Invocation:
-    """Finds the endpoint and checks that it may be called. Raises the errors of
-    :func:`mlcore.gateway.guarded_calls.begin`."""
+    """Finds the endpoint, checks that the request's user may call it, and returns the started call.
+    Raises the errors of :func:`mlcore.gateway.guarded_calls.begin`."""
     return guarded_calls.begin(
         request.workspace,
         endpoint_name,

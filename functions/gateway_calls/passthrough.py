@@ -44,8 +44,9 @@ def pass_on(action: str, call: GatewayCall, request: Request) -> Response:
 
 
 def proxy(call: ProxyCall, request: Request) -> Response:
-    """``POST /gateway/proxy/{endpoint_name}/{path+}``: sends the body to a path of the endpoint's
-    provider, and returns the answer: JSON, or a stream if the provider sends one."""
+    """Answers ``POST /gateway/proxy/{endpoint_name}/{path+}``: sends the body to a path of the
+    endpoint's provider and returns the provider's answer as JSON, or as a stream if the provider
+    streams it."""
     invocation = start_call(request, call.endpoint_name)
     parts = passing.proxy(invocation, call.path, call.body, _provider_headers(request))
     first = next(parts, b"")
@@ -63,7 +64,8 @@ def _error_event(action: str | None) -> replies.ErrorEvent:
 
 
 def _provider_headers(request: Request) -> Mapping[str, str]:
-    """Returns the headers that may be forwarded: all but the one with the caller's login here."""
+    """Returns the request's headers that are forwarded to the provider: all except the one with the
+    caller's login to this server."""
     headers = request.headers
     if GATEWAY_LOGIN in headers or request.username() is None:
         return headers

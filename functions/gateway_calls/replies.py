@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from mlcore import errors
 from mlcore.http import Request
-from mlcore.http.handler import Manner
-from mlcore.http.response import Response
+from mlcore.http.handler import ErrorFormat
+from mlcore.http.response import Response, retry_headers
 from mlcore.http.routes import Route, allowed_methods
 from mlcore.observability import logger
 
@@ -42,9 +42,9 @@ ErrorEvent = Callable[[errors.MlflowError], bytes]
 
 
 def event_stream(chunks: Iterator[Json]) -> Response:
-    """Sends each chunk of a chat as a server-sent event, and ``[DONE]`` after the last one. A
-    stream that fails ends with the error instead; one that breaks off before the model finished has
-    no ``[DONE]``."""
+    """Returns a response that sends each chunk of a chat as a server-sent event, and ``[DONE]``
+    after the last one. If the stream fails, the error is its last event. If it ends before the
+    model has finished, it has no ``[DONE]``."""
     return raw_event_stream(_chat_events(chunks))
 
 
@@ -59,7 +59,7 @@ def _chat_events(chunks: Iterator[Json]) -> Iterator[bytes]:
 
 
 def openai_error_event(error: errors.MlflowError) -> bytes:
-    """Returns an error in the form that clients of OpenAI's API read."""
+    """Returns an error as an event in the form that clients of OpenAI's API read."""
     kind, message = "MlflowException", error.message
     if isinstance(error, errors.AllModelsFailed):
         kind = "AIGatewayException"
@@ -69,8 +69,8 @@ def openai_error_event(error: errors.MlflowError) -> bytes:
 
 
 def anthropic_error_event(error: errors.MlflowError) -> bytes:
-    """Returns an error in the form that clients of Anthropic's API read; they skip events without a
-    name."""
+    """Returns an error as an event in the form that clients of Anthropic's API read. The event has
+    a name, because these clients skip events without one."""
     kind = "api_error"
     if isinstance(error, errors.GatewayCallFailed):
         kind = _ANTHROPIC_ERROR_TYPES.get(error.status, kind)
@@ -81,12 +81,12 @@ def anthropic_error_event(error: errors.MlflowError) -> bytes:
 def raw_event_stream(
     parts: Iterator[bytes], error_event: ErrorEvent = openai_error_event
 ) -> Response:
-    """Sends server-sent events that are already encoded. An error before the first of them is the
-    response, with its own status, so that clients can tell whether to retry. A later error is
-    reported as the last event.
+    """Returns a response that sends server-sent events which are already encoded. An error before
+    the first event is raised, so that the response has its status and clients can decide whether to
+    retry. A later error becomes the last event.
 
     Raises:
-        MlflowError: the stream failed before its first part.
+        MlflowError: the stream failed before its first event.
     """
     first = next(parts, b"")
     return Response(200, _with_error_event(first, parts, error_event), EVENTS)
@@ -106,7 +106,7 @@ def _with_error_event(
 
 
 def _error_response(error: errors.MlflowError, _path: str) -> Response:
-    headers: dict[str, str] = {}
+    headers = retry_headers(error)
     if isinstance(error, errors.GatewayCallFailed):
         detail: Any = error.detail
         if error.retry_after is not None:
@@ -130,4 +130,4 @@ def _to_json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-RESPONSE_STYLE: Final = Manner(_error_response, _method_not_allowed, lambda response: response)
+RESPONSE_STYLE: Final = ErrorFormat(_error_response, _method_not_allowed, lambda response: response)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import quote
 
 from mlcore.errors import GatewayCallFailed
@@ -18,8 +18,20 @@ MAX_DECODED_BYTES: Final = 16 * 1024 * 1024
 _WINDOW_BITS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 """zlib's window sizes, which include the format, by content encoding."""
 
+_MAX_ZSTD_WINDOW_LOG: Final = 24
+"""Of the memory that a body may ask for, which is as large as the largest decoded body."""
+
 _PATH_CHARACTERS: Final = "/:@!$&'()*+,;=-._~"
 """Characters that a path may hold as they are (RFC 3986, section 3.3)."""
+
+
+class _Decompressor(Protocol):
+    """A decompressor of the standard library, or of its backport."""
+
+    @property
+    def eof(self) -> bool: ...
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
 
 class GatewayCall(NamedTuple):
@@ -80,14 +92,23 @@ def _decoded(content: bytes, encoding: str) -> bytes:
     if it is too large (413)."""
     if encoding in ("", "identity"):
         return content
-    if encoding not in _WINDOW_BITS:
+    decompressor: _Decompressor
+    failures: tuple[type[Exception], ...] = (zlib.error,)
+    if encoding in _WINDOW_BITS:
+        decompressor = zlib.decompressobj(_WINDOW_BITS[encoding])
+    elif encoding == "zstd":
+        from backports import zstd  # noqa: PLC0415 -- few clients send it
+
+        options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: _MAX_ZSTD_WINDOW_LOG}
+        decompressor = zstd.ZstdDecompressor(options=options)
+        failures = (zstd.ZstdError,)
+    else:
         raise GatewayCallFailed(
             400, f"Request bodies encoded as {encoding!r} cannot be read by this server."
         )
-    decompressor = zlib.decompressobj(_WINDOW_BITS[encoding])
     try:
         decoded = decompressor.decompress(content, MAX_DECODED_BYTES + 1)
-    except zlib.error as error:
+    except failures as error:
         raise GatewayCallFailed(400, f"The request body is not valid {encoding}: {error}") from None
     if len(decoded) > MAX_DECODED_BYTES:
         raise GatewayCallFailed(413, f"The request body exceeds {MAX_DECODED_BYTES} bytes.")

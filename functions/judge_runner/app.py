@@ -33,7 +33,7 @@ _RUN_BY_JOB_NAME: Final[Mapping[str, Run]] = {
 
 
 class AllMessagesFailed(Exception):
-    """All messages met an unexpected error; the log has the reasons."""
+    """Raised if all messages met an unexpected error; the log has the reasons."""
 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def _run_job(job: Job, attempt: int, remaining: Callable[[], float]) -> None:
 
 
 def _end_unfinished_run(job: Job) -> None:
-    """Ends the evaluation run of a job that will not be run any more."""
+    """Ends the run of an evaluation job that will not continue; does nothing for other jobs."""
     current = jobs.find(job.workspace, job.job_id)
     if job.name == INVOKE_EVALUATION and current is not None:
         evaluation_runs.end_stopped(current)

@@ -25,7 +25,8 @@ _SOURCE_RUN: Final = f"{_PREFIX}sourceRunId"
 
 
 class Task(NamedTuple):
-    """The purpose for which a judge assesses traces."""
+    """What a judge's assessments are made for: a job and its judge, and the evaluation run if there
+    is one."""
 
     task_id: str
     """Part of the assessments' ids: repeating a task with the same id writes no second
@@ -130,7 +131,8 @@ def _feedback(
 
 
 def _failure(task: Task, subject: Subject, error: Exception) -> Assessment:
-    """Returns an assessment with the error, in MLflow's form, but without a stack trace."""
+    """Returns an assessment that holds the judge's error, in MLflow's form but without a stack
+    trace."""
     if isinstance(error, errors.MlflowError):
         message = error.message
     else:

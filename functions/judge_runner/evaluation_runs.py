@@ -26,9 +26,9 @@ from mlcore.limits.evaluation.judges import parse_judge
 from mlcore.models.runs import Run as RunItem
 from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.core import writes as run_writes
-from mlcore.repos.runs.core.latest_point_text import latest_text
 from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.repos.runs.history import metric_history
+from mlcore.repos.runs.history.latest_point_text import latest_text
 from mlcore.repos.traces import links
 from mlcore.repos.traces.traces import StoredTrace
 
@@ -126,8 +126,8 @@ def end_failed(job: Job) -> None:
 
 
 def end_stopped(job: Job) -> None:
-    """Ends the run of a job that will not be run any more: KILLED if it was cancelled, else
-    FAILED."""
+    """Ends the run of a job that will not continue, with the status KILLED if the job was
+    cancelled, otherwise FAILED. Does nothing for a job that succeeded."""
     if job.status != SUCCEEDED:
         _end_of(job, "KILLED" if job.status == CANCELED else "FAILED")
 
@@ -171,7 +171,8 @@ def _number(assessment: Assessment) -> float | None:
 
 
 def _percentile(values: Sequence[float], share: float) -> float:
-    """Interpolates linearly between the two nearest values, as NumPy does."""
+    """Returns a percentile of the values, interpolated linearly between the two nearest values as
+    NumPy does."""
     ordered = sorted(values)
     position = (len(ordered) - 1) * share
     below = math.floor(position)

@@ -31,7 +31,7 @@ MIN_REMAINING_MS: Final = 45_000
 
 
 class JobLeased(Exception):
-    """Another call holds the job's lease, for at most ``seconds``."""
+    """Raised if another call holds the job's lease; the lease ends within ``seconds``."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"{seconds:.0f} s")
@@ -39,16 +39,17 @@ class JobLeased(Exception):
 
 
 class JobStopped(Exception):
-    """The job must not continue: it was cancelled, its deadline has passed, or another call has
-    taken it over."""
+    """Raised if the job must not continue: it was cancelled, its deadline has passed, or another
+    call has taken it over."""
 
 
 class OutOfTime(Exception):
-    """The function's time is nearly over; the job continues in another call."""
+    """Raised if the function's time is nearly over. Another call continues the job."""
 
 
 class JobExecution:
-    """The execution of a job by this call. Its methods may be called from several threads."""
+    """The execution of a job by this function call. Its methods may be called from several
+    threads."""
 
     def __init__(self, job: Job, remaining: Callable[[], float]) -> None:
         """
@@ -67,8 +68,8 @@ class JobExecution:
         return self._job
 
     def check(self) -> None:
-        """Must be called before each trace: checks time and deadline, and sends the heartbeat if it
-        is due. Raises JobStopped, OutOfTime."""
+        """Checks time and deadline, and sends the heartbeat if it is due. Must be called before
+        each trace. Raises OutOfTime or JobStopped."""
         if self._remaining() < MIN_REMAINING_MS:
             raise OutOfTime
         if ids.now_ms() > deadline(self._job):

@@ -76,7 +76,8 @@ def get_model_artifact(call: Call) -> dict[str, Any]:
 
 
 def find(call: Call) -> dict[str, Any]:
-    """Finds an artifact among those that the caller may read."""
+    """Returns the artifact that the request names by name and parent or by external id, if the
+    caller may read it. Raises ResourceDoesNotExist otherwise."""
     kinds = call.parsed.artifact_kinds
 
     def by_name(parent: int, name: str) -> list[Raw]:
@@ -174,8 +175,8 @@ def _upsert(call: Call, parent: ContextRef) -> dict[str, Any] | Made:
 
 
 def _create_of_version(parent: ContextRef, kind: Kind, values: Values) -> Entity:
-    """Reads the version and takes a number in parallel, then writes one transaction. A retry reads
-    the version again."""
+    """Creates an artifact of a model version. Reads the version and takes a new number in parallel,
+    then writes in one transaction; a retry reads the version again."""
     new_numbers: list[int] = []
     read_versions: list[versions.Record | None] = []
     calls: list[Callable[[], None]] = [
@@ -245,7 +246,8 @@ def _list(call: Call, kinds: tuple[str, ...]) -> Any:
         return load([number for number in numbers_found if number is not None])
 
     def assign_numbers(keys: Sequence[Key]) -> list[Entity]:
-        """Numbers the sources of MLflow's versions, which get their numbers with the versions."""
+        """Gives a number to each model version that MLflow created and that has none, and returns
+        their source artifacts, which get numbers together with the versions."""
         records = version_lists.see(keys, workspace)
         return load(
             [record.item.source_artifact for record in records if record.item.source_artifact]
@@ -320,7 +322,7 @@ def list_of_run(call: Call) -> Any:
 
 
 def _filter_kind(kinds: tuple[str, ...]) -> str:
-    """Returns the kind whose fields a filter over these kinds of artifacts may name."""
+    """Returns the kind whose fields a filter may use in a list of artifacts of these kinds."""
     return kinds[0] if len(kinds) == 1 else MODEL_ARTIFACT.name
 
 

@@ -18,7 +18,7 @@ V1ALPHA3: Final = "v1alpha3"
 
 _VERSIONS: Final = Versions({f"{PREFIX}/{V1ALPHA3}": f"{PREFIX}/{V1}"})
 
-ERROR_FORMAT: Final = _VERSIONS.manner()
+ERROR_FORMAT: Final = _VERSIONS.error_format()
 
 
 class Call(NamedTuple):

@@ -19,13 +19,15 @@ def find_one(
     by_name: Callable[[str], R | None],
     by_number: Callable[[int, str], R | None],
 ) -> R:
-    """Finds a record by the request's ``name``, or if it has none by its ``externalId``.
+    """Returns the record with the request's ``name``, or without a name the record with its
+    ``externalId``.
 
     Args:
+        by_name: reads a record by its name.
         by_number: reads a record by its number and workspace.
 
     Raises:
-        ResourceDoesNotExist.
+        ResourceDoesNotExist: there is no such record.
     """
     arguments = call.parsed.arguments
     name = arguments.get("name")
@@ -42,7 +44,8 @@ def find_child(
     by_name: Callable[[int, str], R | None],
     by_number: Callable[[int, str], R | None],
 ) -> R:
-    """Like :func:`find_one`, but ``by_name`` takes the parent's number and the name."""
+    """Like :func:`find_one`, for a record within a parent: ``by_name`` takes the parent's number
+    and the record's name."""
 
     def by_external_id(external_id: str) -> list[R]:
         record = _by_external_id(call, kind, external_id, by_number)
@@ -61,14 +64,14 @@ def find_child_among(
     by_name: Callable[[int, str], list[R]],
     by_external_id: Callable[[str], list[R]],
 ) -> R:
-    """Like :func:`find_child`, for lookups that may return several records. Several records are
-    answered like a missing one.
+    """Like :func:`find_child`, for lookups that may return several records. If they return several,
+    the record counts as missing.
 
     Args:
         words: the kind, as the error message names it.
 
     Raises:
-        ResourceDoesNotExist.
+        ResourceDoesNotExist: there is not exactly one record.
     """
     arguments = call.parsed.arguments
     if call.parsed.names_child:

@@ -63,7 +63,8 @@ def _load(call: Call) -> Record:
 
 
 def delete(call: Call) -> None:
-    """Deletes the model as MLflow does. Refused while an inference service serves it."""
+    """Deletes a registered model, as MLflow's API does. Raises an error while an inference service
+    serves it."""
 
     def attempt() -> None:
         number = call.parsed.id

@@ -45,8 +45,8 @@ def upsert(parent: ContextRef, kind: Kind, values: Values) -> Entity:
 
 
 def _dataset(entity: Entity) -> Dataset:
-    """Converts to MLflow's form of a dataset. A missing or too long digest is replaced by one of
-    all fields."""
+    """Converts a data set artifact to MLflow's dataset. A missing or too long digest is replaced by
+    a digest of all fields."""
     fields = entity.fields
     digest = fields.get("digest") or ""
     if not digest or len(digest) > MAX_DIGEST_LENGTH:
@@ -89,13 +89,14 @@ def _upsert_value(parent: ContextRef, run: runs.Record, kind: Kind, values: Valu
 
 
 def _has_other_fields(values: Values) -> bool:
-    """Whether there are fields that the run does not hold, apart from name and type."""
+    """Returns whether a request sets fields that MLflow's run cannot store, apart from name and
+    type."""
     return not _HELD_BY_MLFLOW.union(("name", "artifactType")).issuperset(values)
 
 
 def _create_artifact(parent: ContextRef, run: runs.Record, kind: Kind, values: Values) -> None:
-    """Creates the artifact of a value that the run holds. Does nothing if another request has
-    created it meanwhile."""
+    """Creates the artifact item of a metric or parameter whose value MLflow's run stores. Does
+    nothing if another request has created it meanwhile."""
     (number,) = numbers.take(numbers.ARTIFACTS)
     entity = merge.created(kind, number, values, ids.now_ms())
     fields = {key: value for key, value in entity.fields.items() if key not in _HELD_BY_MLFLOW}

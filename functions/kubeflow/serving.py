@@ -64,7 +64,8 @@ def list_environments(call: Call) -> Any:
 
 
 def delete_environment(call: Call) -> None:
-    """Deletes the environment and its services. Refused while one of them is deployed."""
+    """Deletes a serving environment and its inference services. Raises an error while one of the
+    services is deployed."""
     retry_on_conflict(
         SERVING_ENVIRONMENT.words,
         lambda: serving.delete_environment(_environment(call), call.workspace),
@@ -127,13 +128,14 @@ def create_service(call: Call) -> Made:
 
 
 def create_service_in_environment(call: Call) -> Made:
-    """Creates a service in the environment that the path names; one in the body is ignored."""
+    """Creates an inference service in the environment that the path names; an environment in the
+    body is ignored."""
     return _create_service(call, call.parsed.id, call.parsed.values)
 
 
 def _create_service(call: Call, parent: int, values: Values) -> Made:
-    """Creates a service. Its environment must exist; its model and version need not, as
-    upstream."""
+    """Creates an inference service. Its environment must exist. As on Kubeflow's server, its model
+    and version need not exist."""
     if values.get("name"):
         check_stored_name(parent, values["name"])
     model_number = call.parsed.reference("registeredModelId") or 0
@@ -197,7 +199,8 @@ def model_of_service(call: Call) -> dict[str, Any]:
 
 
 def version_of_service(call: Call) -> dict[str, Any]:
-    """Returns the version that the service names, or if it names none the newest of its model."""
+    """Returns the model version that the inference service names; if it names none, the newest
+    version of its model."""
     entity = entity_of(_service(call))
     version_id = entity.fields.get("modelVersionId")
     if version_id:

@@ -60,8 +60,8 @@ def _create(call: Call, parent: int, values: Values) -> dict[str, Any]:
 
 
 def check_stored_name(parent: int, name: str) -> None:
-    """Checks the length of a child's name together with its parent's id, as upstream stores both in
-    one column. Raises InvalidParameterValue."""
+    """Checks the length of a child's name together with its parent's id, because Kubeflow's server
+    stores both in one column. Raises InvalidParameterValue."""
     if len(f"{parent}:{name}") > body.MAX_LENGTH:
         raise invalid(f"name exceeds the maximum length of {body.MAX_LENGTH} characters")
 
@@ -86,7 +86,8 @@ def _update(call: Call, record: Record, values: Values) -> dict[str, Any]:
 
 
 def delete(call: Call) -> None:
-    """Deletes the version as MLflow does. Refused while an inference service serves it."""
+    """Deletes a model version, as MLflow's API does. Raises an error while an inference service
+    serves it."""
     record = _load(call)
     if_unserved = partial(
         serving.unserved_version, record.model.number, call.workspace, record.number

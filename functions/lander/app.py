@@ -37,9 +37,9 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
 
 def shard_of(records: Sequence[Record]) -> str:
-    """Returns a substitute for the stream's shard id, which Lambda does not pass: the leading
-    digits of the first sequence number. No two shards share a sequence number, and a shard's
-    numbers of one day begin alike."""
+    """Returns a text that identifies the stream's shard: the leading digits of the first sequence
+    number. It replaces the shard id, which Lambda does not pass. No two shards share a sequence
+    number, and the numbers of one shard begin alike for a day."""
     first: str = records[0]["dynamodb"]["SequenceNumber"]
     return first.zfill(40)[:24]
 

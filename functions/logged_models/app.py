@@ -27,6 +27,7 @@ RPCS = (
         hides="logged_models",
         since="3.0",
         cost=1,
+        reads=True,
     ),
     get(
         MODEL,

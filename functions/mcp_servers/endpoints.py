@@ -115,14 +115,14 @@ def _missing(endpoint_id: str) -> errors.ResourceDoesNotExist:
 def _load(
     name: str, endpoint_id: str, request: Request, missing: errors.ResourceDoesNotExist
 ) -> tuple[MCPServer, AccessEndpoint]:
-    """Reads a server and its endpoint.
+    """Returns a server and its endpoint.
 
     Args:
-        missing: the error for an endpoint that does not exist.
+        missing: the error to raise for an endpoint that does not exist.
 
     Raises:
-        ResourceDoesNotExist: ``missing``, or a message of its own for an endpoint of another
-            server. All servers are read to distinguish the two.
+        ResourceDoesNotExist: ``missing``; or an error that says that the endpoint belongs to
+            another server. All servers are read to tell these cases apart.
     """
     server = mcp_servers.find(request.workspace, name)
     endpoint = None if server is None else server.endpoints.get(endpoint_id)

@@ -74,6 +74,7 @@ _RPCS = (
         "registry.read_version",
         hides="versions",
         cost=2,
+        reads=True,
     ),
     get(
         f"{_MODELS}/get-latest-versions",

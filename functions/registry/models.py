@@ -59,8 +59,9 @@ def update_registered_model(message: m.UpdateRegisteredModel, request: Request) 
 
 
 def rename_registered_model(message: m.RenameRegisteredModel, request: Request) -> dict[str, Any]:
-    """Renames a model in one transaction, however many versions it has. The old name is free at
-    once. With a login the new name must change no rights."""
+    """Renames a model in one transaction, however many versions it has. The old name can be used
+    again at once. If authentication is on, the caller's rights on the new name must be those on the
+    old one."""
     if request.access is not None:
         from mlcore.policies.model_names import check_rename  # noqa: PLC0415 -- only with logins
 
@@ -87,7 +88,8 @@ def rename_registered_model(message: m.RenameRegisteredModel, request: Request) 
 
 
 def delete_registered_model(message: m.DeleteRegisteredModel, request: Request) -> dict[str, Any]:
-    """Deletes the model's item, which deletes the model for all readers, then its other items."""
+    """Deletes a model: first its main item, so that readers no longer find the model, then its
+    other items."""
 
     def attempt() -> StoredRegisteredModel:
         stored = _get(message.name, request)
@@ -152,6 +154,6 @@ def _get(name: str, request: Request) -> StoredRegisteredModel:
 
 
 def _answer(stored: StoredRegisteredModel) -> dict[str, Any]:
-    """Reads the latest versions and builds the answer."""
+    """Returns the JSON of a model with its latest versions, which are read first."""
     latest = latest_versions.of_one(stored)
     return {"registered_model": responses.registered_model(stored.model, latest)}

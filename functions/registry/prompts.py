@@ -10,7 +10,8 @@ from mlcore.prompts import is_prompt
 
 
 def are_prompt_tags(tags: Sequence[TagFields]) -> bool:
-    """Whether a request's tags make a prompt. If a key is repeated, its last value counts."""
+    """Returns whether a request's tags mark a prompt. If a tag's key is repeated, its last value
+    counts."""
     return is_prompt({tag.key: tag.value for tag in tags})
 
 

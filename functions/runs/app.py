@@ -78,6 +78,7 @@ RPCS = (
         "requests.anybody",
         hides="runs",
         cost=2,
+        reads=True,
     ),
     get(
         "/mlflow/metrics/get-history",

@@ -15,16 +15,17 @@ from mlcore.entities.metrics import Metric, recency, stored_value
 from mlcore.http import Request
 from mlcore.limits import runs as limits
 from mlcore.repos.runs.core import log_writes, optimistic_writes, runs
-from mlcore.repos.runs.core.latest_point_text import latest_of, latest_text, parse_latest
 from mlcore.repos.runs.core.runs import StoredRun
+from mlcore.repos.runs.history.latest_point_text import latest_of, latest_text, parse_latest
 from runs import messages as m
 from runs import model_metrics
 from runs.model_metrics import Models
 
 
 def log_metric(message: m.LogMetric, request: Request) -> dict[str, Any]:
-    """Logs one point. Takes one round trip if the run is cached, else two: a read of the run; the
-    run's item and the point, written in parallel. A logged model adds no round trip to the two."""
+    """Logs one metric point. Takes one round trip if the run is cached, otherwise two: a read of
+    the run, then the run's item and the point in parallel. If the metric also names a logged model,
+    it takes no more than these two."""
     metric = limits.check_metric(message)
     model_metrics.check_dataset(message)
     models = Models([message], request.workspace)
@@ -54,9 +55,9 @@ def log_param(message: m.LogParam, request: Request) -> dict[str, Any]:
 
 
 def log_batch(message: m.LogBatch, request: Request) -> dict[str, Any]:
-    """Logs metrics, params and tags. Takes one round trip if the run is cached, else two, and one
-    more to locate a run not seen before. With params it takes three while others write to the run
-    too."""
+    """Logs metrics, params and tags. Takes one round trip if the run is cached, otherwise two; one
+    more to locate a run that this process has not seen. With params it takes three round trips
+    while other requests write to the run at the same time."""
     batch = limits.check_log_batch(message.run_id, message.metrics, message.params, message.tags)
     for metric in message.metrics:
         model_metrics.check_dataset(metric)

@@ -10,7 +10,8 @@ from mlcore import errors, paging
 from mlcore.entities.metrics import Metric, MetricColumns
 from mlcore.http import Request
 from mlcore.limits import runs as limits
-from mlcore.repos.runs.history import metric_queries, point_positions
+from mlcore.repos.runs.core import metric_queries
+from mlcore.repos.runs.history import point_positions
 from mlcore.repos.runs.history.point_positions import Order
 from mlcore.responses import runs as responses
 from runs import messages as m
@@ -91,7 +92,7 @@ def _points_per_response(key: str) -> int:
 def _position_of(values: Sequence[object] | None) -> tuple[Order | None, int]:
     """Parses a page token: returns the position of the last point of the previous page, and the
     ``large`` argument for
-    :func:`mlcore.repos.runs.history.metric_queries.read_page`. None and 0 without a token."""
+    :func:`mlcore.repos.runs.core.metric_queries.read_page`. None and 0 without a token."""
     if values is None:
         return None, 0
     if len(values) == 4:

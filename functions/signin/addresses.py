@@ -7,10 +7,10 @@ import os
 import re
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from mlcore.errors import InvalidParameterValue
-from mlcore.sign_in import cookies
+from mlcore.sign_in import cookie_headers
 
 PUBLIC_URL: Final = "PUBLIC_URL"
 """Environment: the server's address where requests do not show it, because CloudFront or another
@@ -28,11 +28,12 @@ _RELATIVE: Final = re.compile(r"/(?![/\\])[^\\\x00-\x20\x7f]*")
 
 
 def base_url(headers: Mapping[str, str]) -> str:
-    """Returns the server's address without a slash at the end. Issuers only return to addresses
-    that are registered with them, so a forged Host header leads nowhere.
+    """Returns this server's address without a slash at the end, from PUBLIC_URL or the request's
+    Host header. A forged Host header is harmless: issuers return only to addresses that are
+    registered with them.
 
     Raises:
-        InvalidParameterValue: the request names no host.
+        InvalidParameterValue: the request has no valid Host header.
     """
     configured = os.environ.get(PUBLIC_URL, "")
     if configured:
@@ -46,8 +47,9 @@ def base_url(headers: Mapping[str, str]) -> str:
 
 
 def cookie_name(cookie: str, base: str) -> str:
-    """Returns the name that a cookie has at this address."""
-    return cookies.cookie_name(cookie, is_secure=base.startswith("https:"))
+    """Returns the full name of a cookie of this server, which depends on whether the address is
+    HTTPS."""
+    return cookie_headers.cookie_name(cookie, is_secure=base.startswith("https:"))
 
 
 def return_address(text: str) -> str:
@@ -62,3 +64,9 @@ def return_address(text: str) -> str:
     is_own = not (parts.scheme or parts.netloc)
     is_page = parts.path not in (LOGIN, LOGOUT) and not parts.path.startswith(f"{LOGIN}/")
     return quote(text, safe="/?#[]@!$&'()*+,;=:%-._~") if is_own and is_page else HOME
+
+
+def with_query(address: str, query: Mapping[str, str]) -> str:
+    """Returns an issuer's address with further parameters; it may have some of its own."""
+    separator = "&" if "?" in address else "?"
+    return f"{address}{separator}{urlencode(query)}"

@@ -1,4 +1,4 @@
-"""Ends a sign-in: checks what the issuer sent, and starts a session."""
+"""Completes a sign-in: checks the issuer's answer and starts a session."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mlcore.observability import logger
 from mlcore.oidc.tokens import MAXIMUM_NAME, username_of, values_of
 from mlcore.repos.settings import sign_in as settings
 from mlcore.repos.users import sessions, sign_ins, users
-from mlcore.sign_in import cookies, lifetime
+from mlcore.sign_in import cookie_headers, cookies, lifetime
 from signin import issuers, pages
 from signin.addresses import base_url, cookie_name
 from signin.exchange import Proof, Refused, exchange
@@ -36,14 +36,15 @@ _CLIENT_ERRORS: Final = range(400, 500)
 
 
 class NotForPeople(Exception):
-    """The name is that of a service account, for which no issuer may speak."""
+    """Raised if the username is that of a service account, for which no issuer can sign in."""
 
 
 def finish(message: Answer, request: Request) -> Response:
-    """Redirects to the page that the sign-in began at, with the cookie of a new session; or answers
-    a page that says why not. Either way the attempt is over: its cookie is removed."""
+    """Answers the request by which the issuer returns the browser. On success redirects to the page
+    from which the sign-in began, with the cookie of a new session; otherwise shows a page with the
+    reason. In both cases the sign-in attempt's cookie is removed."""
     base = base_url(request.headers)
-    over = cookies.remove_cookie(cookie_name(cookies.SIGN_IN, base))
+    over = cookie_headers.remove_cookie(cookie_name(cookie_headers.SIGN_IN, base))
     try:
         attempt, issuer = _attempt(message, base)
         if "error" in message.fields:
@@ -76,12 +77,12 @@ def finish(message: Answer, request: Request) -> Response:
     except (OSError, ValueError, MlflowError) as error:
         return _unavailable(error, over)
     _end_former(message)
-    name = cookie_name(cookies.SESSION, base)
+    name = cookie_name(cookie_headers.SESSION, base)
     value = cookies.seal([session.username, session.session_id], name)
     if len(value) > cookies.MAXIMUM_COOKIE:
         return _refused("the user's name is too long for a cookie", over)
     sessions.start(session)
-    cookie = cookies.set_cookie(name, value, session.expires_at - session.started_at)
+    cookie = cookie_headers.set_cookie(name, value, session.expires_at - session.started_at)
     return pages.redirect(attempt.return_to, cookie, over)._replace(actor=session.username)
 
 
@@ -96,9 +97,9 @@ def _unavailable(error: Exception, over: str) -> Response:
 
 
 def _attempt(message: Answer, base: str) -> tuple[Attempt, Issuer]:
-    """Returns the attempt that this browser began and that the answer belongs to. Raises
-    Refused."""
-    name = cookie_name(cookies.SIGN_IN, base)
+    """Returns the sign-in attempt that this browser began and to which the issuer's answer belongs,
+    and the issuer. Raises Refused if there is none."""
+    name = cookie_name(cookie_headers.SIGN_IN, base)
     values = message.attempts.get(name, [])
     content: Any = cookies.open_only(values, name)
     if content is None:
@@ -125,13 +126,13 @@ def _attempt(message: Answer, base: str) -> tuple[Attempt, Issuer]:
 
 
 def _session(issuer: Issuer, proof: Proof) -> Session:
-    """Returns a new session of the person whom the issuer names, whose user is created if missing
-    and gets the roles of the groups.
+    """Returns a new session of the person whom the issuer names. Creates a missing user, and
+    assigns the roles that the person's groups give.
 
     Raises:
-        Refused: the claims name nobody who may sign in.
-        OtherAccount: the name belongs to another account.
-        NotForPeople: the name is that of a service account.
+        Refused: the claims name no person who may sign in.
+        OtherAccount: the username belongs to another account.
+        NotForPeople: the username is that of a service account.
     """
     username = username_of(proof.claims, issuer.username_claim)
     subject = proof.claims.get(issuer.subject_claim)
@@ -164,12 +165,13 @@ def _session(issuer: Issuer, proof: Proof) -> Session:
 
 
 def hint_of(session: Session) -> str:
-    """Returns the ID token that names a session to its issuer; empty if none was kept."""
+    """Returns the ID token with which the issuer recognizes a session at logout; "" if none was
+    stored."""
     return str((session.hint and cookies.open_sealed(session.hint, _HINT)) or "")
 
 
 def _end_former(message: Answer) -> None:
-    """Ends the session that the browser had, whoever began it."""
+    """Ends the session that the browser had before this sign-in, even if it is another user's."""
     for name, values in message.sessions.items():
         for value in values[:2]:
             with contextlib.suppress(MlflowError):

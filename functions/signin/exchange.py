@@ -18,11 +18,11 @@ _REQUIRED: Final = ("exp", "iat", "iss", "aud", "sub")
 
 
 class Refused(Exception):
-    """The issuer's answer does not prove who signed in; the message is for the log."""
+    """Raised if the issuer's answer does not prove who signed in. The message is for the log."""
 
 
 class Proof(NamedTuple):
-    """What an issuer said about the person who signed in."""
+    """The verified claims and the ID token of the person who signed in."""
 
     claims: Mapping[str, Any]
     id_token: str
@@ -31,15 +31,15 @@ class Proof(NamedTuple):
 def exchange(
     issuer: Issuer, endpoints: Endpoints, *, code: str, verifier: str, nonce: str, address: str
 ) -> Proof:
-    """Returns the verified claims for a code.
+    """Exchanges an authorization code for the verified claims of the person who signed in.
 
     Args:
-        address: the redirect URI that the sign-in began with.
+        address: the redirect URI with which the sign-in began.
 
     Raises:
-        Refused: the issuer takes the code for invalid, or its token is not valid here.
-        OSError, ValueError: the issuer does not answer as it should.
-        TemporarilyUnavailable: the client's secret cannot be read.
+        Refused: the issuer rejects the code, or its token is not valid for this server.
+        OSError, ValueError: the issuer does not answer, or its answer is malformed.
+        TemporarilyUnavailable: the client secret cannot be read.
     """
     form = {
         "grant_type": "authorization_code",
@@ -75,8 +75,8 @@ def exchange(
 def _complete(
     issuer: Issuer, endpoints: Endpoints, claims: Mapping[str, Any], access_token: Any
 ) -> Mapping[str, Any]:
-    """Returns the claims, with those that only the issuer's user information has: some issuers keep
-    ID tokens small."""
+    """Returns the claims of the ID token, completed with those that only the issuer's
+    user-information endpoint returns, because some issuers keep ID tokens small."""
     is_complete = issuer.username_claim in claims and issuer.groups_claim.split(".")[0] in claims
     if is_complete or not endpoints.user_information or not isinstance(access_token, str):
         return claims

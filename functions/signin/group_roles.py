@@ -1,4 +1,5 @@
-"""Gives a user the roles that the setting ``sign_in_roles`` has for the claims of a sign-in."""
+"""Assigns a user the roles that the setting ``sign_in_roles`` defines for the claims of a
+sign-in."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _DESCRIPTION: Final = "Given by the groups of people who sign in"
 
 
 class Rights(NamedTuple):
-    """What the rules give to one person."""
+    """The roles and the administrator flag that the rules give to one person."""
 
     role_ids: frozenset[int]
     is_admin: bool
@@ -44,8 +45,8 @@ def _matches(rule: Mapping[str, Any], claims: Mapping[str, Any], issuer_name: st
 
 
 def e_mail_domain(claims: Mapping[str, Any]) -> str:
-    """Returns the domain of the person's e-mail address in lower case; empty if there is none, or
-    the issuer has not checked it."""
+    """Returns the domain of the person's e-mail address in lower case; "" if there is no address or
+    the issuer has not verified it."""
     address = claims.get("email")
     if not isinstance(address, str) or claims.get("email_verified") in (False, "false"):
         return ""
@@ -76,7 +77,7 @@ def _fields(grant: Mapping[str, str]) -> tuple[str, str, str]:
 
 
 def _match_permissions(role: Role, wanted: Sequence[Grant]) -> None:
-    """Gives a role exactly these permissions."""
+    """Adds, changes and removes permissions of a role until it has exactly the wanted ones."""
     levels = {grant[:2]: grant.permission for grant in wanted}
     for held in role.permissions:
         level = levels.pop(held.grant[:2], None)

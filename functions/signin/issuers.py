@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from mlcore import secrets
-from mlcore.oidc.documents import configuration_of, is_safe
+from mlcore.auth.issuer_addresses import is_safe
+from mlcore.oidc.documents import configuration_of
 from mlcore.oidc.signing_keys import SigningKeys
 from mlcore.process_cache import ProcessCache
 from mlcore.repos.settings import sign_in
@@ -27,7 +28,7 @@ _secrets: ProcessCache[str, str] = ProcessCache("client secret", seconds=300.0)
 
 
 class Issuer(NamedTuple):
-    """One issuer, and this server as its client."""
+    """An OpenID Connect issuer, and the settings of this server as its client."""
 
     name: str
     title: str
@@ -44,7 +45,7 @@ class Issuer(NamedTuple):
 
 
 class Endpoints(NamedTuple):
-    """What the issuer's configuration says."""
+    """The URLs and abilities in an issuer's OpenID Connect configuration."""
 
     authorization: str
     token: str
@@ -95,7 +96,7 @@ _endpoints: ProcessCache[str, Endpoints] = ProcessCache("endpoints", seconds=_KE
 
 
 def keys_of(issuer: Issuer) -> SigningKeys:
-    """Returns the issuer's keys, which the process keeps."""
+    """Returns the signing keys of an issuer, which are cached in this process."""
     known = _keys.get(issuer.issuer)
     if known is None:
         known = SigningKeys(issuer.issuer)
@@ -104,10 +105,10 @@ def keys_of(issuer: Issuer) -> SigningKeys:
 
 
 def endpoints_of(issuer: Issuer) -> Endpoints:
-    """Returns the issuer's endpoints; one fetch an hour and process.
+    """Returns the issuer's endpoints. Each process fetches them once an hour.
 
     Raises:
-        OSError, ValueError: the configuration cannot be fetched or is unusable.
+        OSError, ValueError: the issuer's configuration cannot be fetched or is unusable.
     """
     known = _endpoints.get(issuer.issuer)
     if known is None:
@@ -136,11 +137,11 @@ def _read(configuration: Mapping[str, Any]) -> Endpoints:
 
 
 def client_secret(issuer: Issuer) -> str:
-    """Returns the client's secret; empty for a public client, which has none. Kept for five
-    minutes.
+    """Returns this server's client secret at an issuer; "" for a public client, which has none. The
+    secret is cached for five minutes.
 
     Raises:
-        TemporarilyUnavailable: it cannot be read.
+        TemporarilyUnavailable: the secret cannot be read.
     """
     arn = os.environ.get(SECRET_ARN, "")
     text = os.environ.get(SECRET, "")

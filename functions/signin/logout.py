@@ -1,28 +1,26 @@
-"""Ends a session, here and at the issuer."""
+"""Signs a user out: ends the session on this server and at the issuer."""
 
 from __future__ import annotations
-
-from urllib.parse import urlencode
 
 from mlcore.entities.users import Session
 from mlcore.http import Request, Response
 from mlcore.observability import logger
 from mlcore.repos.users import sessions
-from mlcore.sign_in import cookies
+from mlcore.sign_in import cookie_headers, cookies
 from signin import issuers, pages
-from signin.addresses import LOGOUT, base_url, cookie_name
+from signin.addresses import LOGOUT, base_url, cookie_name, with_query
 from signin.callback import hint_of
 from signin.messages import Leave
 
 
 def leave(message: Leave, request: Request) -> Response:
-    """Ends the session and redirects to the issuer's logout, which returns here. Somebody whom
-    another site sent is asked first."""
+    """Ends the session and redirects to the issuer's logout page, which returns here. A browser
+    that another site sent here is first shown a page that asks for confirmation."""
     base = base_url(request.headers)
-    name = cookie_name(cookies.SESSION, base)
+    name = cookie_name(cookie_headers.SESSION, base)
     values = [] if message.is_over else message.sessions[name]
     content = cookies.open_only(values, name)
-    gone = cookies.remove_cookie(name)
+    gone = cookie_headers.remove_cookie(name)
     if content is None:
         return pages.signed_out(*(() if message.is_over else (gone,)))
     if request.headers.get("sec-fetch-site", "none") in ("cross-site", "same-site"):
@@ -35,7 +33,8 @@ def leave(message: Leave, request: Request) -> Response:
 
 
 def _to_issuer(session: Session, base: str, gone: str) -> Response:
-    """Redirects to the issuer's logout, or says that the session is over if the issuer has none."""
+    """Redirects to the issuer's logout page. If the issuer has none, shows the page that says that
+    the user is signed out."""
     issuer = next(
         (one for one in issuers.find_all().values() if one.issuer == session.issuer), None
     )
@@ -53,5 +52,4 @@ def _to_issuer(session: Session, base: str, gone: str) -> Response:
     hint = hint_of(session)
     if hint:
         query["id_token_hint"] = hint
-    separator = "&" if "?" in address else "?"
-    return pages.redirect(f"{address}{separator}{urlencode(query)}", gone)
+    return pages.redirect(with_query(address, query), gone)

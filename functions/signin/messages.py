@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from mlcore.http import Sent
-from mlcore.sign_in.cookies import SESSION, SIGN_IN, cookie_name
+from mlcore.sign_in.cookie_headers import SESSION, SIGN_IN, cookie_name
 from signin.addresses import return_address
 
 OWN_ISSUER: Final = ""
@@ -13,7 +13,7 @@ OWN_ISSUER: Final = ""
 
 
 class Start(NamedTuple):
-    """A request for a sign-in."""
+    """A request to begin a sign-in."""
 
     issuer: str | None
     """The issuer's name; None if none was chosen."""
@@ -22,7 +22,7 @@ class Start(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What the issuer sent by the browser, and the browser's cookies."""
+    """The issuer's answer, which the browser delivers, and the browser's cookies."""
 
     issuer: str
     """The issuer's name in the path."""
@@ -44,13 +44,13 @@ class Leave(NamedTuple):
 
 
 def parse_start(sent: Sent) -> Start:
-    """Parses the query."""
+    """Parses a request to begin a sign-in."""
     arguments = sent.arguments()
     return Start(arguments.get("issuer"), return_address(arguments.get("return", "/")))
 
 
 def parse_answer(sent: Sent) -> Answer:
-    """Parses path, query and cookies."""
+    """Parses an issuer's answer from the path, query and cookies of the browser's request."""
     return Answer(
         sent.parameters.get("issuer", OWN_ISSUER),
         {name: values[0] for name, values in sent.query().items() if len(values) == 1},
@@ -60,7 +60,7 @@ def parse_answer(sent: Sent) -> Answer:
 
 
 def parse_leave(sent: Sent) -> Leave:
-    """Parses query and cookies."""
+    """Parses a request to sign out."""
     return Leave(_values(sent, SESSION), "done" in sent.arguments())
 
 

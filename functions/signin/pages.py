@@ -1,4 +1,4 @@
-"""The pages of sign-in: small, without scripts, and never cached."""
+"""The HTML pages of sign-in. They are small, have no scripts and are never cached."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ def page(status: int, title: str, content: str, *set_cookies: str) -> Response:
 
 
 def refused(status: int, reason: str, *set_cookies: str) -> Response:
-    """Returns the page that says why nobody was signed in. The reason is plain text."""
+    """Returns the page that says why the sign-in failed. ``reason`` is plain text."""
     again = f'<p>{escape(reason)}</p>\n<a href="{LOGIN}">Sign in again</a>'
     return page(status, "You are not signed in", again, *set_cookies)
 
 
 def redirect(location: str, *set_cookies: str) -> Response:
-    """Returns a redirect that is followed by GET."""
+    """Returns a redirect (302) to ``location``."""
     return Response(302, "", _HTML, {**HEADERS, "location": location}, set_cookies)
 
 
 def choice(issuers: Iterable[Issuer], return_to: str) -> Response:
-    """Returns the page on which people choose with whom to sign in."""
+    """Returns the page on which people choose an issuer to sign in with."""
     links = [
         f'<a href="{LOGIN}?{escape(urlencode({"issuer": one.name, "return": return_to}))}">'
         f"{escape(one.title)}</a>"
@@ -65,11 +65,12 @@ def choice(issuers: Iterable[Issuer], return_to: str) -> Response:
 
 
 def signed_out(*set_cookies: str) -> Response:
-    """Returns the page after a logout at which the issuer takes no part."""
+    """Returns the page that is shown after a logout if the issuer has no logout page."""
     return page(200, "You are signed out", f'<a href="{LOGIN}">Sign in</a>', *set_cookies)
 
 
 def confirm_logout() -> Response:
-    """Returns the page that asks somebody whom another site sent here."""
+    """Returns the page that asks for confirmation of a logout, for browsers that another site sent
+    here."""
     content = f'<a href="{LOGOUT}">Sign out</a>\n<a href="{HOME}">Stay signed in</a>'
     return page(200, "Sign out?", content)

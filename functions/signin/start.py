@@ -6,13 +6,12 @@ import base64
 import hashlib
 import secrets
 from typing import Final, NamedTuple
-from urllib.parse import urlencode
 
 from mlcore.http import Request, Response
 from mlcore.observability import logger
-from mlcore.sign_in import cookies
+from mlcore.sign_in import cookie_headers, cookies
 from signin import issuers, pages
-from signin.addresses import CALLBACK, base_url, cookie_name
+from signin.addresses import CALLBACK, base_url, cookie_name, with_query
 from signin.issuers import Issuer
 from signin.messages import OWN_ISSUER, Start
 
@@ -35,7 +34,8 @@ class Attempt(NamedTuple):
 
 
 def start(message: Start, request: Request) -> Response:
-    """Redirects to the issuer; asks which one if there are several and none was chosen."""
+    """Redirects the browser to the chosen issuer. If there are several issuers and the request
+    names none, returns the page on which people choose."""
     known = issuers.find_all()
     if message.issuer is None and len(known) > 1:
         return pages.choice(known.values(), message.return_to)
@@ -51,8 +51,8 @@ def start(message: Start, request: Request) -> Response:
 
 
 def callback_address(base: str, issuer_name: str) -> str:
-    """Returns the address to which an issuer returns. Each issuer has its own, so an answer of one
-    cannot be taken for the answer of another."""
+    """Returns the URL of this server to which an issuer sends the browser back. It differs for each
+    issuer, so that one issuer's answer cannot be taken for another's."""
     return f"{base}{CALLBACK}/{issuer_name}" if issuer_name else f"{base}{CALLBACK}"
 
 
@@ -78,7 +78,6 @@ def _redirect(issuer: Issuer, endpoint: str, return_to: str, base: str) -> Respo
         "code_challenge": challenge.rstrip(b"=").decode(),
         "code_challenge_method": "S256",
     }
-    name = cookie_name(cookies.SIGN_IN, base)
-    cookie = cookies.set_cookie(name, cookies.seal(attempt, name), SECONDS)
-    separator = "&" if "?" in endpoint else "?"
-    return pages.redirect(f"{endpoint}{separator}{urlencode(query)}", cookie)
+    name = cookie_name(cookie_headers.SIGN_IN, base)
+    cookie = cookie_headers.set_cookie(name, cookies.seal(attempt, name), SECONDS)
+    return pages.redirect(with_query(endpoint, query), cookie)

@@ -19,7 +19,8 @@ _patch, _delete = (partial(verb, version="3.0", since="3.18") for verb in (patch
 
 
 def _twice(verb: Callable[..., Rpc], path: str, *arguments: Any, **more: Any) -> Iterator[Rpc]:
-    """Declares an RPC below a skill without and with an organization."""
+    """Yields two declarations of an RPC: for skills with an organization in the path, and for those
+    without."""
     for skill in ("@{organization}/{name}", "{name}"):
         yield verb(f"{_SKILLS}/{skill}{path}", *arguments, **more)
 

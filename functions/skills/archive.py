@@ -27,7 +27,7 @@ _UNDOWNLOADABLE: Final = "%?#"
 
 
 class Content:
-    """The files of a skill: ``files`` by their paths, and the SHA-256 ``digest`` of them."""
+    """The files of a skill by path, and ``digest``, the SHA-256 of all of them."""
 
     def __init__(self, files: Mapping[str, bytes], digest: str) -> None:
         self.files = files
@@ -35,11 +35,12 @@ class Content:
 
 
 def read(archive: bytes) -> Content:
-    """Returns the files in an archive.
+    """Returns the files in a skill's archive.
 
     Raises:
-        InvalidParameterValue: it is no such archive; it has more files or bytes than allowed, or an
-            entry that is no file or folder, has an unsafe path, or clashes with another one.
+        InvalidParameterValue: the data is not a gzip-compressed tar file; it has more files or
+            bytes than allowed; or an entry is neither a file nor a folder, has an unsafe path, or
+            has the same name as another one.
     """
     if not archive:
         raise InvalidParameterValue("The 'content' part is empty.")
@@ -78,15 +79,15 @@ def read(archive: bytes) -> Content:
 
 
 class _Limited(io.RawIOBase):
-    """The decompressed archive. Reading more than the headers may take and the members declare
-    raises InvalidParameterValue."""
+    """A stream of the decompressed archive. Reading more than the declared sizes of its members and
+    their headers allow raises InvalidParameterValue."""
 
     def __init__(self, archive: bytes) -> None:
         self._inner = gzip.GzipFile(fileobj=io.BytesIO(archive), mode="rb")
         self._left = self._most = _METADATA_BYTES
 
     def allow(self, size: int) -> None:
-        """Allows the content of a member, padded to whole blocks."""
+        """Increases the limit by the size of a member's content, rounded up to whole tar blocks."""
         padded = -(-size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
         self._left += padded
         self._most += padded
@@ -149,7 +150,7 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 
 
 def _check_names(paths: tuple[str, ...]) -> None:
-    """Refuses names that the artifact routes would not find again. Raises
+    """Refuses file names that the artifact routes could not serve later. Raises
     InvalidParameterValue."""
     for path in paths:
         if any(character in path for character in _UNDOWNLOADABLE) or safe_path(path) != path:

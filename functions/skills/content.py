@@ -23,7 +23,7 @@ QUEUE: Final = "FILE_REMOVAL_QUEUE_URL"
 
 
 def new_path(identity: SkillIdentity) -> str:
-    """Returns a path for the files of one upload, which no other upload has."""
+    """Returns a new path for the files of one upload. No other upload has the same path."""
     return upload_path(identity, secrets.token_hex(16))
 
 
@@ -44,8 +44,8 @@ def write(workspace: str, path: str, files: Mapping[str, bytes]) -> None:
 
 
 def remove(workspace: str, path: str) -> None:
-    """Has the files below a path removed. A failure is logged: the files stay then, and nothing
-    names them."""
+    """Requests the removal of all files below a path. A failure is only logged: the files stay, but
+    nothing refers to them."""
     queue = os.environ.get(QUEUE)
     if not queue:
         return

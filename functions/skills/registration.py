@@ -91,8 +91,9 @@ def _register_upload(
 
 
 def _write_files(workspace: str, path: str, files: Mapping[str, bytes]) -> None:
-    """Stores the files of a version that does not exist yet. Raises RequestLimitExceeded if the
-    store is not available, since clients repeat a request that creates only after that error."""
+    """Stores the files of a version that is not yet created. If the store is not available, removes
+    what was stored and raises RequestLimitExceeded, because clients repeat a request that creates
+    something only after that error."""
     try:
         content.write(workspace, path, files)
     except errors.MlflowError as error:
@@ -120,8 +121,9 @@ def _create(
 
 
 def bulk_register_skills(message: m.BulkRegisterSkills, request: Request) -> dict[str, Any]:
-    """Creates a version of each skill whose source differs from that of its versions, and the
-    skills that do not exist; returns the versions in the order of the request."""
+    """Registers several skills of one git repository. Creates missing skills, and a new version of
+    each skill that has no version with the given source. Returns the versions in the order of the
+    request."""
     sources = _bulk_sources(message)
     status = message.skills[0].get("status", ACTIVE)
 
@@ -241,9 +243,8 @@ def _with_version(
 
 
 def _check_right(identity: SkillIdentity, stored: Skill | None, request: Request) -> None:
-    """Checks again, with the skill as it is now, that the caller may register a version: another
-    caller may have created or deleted the skill since the request was let in. Raises
-    ResourceConflict."""
+    """Checks with the skill's current state that the caller may register a version: since the first
+    check another request may have created or deleted the skill. Raises ResourceConflict."""
     access = request.access
     if access is None or access.is_admin:
         return

@@ -36,7 +36,8 @@ _METADATA: Final = j.object_of(
 
 
 class RegisterSkillVersion(SentMessage):
-    """``organization`` and ``name`` are those of the path."""
+    """A parsed request to register a version. ``organization`` and ``name`` are those in the
+    path."""
 
     organization: str
     name: str

@@ -237,7 +237,7 @@ def _check(comparison: Comparison, entity: SearchableEntity) -> None:
 
 
 def _order_text(text: str | None) -> str:
-    """Returns a text that sorts as the text does, before all others for None."""
+    """Returns a text that sorts like ``text``; None sorts before all texts."""
     return "" if text is None else f"={text}"
 
 

@@ -163,7 +163,8 @@ def load(
 
 
 def named(identity: SkillIdentity) -> errors.ResourceDoesNotExist:
-    """Returns the error for a missing skill whose tag or latest version is asked for."""
+    """Returns the error for a missing skill, in the wording for requests about its tag or latest
+    version."""
     return errors.ResourceDoesNotExist(
         f"Skill not found (name='{identity.name}', organization='{identity.organization}')"
     )

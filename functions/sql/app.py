@@ -10,7 +10,14 @@ from sql import alerts, service
 from sql import messages as m
 
 RPCS = (
-    post("/mlflow-serverless/sql", m.Query, service.query, "system_tables.query", version="3.0"),
+    post(
+        "/mlflow-serverless/sql",
+        m.Query,
+        service.query,
+        "system_tables.query",
+        version="3.0",
+        reads=True,
+    ),
 )
 
 _answer: Final = lambda_handler(RPCS)

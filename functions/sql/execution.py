@@ -38,7 +38,7 @@ _slots: Final = threading.BoundedSemaphore(CONCURRENT_QUERIES)
 
 
 class Busy(errors.RequestLimitExceeded):
-    """The limit of concurrent queries is reached. The query was not started."""
+    """Raised if the limit of concurrent queries is reached. The query was not started."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -48,7 +48,8 @@ class Busy(errors.RequestLimitExceeded):
 
 @contextlib.contextmanager
 def query_slot() -> Iterator[None]:
-    """Holds one of the slots for concurrent queries. Raises Busy if all slots are taken."""
+    """Context manager: holds one of the slots for concurrent queries. Raises Busy if all slots are
+    taken."""
     if not _slots.acquire(blocking=False):
         raise Busy
     try:

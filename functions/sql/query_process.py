@@ -19,7 +19,7 @@ START_SECONDS: Final = 20.0
 
 
 class NoAnswer(Exception):
-    """Neither the process nor a new one in its place answers."""
+    """Raised if neither the query process nor a new one in its place answers."""
 
 
 class Reply(NamedTuple):

@@ -51,6 +51,7 @@ RPCS = (
         hides="trace_infos",
         since="3.11",
         cost=1,
+        reads=True,
     ),
     _get(
         "/mlflow/traces/{trace_id}",
@@ -70,6 +71,7 @@ RPCS = (
         since="3.2",
         cost=2,
         deviation="Two conditions on run_id must both hold; MLflow's server obeys the last.",
+        reads=True,
     ),
     _post(
         "/mlflow/traces/metrics",
@@ -78,6 +80,7 @@ RPCS = (
         "traces.metrics",
         since="3.9",
         cost=2,
+        reads=True,
     ),
     _post(
         "/mlflow/traces/calculate-filter-correlation",
@@ -86,6 +89,7 @@ RPCS = (
         "traces.correlation",
         since="3.4",
         cost=5,
+        reads=True,
     ),
     _post(
         "/mlflow/traces/delete-traces",

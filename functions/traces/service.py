@@ -112,7 +112,8 @@ def start_trace(message: m.StartTraceV3, request: Request) -> dict[str, Any]:
 
 
 def _has_all_spans(trace: Trace, expected: int, counted: int) -> bool:
-    """Whether the expected number of spans is stored. Counts again after pauses while it is not."""
+    """Returns whether at least ``expected`` spans are stored. While some are missing, waits and
+    counts again, a few times."""
     owner = Owner("", trace.experiment_id, trace.trace_id)
     for wait in WAIT_SECONDS:
         if counted >= expected:

@@ -50,7 +50,7 @@ def _event(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _link(link: dict[str, Any]) -> dict[str, Any] | None:
-    """Returns None for a link whose ids do not fit OpenTelemetry's format."""
+    """Converts a link of a span; returns None if its ids do not fit OpenTelemetry's format."""
     try:
         trace_id = int(link["trace_id"].removeprefix("tr-"), 16).to_bytes(16, "big")
         span_id = int(link["span_id"], 16).to_bytes(8, "big")

@@ -182,7 +182,8 @@ def _span_lines(trace: StoredTrace) -> list[tuple[span_packs.Node, str]]:
 
 
 def _with_kind(line: str) -> str:
-    """Returns a span's JSON text, with a kind if 0.1.0 stored it without one."""
+    """Returns a span's JSON text, with the kind "internal" if version 0.1.0 stored the span without
+    a kind."""
     if '"kind": "SPAN_KIND_' in line:
         return line
     span = json.loads(line)

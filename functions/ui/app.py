@@ -45,6 +45,7 @@ RPCS = (
         since="3.8",
         cost=0,
         deviation="Telemetry is off.",
+        reads=True,
     ),
     get(
         "/mlflow/assistant/config",
@@ -81,6 +82,7 @@ PLAIN_ROUTES = (
         decoded(m.GraphQlRequest),
         execution.answer,
         policy="requests.anybody",
+        reads=True,
         since="2.11",
         deviation="Supports @include and @skip; a query that does not parse is no 500.",
     ),

@@ -24,10 +24,11 @@ Fragments = dict[str, FragmentDefinitionNode]
 
 
 def check(document: DocumentNode) -> None:
-    """Refuses a document that is too large, before it is validated or executed.
+    """Raises an error for a document that exceeds a limit, before it is validated or executed.
 
     Environment:
-        MLFLOW_SERVER_GRAPHQL_MAX_ROOT_FIELDS, MLFLOW_SERVER_GRAPHQL_MAX_ALIASES: 10 each.
+        MLFLOW_SERVER_GRAPHQL_MAX_ROOT_FIELDS, MLFLOW_SERVER_GRAPHQL_MAX_ALIASES: 10 each by
+            default.
 
     Raises:
         GraphQLError: a limit is exceeded.

@@ -13,8 +13,7 @@ from mlcore.http import Request
 from mlcore.limits.experiments import experiment_id
 from mlcore.repos.experiments import experiments
 from mlcore.repos.registry import model_version_pages
-from mlcore.repos.runs.core import artifact_listing, runs
-from mlcore.repos.runs.history import metric_queries
+from mlcore.repos.runs.core import artifact_listing, metric_queries, runs
 from mlcore.repos.runs.search import dataset_pages
 from mlcore.repos.runs.search import run_pages as run_queries
 from mlcore.responses import experiments as experiment_responses

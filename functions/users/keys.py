@@ -30,8 +30,8 @@ DEFAULT_OVERLAP_SECONDS: Final = 86_400
 
 
 def create_key(message: m.CreateKey, request: Request) -> dict[str, Any]:
-    """Creates a key and answers its token, this once. Without scopes the key may do all that its
-    owner may, without ``expires_in_seconds`` it does not expire."""
+    """Creates an API key and returns it with its token, which is never shown again. Without scopes
+    the key has all rights of its owner; without ``expires_in_seconds`` it does not expire."""
     _check_caller(request)
     _check_mode()
     name = _name(message, "name", "Name of an API key", MAX_NAME_LENGTH)
@@ -64,8 +64,9 @@ def delete_key(message: m.KeyId, request: Request) -> dict[str, Any]:
 
 
 def rotate_key(message: m.RotateKey, request: Request) -> dict[str, Any]:
-    """Creates a key like another one, which ends after an overlap. The new key has the lifetime
-    that the old one was made with. An expired key cannot be rotated."""
+    """Creates a key with the owner, name, scopes and lifetime of an existing key; the existing key
+    expires after an overlap (by default :data:`DEFAULT_OVERLAP_SECONDS`). An expired key cannot be
+    rotated."""
     _check_caller(request)
     _check_mode()
     key_id, now = text(message, "key_id"), now_ms()
@@ -86,7 +87,7 @@ def rotate_key(message: m.RotateKey, request: Request) -> dict[str, Any]:
 
 
 def create_service_account(message: m.ServiceAccount, request: Request) -> dict[str, Any]:
-    """Creates a user without a password, which logs in by its keys only."""
+    """Creates a service account: a user without a password, who logs in by API keys only."""
     _check_caller(request)
     _check_mode()
     username = _name(message, "username", "Username", MAX_USERNAME_LENGTH)
@@ -111,7 +112,8 @@ def _name(
 
 
 def _check_caller(request: Request) -> None:
-    """Refuses administrators who call by a key, like :mod:`mlcore.policies.api_keys` all others."""
+    """Raises PermissionDenied for an administrator who logged in by an API key. The policy
+    :mod:`mlcore.policies.api_keys` refuses other users in that case."""
     if request.caller().key_id:
         raise errors.PermissionDenied("API keys are managed after a login without an API key.")
 
@@ -134,13 +136,14 @@ def _is_service_account(user: User) -> bool:
 
 
 def _lifetime(key: ApiKey) -> int:
-    """Returns how long a key was made for, in milliseconds."""
+    """Returns the lifetime with which a key was created, in milliseconds."""
     return max((key.expires_at or 0) - key.created_at, 1_000)
 
 
 def _scopes(message: m.CreateKey, request: Request) -> tuple[str, ...] | None:
-    """Returns the scopes with endpoints by id, so that a renamed endpoint stays in scope. Raises
-    InvalidParameterValue for an endpoint that is missing or that the caller may not use."""
+    """Returns the key's scopes, with gateway endpoints by id, so that a renamed endpoint stays in
+    scope. None stands for all rights. Raises InvalidParameterValue for an endpoint that is missing
+    or that the caller may not use."""
     if not message.has("scopes") or message.scopes is None:
         return None
     scopes = key_scopes.checked(message.scopes)

@@ -27,7 +27,7 @@ Permission = m.ExperimentPermission | m.RegisteredModelPermission | m.ScorerPerm
 
 
 class LegacyPermissions(NamedTuple):
-    """The four RPCs about one type of resource."""
+    """The four RPCs with which old clients manage permissions on one type of resource."""
 
     resource_type: str
     fields: tuple[str, ...]

@@ -93,7 +93,7 @@ def list_current_user_permissions(message: m.Nothing, request: Request) -> dict[
 
 
 def list_user_permissions(message: m.UserName, request: Request) -> dict[str, Any]:
-    """Lists the permissions of a user that the caller may see."""
+    """Returns those permissions of a user that the caller may see."""
     profile, roles_of_user = visible_roles.of_user(text(message, "username"), request)
     return {"is_admin": profile.user.is_admin, "permissions": _rows(roles_of_user)}
 

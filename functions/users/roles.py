@@ -166,7 +166,7 @@ def unassign_role(message: m.RoleAssignment, request: Request) -> dict[str, Any]
 
 
 def list_user_roles(message: m.UserName, request: Request) -> dict[str, Any]:
-    """Lists the roles of a user that the caller may see."""
+    """Returns those roles of a user that the caller may see."""
     _, roles_of_user = visible_roles.of_user(text(message, "username"), request)
     return {"roles": [responses.role(role) for role in roles_of_user]}
 

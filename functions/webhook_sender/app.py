@@ -26,9 +26,9 @@ MAX_RETRY_AFTER_SECONDS: Final = 900.0
 
 
 class NotDelivered(Exception):
-    """The receiver did not accept the delivery, but may accept a retry.
+    """Raised if the receiver did not accept the delivery but may accept a retry.
 
-    ``retry_after`` is the least number of seconds before the retry.
+    ``retry_after`` is the minimum number of seconds before the retry.
     """
 
     def __init__(self, reason: str, retry_after: float = 0.0) -> None:
@@ -37,7 +37,8 @@ class NotDelivered(Exception):
 
 
 class NothingHandled(Exception):
-    """All messages failed for reasons other than their receivers; the log has the errors."""
+    """Raised if every message failed for a reason other than its receiver; the log has the
+    errors."""
 
 
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:

@@ -24,7 +24,7 @@ MOST_TRASHED: Final = 1000
 
 
 def text(value: Any) -> None:
-    """Like ``string``, but null is refused too, as on MLflow's server."""
+    """Checks that a value is a text. Unlike ``string`` it refuses null, as MLflow's server does."""
     string(value)
 
 
@@ -40,7 +40,7 @@ def archival(value: Any) -> None:
 
 
 def username_length(value: Any) -> None:
-    """Checks the length of a user's name; MLflow's limit."""
+    """Checks the length of a username against MLflow's limit."""
     if isinstance(value, str) and len(value) > MOST_OF_USERNAME:
         raise CheckFailed(f"A username has at most {MOST_OF_USERNAME} characters.")
 
@@ -142,7 +142,8 @@ _OF_TRASH: Final = {
 
 
 class ListTrash(Message):
-    """The request to list what was deleted in an experiment, or the deleted experiment itself."""
+    """The request to list the deleted runs and logged models of an experiment, or the experiment
+    itself if it is deleted."""
 
     experiment_id: str
     max_results: int
@@ -164,9 +165,10 @@ class RestoreTrash(Message):
 
 
 class PurgeTrash(Message):
-    """The request to remove what was deleted for good, or with ``dry_run`` to say what would be.
-    Without ids everything that was deleted in the experiment, or the deleted experiment; with
-    ``deleted_before`` (milliseconds since the epoch) only what was deleted before that."""
+    """The request to remove deleted things permanently; with ``dry_run``, only to list them.
+    Without ids, it concerns all deleted things in the experiment, or the experiment itself if it is
+    deleted. With ``deleted_before`` (milliseconds since the epoch), only those that were deleted
+    before that time."""
 
     experiment_id: str
     dry_run: bool

@@ -81,7 +81,9 @@ def delete_workspace(message: m.DeleteWorkspace, request: Request) -> dict[str, 
 
 
 def _empty(name: str, mode: str, deadline: float) -> None:
-    """Checks, moves or deletes the content of a workspace. Raises InvalidState, OutOfTime."""
+    """Prepares the deletion of a workspace: in mode RESTRICT checks that it is empty, in CASCADE
+    deletes its content, in SET_DEFAULT moves the content to the default workspace. Then deletes its
+    grants. Raises InvalidState or OutOfTime."""
     if mode == "RESTRICT":
         _check_empty(name)
     else:

@@ -1,5 +1,5 @@
-"""Lists, restores and removes for good what was deleted in an experiment, and a deleted experiment
-itself. Whoever may delete an experiment with everything in it may do so."""
+"""Lists, restores and permanently removes deleted runs and logged models of an experiment, or a
+deleted experiment itself. Callers need the permission to delete the experiment."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def list_trash(message: m.ListTrash, request: Request) -> dict[str, Any]:
 
 
 def restore_trash(message: m.RestoreTrash, request: Request) -> dict[str, Any]:
-    """Restores the named runs and logged models, or without ids the experiment with everything in
-    it, and returns what was deleted before. What is active already stays as it is.
+    """Restores the named runs and logged models; without ids, the experiment with everything in it.
+    Returns those that were deleted before. Active ones stay unchanged.
 
     Raises:
-        ResourceDoesNotExist: the experiment does not contain one of them; nothing was restored.
+        ResourceDoesNotExist: one of them does not belong to the experiment; nothing was restored.
         InvalidState: they are in a deleted experiment.
     """
     if not message.run_ids and not message.model_ids:
@@ -69,14 +69,15 @@ def restore_trash(message: m.RestoreTrash, request: Request) -> dict[str, Any]:
 
 
 def purge_trash(message: m.PurgeTrash, request: Request) -> dict[str, Any]:
-    """Removes deleted things with their files, at most ``MOST_TRASHED`` in a request, and returns
-    them. Ids that the experiment does not contain are ignored, so that a repeated request goes on.
+    """Permanently removes deleted things with their files, at most ``MOST_TRASHED`` in a request,
+    and returns them. Ids that the experiment does not contain are ignored, so that a repeated
+    request continues.
 
-    ``finished`` is false if something is left: the client repeats the request. ``files_kept`` has
-    the ids of those whose files stay because something else may name them.
+    ``finished`` is false if something remains; the client then repeats the request. ``files_kept``
+    has the ids of those whose files are kept because something else may refer to them.
 
     Raises:
-        InvalidState: one of them is not deleted; nothing was removed.
+        InvalidState: a named run or model is not deleted; nothing was removed.
     """
     experiment = _experiment(message.experiment_id, request)
     before = message.deleted_before if message.has("deleted_before") else None

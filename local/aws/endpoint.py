@@ -21,7 +21,8 @@ MAXIMUM_REQUEST_BYTES = 4 * 1024 * 1024
 
 
 class ServiceError(Exception):
-    """An operation fails with an error code of AWS."""
+    """Raised by an operation that fails; it holds the error code of AWS that the client
+    receives."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -29,14 +30,16 @@ class ServiceError(Exception):
 
 
 class AwsEndpoint:
-    """Serves operations, keyed by the value of the header X-Amz-Target, on a free port of the
-    loopback."""
+    """An HTTP server on a free port of the loopback interface. It calls the operation that the
+    header X-Amz-Target of a request names.
+    """
 
     def __init__(self, operations: Mapping[str, Operation]) -> None:
         self._path = f"/{secrets.token_urlsafe(24)}"
 
         class Handler(_Handler):
-            """Bound to these operations."""
+            """The request handler of this endpoint: ``_Handler`` with this endpoint's
+            operations."""
 
             served = operations
             secret = self._path
@@ -49,15 +52,17 @@ class AwsEndpoint:
 
     @property
     def url(self) -> str:
-        """The value for ``AWS_ENDPOINT_URL_<SERVICE>``."""
+        """The endpoint's URL, as the value of ``AWS_ENDPOINT_URL_<SERVICE>``."""
         return f"http://127.0.0.1:{self._server.server_address[1]}{self._path}"
 
     def start(self) -> None:
-        """Starts answering."""
+        """Starts the thread that answers requests."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Finishes running requests and closes the port."""
+        """Stops accepting requests and closes the port. A request that is being answered continues
+        in its own thread.
+        """
         if self._thread.is_alive():
             self._server.shutdown()
             self._thread.join()
@@ -70,8 +75,10 @@ class _Handler(BaseHTTPRequestHandler):
     secret = ""
 
     def do_POST(self) -> None:
-        """Runs one operation. A browser cannot send the header X-Amz-Target to another origin
-        without asking first."""
+        """Runs the operation that the header X-Amz-Target names, and sends its result as JSON. The
+        required header keeps web pages out: a browser sends it to another origin only with that
+        origin's permission (CORS).
+        """
         length = int(self.headers.get("Content-Length") or 0)
         if length > MAXIMUM_REQUEST_BYTES:
             self.close_connection = True

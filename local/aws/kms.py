@@ -27,7 +27,7 @@ class Kms:
         self._path = path
 
     def operations(self) -> dict[str, Operation]:
-        """Returns the operations by their X-Amz-Target."""
+        """Returns the functions that answer KMS's operations, by the value of X-Amz-Target."""
         return {"TrentService.Encrypt": self.encrypt, "TrentService.Decrypt": self.decrypt}
 
     def encrypt(self, request: dict[str, Any]) -> dict[str, Any]:

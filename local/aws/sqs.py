@@ -44,7 +44,7 @@ LIMIT :number
 
 
 class Message(NamedTuple):
-    """A received message."""
+    """A message that :meth:`Queues.receive` returned."""
 
     message_id: str
     handle: str
@@ -55,7 +55,7 @@ class Message(NamedTuple):
 
 
 class Queues:
-    """The queues of a template."""
+    """The SQS queues that template.yaml defines, stored in one SQLite file."""
 
     def __init__(self, path: Path, definitions: Iterable[QueueDefinition]) -> None:
         self._definitions = {definition.name: definition for definition in definitions}
@@ -69,12 +69,13 @@ class Queues:
         self._changed = threading.Condition()
 
     def close(self) -> None:
-        """Closes the file, in which waiting messages stay."""
+        """Closes the SQLite file. Messages that were not deleted stay in the file for the next
+        run."""
         with self._changed:
             self._database.close()
 
     def operations(self) -> dict[str, Operation]:
-        """Returns the operations by their X-Amz-Target."""
+        """Returns the functions that answer SQS's operations, by the value of X-Amz-Target."""
         return {
             "AmazonSQS.SendMessage": self._send_message,
             "AmazonSQS.SendMessageBatch": self._send_message_batch,
@@ -135,7 +136,9 @@ class Queues:
         return [body for (body,) in rows]
 
     def wait(self, queue: str, seconds: float) -> None:
-        """Waits until a message of the queue is visible, something changes, or the time is over."""
+        """Blocks until the queue has a visible message, another thread calls :meth:`wake` or
+        changes a queue, or ``seconds`` have passed.
+        """
         with self._changed:
             (first,) = self._database.execute(
                 "SELECT min(visible) FROM messages WHERE queue = ?", (queue,)
@@ -145,7 +148,7 @@ class Queues:
                 self._changed.wait(until)
 
     def wake(self) -> None:
-        """Ends every :meth:`wait`."""
+        """Makes every running call of :meth:`wait` return."""
         with self._changed:
             self._changed.notify_all()
 

@@ -21,7 +21,8 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Storage:
-    """The stand-in for S3."""
+    """Stands in for S3: answers downloads from and uploads to the artifact folder by signed
+    URLs."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = Folder(folder)
@@ -37,7 +38,9 @@ class Storage:
     def respond(
         self, method: str, url: str, headers: Headers, body: Iterator[bytes]
     ) -> HttpResponse:
-        """Returns the answer to a request."""
+        """Returns the answer to a GET, HEAD or PUT of a signed URL; an error answer if the URL is
+        not valid.
+        """
         if method == "PUT":
             return self.take(url, body)
         if method not in {"GET", "HEAD"}:
@@ -50,7 +53,7 @@ class Storage:
         return _file(path, signed[1], dict(headers)) if path else _text(404, "Not Found")
 
     def take(self, url: str, body: Iterator[bytes]) -> HttpResponse:
-        """Writes a body to the object that a signed URL names."""
+        """Answers an upload: writes the request's body to the object that a signed URL names."""
         parts = urlsplit(url)
         signed = self._folder.signer.check("PUT", parts.path, parts.query)
         if signed is None:

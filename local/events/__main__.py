@@ -40,13 +40,13 @@ from local.store.table_file import TableFile
 REPORT_INTERVAL_SECONDS: Final = 0.05
 
 BATCH_SIZE_FACTOR: Final = 5
-"""With the store a batch is this many times the template's size: larger batches have fewer writes.
-The template's size limits the write units that a batch takes from a partition, which the store does
-not limit."""
+"""With the store, a batch has this many times the template's size, because larger batches need
+fewer writes. In AWS the size limits the write units that a batch takes from a partition; the
+store has no such limit."""
 
 
 class Channel(logging.Handler):
-    """Sends progress and warnings to the runner. Callable from many threads."""
+    """Sends progress and warnings over the socket to the runner. Callable from many threads."""
 
     def __init__(self, runner: socket.socket) -> None:
         super().__init__(logging.WARNING)
@@ -59,12 +59,14 @@ class Channel(logging.Handler):
             self._runner.sendall(f"{json.dumps(message)}\n".encode())
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Sends a warning of the core layer, at which the runner checks the disk."""
+        """Handles a log record: sends a warning of the core layer to the runner, which then checks
+        the disk.
+        """
         self.send(warning=record.getMessage())
 
 
 def main() -> int:
-    """Follows the stream until the runner stops this process."""
+    """Processes the table's stream until the runner stops this process. Returns the exit code."""
     malloc_settings.return_freed_memory()
     gc.disable()  # until the pollers run: what is imported is no garbage
     store.register()

@@ -20,8 +20,9 @@ LONGEST_BACKOFF_SECONDS = 10.0
 
 
 class Batch:
-    """Records to process together. ``end`` is the sequence number up to which the shard is
-    processed afterwards."""
+    """Stream records that are processed together. ``end`` is the sequence number up to which the
+    shard counts as processed once the batch is done.
+    """
 
     __slots__ = ("attempts", "end", "records")
 
@@ -38,8 +39,9 @@ def sequence_number(record: Record) -> str:
 
 
 class DeadLetters:
-    """The file for batches that were given up. As in Lambda's destination, an entry holds the
-    position of the records, not the records."""
+    """The dead-letter file: a line for each batch that was given up. As in Lambda's failure
+    destination, a line holds the position of the records in the stream, not the records.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -90,8 +92,11 @@ class BatchQueue:
         done: Callable[[str], None],
         give_up: Callable[[Batch, str], None],
     ) -> None:
-        """``done`` is called with each sequence number up to which all records are processed or
-        given up."""
+        """Args:
+        done: called with each sequence number up to which all records are processed or given
+            up.
+        give_up: called with a batch that is given up and the reason.
+        """
         self._mapping = mapping
         self._invoke = invoke
         self._done = done
@@ -104,8 +109,10 @@ class BatchQueue:
         return len(self._batches)
 
     def add(self, records: list[Record], end: str) -> None:
-        """Queues filtered records in batches of the mapping's size. ``end`` is the last record that
-        was read, whether or not the filter passed it."""
+        """Splits filtered records into batches of the mapping's size and queues them. ``end`` is
+        the sequence number of the last record that was read, even if the filter dropped that
+        record.
+        """
         size = self._mapping.batch_size
         for start in range(0, len(records), size):
             part = records[start : start + size]
@@ -115,7 +122,7 @@ class BatchQueue:
             self._done(end)
 
     def waits(self, now: float) -> float:
-        """Returns the seconds until the first batch may be retried."""
+        """Returns the seconds until the first batch may be retried; 0 if it may be tried now."""
         return max(0.0, self._not_before - now)
 
     def step(self) -> bool:
@@ -175,8 +182,9 @@ class BatchQueue:
         return time.time() - created > limit
 
     def _failed_position(self, batch: Batch) -> tuple[int | None, bool]:
-        """Invokes the function. Returns the position of the first failed record, None for success,
-        and whether the function named that record."""
+        """Invokes the function with a batch. Returns the index of the first failed record, or None
+        if all succeeded; and whether the function itself named the failed record.
+        """
         try:
             answer = self._invoke({"Records": batch.records})
         except Exception as error:

@@ -31,7 +31,7 @@ class CatalogWatch:
         self._thread = threading.Thread(target=self._run, name="catalog", daemon=True)
 
     def start(self) -> None:
-        """Loads the catalog and starts the thread."""
+        """Loads the catalog once and starts the thread that watches the folder."""
         self.check()
         self._thread.start()
 

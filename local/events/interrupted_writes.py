@@ -35,7 +35,7 @@ class InterruptedWrites:
         self._thread = threading.Thread(target=self._run, name="completion", daemon=True)
 
     def start(self) -> None:
-        """Starts the thread."""
+        """Starts the background thread."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -64,7 +64,9 @@ class InterruptedWrites:
         )
 
     def _complete(self, keys_written: Iterable[tuple[str, str]]) -> int:
-        """Completes the runs of the items; returns the number of incomplete runs."""
+        """Completes the runs to which these items belong, and returns how many runs were
+        incomplete.
+        """
         keys = import_module("mlcore.db.keys")
         rebuild = import_module("indexer.verification.rebuild")
         runs: dict[str, set[str]] = {}

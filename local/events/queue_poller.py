@@ -16,7 +16,9 @@ STOP_SECONDS = 3.0
 
 
 class QueuePoller:
-    """One event source mapping. ``invoke`` calls the function with an event."""
+    """Polls one queue and calls one function with its messages: the stand-in for one event source
+    mapping. ``invoke`` calls the function with an event.
+    """
 
     def __init__(
         self,
@@ -40,8 +42,9 @@ class QueuePoller:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops receiving. Running calls may finish; other messages are received again by the next
-        run."""
+        """Stops receiving messages. Calls that run may finish; the next run receives unfinished
+        messages again.
+        """
         self._stop.set()
         self._queues.wake()
         if self._thread.is_alive():

@@ -21,7 +21,8 @@ class Schedule:
     def __init__(
         self, rules: Sequence[ScheduleDefinition], invoke: Callable[[str, Any], Any]
     ) -> None:
-        """The first calls are made one interval after the start."""
+        """Takes the rules. The first call of each function comes one interval after
+        :meth:`start`."""
         self._rules = rules
         self._invoke = invoke
         self._stop = threading.Event()

@@ -69,7 +69,7 @@ def keep_raw_json(
 
 
 class _Shard:
-    """One shard for one mapping: reads it and fills its queue."""
+    """One shard as one mapping reads it: its iterator, and the queue of batches that were read."""
 
     def __init__(self, poller: StreamPoller, shard_id: str, parent: str | None) -> None:
         self.shard_id = shard_id
@@ -151,7 +151,9 @@ class _Shard:
 
 
 class StreamPoller:
-    """One event source mapping. ``invoke`` calls the function with an event."""
+    """Polls the table's stream for one event source mapping. ``invoke`` calls the mapping's
+    function with an event.
+    """
 
     def __init__(
         self,
@@ -243,7 +245,9 @@ class StreamPoller:
                 self._stop.wait(pause)
 
     def _round(self) -> float:
-        """Gives each shard one turn; returns how long to pause."""
+        """Reads from and processes each shard once. Returns how many seconds to sleep before the
+        next round.
+        """
         now = time.monotonic()
         if now - self._listed > SHARD_LIST_SECONDS:
             self._list_shards()

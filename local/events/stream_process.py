@@ -28,7 +28,9 @@ class StreamProcess:
     """Keeps one process running from :meth:`start` until :meth:`stop`, by a background thread."""
 
     def __init__(self, job: StreamJob, warned: Callable[[str], None] = report) -> None:
-        """``warned`` is called with each warning of the core layer in that process."""
+        """Args:
+        warned: called with each warning that the core layer logs in the stream process.
+        """
         self._job = job
         self._warned = warned
         self._known: dict[str, int | None] = {}
@@ -40,11 +42,11 @@ class StreamProcess:
         self._thread = threading.Thread(target=self._run, name="stream process", daemon=True)
 
     def start(self) -> None:
-        """Starts the process without waiting for it."""
+        """Starts the background thread, which starts the process; does not wait for either."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the process after the batch that it processes."""
+        """Lets the process finish its current batch, then ends it."""
         with self._changing:
             self._stopping.set()
             process, channel = self._process, self._channel
@@ -89,7 +91,8 @@ class StreamProcess:
             self._stopping.wait(pause)
 
     def _run_once(self) -> int | None:
-        """Runs one process until it ends. Returns its exit code, None if it was not started."""
+        """Starts the process, receives its messages and waits for its end. Returns its exit code;
+        None if :meth:`stop` was called first and the process was not started."""
         ours, theirs = socket.socketpair()
         with ours, ours.makefile("r", encoding="utf-8") as messages:
             with theirs, self._changing:

@@ -38,7 +38,7 @@ NICE = 10
 
 
 class TablePublisher:
-    """Publishes in a background thread."""
+    """Publishes the system tables in a background thread, and on request."""
 
     def __init__(
         self, folder: Path, positions: Sequence[Callable[[], int | None]], file: TableFile
@@ -65,8 +65,9 @@ class TablePublisher:
         self._freshness: Any = None
 
     def start(self) -> None:
-        """Starts the thread if the SQL engine is installed, and lets requests for fresh tables call
-        :meth:`refresh`."""
+        """Starts the thread if the SQL engine is installed. From then on, a request that needs
+        fresh tables calls :meth:`refresh`.
+        """
         # The layer's modules read the environment, which is complete by now.
         self._freshness = import_module("mlcore.system_tables.freshness")
         if find_spec("mltables") is not None and find_spec("duckdb") is not None:
@@ -74,7 +75,9 @@ class TablePublisher:
             self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread and its process. The next run repeats unfinished work."""
+        """Ends the thread and the publishing process. The next run of the product repeats a
+        publication that this ends.
+        """
         self._stop.set()
         self._freshness.provide(None)
         child = self._child
@@ -84,11 +87,10 @@ class TablePublisher:
             self._thread.join(5)
 
     def refresh(self) -> None:
-        """Lands and publishes all writes until now. Callers that wait at the same time share one
-        publication.
-        A running publication without waiting callers is terminated and repeated: it has a low
-        priority,
-        and on a busy machine the caller would wait for minutes.
+        """Publishes all writes that were made before this call, and returns afterwards. Callers
+        that wait at the same time share one publication.
+        A running publication for which no caller waits is terminated and repeated: it runs at a low
+        priority, and on a busy machine the caller would wait for minutes.
         """
         end = self._file.last_record()
         deadline = time.monotonic() + INDEX_WAIT_SECONDS

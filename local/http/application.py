@@ -21,19 +21,23 @@ from local.log import AccessLog, RequestCounter, report
 from local.shared_activity import SharedActivity
 
 INTEGRATION_TIMEOUT_SECONDS: Final = 30.0
-"""How long an HTTP API waits for a function."""
+"""How long API Gateway's HTTP API waits for a function's answer."""
 WITHHELD_BYTES: Final = 4 * 1024 * 1024
-"""The body of a larger PUT is not put into the event: as Base64 it would exceed Lambda's limit."""
+"""The body of a PUT that is larger than this is not put into the event, because as Base64 it
+would exceed Lambda's limit."""
 HEALTH_PATH: Final = "/health"
 _SERVER_ERROR: Final = 500
 
 Answer = tuple[HttpResponse, int | None]
-"""A response, and how many DynamoDB requests it took; None if that is unknown."""
+"""A response, and the number of DynamoDB requests that were made for it; None if that is
+unknown."""
 
 
 class Application:
-    """Serves requests, each in the thread of its connection: one invocation of a function, a file
-    of the UI, or a signed URL of the artifact folder. Callable from many threads."""
+    """The application that the HTTP server runs. It answers each request in the thread of its
+    connection, by calling a Lambda function, sending a file of the UI, or serving a signed URL of
+    the artifact folder. Callable from many threads.
+    """
 
     def __init__(
         self,
@@ -57,7 +61,7 @@ class Application:
         self._counter = RequestCounter()
 
     def __call__(self, connection: Connection) -> None:
-        """Serves the request that a connection has received."""
+        """Answers the request that the connection has received, and logs it."""
         started = time.perf_counter()
         head = connection.head
         try:
@@ -108,17 +112,20 @@ class Application:
         return response, requests
 
     def _unhealthy_response(self) -> HttpResponse | None:
-        """Returns the answer to ``GET /health`` while the data cannot be written; None when all is
-        well."""
+        """Returns the answer 503 to ``GET /health`` if the data folder or the table's file cannot
+        be written; None if both can.
+        """
         fault = self._health.fault() if self._health else None
         if fault is None:
             return None
         return HttpResponse(503, [(b"content-type", b"text/plain; charset=utf-8")], fault.encode())
 
     def _is_refused(self, connection: Connection, head: RequestHead) -> bool:
-        """Whether a page needs a login that is missing. Then the function answers, with the
-        challenge that makes a browser ask, or a redirect to the sign-in. Scripts and pictures need
-        no login, as on MLflow's server."""
+        """Returns whether a request for a page of the UI lacks a login that it needs. Then the
+        function behind the page's route answers, with the challenge that makes a browser ask for a
+        password, or with a redirect to the sign-in page. Scripts and pictures need no login, as on
+        MLflow's server.
+        """
         match = self._router.match(head.method, head.path)
         if match is None or match.authorizer is None:
             return False
@@ -160,7 +167,10 @@ class Application:
                 self._activity.record_request()
 
     def _invoke(self, function: Function, request: HttpRequest, match: Match) -> Answer:
-        """Makes the event, calls authorizer and handler, converts the answer."""
+        """Converts the request to an event, calls the authorizer and the function's handler, and
+        converts the handler's answer. Returns the HTTP response and the number of DynamoDB requests
+        that were made, None if that is unknown.
+        """
         before = self._counter.before()
         try:
             event = payload.from_http(request, match)
@@ -183,20 +193,22 @@ class Application:
         return response, self._counter.requests_since(before)
 
     def _authorize(self, name: str, event: dict[str, object]) -> bool:
-        """Calls the authorizer and puts its context into the event. Returns whether the caller is
-        admitted."""
+        """Calls the authorizer's function and puts the context that it returns into the event.
+        Returns whether the authorizer admits the caller.
+        """
         answer = self._functions[name].invoke(payload.for_authorizer(event))
         event["requestContext"]["authorizer"] = {"lambda": dict(answer.get("context") or {})}  # type: ignore[index]
         return answer.get("isAuthorized") is True
 
 
 _LATE: Final = failure(500, "Internal Server Error")
-"""For a function that ran into its own timeout."""
+"""The response in place of a function that exceeded its own timeout."""
 _LATER: Final = failure(503, "Service Unavailable")
 
 
 def _too_many_bodies() -> HttpResponse:
-    """Returns the answer to a request for whose body there is no memory. Nothing was written, so
-    clients may repeat it."""
+    """Returns the 429 for a request whose body exceeds the memory limit for bodies. Nothing was
+    written, so clients may repeat the request.
+    """
     refusal = failure(429, "Too many large requests at the same time. Repeat this one later.")
     return refusal._replace(headers=[*refusal.headers, (b"retry-after", b"1")])

@@ -6,16 +6,18 @@ import threading
 from typing import Final
 
 BODIES_BYTES: Final = 256 * 1024 * 1024
-"""Room for forty of the largest bodies that a function takes. Bodies that come whole with their
-headers are not counted."""
+"""The memory limit for all request bodies together: forty bodies of the largest size that a
+function accepts. Bodies that arrive together with their headers are not counted."""
 
 
 class NoRoom(Exception):
-    """A body would exceed the limit. Nothing was done with the request."""
+    """Raised if a request's body would exceed the memory limit for all bodies. The request was not
+    processed.
+    """
 
 
 class BodyBudget:
-    """Counts bytes. Callable from many threads."""
+    """Counts the bytes of request bodies in memory against a limit. Callable from many threads."""
 
     def __init__(self, limit: int = BODIES_BYTES) -> None:
         self._lock = threading.Lock()
@@ -30,6 +32,6 @@ class BodyBudget:
             return True
 
     def give_back(self, size: int) -> None:
-        """Frees bytes that ``take`` reserved."""
+        """Frees ``size`` bytes that :meth:`take` has reserved."""
         with self._lock:
             self._left += size

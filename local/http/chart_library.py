@@ -29,8 +29,9 @@ _SETTING: Final = re.compile(r"^\s*registry\s*=\s*[\"']?([^\"'\s]+)", re.MULTILI
 
 
 def registry(home: Path, environ: Mapping[str, str]) -> str:
-    """Returns the registry that npm would ask: of its environment variable, of the user's settings,
-    else the public one."""
+    """Returns the URL of the npm registry to use: from npm's environment variable, else from the
+    user's npm settings, else the public registry.
+    """
     for name in ("npm_config_registry", "NPM_CONFIG_REGISTRY"):
         if environ.get(name):
             return environ[name]
@@ -75,7 +76,9 @@ def unpack(archive: Path, sha512: str, folder: Path) -> None:
 
 
 def main(name: str, version: str, sha512: str, folder: Path) -> None:
-    """Writes the library into a folder, or ends the program with a message."""
+    """Downloads, checks and unpacks the library into a folder. Ends the program with a message if
+    one of these steps fails.
+    """
     archive = folder / "archive.tgz"
     address = registry(Path.home(), os.environ)
     try:

@@ -22,30 +22,31 @@ from local.http.response_head import WITHOUT_BODY, last_answer, response_head
 from local.log import report
 
 KEEP_ALIVE_SECONDS: Final = 75.0
-"""How long the next request may take to come, with its headers."""
+"""How long the server waits for the next request of a connection, until its headers are
+complete."""
 IDLE_SECONDS: Final = 1.0
-"""After this time a connection without a request may be ended to make room for another."""
+"""A connection that has been idle for this time may be closed to make room for another one."""
 PROGRESS_SECONDS: Final = 60.0
 """How long a client may take to send or to receive the next part of a body."""
 RECEIVED_BYTES: Final = 65_536
 RECEIVED_BODY_BYTES: Final = 262_144
 SENT_BYTES: Final = 1 << 18
-"""How much is sent at once, so that progress is seen."""
+"""Bytes that are sent in one call, so that the client's progress can be observed."""
 _JOINED_BYTES: Final = 65_536
-"""Up to this size a body is copied behind its head and sent with it."""
+"""A body of up to this size is sent in one call together with its headers."""
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Disconnected(Exception):
-    """The client went away, was too slow, or sent no HTTP."""
+    """Raised if the client closed the connection, was too slow, or sent bytes that are not HTTP."""
 
 
 class Connection:
-    """One connection. ``serve`` runs in a thread of its own; ``end`` and ``watch`` may be called
-    from others.
+    """One client's connection. :meth:`serve` runs in a thread of its own; other threads may call
+    :meth:`end` and :meth:`watch`.
 
-    While a request is served, ``application`` reads ``head``, then the body, by :meth:`parts` or
+    While a request is served, ``application`` reads ``head``, then the body by :meth:`parts` or
     :meth:`read`, and calls :meth:`send` once.
     """
 
@@ -57,7 +58,9 @@ class Connection:
         application: Callable[[Connection], None],
         budget: BodyBudget,
     ) -> None:
-        """``client`` and ``host`` are the addresses of the two ends."""
+        """Takes a connected socket. ``client`` and ``host`` are the addresses of the client and of
+        this server.
+        """
         self.client = client
         self.host = host
         self.head: RequestHead
@@ -66,15 +69,17 @@ class Connection:
         self._budget = budget
         self._parser = RequestParser()
         self._until = time.monotonic() + KEEP_ALIVE_SECONDS
-        """When :meth:`watch` interferes."""
+        """The monotonic time from which :meth:`watch` acts on this connection."""
         self._late: tuple[HttpResponse, str] | None = None
-        """The answer if the function takes too long, and a message for the log."""
+        """The response to send if the function takes too long, and a message for the log; None
+        without a timeout."""
         self._late_status = 0
-        """The status of that answer, once it is sent."""
+        """The status of the response that :meth:`watch` sent because the function took too long."""
         self._answering = threading.Lock()
-        """Held by whoever sends the answer of a request; forever by :meth:`watch`."""
+        """A lock that the thread holds which answers the current request. :meth:`watch` never
+        releases it."""
         self._waiting = True
-        """Whether no byte of a next request has come."""
+        """Whether the connection waits for its next request and has received no byte of it."""
         self._ending = False
         self._body_ended = True
         self._must_continue = False
@@ -102,7 +107,9 @@ class Connection:
             self._close()
 
     def _receive_head(self) -> bool:
-        """Returns whether there is a next request."""
+        """Waits for the next request and reads its head into :attr:`head`. Returns False if the
+        connection ends instead.
+        """
         events = self._parser.events
         if not events:
             self._until = time.monotonic() + KEEP_ALIVE_SECONDS
@@ -127,10 +134,10 @@ class Connection:
         return True
 
     def parts(self) -> Iterator[bytes]:
-        """Yields what is left of the body, part by part.
+        """Yields the unread rest of the request's body in parts.
 
         Raises:
-            Disconnected: the connection ended before the body.
+            Disconnected: the connection ended before the end of the body.
         """
         events = self._parser.events
         while not self._body_ended:
@@ -159,12 +166,12 @@ class Connection:
         self._parser.feed(data)
 
     def read(self, limit: int) -> bytes | None:
-        """Returns the whole body; None if it exceeds ``limit``. Then the rest of it is read and
-        dropped, so that the client gets the answer.
+        """Returns the request's whole body; None if it has more than ``limit`` bytes. A body that
+        is too long is read to its end and dropped, because the client reads the answer only then.
 
         Raises:
-            Disconnected: the connection ended before the body.
-            NoRoom: the bodies in memory leave no room for this one.
+            Disconnected: the connection ended before the end of the body.
+            NoRoom: the body does not fit the memory limit for all bodies.
         """
         if self._body_ended:
             return b""
@@ -200,18 +207,21 @@ class Connection:
             pass
 
     def within(self, seconds: float, late: HttpResponse, message: str) -> None:
-        """Sends the answer ``late`` and logs the message if nothing is sent within ``seconds``. The
-        connection ends then."""
+        """Sets a timeout for the answer: if nothing is sent within ``seconds``, :meth:`watch` sends
+        the answer ``late``, logs ``message`` and ends the connection.
+        """
         self._late = late, message
         self._until = time.monotonic() + seconds
 
     def in_time(self) -> None:
-        """Ends what :meth:`within` began: the function has returned."""
+        """Cancels the timeout that :meth:`within` has set, because the function has returned."""
         self._until, self._late = math.inf, None
 
     def send(self, response: HttpResponse) -> int:
-        """Sends the answer and returns its status, or that of the answer which :meth:`watch` sent
-        before. A client that has gone away is no error: the connection ends."""
+        """Sends the response and returns its status. If :meth:`watch` has already sent an answer
+        for this request, drops the response and returns the status of that answer. If the client
+        has closed the connection, no error is raised.
+        """
         if not self._answering.acquire(blocking=False):
             self._discard(response)
             self._keep_alive = False
@@ -297,8 +307,9 @@ class Connection:
         self._until = math.inf
 
     def _discard(self, response: HttpResponse) -> None:
-        """Frees what an answer holds. Closing the parts of a stream ends the call that makes
-        them."""
+        """Closes the file or the stream of a response that is not sent. Closing a stream ends the
+        function call that produces it.
+        """
         if response.file is not None:
             response.file.content.close()
         close = getattr(response.parts, "close", None)
@@ -307,7 +318,9 @@ class Connection:
                 close()
 
     def _refuse(self, status: int) -> None:
-        """Answers bytes that are no request, and ends the connection."""
+        """Sends an error with this status to a client whose bytes are not a valid request, and ends
+        the connection.
+        """
         self._keep_alive = False
         with contextlib.suppress(OSError):
             message = HTTPStatus(status).phrase
@@ -315,8 +328,9 @@ class Connection:
             self._linger()
 
     def _linger(self) -> None:
-        """Reads what the client has still sent. Closing a socket with unread bytes resets the
-        connection, and the client might lose the answer."""
+        """Reads and drops what the client is still sending, for a second at most. Closing a socket
+        that has unread bytes resets the connection, and the client might lose the answer.
+        """
         self._until = time.monotonic() + 1.0
         self._socket.shutdown(socket.SHUT_WR)
         while self._socket.recv(RECEIVED_BODY_BYTES):
@@ -330,7 +344,10 @@ class Connection:
     # -- called from other threads --
 
     def watch(self, now: float) -> None:
-        """Interferes if it is time to."""
+        """Enforces the timeouts; the server calls it regularly with the current monotonic time.
+        Sends the late answer if the function exceeded its time, or closes the connection if the
+        client is too slow or idle for too long.
+        """
         late = self._late  # read first: a thread that sends changes it last
         if now < self._until:
             return
@@ -348,23 +365,25 @@ class Connection:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def is_idle(self, now: float) -> bool:
-        """Whether the connection has waited for :data:`IDLE_SECONDS` for a request of which nothing
-        has come."""
+        """Returns whether the connection has waited at least :data:`IDLE_SECONDS` for its next
+        request and no byte of that request has arrived.
+        """
         return self._waiting and self._until - now < KEEP_ALIVE_SECONDS - IDLE_SECONDS
 
     def idle_until(self) -> float:
-        """When an idle connection will be ended."""
+        """Returns the monotonic time at which the connection will be closed if it stays idle."""
         return self._until
 
     def end(self) -> None:
-        """Ends the connection after the request that is being served. What has been received
-        before is served."""
+        """Ends the connection once the request that is being served has been answered. Requests
+        that have already been received are served first.
+        """
         self._ending = True
         if self._waiting:
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RD)
 
     def abort(self) -> None:
-        """Ends the connection at once."""
+        """Closes the connection at once, without an answer."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)

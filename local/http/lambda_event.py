@@ -19,8 +19,8 @@ MAXIMUM_PAYLOAD_BYTES = 6 * 1024 * 1024
 """Lambda's limit for a synchronous request and, separately, for its answer (as JSON)."""
 
 MAXIMUM_SKILL_BYTES = 32 * 1024 * 1024
-"""Limit for the upload of a skill, which AWS cannot take above Lambda's limit. Clients send it in
-one request, so that there is no other way; the function has a limit of its own below this one."""
+"""Limit for the upload of a skill. Clients send it in one request, so it is allowed to exceed
+Lambda's limit here; in AWS that is impossible. The function has a smaller limit of its own."""
 
 MAXIMUM_HEADER_BYTES = 10_240
 """An HTTP API's limit for the request line and the headers together."""
@@ -30,7 +30,7 @@ _TEXT_SUFFIXES = ("+json", "+xml")
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _CONTROLS = bytes(range(32))
 _FRAMING = frozenset({"connection", "content-length", "transfer-encoding"})
-"""Headers that the server sets, whatever a function says."""
+"""Headers that only the server sets; those in a function's answer are dropped."""
 _JSON = [(b"content-type", b"application/json")]
 
 _request_prefix = uuid.uuid4().hex[:8]
@@ -55,7 +55,7 @@ class HttpRequest(NamedTuple):
 
 
 class FileContent(NamedTuple):
-    """Bytes of an open file. Whoever sends them closes it."""
+    """A range of bytes of an open file. The code that sends the bytes closes the file."""
 
     content: BinaryIO
     first: int
@@ -63,7 +63,7 @@ class FileContent(NamedTuple):
 
 
 class HttpResponse(NamedTuple):
-    """One HTTP answer."""
+    """One HTTP response. Its body is in memory, a stream of parts, or a range of a file."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
@@ -71,21 +71,27 @@ class HttpResponse(NamedTuple):
     parts: Iterator[bytes] | None = None
     """The parts of the body, if it is streamed; ``body`` is empty then."""
     file: FileContent | None = None
-    """What is sent of a file, if the body is one; its headers hold Content-Length."""
+    """The range of a file that is sent as the body; the response's headers include
+    Content-Length."""
 
 
 class BadAnswer(Exception):
-    """For this answer of a function API Gateway sends 500; the message says why."""
+    """Raised if a function's answer is not a valid response. API Gateway sends 500 then; the
+    message gives the reason.
+    """
 
 
 def failure(status: int, message: str) -> HttpResponse:
-    """Returns the answer that API Gateway gives for an error of its own or of a function."""
+    """Returns the JSON response with which API Gateway reports a failure of its own or of a
+    function.
+    """
     return HttpResponse(status, list(_JSON), _json({"message": message}))
 
 
 def is_text(headers: dict[str, str]) -> bool:
-    """Whether API Gateway passes a body with these headers as text rather than as Base64.
-    A body with Content-Encoding is binary. A form, and a body without a type, are Base64 too.
+    """Returns whether API Gateway passes a body with these headers to the function as text;
+    otherwise it passes the body as Base64.
+    A body with Content-Encoding, a form, and a body without Content-Type are passed as Base64.
     """
     if headers.get("content-encoding", "identity") != "identity":
         return False
@@ -99,7 +105,7 @@ def decoded_path(path: str) -> str:
 
 
 def from_http(request: HttpRequest, match: Match) -> dict[str, Any]:
-    """Returns the event of a request, for the route that matched."""
+    """Returns the event of payload format 2.0 for a request and the route that it matched."""
     headers: dict[str, str] = {}
     cookies: list[str] = []
     for raw_name, raw_value in request.headers:
@@ -159,7 +165,7 @@ def from_http(request: HttpRequest, match: Match) -> dict[str, Any]:
 
 
 def for_authorizer(event: dict[str, Any]) -> dict[str, Any]:
-    """Returns the event that an authorizer gets: the request without its body."""
+    """Returns the event for the authorizer: the function's event without the request's body."""
     request = {
         name: value for name, value in event.items() if name not in {"body", "isBase64Encoded"}
     }
@@ -169,7 +175,7 @@ def for_authorizer(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_too_large(event: dict[str, Any]) -> bool:
-    """Whether Lambda would refuse the event."""
+    """Returns whether the event exceeds the size that Lambda accepts."""
     return _exceeds(event, event.get("body", ""))
 
 
@@ -236,8 +242,9 @@ def is_skill_upload(method: str, path: str) -> bool:
 
 
 def _exceeds(payload: dict[str, Any], body: str) -> bool:
-    """Whether the payload is over the limit as JSON. It is encoded only if a cheap bound does not
-    decide."""
+    """Returns whether the payload as JSON exceeds Lambda's limit. It is encoded only if estimates
+    from the body's length do not decide.
+    """
     remaining = MAXIMUM_PAYLOAD_BYTES - MAXIMUM_HEADER_BYTES * 6
     if len(body) * 6 < remaining or _most_bytes(body) < remaining:
         return False

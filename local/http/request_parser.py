@@ -12,14 +12,14 @@ from typing import Any, Final, NamedTuple
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
 
 MAXIMUM_HEAD_BYTES: Final = 65_536
-"""How many bytes may come without completing a head or a part of a body."""
+"""How many bytes may arrive before a head or a part of a body is complete."""
 
 _CHUNKED: Final = b"chunked"
 _BLANKS: Final = b" \t"
 
 
 class RequestHead(NamedTuple):
-    """What precedes the body of a request. Header names are lower-case."""
+    """The request line and the headers of a request. Header names are lower-case."""
 
     method: str
     path: str
@@ -37,18 +37,22 @@ class RequestHead(NamedTuple):
 
 
 class Malformed(NamedTuple):
-    """Bytes that are no request. Nothing after them can be understood."""
+    """The event for bytes that are not a valid request. ``status`` is the status of the answer;
+    later bytes of the connection cannot be parsed.
+    """
 
     status: int
 
 
 Event = RequestHead | bytes | Malformed | None
-"""A head, a part of the body, the end of the body (None), or what ends the connection."""
+"""A head, a part of the body, None at the end of the body, or an error that ends the connection."""
 
 
 class RequestParser:
-    """Collects events from bytes. A request that follows another one at once (pipelining) is
-    parsed with it; ``events`` holds both in their order."""
+    """Turns the bytes of one connection into events: a head, parts of its body, and None at the
+    body's end. If a client sends a request without waiting for the answer to the one before
+    (pipelining), ``events`` holds the events of both in order.
+    """
 
     __slots__ = (
         "_body",
@@ -90,9 +94,11 @@ class RequestParser:
             self.events.append(Malformed(431))
 
     def _parse(self, data: bytes) -> bytes:
-        """Returns what is left to parse. An offer to speak another protocol (Upgrade), which Java's
-        client sends with each request, is ignored, as RFC 9110 allows. llhttp stops behind the
-        headers of such a request and would take its body for the next one."""
+        """Gives bytes to llhttp and returns those that it did not consume. An offer to switch
+        protocols (Upgrade), which Java's HTTP client sends with each request, is ignored, as RFC
+        9110 allows. llhttp stops after the headers of such a request and would parse its body as
+        the next request, so a new parser continues.
+        """
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade as offer:
@@ -104,7 +110,7 @@ class RequestParser:
         return b""
 
     def _read_body_of(self, head: RequestHead) -> None:
-        """Makes a new parser expect the body of a request whose head is known."""
+        """Makes a new parser expect the body of a request whose headers another parser has read."""
         is_chunked = any(name == b"transfer-encoding" for name, _ in head.headers)
         if not head.length and not is_chunked:
             return
@@ -114,26 +120,33 @@ class RequestParser:
         self._parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n\r\n" % frame)
 
     def close(self) -> None:
-        """Frees the parser, which refers to this object."""
+        """Drops the llhttp parser. Parser and this object refer to each other; without this call
+        only the garbage collector would free them.
+        """
         self._parser = None
 
     # -- called by httptools --
 
     def on_message_begin(self) -> None:
-        """Starts a request."""
+        """Called by llhttp at the beginning of a request: clears the state of the request
+        before."""
         self._target, self._headers, self._in_body = b"", [], False
 
     def on_url(self, url: bytes) -> None:
-        """Takes a part of the request target."""
+        """Called by llhttp with a part of the request target, which is appended."""
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Takes a header. Trailers after a body are dropped."""
+        """Called by llhttp with a header, which is kept. Headers after the body (trailers) are
+        dropped.
+        """
         if not self._in_body:
             self._headers.append((name.lower(), value.rstrip(_BLANKS)))
 
     def on_headers_complete(self) -> None:
-        """Makes the head."""
+        """Called by llhttp after the last header: checks the request and appends its head to
+        ``events``.
+        """
         self._in_body = True
         if self._is_head_known:
             self._is_head_known = False
@@ -161,11 +174,13 @@ class RequestParser:
         )
 
     def on_body(self, part: bytes) -> None:
-        """Takes a part of the body. Chunks that arrived together become one part."""
+        """Called by llhttp with a part of the body. Chunks that arrived together are joined to one
+        part.
+        """
         self._body.append(part)
 
     def on_message_complete(self) -> None:
-        """Ends a request."""
+        """Called by llhttp at the end of a request: appends the last part of the body and None."""
         self._end_part()
         self.events.append(None)
 
@@ -176,8 +191,10 @@ class RequestParser:
 
 
 def _origin_form(target: bytes) -> bytes | None:
-    """Returns path and query of a target that is an absolute URL, which clients send to proxies;
-    ``*`` as it is; None for anything else."""
+    """Returns the path and query of a request target. If the target is an absolute URL, which
+    clients send to proxies, its host is dropped; ``*`` is returned unchanged. Returns None for any
+    other target.
+    """
     if target == b"*":
         return target
     if not target.lower().startswith((b"http://", b"https://")):
@@ -193,8 +210,9 @@ def _origin_form(target: bytes) -> bytes | None:
 def _is_ambiguous(
     fields: dict[bytes, bytes], headers: list[tuple[bytes, bytes]], version: str
 ) -> bool:
-    """Whether two servers might read the request differently: its host (RFC 9112, section 3.2) or
-    where its body ends (section 6.1)."""
+    """Returns whether two servers could interpret the request differently: they disagree about its
+    host (RFC 9112, section 3.2) or about the end of its body (section 6.1).
+    """
     if version not in {"1.1", "1.0"}:
         return True
     names = [name for name, _ in headers]

@@ -16,13 +16,13 @@ Job = Callable[[], None]
 
 
 class RequestThreads:
-    """Runs each job at once, in an idle thread or a new one."""
+    """A thread pool without a limit: starts each job at once, in an idle thread or a new one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._idle = 0
-        """Threads that wait for a job and are not yet promised one."""
+        """The number of threads that wait for a job and for which no job is queued yet."""
         self._stopped = False
 
     def run(self, job: Job) -> None:
@@ -40,7 +40,7 @@ class RequestThreads:
         threading.Thread(target=self._work, args=(job,), name=THREAD_NAME, daemon=True).start()
 
     def stop(self) -> None:
-        """Ends idle threads; others end after their job."""
+        """Ends the idle threads. Each other thread ends after its current job."""
         with self._lock:
             self._stopped = True
             for _ in range(self._idle):

@@ -16,12 +16,13 @@ REQUESTS_WHILE_LAGGING: Final = 4
 LONGEST_WAIT_SECONDS: Final = 0.25
 """The longest time that a request waits for a slot."""
 LONGEST_HOLD_SECONDS: Final = 0.25
-"""The longest time that a request holds a slot: what takes longer waits for something else than the
-store, such as a model provider."""
+"""After this time a request no longer counts against the limit: it waits for something other
+than the store, such as a model provider."""
 
 
 class Slot:
-    """The place of one request among those that are served."""
+    """The permission of one request to be served; it is returned by
+    :meth:`RequestThrottle.leave`."""
 
     __slots__ = ("given", "since")
 
@@ -31,18 +32,23 @@ class Slot:
 
 
 class RequestThrottle:
-    """Limits the requests that are served at the same time. Callable from many threads."""
+    """Limits how many requests are served at the same time while the index lags. Callable from many
+    threads.
+    """
 
     def __init__(self, is_index_lagging: Callable[[], bool] = lambda: False) -> None:
-        """``is_index_lagging`` tells whether to limit."""
+        """Args:
+        is_index_lagging: returns whether the limit applies now.
+        """
         self._is_index_lagging = is_index_lagging
         self._lock = threading.Lock()
         self._held: set[Slot] = set()
         self._waiting: deque[Slot] = deque()
 
     def enter(self) -> Slot:
-        """Returns a slot for a request, which must leave it. Waits if the index lags and all slots
-        are held."""
+        """Returns a slot for a request; the caller gives it back by :meth:`leave`. Blocks while the
+        index lags and all slots are taken, for :data:`LONGEST_WAIT_SECONDS` at most.
+        """
         slot = Slot()
         with self._lock:
             if len(self._held) < REQUESTS_WHILE_LAGGING or not self._is_full():
@@ -58,7 +64,7 @@ class RequestThrottle:
         return slot
 
     def leave(self, slot: Slot) -> None:
-        """Gives the slot to the request that has waited longest."""
+        """Frees a slot, which the request that has waited longest gets."""
         with self._lock:
             self._held.discard(slot)
             if self._waiting:

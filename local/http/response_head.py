@@ -21,8 +21,9 @@ _STATUS_LINES: Final = {
 def response_head(
     response: HttpResponse, request: RequestHead, *, keep_alive: bool
 ) -> bytes | None:
-    """Returns the head of an answer. Returns None if a header holds a line break: a client would
-    read it as a header or an answer of its own."""
+    """Returns the status line and headers of a response as bytes. Returns None if a header contains
+    a line break, because a client would read the rest of that header as another header or answer.
+    """
     status = response.status
     lines = [_STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status, _date_line()]
     lines += [b"%b: %b\r\n" % header for header in response.headers]
@@ -43,7 +44,7 @@ def response_head(
 
 
 def last_answer(response: HttpResponse) -> bytes:
-    """Returns the bytes of a small answer after which the connection ends."""
+    """Returns the bytes of a whole response, with a header that ends the connection."""
     lines = [_STATUS_LINES[response.status], _date_line()]
     lines += [b"%b: %b\r\n" % header for header in response.headers]
     lines += [b"content-length: %d\r\nconnection: close\r\n\r\n" % len(response.body)]

@@ -21,7 +21,7 @@ class Match(NamedTuple):
 
 
 class _Leaf(NamedTuple):
-    """A route, at the node where its path ends."""
+    """A route of the template, stored at the tree node where its path ends."""
 
     definition: RouteDefinition
     variables: tuple[str, ...]
@@ -29,8 +29,9 @@ class _Leaf(NamedTuple):
 
 
 class _Node:
-    """What can follow one beginning of paths: literal segments, a variable, a greedy variable, and
-    the routes that end here, by method."""
+    """A node of the tree: the children for literal segments, for a variable and for a greedy
+    variable, and the routes whose path ends here, by method.
+    """
 
     __slots__ = ("ending", "greedy", "literal", "variable")
 
@@ -106,8 +107,9 @@ class Router:
         leaves.setdefault(method, _Leaf(definition, tuple(names)))
 
     def match(self, method: str, path: str) -> Match | None:
-        """Returns the route of a request; None where API Gateway answers 404. ``path`` is
-        percent-decoded."""
+        """Returns the route of a request, with the values of its path variables; None if there is
+        none, for which API Gateway answers 404. ``path`` is percent-decoded.
+        """
         leaf_and_values = self._root.find(method, path.removeprefix("/").split("/"), 0, ())
         if leaf_and_values is None:
             return self._default

@@ -1,4 +1,4 @@
-"""Accepts connections, each of which is served by a thread, and ends them in order."""
+"""Accepts connections, serves each in a thread, and closes them in order at the end."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ from local.http.request_threads import RequestThreads
 from local.log import report
 
 MAXIMUM_CONNECTIONS: Final = 1000
-"""Further clients wait until a connection ends. One that waits for its next request is ended for
-them."""
+"""The limit of open connections. For a further client an idle connection is closed; otherwise
+the client waits until a connection ends."""
 DESCRIPTORS: Final = 4096
 """Open files that the process may have: a connection takes one, and its request a few more."""
 STOP_SECONDS: Final = 5
 _BACKLOG: Final = 1024
 _TICK_SECONDS: Final = 0.25
-"""How often connections are looked at for those that are too slow."""
+"""How often the server checks for connections that are too slow."""
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can connect to a server that listens on ``host``."""
+    """Returns whether ``host`` is a loopback address, so that only programs of this machine can
+    connect to a server that listens on it.
+    """
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -38,8 +40,9 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Returns a bound socket. It refuses connections until the server listens on it. Raises OSError
-    if the address is in use or not of this machine."""
+    """Returns a socket that is bound to the address. Clients cannot connect until the server
+    listens on it. Raises OSError if the address is in use or does not belong to this machine.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -68,7 +71,7 @@ class Server:
         self._budget = BodyBudget()
         self._stopped = False
         self._is_full = False
-        """Whether a client waits until a connection ends."""
+        """Whether a client is waiting because the limit of connections is reached."""
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._wake_writer.setblocking(False)
 
@@ -85,9 +88,12 @@ class Server:
     def serve(
         self, started: Callable[[], None], told_to_stop: Callable[[], bool] = lambda: False
     ) -> None:
-        """Serves until :meth:`stop`, SIGTERM or SIGINT. To be called in the main thread.
-        ``started`` runs, in a thread of its own, once connections are accepted; ``told_to_stop``
-        returns whether a signal came before the server handled signals.
+        """Serves until :meth:`stop` is called or SIGTERM or SIGINT arrives. Must be called in the
+        main thread.
+
+        Args:
+            started: called in a thread of its own once connections are accepted.
+            told_to_stop: returns whether a signal arrived before this server handles signals.
         """
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self.stop())
@@ -101,7 +107,9 @@ class Server:
                 signal.signal(number, signal.SIG_IGN)
 
     def accept(self, started: Callable[[], None] = lambda: None) -> None:
-        """Serves until :meth:`stop`."""
+        """Accepts and serves connections until :meth:`stop` is called. ``started`` is called in a
+        thread of its own once connections are accepted.
+        """
         _allow_descriptors(DESCRIPTORS)
         self._socket.setblocking(False)
         self._socket.listen(_BACKLOG)
@@ -159,7 +167,9 @@ class Server:
             client.close()
 
     def _end_an_idle_one(self) -> None:
-        """Makes room for a client that waits."""
+        """Closes the connection that has been idle longest, if there is one, to make room for a new
+        client.
+        """
         now = time.monotonic()
         idle = [connection for connection in tuple(self._connections) if connection.is_idle(now)]
         if idle:
@@ -186,7 +196,7 @@ class Server:
 
 
 def _allow_descriptors(number: int) -> None:
-    """Raises the process's own limit of open files, as far as the system lets it."""
+    """Raises this process's limit of open files to ``number``, or as far as the system permits."""
     try:
         import resource  # noqa: PLC0415 - absent on Windows
     except ImportError:

@@ -63,7 +63,8 @@ _DASHBOARDS: Final = {
 }
 DASHBOARD_PAGES: Final = tuple(path for paths in _DASHBOARDS.values() for path in paths)
 PAGES: Final = ("/", *(f"/{path}" for path in DASHBOARD_PAGES))
-"""Paths that a browser opens as a page. If login is on, they answer with its challenge."""
+"""Paths that a browser opens as a page. If a login is required and missing, they are answered
+with the login challenge."""
 FRAMED: Final = f"{_FILES}lib/notebook-trace-renderer/"
 """Pages below this path may be shown in a frame, as notebooks do."""
 
@@ -71,7 +72,8 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class File(NamedTuple):
-    """A file of the UI as it is served, here or from a bucket."""
+    """A file of the UI with the headers with which it is served, by this server or from a
+    bucket."""
 
     path: Path
     size: int
@@ -91,8 +93,9 @@ def files(folder: Path) -> Iterator[tuple[str, File]]:
 
 
 def dashboards() -> Iterator[tuple[str, File]]:
-    """Yields the same pairs for the dashboards and their chart library; a page may have two
-    paths."""
+    """Yields (URL path without the leading slash, file) for the files of the dashboards and their
+    chart library. A page that has two URL paths is yielded twice.
+    """
     for folder in (DASHBOARDS, CHARTS):
         for relative, file in _files_in(folder):
             paths = _DASHBOARDS.get(relative, (f"static-files/dashboards/{relative}",))
@@ -110,8 +113,9 @@ def _files_in(folder: Path) -> Iterator[tuple[str, File]]:
 
 
 class Website:
-    """Answers GET and HEAD for the UI's paths. The folder is listed once, so that no path leads out
-    of it."""
+    """Answers GET and HEAD requests for the UI's files. The folder is listed once at the start, so
+    that no path of a request can lead outside of it.
+    """
 
     def __init__(self, folder: Path = FOLDER) -> None:
         all_files = (*files(folder), *dashboards())
@@ -124,7 +128,7 @@ class Website:
         )
 
     def respond(self, path: str, headers: Headers) -> HttpResponse:
-        """Returns the answer with the file of a path."""
+        """Returns the response for a path of the UI: the file, or 404."""
         if path.startswith(_BUILD):
             path = _FILES + path.removeprefix(_BUILD)
         always = [_SNIFFING] if path.startswith(FRAMED) else [_SNIFFING, _FRAMING]

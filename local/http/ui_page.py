@@ -35,7 +35,8 @@ ADDED: Final = (
 
 
 def amended(page: str) -> str:
-    """Returns the page with the addition.
+    """Returns the HTML page with the script and the style added to its head. A page that has them
+    already is returned unchanged.
 
     Raises:
         ValueError: the page has no head.

@@ -1,1 +1,1 @@
-"""A DynamoDB table in a SQLite file of this process: the laptop's store."""
+"""The laptop's store: answers DynamoDB's operations from a SQLite file, in the caller's process."""

@@ -1,5 +1,6 @@
-"""``python -m local.store MODULE …``: runs a module of the layers in a process of its own that can
-open a store, as the runner's process can."""
+"""``python -m local.store MODULE …``: runs a module of a Lambda layer in a new process in which
+clients of DynamoDB can open a store, as they can in the runner's process.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BatchWriteItem and TransactWriteItems."""
+"""Answers BatchWriteItem and TransactWriteItems."""
 
 from __future__ import annotations
 
@@ -23,12 +23,16 @@ TRANSACTION_BYTES: Final = 4 * 1024 * 1024
 TOKEN_SECONDS: Final = 600
 """How long a transaction's token is remembered, as DynamoDB does."""
 TOKEN_CHARACTERS: Final = 36
+_REMOVAL_SECONDS: Final = 10
+"""How often tokens that are no longer remembered are removed."""
 
 _Key = tuple[str, str]
 
 
 def batch_write_item(table: TableStore, request: Raw) -> Raw:
-    """Answers BatchWriteItem for one table. All requests are processed, in one transaction."""
+    """Answers BatchWriteItem for one table. All requests are executed, in one transaction, so none
+    is returned as unprocessed.
+    """
     ((name, requests),) = request["RequestItems"].items()
     if not 0 < len(requests) <= BATCH_REQUESTS:
         raise invalid("Too many items requested for the BatchWriteItem call")
@@ -60,8 +64,8 @@ def batch_write_item(table: TableStore, request: Raw) -> Raw:
 
 
 def transact_write_items(table: TableStore, request: Raw) -> Raw:
-    """Answers TransactWriteItems for one table: all operations, or an error with the reason of
-    each. A token that was used within ten minutes changes nothing again.
+    """Answers TransactWriteItems for one table: executes all operations, or none and raises the
+    reasons. A request whose token was used within the last ten minutes is not executed again.
 
     Raises:
         ClientError: TransactionCanceledException, IdempotentParameterMismatchException or
@@ -94,7 +98,7 @@ def transact_write_items(table: TableStore, request: Raw) -> Raw:
             outcomes, statements = _decided(table, writes, rows)
             _execute(connection, statements)
             if token:
-                _remember(connection, token, digest)
+                _remember(table, connection, token, digest)
     answer: Raw = {}
     if outcomes is None:
         _add_reads(answer, table, request, writes)
@@ -122,7 +126,7 @@ def _checked(table: TableStore, kind: str, content: Raw) -> Write:
 def _rows(
     table: TableStore, connection: sqlite3.Connection, keys: Sequence[_Key]
 ) -> dict[_Key, StoredItem]:
-    """Reads the rows of some keys within a transaction."""
+    """Returns the rows that exist for some keys, by key, within the connection's transaction."""
     pk, sk = (f'i."{name}"' for name in table.schema.keys)
     sql = table.joined(f"{pk}, {sk}, i.id, i.rev, i.size, i.data", len(keys))
     return {(row[0], row[1]): StoredItem(*row[2:]) for row in connection.execute(sql, flat(keys))}
@@ -134,16 +138,17 @@ def _planned(
     outcome = write.outcome(row)
     if write.kind == "ConditionCheck":
         return outcome, None
-    return outcome, table.change(write.key, row, outcome.old, outcome.new, outcome.new_size)
+    return outcome, write.statement(table, row, outcome)
 
 
 def _decided(
     table: TableStore, writes: Iterable[Write], rows: dict[_Key, StoredItem]
 ) -> tuple[list[Outcome], list[Statement | None]]:
-    """Returns what a transaction makes of its items, and the statements for it.
+    """Evaluates all operations of a transaction without writing. Returns their outcomes, and for
+    each the SQL statement that executes it (None if nothing changes).
 
     Raises:
-        ClientError: TransactionCanceledException; an operation fails.
+        ClientError: TransactionCanceledException, if the condition of an operation fails.
     """
     outcomes: list[Outcome] = []
     statements: list[Statement | None] = []
@@ -178,7 +183,9 @@ def _reason(failure: ClientError) -> Raw:
 
 
 def cancelled(reasons: list[Raw]) -> ClientError:
-    """Returns the error of a transaction that was not executed."""
+    """Returns the exception for a transaction that was not executed, with a reason for each
+    operation.
+    """
     codes = ", ".join(reason["Code"] for reason in reasons)
     return error(
         "TransactionCanceledException",
@@ -206,7 +213,9 @@ def _add_consumed(
 
 
 def _add_reads(answer: Raw, table: TableStore, request: Raw, writes: Iterable[Write]) -> None:
-    """Adds the units of a transaction that was executed before: its items are read."""
+    """Adds to the answer the capacity units of a transaction that is not executed again: reads of
+    its items.
+    """
     capacity = Capacity(table.schema)
     for write in writes:
         row = table.read(*write.key)
@@ -231,10 +240,10 @@ def _digest(operations: Any) -> str:
 
 
 def _is_known(connection: sqlite3.Connection, token: str, digest: str) -> bool:
-    """Whether the same transaction was executed within ten minutes.
+    """Returns whether a transaction with this token was executed within the last ten minutes.
 
     Raises:
-        ClientError: IdempotentParameterMismatchException; it was another one.
+        ClientError: IdempotentParameterMismatchException, if that was a different transaction.
     """
     row = connection.execute(
         "SELECT request FROM tokens WHERE token = ? AND created > ?",
@@ -248,7 +257,9 @@ def _is_known(connection: sqlite3.Connection, token: str, digest: str) -> bool:
     return row is not None
 
 
-def _remember(connection: sqlite3.Connection, token: str, digest: str) -> None:
+def _remember(table: TableStore, connection: sqlite3.Connection, token: str, digest: str) -> None:
     now = time.time()
-    connection.execute("DELETE FROM tokens WHERE created <= ?", (now - TOKEN_SECONDS,))
+    if now >= table.old_tokens_removed_at + _REMOVAL_SECONDS:
+        connection.execute("DELETE FROM tokens WHERE created <= ?", (now - TOKEN_SECONDS,))
+        table.old_tokens_removed_at = now
     connection.execute("INSERT OR REPLACE INTO tokens VALUES (?, ?, ?)", (token, digest, now))

@@ -1,5 +1,6 @@
-"""Capacity units of an operation, by the rules of DynamoDB's documentation ("DynamoDB read and
-write operations", "Local secondary indexes", "Global secondary indexes")."""
+"""Computes the capacity units of an operation, by the rules of DynamoDB's documentation ("DynamoDB
+read and write operations", "Local secondary indexes", "Global secondary indexes").
+"""
 
 from __future__ import annotations
 
@@ -24,8 +25,9 @@ class Capacity:
         self._indexes: dict[str, float] = {}
 
     def add_read(self, size: int, *, consistent: bool, index: str | None = None) -> None:
-        """Adds a read of ``size`` bytes: a unit for each 4 KB that were begun, at least one, half
-        of it where the read may be stale."""
+        """Adds the units of a read of ``size`` bytes: one for each started 4 KB, at least one; half
+        as many if the read is eventually consistent.
+        """
         units = max(1, -(-size // READ_BYTES)) * (1.0 if consistent else 0.5)
         if index is None:
             self._table += units
@@ -41,22 +43,24 @@ class Capacity:
         *,
         factor: int = 1,
     ) -> None:
-        """Adds a write: a unit for each KB of the larger of both items, and what it takes to change
-        the entries of indexes.
+        """Adds the units of a write: one for each started KB of the larger of the old and the new
+        item, and those for changed entries of the indexes.
 
         Args:
-            factor: units of the table for each KB; :data:`TRANSACTION_FACTOR` in a transaction.
+            factor: units of the table per KB; :data:`TRANSACTION_FACTOR` in a transaction.
         """
         self._table += factor * _write_units(max(old_size, new_size))
         for index in self._schema.indexes.values():
-            units = _index_units(index, old or {}, new or {})
+            units = _index_units(index, old or {}, new or {}, old_size, new_size)
             if units:
                 name = index.name or ""
                 self._indexes[name] = self._indexes.get(name, 0.0) + units
 
     def answer(self, detail: str | None, kind: str | None = None) -> Raw | None:
-        """Returns the ConsumedCapacity of an answer; None unless ``detail`` asks for one. ``kind``
-        is ``Read`` or ``Write`` for a transaction, whose units are named by it as well."""
+        """Returns the field ConsumedCapacity of an answer; None unless ``detail`` (the request's
+        ReturnConsumedCapacity) is TOTAL or INDEXES. ``kind`` is ``Read`` or ``Write`` in a
+        transaction, whose answer has the units under that name too.
+        """
         if detail not in ("TOTAL", "INDEXES"):
             return None
         total = self._table + sum(self._indexes.values())
@@ -76,31 +80,32 @@ def _named(units: float, kind: str | None) -> dict[str, float]:
 
 def entry_size(index: Index, item: Raw) -> int:
     """Returns the size of an item's entry in an index."""
-    return sum(
-        name_size(name) + size_of(value)
-        for name, value in item.items()
-        if index.projected is None or name in index.projected
-    )
+    names = item if index.projected is None else index.projected
+    return sum([name_size(name) + size_of(item[name]) for name in names if name in item])
 
 
 def _write_units(size: int) -> int:
     return max(1, -(-size // WRITE_BYTES))
 
 
-def _index_units(index: Index, old: Raw, new: Raw) -> int:
+def _index_units(index: Index, old: Raw, new: Raw, old_size: int, new_size: int) -> int:
     partition, sort = index.partition, index.sort
     was = sort in old and partition in old
     is_now = sort in new and partition in new
     if not was and not is_now:
         return 0
-    if was and is_now:
-        if old[sort] == new[sort] and old[partition] == new[partition]:
-            if index.projected is not None and all(
-                old.get(name) == new.get(name) for name in index.projected
-            ):
-                return 0
-            if old == new:
-                return 0
-            return _write_units(max(entry_size(index, old), entry_size(index, new)))
-        return _write_units(entry_size(index, old)) + _write_units(entry_size(index, new))
-    return _write_units(entry_size(index, old if was else new))
+    is_same = was and is_now and old[sort] == new[sort] and old[partition] == new[partition]
+    if is_same and _is_unchanged(index, old, new):
+        return 0
+    if index.projected is not None:
+        old_size, new_size = entry_size(index, old), entry_size(index, new)
+    if is_same:
+        return _write_units(max(old_size, new_size))
+    return (_write_units(old_size) if was else 0) + (_write_units(new_size) if is_now else 0)
+
+
+def _is_unchanged(index: Index, old: Raw, new: Raw) -> bool:
+    """Whether two items have the same entry."""
+    if index.projected is None:
+        return old == new
+    return all(old.get(name) == new.get(name) for name in index.projected)

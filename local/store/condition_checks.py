@@ -1,4 +1,4 @@
-"""What DynamoDB refuses of a condition before it looks at an item, beyond the text's grammar."""
+"""Checks that a condition satisfies DynamoDB's rules beyond its grammar, before an item is read."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from local.store.parser import Condition, Operand, Path
 from local.store.values import decimal, decoded
 
 Given = dict[Any, Any]
-"""Names or values by placeholder."""
+"""Names or values of placeholders, by placeholder."""
 
 Check = Callable[[str, Given, Given], None]
-"""Takes the request's parameter, which messages name, and the names and values of placeholders.
-Raises ClientError."""
+"""A function that takes the request's parameter, for error messages, and the names and values of
+placeholders. It raises ClientError."""
 
 TYPES: Final = frozenset(("S", "N", "B", "SS", "NS", "BS", "M", "L", "BOOL", "NULL"))
 ORDERED: Final = frozenset("SNB")
@@ -26,7 +26,7 @@ _TWO_OPERANDS: Final = (*_COMPARISONS, "begins_with", "contains", "attribute_typ
 
 
 def checks_of(condition: Condition) -> tuple[Check, ...]:
-    """Returns the checks of a condition and of those within it."""
+    """Returns the checks of a condition and of all conditions nested in it."""
     return tuple(_checks(condition))
 
 

@@ -1,4 +1,4 @@
-"""Decides conditions and filters about items. A condition is compiled once for each text."""
+"""Evaluates condition and filter expressions on items. Each expression text is compiled once."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from local.store.parser import Condition, Operand, Path, parse_condition
 from local.store.values import Raw, decimal, decoded
 
 Evaluate = Callable[[Raw, Given, Given], Any]
-"""Takes an item, the names and the values of placeholders; returns a value or None."""
+"""A function that takes an item, the names and the values of placeholders, and returns a value
+or None."""
 
 Holds = Callable[[Raw, Given, Given], bool]
 
 
 class CompiledCondition(NamedTuple):
-    """``names`` and ``values`` are the placeholders that the text uses, ``paths`` its document
-    paths."""
+    """A compiled condition. ``names`` and ``values`` are the placeholders in its text, ``paths``
+    its document paths.
+    """
 
     holds: Holds
     names: frozenset[str]
@@ -53,14 +55,14 @@ def value_at(item: Raw, path: Path, names: Given) -> Raw | None:
 
 
 def placeholders(paths: Iterator[Path]) -> frozenset[str]:
-    """Returns the name placeholders in paths."""
+    """Returns the name placeholders, such as ``#n``, that occur in paths."""
     return frozenset(
         part for path in paths for part in path if isinstance(part, str) and part[0] == "#"
     )
 
 
 def operands_of(condition: Condition) -> Iterator[Operand]:
-    """Yields all operands of a condition, nested ones included."""
+    """Yields all operands of a condition, including nested ones."""
     for inner in condition.conditions:
         yield from operands_of(inner)
     for operand in condition.operands:
@@ -68,7 +70,7 @@ def operands_of(condition: Condition) -> Iterator[Operand]:
 
 
 def nested_operands(operand: Operand) -> Iterator[Operand]:
-    """Yields an operand and those within it."""
+    """Yields an operand and the operands that are its arguments, recursively."""
     yield operand
     for argument in operand.arguments:
         yield from nested_operands(argument)
@@ -76,10 +78,11 @@ def nested_operands(operand: Operand) -> Iterator[Operand]:
 
 @functools.lru_cache(2048)
 def compiled_condition(parameter: str, text: str) -> CompiledCondition:
-    """Compiles a condition; ``parameter`` is the request's parameter, which messages name.
+    """Compiles the text of a condition. ``parameter`` is the request's parameter that holds it;
+    error messages name it.
 
     Raises:
-        ClientError: ValidationException; the text is no condition.
+        ClientError: ValidationException, if the text is not a valid condition.
     """
     tree = parse_condition(parameter, text)
     operands = list(operands_of(tree))
@@ -131,7 +134,7 @@ def _joined(kind: str, parts: tuple[Holds, ...]) -> Holds:
 
 
 def evaluation(operand: Operand) -> Evaluate:
-    """Returns the function that evaluates an operand of a condition."""
+    """Returns a function that computes the value of an operand from an item, names and values."""
     path = operand.path
     if operand.kind == "value":
         placeholder = path[0]
@@ -146,9 +149,10 @@ def evaluation(operand: Operand) -> Evaluate:
 
 
 def _length(value: Raw | None) -> Raw | None:
-    """Returns what ``size`` answers: UTF-16 units of a text (so do dynoxide and ExtendDB),
-    the bytes of binary content, or the number of members; None for other types, of which no
-    comparison holds."""
+    """Returns the result of DynamoDB's function ``size``, as a number value: the UTF-16 units of a
+    text (as the engines dynoxide and ExtendDB count), the bytes of binary content, or the number of
+    members. Returns None for other types; a comparison with None is false.
+    """
     if value is None:
         return None
     ((kind, content),) = value.items()

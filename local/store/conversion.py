@@ -19,10 +19,12 @@ from local.store.table_store import encode, next_revision, type_of
 from local.store.values import checked_values
 
 ROWS: Final = 2000
-"""Rows of a transaction: what is done again after an interruption."""
+"""Rows that are copied in one transaction. After an interruption at most this many are copied
+again."""
 
 Progress = Callable[[int, int], None]
-"""Takes how many items and stream records are converted, and how many there are."""
+"""A function that takes how many items and stream records are converted, and how many there are
+in all."""
 
 _ARN: Final = "arn:aws:dynamodb:dynoxide:000000000000:table"
 _STREAM: Final = (
@@ -33,8 +35,9 @@ _STREAM: Final = (
 
 
 class _Position(NamedTuple):
-    """Up to where a draft has the source's rows. ``source`` is the source's last record at the
-    begin: a file that was written since then is converted anew."""
+    """How far a draft file has been filled. ``source`` is the source's last stream record when the
+    conversion began; if the source was written since then, the conversion starts again.
+    """
 
     source: int
     pk: str = ""
@@ -44,10 +47,10 @@ class _Position(NamedTuple):
 
 
 def holds(path: Path, table: str) -> bool:
-    """Whether an engine's file has the table.
+    """Returns whether a DynamoDB engine's file contains the table; False if there is no file.
 
     Raises:
-        sqlite3.Error: it cannot be read.
+        sqlite3.Error: the file cannot be read.
     """
     if not path.is_file():
         return False
@@ -57,10 +60,15 @@ def holds(path: Path, table: str) -> bool:
 
 
 def convert(path: Path, table: str, target: Path, progress: Progress) -> None:
-    """Makes ``target`` from the table in the engine's file ``path``.
+    """Creates the file ``target`` from the table in the DynamoDB engine's file ``path``, which is
+    not changed.
+
+    Args:
+        progress: called with how much has been converted.
 
     Raises:
-        sqlite3.Error, OSError: a file cannot be read or written. The conversion can go on later.
+        sqlite3.Error, OSError: a file cannot be read or written. A later call continues the
+            conversion.
     """
     draft = target.with_name(f"{target.name}.converting")
     with contextlib.closing(_opened(path)) as source:
@@ -93,8 +101,9 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _described(source: sqlite3.Connection, table: str) -> tuple[Schema, dict[str, Any]]:
-    """Returns the table's schema and description, with the engine's name of its stream, under which
-    the runner remembers how far it has read."""
+    """Returns the table's schema and its description. The description keeps the engine's label of
+    the stream, under which the runner stores how far it has processed the stream.
+    """
     row = source.execute(
         "SELECT key_schema, attribute_definitions, lsi_definitions, gsi_definitions, stream_label,"
         " ttl_attribute, created_at FROM _tables WHERE table_name = ?",
@@ -121,7 +130,9 @@ def _described(source: sqlite3.Connection, table: str) -> tuple[Schema, dict[str
 
 
 def _begin(draft: Path, schema: Schema, last: int) -> _Position:
-    """Returns where a conversion goes on; makes its file if there is none that fits."""
+    """Returns the position at which a conversion continues. Creates a new draft file if there is
+    none, or if the source has changed since the draft was begun.
+    """
     if draft.exists():
         with contextlib.closing(connect(draft)) as made, contextlib.suppress(sqlite3.Error):
             position = _Position(*made.execute("SELECT * FROM conversion").fetchone())

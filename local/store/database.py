@@ -1,8 +1,8 @@
-"""The connections to a table's SQLite file, and the queue of those who write to it.
+"""Manages the connections to a table's SQLite file and lets its writers take turns.
 
-The file is in WAL mode: readers and a writer do not wait for each other. ``synchronous=NORMAL``: a
-commit survives the end of the process; at a power cut the last commits may be lost, never a part of
-one (https://www.sqlite.org/pragma.html#pragma_synchronous).
+The file is in WAL mode: readers and a writer do not wait for each other. With
+``synchronous=NORMAL`` a commit survives the end of the process; after a power failure the last
+commits may be lost, each as a whole (https://www.sqlite.org/pragma.html#pragma_synchronous).
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from mlcore.db.failures import NotExecuted
 
 BUSY_SECONDS: Final = 30.0
 _ABANDONED_SECONDS: Final = 3600
-"""Drafts of killed processes are removed when they are this old."""
+"""The age from which the draft file of a killed process is removed."""
 
 _STATEMENTS: Final = 300
 _CACHE_KILOBYTES: Final = 4000
 
 IDLE_CONNECTIONS: Final = 8
-"""Connections that are kept for further calls. Each has two descriptors and a cache; calls hardly
-overlap, because one thread of Python runs at a time."""
+"""How many unused connections are kept for later calls. Each takes two file descriptors and a
+cache. Few are needed, because one thread of Python runs at a time."""
 
 
 _WITHOUT_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
-"""What a filesystem without hard links answers."""
+"""The error codes of a file system that has no hard links."""
 
 
 class Unusable(BotoCoreError):
-    """SQLite cannot read or write the file. The message has SQLite's own words."""
+    """Raised if SQLite cannot read or write the file. The message contains SQLite's own message."""
 
     fmt = "the file {path} cannot be used: {error}"
 
@@ -49,30 +49,34 @@ class Unusable(BotoCoreError):
 
 
 class Untouched(Unusable, NotExecuted):
-    """SQLite refused a transaction before it changed the file: the disk is full, say."""
+    """Raised if SQLite refused a transaction before it changed the file, for example because the
+    disk is full.
+    """
 
 
 _REFUSALS: Final = frozenset(
     (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY)
 )
-"""Codes of failures after which nothing of a transaction is in the file."""
+"""SQLite's error codes after which the file contains nothing of the transaction."""
 
 
 def _unusable(path: Path, error: Exception) -> Unusable:
-    """Returns the exception for an error of SQLite."""
+    """Returns the exception to raise for an error of SQLite."""
     if getattr(error, "sqlite_errorcode", 0) & 0xFF in _REFUSALS:
         return Untouched(path, error)
     return Unusable(path, error)
 
 
 class Database:
-    """A SQLite file; callable from many threads, each of which gets a connection of its own."""
+    """A SQLite file with a pool of connections. Callable from many threads; each call uses a
+    connection of its own.
+    """
 
     def __init__(self, path: Path) -> None:
         """Opens an existing file.
 
         Raises:
-            Unusable: it cannot be opened.
+            Unusable: the file cannot be opened.
         """
         self.path = path
         self._idle: deque[sqlite3.Connection] = deque()
@@ -85,7 +89,7 @@ class Database:
             raise Unusable(path, error) from error
 
     def row(self, sql: str, values: Sequence[Any] = ()) -> Any:
-        """Returns the first row that a statement gives; None if it gives none.
+        """Executes a statement and returns its first row; None if it has no rows.
 
         Raises:
             Unusable: SQLite failed.
@@ -100,7 +104,7 @@ class Database:
             self._return(connection)
 
     def write(self, sql: str, values: Sequence[Any]) -> int:
-        """Executes one statement in a transaction of its own; returns how many rows it changed.
+        """Executes one statement in a transaction of its own; returns the number of changed rows.
 
         Raises:
             Unusable: SQLite failed.
@@ -110,8 +114,8 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Gives a connection in a transaction, which is committed at the end of the block, or
-        undone if the block raises. Other writers wait meanwhile.
+        """Context manager: provides a connection within a transaction. The transaction is committed
+        at the end of the block, or rolled back if the block raises. Other writers wait meanwhile.
 
         Raises:
             Unusable: SQLite failed.
@@ -128,7 +132,8 @@ class Database:
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[sqlite3.Connection]:
-        """Waits for other writers; only then takes a connection, so that those who wait have none.
+        """Context manager: waits until no other writer is active, in this or another process, then
+        provides a connection. A waiting writer holds no connection.
 
         Raises:
             Unusable: SQLite failed, or the file is closed.
@@ -147,7 +152,8 @@ class Database:
             raise _unusable(self.path, error) from error
 
     def close(self) -> None:
-        """Closes the connections. Calls that run now finish, and writers that wait fail."""
+        """Closes all connections. A running call finishes; a writer that waits for its turn
+        fails."""
         self._closed = True
         self._close_idle()
         with self._writing:
@@ -196,10 +202,10 @@ class Database:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Opens a connection to an existing file, with transactions under the caller's control.
+    """Opens a connection to an existing file. The caller begins and ends transactions.
 
     Raises:
-        sqlite3.Error: there is no such file, or it cannot be opened.
+        sqlite3.Error: the file does not exist or cannot be opened.
     """
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw",
@@ -214,11 +220,12 @@ def connect(path: Path) -> sqlite3.Connection:
 def create(
     path: Path, statements: Sequence[str], rows: Sequence[tuple[str, Sequence[Any]]]
 ) -> None:
-    """Makes a file that only its owner may read, with tables and first rows; all or nothing.
+    """Creates a database file that only its owner may read, with tables and first rows. The file
+    appears under its name only when it is complete.
 
     Raises:
-        FileExistsError: somebody else has made it.
-        OSError, sqlite3.Error: it cannot be made.
+        FileExistsError: a file of this name exists already.
+        OSError, sqlite3.Error: the file cannot be created.
     """
     draft = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.new")
     for abandoned in path.parent.glob(f"{path.name}.*.new*"):
@@ -241,7 +248,7 @@ def create(
 
 
 def _publish(draft: Path, path: Path) -> None:
-    """Gives a file its name, unless another one has it."""
+    """Renames the finished draft to its final name. Raises FileExistsError if the name is taken."""
     try:
         # A link fails if somebody else was faster, where a rename would replace that file.
         os.link(draft, path)
@@ -254,6 +261,6 @@ def _publish(draft: Path, path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Removes a database file and those that SQLite keeps beside it."""
+    """Removes a database file and the files that SQLite and the process lock keep beside it."""
     for ending in ("", "-wal", "-shm", "-lock"):
         path.with_name(path.name + ending).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The errors of DynamoDB, in the form in which botocore raises them."""
+"""Makes DynamoDB's errors in the form in which botocore raises them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CONDITION_FAILED: Final = "The conditional request failed"
 
 
 def error(code: str, message: str, **more: Any) -> ClientError:
-    """Returns the exception of an answer with status 400; ``more`` are further fields of it."""
+    """Returns a ClientError of status 400. ``more`` are additional fields of its response."""
     response: Any = {
         **more,
         "message": message,
@@ -29,7 +29,7 @@ def invalid_parameter(message: str) -> ClientError:
 
 
 def condition_failed(item: dict[str, Any] | None) -> ClientError:
-    """Returns the error of a failed condition; with the existing item if one is given."""
+    """Returns the error of a failed condition, including the existing item if one is given."""
     more = {} if item is None else {"Item": item}
     return error("ConditionalCheckFailedException", CONDITION_FAILED, **more)
 

@@ -1,4 +1,4 @@
-"""Deletes expired items, as DynamoDB does by itself. The deletions reach the stream."""
+"""Deletes expired items, as DynamoDB's time to live does. The stream records the deletions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from local.store.table_file import TableFile
 def delete_expired(
     dynamodb: Any, file: TableFile, table: str, key: list[str], attribute: str
 ) -> int:
-    """Deletes every item whose ``attribute`` has passed, unless it was changed meanwhile; returns
-    how many."""
+    """Deletes every item whose expiry time in ``attribute`` has passed, unless a writer has changed
+    that time meanwhile. Returns the number of deleted items.
+    """
     swept = 0
     for item in file.expired(attribute):
         try:

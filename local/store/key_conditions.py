@@ -22,7 +22,9 @@ class Bound(NamedTuple):
 
 
 class KeyRange(NamedTuple):
-    """The entries of a partition between two bounds; None where there is no bound."""
+    """The part of a partition that a Query reads: the entries between two bounds of the sort key.
+    None means no bound.
+    """
 
     partition: str
     low: Bound | None
@@ -39,10 +41,12 @@ class KeyRange(NamedTuple):
 
 
 def key_range(request: Raw, index: Index, given: Placeholders) -> KeyRange:
-    """Returns what the request's key condition asks of an index or of the table.
+    """Parses the request's key condition for an index or the table. Returns the partition and the
+    bounds of the sort key.
 
     Raises:
-        ClientError: it has no equality of the partition key, or more than DynamoDB allows.
+        ClientError: the condition is missing or invalid, has no equality of the partition key, or
+            has more parts than DynamoDB allows.
     """
     text = request.get(_PARAMETER)
     if text is None:
@@ -93,7 +97,9 @@ def _too_many() -> Exception:
 def _comparisons(
     parts: tuple[Condition, ...], index: Index, given: Placeholders
 ) -> Iterator[tuple[str, str, list[str]]]:
-    """Yields (attribute, comparison, texts) of each part."""
+    """Yields (attribute name, comparison operator, compared texts) for each part of a key
+    condition.
+    """
     for part in parts:
         kind, operands = part.kind, part.operands
         if kind in _MIRRORED and operands[0].kind == "value":
@@ -144,12 +150,13 @@ def _bounds(kind: str, texts: list[str]) -> tuple[Bound | None, Bound | None]:
 
 
 def _order(text: str) -> bytes:
-    """The order of UTF-8, which is that of DynamoDB and of SQLite."""
+    """Returns the text's UTF-8 bytes. Their order is the sort order of DynamoDB and SQLite."""
     return text.encode()
 
 
 def _after_prefix(prefix: str) -> str | None:
-    """Returns the first text behind all that begin with the prefix; None if none is."""
+    """Returns the smallest text that sorts after all texts with this prefix; None if there is
+    none."""
     last_code_point, before_surrogates, after_surrogates = 0x10FFFF, 0xD7FF, 0xE000
     kept = prefix.rstrip(chr(last_code_point))
     if not kept:

@@ -1,4 +1,4 @@
-"""Reads pages of a table or an index: at most 1 MB of items, or of entries of the index."""
+"""Reads pages of a table or an index: at most 1 MB of items or of index entries per page."""
 
 from __future__ import annotations
 
@@ -14,44 +14,50 @@ from local.store.values import name_size
 
 PAGE_BYTES: Final = 1024 * 1024
 FIRST_ROWS: Final = 16
-"""Rows of the first statement for a page: 6.4 MB at most. Further statements stop at the page's
-size, which takes SQLite three times as long for each small row."""
+"""Rows of the first statement for a page (6.4 MB at most). Later statements also stop at the
+page's size, for which SQLite takes three times as long for each small row."""
 
 _MAX_ROWS: Final = 8000
 
 
 class Page(NamedTuple):
     rows: list[Any]
-    """Items; or the texts of the keys' attributes."""
+    """The items, or if only keys are needed the texts of the key attributes."""
     sizes: list[int]
-    """By which the page is cut: of items, or of entries of an index."""
+    """The sizes that count towards the page's limit: those of the items, or of the index's
+    entries."""
     has_more: bool
 
 
 class Wanted(NamedTuple):
-    """What pages are read of."""
+    """Which rows the pages are read from, and which parts of the rows are needed."""
 
     source: Index
     """The index, or the table."""
     entries: KeyRange | None
-    """None for a Scan."""
+    """The partition and the range that are read; None for a Scan."""
     only_keys: bool
-    """Whether the columns of the key suffice."""
+    """Whether the key columns suffice, so that the items' JSON is not read."""
     fetches: bool
     """Whether the table's items are read for the entries of a local index."""
     descending: bool
 
     @property
     def counts_entries(self) -> bool:
-        """Whether a page is cut by the entries of the index, which are smaller than the items."""
+        """Whether the 1 MB of a page counts the index's entries, which are smaller than the
+        items."""
         return self.source.projected is not None and not self.fetches
 
 
 def read_page(
     database: Database, wanted: Wanted, start: tuple[str, ...] | None, limit: int | None
 ) -> Page:
-    """Reads the page that follows an exclusive start key, whose texts are in the order of the
-    index's key.
+    """Reads one page.
+
+    Args:
+        start: the key after which the page begins, as texts in the order of the index's key; None
+            for the first page.
+        limit: the largest number of rows; None for no limit.
 
     Raises:
         Unusable: SQLite failed.
@@ -89,14 +95,14 @@ def read_page(
 
 
 def key_texts(index: Index, row: Any) -> tuple[str, ...]:
-    """Returns the texts of the index's key in a row of a page."""
+    """Returns the key of a row: the texts of the index's key attributes."""
     if isinstance(row, list):
         return tuple(row)
     return tuple([row[name]["S"] for name in index.key])
 
 
 def row_entry_size(index: Index, row: Any) -> int:
-    """Returns the size of the index's entry for a row of a page."""
+    """Returns the size in bytes of a row's entry in the index."""
     if isinstance(row, list):
         return sum(map(name_size, row)) + sum(map(len, index.key))
     return entry_size(index, row)
@@ -105,8 +111,9 @@ def row_entry_size(index: Index, row: Any) -> int:
 def _statement(
     wanted: Wanted, start: tuple[str, ...] | None, *, is_cut: bool
 ) -> tuple[str, list[Any]]:
-    """Returns SQL and its values but the last: the number of rows, and with ``is_cut`` the bytes
-    of items after which no further row is read."""
+    """Returns the SQL of a page and the values of its placeholders, except the last ones: the
+    number of rows, and with ``is_cut`` the number of bytes after which no further row is read.
+    """
     index, entries, descending = wanted.source, wanted.entries, wanted.descending
     values: list[Any] = []
     low = high = None
@@ -160,7 +167,9 @@ def _sql(
     descending: bool,
     is_cut: bool,
 ) -> str:
-    """``low`` and ``high`` tell whether a bound is inclusive; None if there is none."""
+    """Returns the SQL of a page. ``low`` and ``high`` say whether a bound is inclusive; None for no
+    bound.
+    """
     order = _order(index, is_scan=is_scan)
     sort = quoted(index.sort)
     conditions = [] if is_scan else [f"{quoted(index.partition)} = ?"]

@@ -1,4 +1,4 @@
-"""Parses DynamoDB's expressions into trees; a tree is kept for each text."""
+"""Parses DynamoDB's expressions into syntax trees, and caches the tree of each text."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MAX_EXPRESSION_BYTES: Final = 4096
 MAX_OPERATORS: Final = 300
 MAX_IN_OPERANDS: Final = 100
 MAX_NESTING: Final = 100
-"""Of parentheses, NOT and functions. DynamoDB documents no limit; each level takes some frames of
-Python's stack."""
+"""How deeply parentheses, NOT and functions may be nested. DynamoDB documents no limit; here
+each level takes some frames of Python's stack."""
 
 _TOKEN: Final = re.compile(
     r"\s*(?:(?P<word>[#:]?[A-Za-z0-9_]+)|(?P<sign><>|<=|>=|[=<>(),.+\-\[\]])|(?P<end>$))"
@@ -29,7 +29,9 @@ Path = tuple[str | int, ...]
 
 
 class Operand(NamedTuple):
-    """``kind`` is ``path``, ``value`` (a placeholder), or the name of a function."""
+    """An operand of an expression. ``kind`` is ``path``, ``value`` (a placeholder), or a function's
+    name.
+    """
 
     kind: str
     path: Path = ()
@@ -37,7 +39,9 @@ class Operand(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """``kind`` is AND, OR, NOT, a comparison, BETWEEN, IN, or the name of a function."""
+    """A node of a condition's tree. ``kind`` is AND, OR, NOT, a comparison, BETWEEN, IN, or a
+    function's name.
+    """
 
     kind: str
     conditions: tuple[Condition, ...] = ()
@@ -45,8 +49,9 @@ class Condition(NamedTuple):
 
 
 class Action(NamedTuple):
-    """One change of an update: ``verb`` is SET, REMOVE, ADD or DELETE; REMOVE has no ``value``.
-    A sum or difference is an operand of the kind ``+`` or ``-``."""
+    """One change in an update expression. ``verb`` is SET, REMOVE, ADD or DELETE; a REMOVE has no
+    ``value``. A sum or difference is an operand of kind ``+`` or ``-``.
+    """
 
     verb: str
     path: Path
@@ -227,7 +232,9 @@ class _Parser:
         return self._comparison()
 
     def _is_redundant(self) -> bool:
-        """Whether the parentheses that were opened enclose nothing but the next ones."""
+        """Returns whether the parenthesis just opened encloses nothing but another pair of
+        parentheses, which DynamoDB refuses.
+        """
         depth = 0
         for at in range(self._at, len(self._tokens)):
             depth += {"(": 1, ")": -1}.get(self._tokens[at], 0)
@@ -302,13 +309,13 @@ class _Parser:
 
 @functools.lru_cache(2048)
 def parse_condition(parameter: str, text: str) -> Condition:
-    """Parses a condition, filter or key condition.
+    """Parses a condition, filter or key condition into a tree.
 
     Args:
-        parameter: the request's parameter, which messages name.
+        parameter: the request's parameter that holds the text; error messages name it.
 
     Raises:
-        ClientError: ValidationException; the text is no condition or is over a limit.
+        ClientError: ValidationException, if the text is not a valid condition or exceeds a limit.
     """
     parser = _Parser(parameter, text)
     condition = parser.condition()
@@ -318,13 +325,17 @@ def parse_condition(parameter: str, text: str) -> Condition:
 
 @functools.lru_cache(2048)
 def parse_update(text: str) -> tuple[Action, ...]:
-    """Parses an update expression; raises as :func:`parse_condition`."""
+    """Parses an update expression into its changes. Raises ClientError like
+    :func:`parse_condition`.
+    """
     return _Parser("UpdateExpression", text).update()
 
 
 @functools.lru_cache(2048)
 def parse_projection(text: str) -> tuple[Path, ...]:
-    """Parses a projection expression; raises as :func:`parse_condition`."""
+    """Parses a projection expression into document paths. Raises ClientError like
+    :func:`parse_condition`.
+    """
     parser = _Parser("ProjectionExpression", text)
     paths = parser.projection()
     parser.end()

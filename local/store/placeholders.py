@@ -1,4 +1,4 @@
-"""The placeholders of one request, checked against the expressions that use them."""
+"""Checks that the placeholders of a request and the expressions that use them fit together."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from local.store.values import Raw, checked_values
 
 
 class Placeholders:
-    """``names`` and ``values`` by placeholder. Each expression of the request is announced by
-    :meth:`use`, then :meth:`check_unused` tells whether all were needed."""
+    """The placeholders of a request: ``names`` and ``values`` by placeholder. The caller reports
+    each expression by :meth:`use`; then :meth:`check_unused` checks that every placeholder was
+    used.
+    """
 
     __slots__ = ("_used_names", "_used_values", "names", "values")
 
@@ -33,10 +35,10 @@ class Placeholders:
         self._used_values: set[str] = set()
 
     def use(self, parameter: str, names: Collection[str], values: Collection[str]) -> None:
-        """Records the use of placeholders in an expression.
+        """Records that the expression in ``parameter`` uses these placeholders.
 
         Raises:
-            ClientError: the request lacks one.
+            ClientError: the request does not define one of them.
         """
         for name in names:
             if name not in self.names:
@@ -54,7 +56,7 @@ class Placeholders:
         self._used_values.update(values)
 
     def check_unused(self) -> None:
-        """Raises ClientError if the request has a placeholder that no expression uses."""
+        """Raises ClientError if the request defines a placeholder that no expression uses."""
         for parameter, given, used in (
             ("ExpressionAttributeNames", self.names, self._used_names),
             ("ExpressionAttributeValues", self.values, self._used_values),
@@ -67,12 +69,14 @@ class Placeholders:
 
 
 class BoundCondition:
-    """A condition with the placeholders of its request."""
+    """A condition together with the values of its placeholders, ready to be evaluated on items."""
 
     __slots__ = ("_holds", "_paths", "_placeholders")
 
     def __init__(self, parameter: str, text: str, given: Placeholders) -> None:
-        """Compiles the text; raises ClientError if it or a placeholder is invalid."""
+        """Compiles the condition in ``text``; raises ClientError if it or one of its placeholders
+        is invalid.
+        """
         compiled = compiled_condition(parameter, text)
         given.use(parameter, compiled.names, compiled.values)
         for check in compiled.checks:
@@ -88,12 +92,15 @@ class BoundCondition:
         return {str(names.get(path[0], path[0])) for path in self._paths}
 
     def holds(self, item: Raw | None) -> bool:
-        """Whether the condition holds for an item; None stands for a missing one."""
+        """Returns whether the condition is true for an item; None stands for an item that does not
+        exist.
+        """
         given = self._placeholders
         return self._holds(item or {}, given.names, given.values)
 
 
 def bound_condition(request: Raw, parameter: str, given: Placeholders) -> BoundCondition | None:
-    """Returns the condition in a parameter of the request; None if it has none."""
+    """Returns the condition in a parameter of the request; None if the request lacks the
+    parameter."""
     text: Any = request.get(parameter)
     return None if text is None else BoundCondition(parameter, text, given)

@@ -1,7 +1,7 @@
-"""Lets the processes that write to one file wait for each other.
+"""A lock by which the processes that write to the same file take turns.
 
-SQLite's own wait for a lock sleeps for milliseconds between its attempts; the kernel wakes a waiter
-at once.
+SQLite's own wait for a lock sleeps for milliseconds between its attempts; the kernel wakes a
+process that waits for this lock at once.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from types import TracebackType
 
 
 class ProcessLock:
-    """A lock among processes; threads of one process need a lock of their own around it."""
+    """A lock between processes. Threads of one process need another lock in addition."""
 
     def __init__(self, path: Path) -> None:
-        """Opens the lock's file, which is made if it is missing.
+        """Opens the file that is locked, and creates it if it is missing.
 
         Raises:
-            OSError: it can be neither opened nor made.
+            OSError: the file can neither be opened nor created.
         """
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
 
@@ -35,7 +35,7 @@ class ProcessLock:
         fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Closes the file. Further use fails."""
+        """Closes the file. The lock cannot be used afterwards."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1

@@ -1,4 +1,4 @@
-"""Projection expressions: which parts of an item an answer has."""
+"""Applies projection expressions, which select the parts of an item that an answer contains."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from local.store.values import Raw
 
 
 class Projection:
-    """The document paths of an answer, without placeholders."""
+    """A parsed projection: the selected document paths, with names in place of placeholders."""
 
     __slots__ = ("_are_names", "_paths", "names")
 
     def __init__(self, text: str, given: Placeholders) -> None:
-        """Parses the text; raises ClientError if it is no projection or paths overlap."""
+        """Parses the text; raises ClientError if it is not a valid projection or two paths
+        overlap."""
         paths = parse_projection(text)
         given.use("ProjectionExpression", placeholders(iter(paths)), ())
         self._paths: list[Path] = [
@@ -42,18 +43,21 @@ class Projection:
                     )
 
     def applied(self, item: Raw) -> Raw:
-        """Returns the projected part of an item; it shares values with the item."""
+        """Returns a new item with the selected parts of ``item``; it shares values with
+        ``item``."""
         if self._are_names:
             return {name: item[name] for name in self.names if name in item}
         return parts_of(item, self._paths)
 
 
 class _Members(dict[int, Any]):
-    """Chosen members of a list by position, until all are known."""
+    """The selected members of a list, by their position in it, while an item is being built."""
 
 
 def parts_of(item: Raw, paths: Iterable[Path]) -> Raw:
-    """Returns an item of nothing but what is at some paths, none of which begins another."""
+    """Returns a new item that contains only the values at the given paths. No path may begin with
+    another one.
+    """
     chosen: Raw = {}
     for path in paths:
         value = value_at(item, path, {})
@@ -82,6 +86,6 @@ def _without_positions(value: Any) -> Any:
 
 
 def bound_projection(request: Raw, given: Placeholders) -> Projection | None:
-    """Returns the request's projection; None if it has none."""
+    """Returns the projection of the request; None if the request has none."""
     text = request.get("ProjectionExpression")
     return None if text is None else Projection(text, given)

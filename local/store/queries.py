@@ -1,4 +1,4 @@
-"""Query and Scan: which pages they read, and what they answer of them."""
+"""Answers Query and Scan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SELECTS: Final = ("ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES", "SPECIFIC_ATTRI
 
 
 class _Request:
-    """What Query and Scan have in common, checked."""
+    """The checked parameters that Query and Scan have in common."""
 
     def __init__(self, table: TableStore, request: Raw) -> None:
         self.table = table
@@ -76,8 +76,9 @@ class _Request:
                 )
 
     def check_filter(self) -> None:
-        """Raises ClientError if the filter reads the keys of what is queried: "A filter expression
-        cannot contain partition key or sort key attributes" (developer guide)."""
+        """Raises ClientError if the filter reads key attributes of the queried table or index: "A
+        filter expression cannot contain partition key or sort key attributes" (developer guide).
+        """
         keys = (self.index.partition, self.index.sort)
         for name in keys if self.filter else ():
             if self.filter and name in self.filter.attributes:
@@ -87,7 +88,7 @@ class _Request:
                 )
 
     def _needs_only_keys(self) -> bool:
-        """Whether the columns of the key answer the request."""
+        """Returns whether the key columns of the rows suffice to answer the request."""
         keys, projected = set(self.index.key), self.index.projected
         if projected is not None and not projected <= keys:
             return False  # an entry's size is not that of its key
@@ -101,13 +102,16 @@ class _Request:
 
     @property
     def visible(self) -> frozenset[str] | None:
-        """The attributes that filter and answer see: those of the index's entries, unless the items
-        of the table are read for them; None for all."""
+        """The attributes that the filter and the answer can use: those that the index projects;
+        None for all, if the query reads the table's items.
+        """
         return None if self.fetches else self.index.projected
 
     @property
     def fetches(self) -> bool:
-        """Whether items of the table are read for entries of a local index."""
+        """Whether a query of a local index also reads the table's items, for attributes that the
+        index does not project.
+        """
         if self.index.projected is None or self.index.is_global:
             return False
         if self.projection:
@@ -126,7 +130,7 @@ def query(table: TableStore, request: Raw) -> Raw:
 
 
 def scan(table: TableStore, request: Raw) -> Raw:
-    """Answers Scan; items come in the order of their keys."""
+    """Answers Scan. Returns items in the order of their keys."""
     if request.get("TotalSegments", 1) != 1:
         raise invalid("this store scans in one segment")
     checked = _Request(table, request)
@@ -141,7 +145,9 @@ def _page(checked: _Request, entries: KeyRange | None, start: tuple[str, ...] | 
 
 
 def _start_texts(checked: _Request, entries: KeyRange | None) -> tuple[str, ...] | None:
-    """Returns the texts of the exclusive start key, in the order of the index's key."""
+    """Returns the texts of the request's ExclusiveStartKey in the order of the index's key; None if
+    the request has none. Raises ClientError if the key is invalid.
+    """
     start = checked.request.get("ExclusiveStartKey")
     if start is None:
         return None
@@ -196,7 +202,7 @@ def _filtered(items: list[Raw], checked: _Request) -> list[Raw]:
 
 
 def _visible(checked: _Request, rows: list[Any]) -> list[Raw]:
-    """Returns what filter and answer see of the rows."""
+    """Returns the rows reduced to the attributes that the filter and the answer can use."""
     if checked.only_keys:
         return _keys_only(checked.index, rows, None)
     visible = checked.visible

@@ -1,4 +1,4 @@
-"""GetItem, BatchGetItem and TransactGetItems."""
+"""Answers GetItem, BatchGetItem and TransactGetItems."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ def get_item(table: TableStore, request: Raw) -> Raw:
 
 
 def batch_get_item(table: TableStore, request: Raw) -> Raw:
-    """Answers BatchGetItem for one table: at most 100 keys and 16 MB; keys beyond are returned as
-    unprocessed."""
+    """Answers BatchGetItem for one table: at most 100 keys and 16 MB of items. Keys whose items
+    exceed the 16 MB are returned as unprocessed.
+    """
     ((name, wanted),) = request["RequestItems"].items()
     given = Placeholders(wanted)
     projection = bound_projection(wanted, given)
@@ -72,14 +73,16 @@ def batch_get_item(table: TableStore, request: Raw) -> Raw:
 
 
 def _joined(table: TableStore, keys: list[tuple[str, str]]) -> tuple[str, list[int]]:
-    """Returns the JSON of the items of some keys, joined by commas, and their sizes."""
+    """Returns the items of some keys as JSON texts joined by commas, and the sizes of the items."""
     sql = table.joined("group_concat(i.data), group_concat(i.size)", len(keys))
     text, sizes = table.database.row(sql, flat(keys))
     return text or "", [int(size) for size in sizes.split(",")] if sizes else []
 
 
 def _fitting(table: TableStore, keys: list[tuple[str, str]]) -> int:
-    """Returns how many of the first keys fit into one answer."""
+    """Returns how many of the keys, from the first on, have items that fit into one answer; at
+    least one.
+    """
     total = 0
     for at, key in enumerate(keys):
         row = table.read(*key)
@@ -90,7 +93,8 @@ def _fitting(table: TableStore, keys: list[tuple[str, str]]) -> int:
 
 
 def transact_get_items(table: TableStore, request: Raw) -> Raw:
-    """Answers TransactGetItems for one table; all items are of the same moment."""
+    """Answers TransactGetItems for one table. All items are read from the same state of the
+    table."""
     operations = [operation["Get"] for operation in request["TransactItems"]]
     if len(operations) > TRANSACTION_ITEMS:
         raise invalid("Member must have length less than or equal to 100")

@@ -1,5 +1,6 @@
-"""The words that no expression may use as a name: "Reserved words in DynamoDB" of the developer
-guide. The test of this file asks an engine about each."""
+"""The reserved words of DynamoDB, which no expression may use as a name ("Reserved words in
+DynamoDB" in the developer guide). This file's test checks each word against an engine.
+"""
 
 from __future__ import annotations
 

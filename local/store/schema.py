@@ -1,7 +1,7 @@
-"""The keys and indexes of a table, and the SQL that makes and finds its rows.
+"""The keys and indexes of a table, and the SQL that creates the tables of its file.
 
 An item is one row: its JSON, its size, and a column for each key attribute of the table and of its
-indexes. A trigger writes the stream's row in the transaction of the change.
+indexes. In the transaction of a change a trigger writes the stream's row.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OWN_COLUMNS: Final = ("id", "rev", "size", "type", "data")
 
 
 class Index(NamedTuple):
-    """An index, or the table itself, whose ``name`` is None."""
+    """An index; with ``name`` None, the table itself."""
 
     name: str | None
     partition: str
@@ -32,23 +32,23 @@ class Index(NamedTuple):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The attributes of a page's key, the table's first."""
+        """The attributes of a page's key (LastEvaluatedKey) in an index: the table's key first."""
         return tuple(dict.fromkeys((*self.order[1:], self.partition, self.sort)))
 
     def columns(self) -> tuple[str, ...]:
-        """Returns the columns of the SQL index."""
+        """Returns the columns of the SQL index that serves this index, in order."""
         return tuple(dict.fromkeys((self.partition, *self.order)))
 
 
 class Schema:
-    """The keys of a table and its indexes, from the parameters of CreateTable."""
+    """The schema of a table: its keys and indexes, read from the parameters of CreateTable."""
 
     def __init__(self, definition: Raw) -> None:
-        """Reads a definition.
+        """Reads the parameters of CreateTable.
 
         Raises:
-            ClientError: it needs what this store has not: keys that are no strings, or a table
-                without sort key.
+            ClientError: the table needs something that this store does not support: keys that are
+                not strings, or a table without a sort key.
         """
         self.name: str = definition["TableName"]
         types = {
@@ -95,10 +95,10 @@ class Schema:
     # -- items -------------------------------------------------------------------------------------
 
     def key_of(self, key: Any) -> tuple[str, str]:
-        """Returns the two texts of a key.
+        """Returns the partition key and sort key in a request's key, as texts.
 
         Raises:
-            ClientError: it is not this table's key.
+            ClientError: the attributes are not those of this table's key.
         """
         try:
             pk, sk = key[self.partition]["S"], key[self.sort]["S"]
@@ -110,10 +110,10 @@ class Schema:
         return pk, sk
 
     def key_of_item(self, item: Raw) -> tuple[str, str]:
-        """Returns the key of an item that is to be put.
+        """Returns the partition key and sort key of an item to be written, as texts.
 
         Raises:
-            ClientError: it lacks a key attribute, or one is no string or too long.
+            ClientError: the item lacks a key attribute, or a key is not a string or is too long.
         """
         texts = []
         for name in self.keys:
@@ -146,10 +146,11 @@ class Schema:
             )
 
     def indexed_values(self, item: Raw) -> tuple[str | None, ...]:
-        """Returns the values of :attr:`indexed` in an item, None where it has none.
+        """Returns an item's values of the attributes in :attr:`indexed`; None for an attribute that
+        it lacks.
 
         Raises:
-            ClientError: one is no string, empty or too long.
+            ClientError: a value is not a string, is empty or is too long.
         """
         values: list[str | None] = []
         for name in self.indexed:
@@ -191,12 +192,12 @@ class Schema:
 
     @property
     def statements(self) -> list[str]:
-        """The statements that make the empty table."""
+        """The SQL statements that create an empty table."""
         return [*self.tables, *self.sql_indexes, *self.triggers]
 
     @cached_property
     def tables(self) -> list[str]:
-        """The statements that make the tables of the file."""
+        """The SQL statements that create the tables of the file."""
         columns = "".join(f", {quoted(name)} TEXT" for name in self.indexed)
         return [
             "CREATE TABLE items (id INTEGER PRIMARY KEY, rev INTEGER NOT NULL,"
@@ -213,7 +214,7 @@ class Schema:
 
     @cached_property
     def sql_indexes(self) -> list[str]:
-        """The statements that make an SQL index for each index of the table."""
+        """The SQL statements that create one SQL index for each index of the DynamoDB table."""
         made = []
         for index in self.indexes.values():
             present = " AND ".join(
@@ -229,7 +230,7 @@ class Schema:
 
     @cached_property
     def triggers(self) -> list[str]:
-        """The statements that make the triggers, which write the stream."""
+        """The SQL statements that create the triggers, which write the stream's rows."""
         if not self.has_stream:
             return []
         made = []
@@ -249,7 +250,7 @@ class Schema:
 
 
 def quoted(name: str) -> str:
-    """Returns a name as an SQL identifier."""
+    """Returns a name in quotes, as an SQL identifier."""
     return f'"{name}"'
 
 

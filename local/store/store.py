@@ -53,7 +53,8 @@ _REQUIRED: Final = {
     "TransactWriteItems": ("TransactItems",),
     "ListTables": (),
 }
-"""The parameters without which an operation is refused; for others the table's name alone."""
+"""The required parameters of each operation; operations that are not listed require the table's
+name only."""
 
 
 def endpoint_of(folder: Path) -> str:
@@ -62,7 +63,7 @@ def endpoint_of(folder: Path) -> str:
 
 
 def folder_of(endpoint: str) -> Path | None:
-    """Returns the folder of an endpoint; None if it is not one of this store."""
+    """Returns the folder that a store's endpoint names; None if the endpoint is not a store's."""
     if not endpoint.startswith(_PREFIX):
         return None
     return Path(unquote(endpoint.removeprefix(_PREFIX)))
@@ -74,7 +75,7 @@ def table_path(folder: Path, table: str) -> Path:
 
 
 def is_table_name(name: Any) -> bool:
-    """Whether DynamoDB takes the name for a table."""
+    """Returns whether DynamoDB accepts the text as the name of a table."""
     return isinstance(name, str) and bool(_TABLE_NAME.fullmatch(name))
 
 
@@ -90,7 +91,7 @@ class Store:
     is_embedded: Final = True
 
     def __init__(self, endpoint: str) -> None:
-        """Takes an endpoint of :func:`endpoint_of`."""
+        """Opens the store behind an endpoint that :func:`endpoint_of` returned."""
         self._tables: dict[str, TableStore] = {}
         self._opening = threading.Lock()
         folder = folder_of(endpoint)
@@ -108,12 +109,12 @@ class Store:
         }
 
     def call(self, operation: str, parameters: Raw) -> Raw:
-        """Executes an operation such as ``GetItem`` and returns its answer, in DynamoDB's JSON.
+        """Executes an operation such as ``GetItem`` and returns its answer in DynamoDB's JSON.
 
-        Bytes in parameters are taken; those in the answer are Base64.
+        Binary values may be bytes in ``parameters``; in the answer they are Base64.
 
         Raises:
-            ClientError: the errors of DynamoDB.
+            ClientError: DynamoDB would answer with this error.
             Unusable: SQLite cannot read or write the file.
         """
         execute = _OPERATIONS.get(operation)
@@ -137,7 +138,7 @@ class Store:
     """The method that PynamoDB calls."""
 
     def close(self) -> None:
-        """Closes all files; a further call opens them again."""
+        """Closes the files of all tables. A later call opens them again."""
         with self._opening:
             tables, self._tables = self._tables, {}
         for table in tables.values():
@@ -226,7 +227,9 @@ class Store:
 
 
 def _table_name(operation: str, parameters: Raw) -> str:
-    """Returns the one table that a request is about."""
+    """Returns the name of the table in a request. Raises ClientError if the request names several
+    tables.
+    """
     if operation.startswith("Batch"):
         names = list(parameters["RequestItems"])
     elif operation.startswith("Transact"):
@@ -244,7 +247,9 @@ def _table_name(operation: str, parameters: Raw) -> str:
 
 
 def _description(parameters: Raw) -> Raw:
-    """Returns what DescribeTable answers."""
+    """Returns the table's description, as DescribeTable answers it, for the parameters of
+    CreateTable.
+    """
     name = parameters["TableName"]
     arn = f"arn:aws:dynamodb:ddblocal:000000000000:table/{name}"
     now = datetime.datetime.now(datetime.UTC)

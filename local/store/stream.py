@@ -1,7 +1,7 @@
-"""The stream of a table: rows that were written in the transactions of the changes.
+"""Reads the stream of a table: rows that triggers wrote in the transactions of the changes.
 
-It has one shard. A sequence number is a row's id: rows are numbered in the order in which their
-transactions ended, because SQLite has one writer at a time.
+The stream has one shard. A sequence number is a row's id. Ids grow in the order of commits, because
+SQLite has one writer at a time.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from local.definitions import RecordRequirement
 from local.store.database import Unusable, connect
 
 PAGE_CHARACTERS: Final = 4_000_000
-"""A page ends when its images exceed this size, whatever its limit is."""
+"""A page ends when the images of its records exceed this size, even below its limit of records."""
 
 SCANNED_RECORDS: Final = 20_000
 """How many records are scanned for a page."""
 
 STATEMENT_RECORDS: Final = 100
-"""Records of one statement: 80 MB at most."""
+"""Records that one statement reads; 80 MB at most."""
 
 _COLUMNS: Final = {"NewImage": "new", "OldImage": "old"}
 _TTL: Final = "ttl"
@@ -31,13 +31,17 @@ _NEWEST: Final = "SELECT max(id) FROM stream"
 
 
 class StreamReader:
-    """Answers the calls of a DynamoDB Streams client from the table's file. Not for several callers
-    at a time."""
+    """Answers the calls of a DynamoDB Streams client from the table's file. It may have only one
+    caller at a time.
+    """
 
     def __init__(
         self, path: Path, table: str, requirements: Iterable[RecordRequirement] | None = None
     ) -> None:
-        """Only records that meet one of ``requirements`` are returned; all if it is None."""
+        """Args:
+        requirements: only records that meet one of these are returned; None returns all
+            records.
+        """
         self._path = path
         self._table = table
         condition, self._condition_values = _sql_condition(requirements)
@@ -54,15 +58,15 @@ class StreamReader:
         return {"StreamDescription": {"Shards": [{"ShardId": f"shardId-00000001-{self._table}"}]}}
 
     def get_shard_iterator(self, **asked: Any) -> dict[str, Any]:
-        """Returns an iterator, which is the last sequence number that was read."""
+        """Returns an iterator, whose text is the sequence number after which reading begins."""
         if asked["ShardIteratorType"] == "LATEST":
             return {"ShardIterator": str(self._newest())}
         return {"ShardIterator": asked.get("SequenceNumber", "0")}
 
     def get_records(self, *, ShardIterator: str, Limit: int = 1000) -> dict[str, Any]:  # noqa: N803
-        """Returns a page of matching records. If the scan reached its end, a record with nothing
-        but a sequence number follows, up to which no other record matches. ``Ends`` tells whether
-        the end of the stream was reached.
+        """Returns a page of matching records. If the scan reached its end, the page ends with a
+        record that has only a sequence number: no other record up to it matches. The field ``Ends``
+        says whether the end of the stream was reached.
 
         Raises:
             Unusable: SQLite cannot read the file.
@@ -88,7 +92,7 @@ class StreamReader:
         return {"Records": records, "NextShardIterator": last, "Ends": whole and end == newest}
 
     def close(self) -> None:
-        """Closes the connection; the next call opens another."""
+        """Closes the connection. The next call opens a new one."""
         if self._opened is not None:
             self._opened.close()
             self._opened = None
@@ -106,7 +110,7 @@ class StreamReader:
 
 
 def _sql_condition(requirements: Iterable[RecordRequirement] | None) -> tuple[str, tuple[str, ...]]:
-    """Returns an SQL condition and the values of its placeholders."""
+    """Returns the requirements as an SQL condition, and the values of its placeholders."""
     if requirements is None:
         return "TRUE", ()
     conditions, values = [], []
@@ -129,7 +133,7 @@ def _marks(values: Sized) -> str:
 
 
 def _record(number: int, event: str, created: int, new: Any, old: Any) -> dict[str, Any]:
-    """Returns a record as GetRecords does."""
+    """Returns one stream record in the form in which GetRecords returns it."""
     image = new or old
     stream_record: dict[str, Any] = {"Keys": {"PK": image["PK"], "SK": image["SK"]}}
     if new is not None:
@@ -154,7 +158,9 @@ def _record(number: int, event: str, created: int, new: Any, old: Any) -> dict[s
 
 
 def _has_expired(image: Any, now: int) -> bool:
-    """Whether the time of an item has passed. Such an item counts as removed by the store itself:
-    expired items are removed soon after their time, so a request seldom deletes one."""
+    """Returns whether an item's expiry time has passed. The deletion of such an item is reported as
+    one by DynamoDB's time to live: expired items are deleted soon after their time, so a request
+    seldom deletes one.
+    """
     end = image.get(_TTL)
     return end is not None and int(end["N"]) <= now

@@ -25,7 +25,7 @@ _SWEPT_AT_ONCE = 2000
 _OLDEST_EXPIRY = 5 * 365.25 * 24 * 3600
 _PROBE_SECONDS = 2.0
 _BEGIN_SECONDS = 30.0
-"""How long the interpreter of a check may take to start, on a busy machine."""
+"""How long the interpreter that checks the file may take to start on a busy machine."""
 _CHECK = """
 import signal, sqlite3, sys
 signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -48,12 +48,14 @@ _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def is_damage(message: str) -> bool:
-    """Whether a message of SQLite says that the file's content is damaged."""
+    """Returns whether an error message of SQLite means that the file's content is damaged."""
     return any(words in message for words in _DAMAGE)
 
 
 class TableFile:
-    """The file of a table. Its writes are short: requests wait meanwhile."""
+    """The SQLite file of a table, for maintenance. Its writes are short, because requests wait
+    meanwhile.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -69,7 +71,7 @@ class TableFile:
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        """Waits for other writers, and keeps them waiting while the block runs."""
+        """Context manager: waits for other writers, and blocks them while the block runs."""
         lock = ProcessLock(self.path.with_name(f"{self.path.name}-lock"))
         try:
             with lock:
@@ -78,14 +80,16 @@ class TableFile:
             lock.close()
 
     def make_private(self) -> None:
-        """Makes the files readable by their owner only, whatever modes they were copied with."""
+        """Restricts the permissions of the table's files to their owner, for example after a
+        copy."""
         for ending in ("", "-wal", "-shm", "-lock"):
             with contextlib.suppress(OSError):
                 self.path.with_name(self.path.name + ending).chmod(0o600)
 
     def damage(self, seconds: float) -> str | None:
-        """Returns the damage that SQLite finds within so many seconds; None if it finds none or
-        there is no file. Changes nothing."""
+        """Checks the file for at most ``seconds`` and returns SQLite's description of the damage;
+        None if it finds none or there is no file. Changes nothing.
+        """
         if not self.path.exists():
             return None
         asked = [self.path.resolve().as_uri(), str(seconds)]
@@ -103,10 +107,11 @@ class TableFile:
         return found if ended.returncode == 0 and found != "ok" else None
 
     def write_probe(self) -> None:
-        """Writes a row to a table of its own, to see whether the store could write.
+        """Writes a row to an extra table, as a test whether the file can be written.
 
         Raises:
-            sqlite3.Error: the write failed. A lock held by another process is no failure.
+            sqlite3.Error: the write failed. A lock held by another process does not count as a
+                failure.
         """
         try:
             with self._connection() as connection:
@@ -120,8 +125,9 @@ class TableFile:
                 raise
 
     def written_at(self) -> float:
-        """Returns when a write last ended, in seconds since 1970; the current time if that is
-        unknown."""
+        """Returns the time of the last write in seconds since 1970; the current time if it is
+        unknown.
+        """
         try:
             return self._log.stat().st_mtime
         except OSError:
@@ -154,8 +160,9 @@ class TableFile:
         return True
 
     def keys_written_before(self, end: int, seconds: int) -> set[tuple[str, str]]:
-        """Returns the keys of items with a stream record that is not behind ``end`` and at most
-        ``seconds`` older than the newest of these."""
+        """Returns the keys of the items that were changed last: those with a stream record up to
+        the sequence number ``end`` that is at most ``seconds`` older than the newest such record.
+        """
         keys: set[tuple[str, str]] = set()
         newest = None
         with self._connection() as connection:
@@ -169,8 +176,9 @@ class TableFile:
         return keys
 
     def unread_keys(self, processed: int) -> set[tuple[str, str]]:
-        """Returns the keys of items with stream records behind the sequence number
-        ``processed``."""
+        """Returns the keys of the items with stream records after the sequence number
+        ``processed``.
+        """
         with self._connection() as connection:
             return set(
                 connection.execute("SELECT DISTINCT pk, sk FROM stream WHERE id > ?", (processed,))

@@ -21,17 +21,17 @@ encode: Final = json.JSONEncoder(
 decode: Final = json.loads
 
 _revisions: Final = itertools.count(random.SystemRandom().getrandbits(62))
-"""Each version of a row gets another number, also among processes: their counters begin far from
-each other."""
+"""Revision numbers of rows. They are unique among processes too, because each process starts
+counting at a random number."""
 
 
 def next_revision() -> int:
-    """Returns a number that no version of a row has."""
+    """Returns a revision number that no version of any row has used in this process."""
     return next(_revisions)
 
 
 class StoredItem(NamedTuple):
-    """An item's row, as a read found it. ``text`` is its JSON."""
+    """The row of an item as it was read. ``text`` is the item's JSON."""
 
     id: int
     rev: int
@@ -45,14 +45,14 @@ class Statement(NamedTuple):
 
 
 class TableStore:
-    """An open table. Callable from many threads."""
+    """An open table: its file and schema. Callable from many threads."""
 
     def __init__(self, path: Path) -> None:
         """Opens the table's file.
 
         Raises:
-            Unusable: SQLite cannot open it.
-            ClientError: ResourceNotFoundException; the file has no table.
+            Unusable: SQLite cannot open the file.
+            ClientError: ResourceNotFoundException, if the file holds no table.
         """
         self.database = Database(path)
         try:
@@ -62,6 +62,9 @@ class TableStore:
         except BaseException:
             self.database.close()
             raise
+        self.old_tokens_removed_at = float("-inf")
+        """When tokens that are no longer remembered were last removed, in seconds since the
+        epoch."""
         self.description: Raw = decode(row[0])
         self.schema = schema = Schema(self.description)
         pk, sk = quoted(schema.partition), quoted(schema.sort)
@@ -73,12 +76,12 @@ class TableStore:
         )
 
     def describe(self, description: Raw) -> None:
-        """Replaces the description of the table."""
+        """Stores a new description of the table in its file, and keeps it in memory."""
         self.database.write("UPDATE description SET text = ?", (encode(description),))
         self.description = description
 
     def read(self, pk: str, sk: str) -> StoredItem | None:
-        """Reads the row of a key; None if there is none."""
+        """Returns the row of the item with this key; None if there is none."""
         row = self.database.row(self.select, (pk, sk))
         return None if row is None else StoredItem(*row)
 
@@ -89,9 +92,13 @@ class TableStore:
         old: Raw | None,
         new: Raw | None,
         size: int,
+        indexed: tuple[str | None, ...] | None = None,
     ) -> Statement | None:
-        """Returns the statement that changes a row from what was read to ``new``; None if nothing
-        changes. The statement changes no row if somebody else changed it meanwhile.
+        """Returns the SQL statement that changes an item to ``new``; None if nothing changes. The
+        statement has no effect if another writer has changed the row since ``row`` was read.
+
+        Args:
+            indexed: :meth:`Schema.indexed_values` of ``new``, if they are known.
 
         Raises:
             ClientError: an attribute of an index's key has a wrong type or size.
@@ -100,7 +107,8 @@ class TableStore:
             if row is None:
                 return None
             return Statement("DELETE FROM items WHERE id = ? AND rev = ?", (row.id, row.rev))
-        indexed = self.schema.indexed_values(new)
+        if indexed is None:
+            indexed = self.schema.indexed_values(new)
         if row is None or old is None:
             values = (next_revision(), size, type_of(new), encode(new), *key, *indexed)
             return Statement(self._insert, values)
@@ -122,12 +130,13 @@ class TableStore:
         )
 
     def joined(self, selected: str, count: int) -> str:
-        """Returns SQL that selects columns of the rows ``i`` of so many keys, whose parts are its
-        values."""
+        """Returns SQL that selects the columns ``selected`` of the rows (alias ``i``) with
+        ``count`` keys. Its placeholders take the partition key and sort key of each.
+        """
         return _joined(self.schema.keys, selected, count)
 
     def collection_size(self, pk: str) -> int:
-        """Returns the bytes of all items of a partition."""
+        """Returns the total size in bytes of the items in a partition."""
         row = self.database.row(
             f"SELECT total(size) FROM items WHERE {quoted(self.schema.partition)} = ?",  # noqa: S608
             (pk,),
@@ -136,7 +145,9 @@ class TableStore:
 
 
 def type_of(item: Raw) -> str | None:
-    """Returns the text of the attribute ``type``, by which readers of the stream select."""
+    """Returns the item's attribute ``type``, by which the stream's readers select records; None if
+    it has none.
+    """
     value = item.get("type")
     return None if value is None else value.get("S")
 
@@ -146,7 +157,7 @@ def not_found() -> Exception:
 
 
 def flat(keys: Iterable[Sequence[str]]) -> list[str]:
-    """Returns the parts of keys one after the other."""
+    """Returns the parts of all keys in one list."""
     return [part for key in keys for part in key]
 
 

@@ -59,15 +59,15 @@ def _compiled(text: str) -> _CompiledUpdate:
 
 
 class BoundUpdate:
-    """An update expression with the placeholders of its request."""
+    """A compiled update expression together with the values of its placeholders."""
 
     __slots__ = ("_changes", "_given", "paths")
 
     def __init__(self, text: str, given: Placeholders, keys: tuple[str, str]) -> None:
-        """Compiles the text.
+        """Compiles an update expression.
 
         Args:
-            keys: the names of the attributes of the primary key, which no update may change.
+            keys: the names of the primary key's attributes, which no update may change.
 
         Raises:
             ClientError: the text or a placeholder is invalid, or two paths overlap.
@@ -93,7 +93,7 @@ class BoundUpdate:
             _check_overlaps(self.paths)
 
     def applied(self, item: Raw) -> tuple[Raw, int]:
-        """Returns the changed item and by how many bytes it has grown. ``item`` stays as it is.
+        """Returns a changed copy of ``item``, and by how many bytes the copy is larger.
 
         Raises:
             ClientError: a path or the type of a value does not fit the item.
@@ -117,7 +117,7 @@ class BoundUpdate:
 
 
 class _Draft:
-    """A changed item, which shares with the original whatever is the same."""
+    """A copy of an item that is being changed. Unchanged values are shared with the original."""
 
     def __init__(self, item: Raw) -> None:
         self.item = dict(item)
@@ -125,8 +125,9 @@ class _Draft:
         self._copied: dict[Path, Any] = {}
 
     def change(self, verb: str, path: Path, value: Raw | None) -> bool:
-        """Changes what is at a path; returns False if a set would lose all members: the caller
-        removes it."""
+        """Applies one change to the value at a path. Returns False without a change if a DELETE
+        would remove all members of a set; the caller then removes the attribute.
+        """
         container = self._container(path)
         old = _member(container, path[-1])
         if verb == "ADD":
@@ -164,7 +165,9 @@ class _Draft:
         del container[last]
 
     def _container(self, path: Path) -> Any:
-        """Returns the map or list that holds the last part of a path, copied."""
+        """Returns a copy of the map or list that directly contains the value at a path. The copy is
+        part of the draft.
+        """
         container: Any = self.item
         for depth in range(1, len(path)):
             start = path[:depth]
@@ -276,14 +279,16 @@ def _check_operand(verb: str, value: Raw) -> None:
 
 
 def _check_overlaps(paths: list[Path]) -> None:
-    """Raises ClientError if one path is the start of another, or two differ in what a value is."""
+    """Raises ClientError if a path begins with another one, or if two paths treat the same value as
+    a map and as a list.
+    """
     known: dict[Path, Path] = {}
     for path in paths:
         if path in known:
             raise _clash("overlap", known[path], path)
         known[path] = path
     inner: dict[Path, Path] = {}
-    """A path by each of its proper starts."""
+    """For each proper beginning of a path, one path that begins with it."""
     for path in paths:
         for depth in range(1, len(path)):
             start = path[:depth]

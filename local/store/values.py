@@ -1,4 +1,4 @@
-"""Attribute values of DynamoDB's JSON: their validity, normal form, size and order.
+"""Validates, normalizes, measures and compares attribute values in DynamoDB's JSON.
 
 In normal form a number has no superfluous digits (``"1.50"`` is ``"1.5"``), binary content is
 Base64, and a set is sorted, so that equal values are equal objects. Sizes are in bytes, by the
@@ -28,7 +28,8 @@ _EXACT: Final = Context(
     Emin=-999_999,
     traps=[InvalidOperation, Inexact, Overflow, Subnormal],
 )
-"""Takes any sum of two numbers without rounding: their digits lie within 256 places."""
+"""A decimal context that adds any two of DynamoDB's numbers without rounding: their digits lie
+within 256 places."""
 
 _TOO_LARGE: Final = (
     "Number overflow. Attempting to store a number with magnitude larger than supported range"
@@ -38,11 +39,13 @@ _TOO_SMALL: Final = (
 )
 _TOO_LONG: Final = "Attempting to store more than 38 significant digits in a Number"
 _NO_COPY_BYTES: Final = 15
-"""Integers of at most so many digits are in normal form if they have no leading zero."""
+"""An integer of at most this many digits is in normal form if it has no leading zero."""
 
 
 class ValueSize:
-    """Measures values while it checks them; ``is_normal`` tells whether all were in normal form."""
+    """Validates and measures values. Afterwards ``is_normal`` says whether all of them were in
+    normal form.
+    """
 
     __slots__ = ("is_normal",)
 
@@ -50,16 +53,17 @@ class ValueSize:
         self.is_normal = True
 
     def of(self, value: Any, depth: int = 0) -> int:
-        """Returns the size of a value.
+        """Returns the size of a value in bytes.
 
         Raises:
-            ClientError: ValidationException, because it is no value that DynamoDB stores.
+            ClientError: ValidationException, if DynamoDB does not store such a value.
         """
         if type(value) is not dict or len(value) != 1:
             raise _not_one_type(value)
         ((kind, content),) = value.items()
         if kind == "S":
-            return _text_bytes(content)
+            is_plain = type(content) is str and content.isascii()
+            return len(content) if is_plain else _text_bytes(content)
         if kind == "N":
             return self._number(content)
         if kind == "M":
@@ -120,7 +124,8 @@ class ValueSize:
 
 
 def checked_item(item: Any) -> tuple[Raw, int]:
-    """Returns an item in normal form and its size; the item itself if that is its form.
+    """Returns an item in normal form, and its size in bytes. An item that is in normal form is
+    returned itself, not a copy.
 
     Raises:
         ClientError: a value is invalid, or the item is larger than 400 KB.
@@ -132,7 +137,7 @@ def checked_item(item: Any) -> tuple[Raw, int]:
 
 
 def checked_values(values: Any) -> tuple[Raw, int]:
-    """Returns values by name in normal form, and the size of names and values.
+    """Returns values by name in normal form, and the size in bytes of all names and values.
 
     Raises:
         ClientError: a value is invalid.
@@ -147,8 +152,9 @@ def checked_values(values: Any) -> tuple[Raw, int]:
 
 
 def size_of(value: Raw) -> int:
-    """Returns the size of a value that is valid."""
-    return ValueSize().of(value)
+    """Returns the size in bytes of a valid value."""
+    text = value.get("S")
+    return ValueSize().of(value) if text is None else _text_bytes(text)
 
 
 def name_size(name: str) -> int:
@@ -174,15 +180,15 @@ def normal_value(value: Raw) -> Raw:
 
 
 def binary_text(content: Any) -> Any:
-    """Returns bytes as Base64; a text as it is."""
+    """Returns binary content as Base64. A text is Base64 already and is returned unchanged."""
     return content if isinstance(content, str) else base64.b64encode(bytes(content)).decode()
 
 
 def decoded(text: str) -> bytes:
-    """Returns the bytes of Base64.
+    """Decodes Base64.
 
     Raises:
-        ClientError: it is not Base64.
+        ClientError: the text is not Base64.
     """
     try:
         return base64.b64decode(text, validate=True)
@@ -191,7 +197,7 @@ def decoded(text: str) -> bytes:
 
 
 def decimal(text: str) -> Any:
-    """Returns a number that compares and adds exactly."""
+    """Parses a number without rounding: an int for an integer, otherwise a Decimal."""
     try:
         return int(text)
     except ValueError:
@@ -199,17 +205,20 @@ def decimal(text: str) -> Any:
 
 
 def exact_sum(left: Any, right: Any, sign: int) -> Any:
-    """Returns ``left + sign * right`` of two numbers of :func:`decimal`, without rounding."""
+    """Returns ``left + sign * right`` without rounding. Both numbers are results of
+    :func:`decimal`.
+    """
     if isinstance(left, int) and isinstance(right, int):
         return left + sign * right
     return _EXACT.add(Decimal(left), _EXACT.multiply(sign, Decimal(right)))
 
 
 def normal_number(text: Any) -> str:
-    """Returns a number's normal form.
+    """Returns the normal form of a number's text.
 
     Raises:
-        ClientError: it is no number, has more than 38 digits, or is beyond DynamoDB's range.
+        ClientError: the text is not a number, has more than 38 digits, or is outside of DynamoDB's
+            range.
     """
     try:
         number = _EXACT.create_decimal(text if isinstance(text, str) and text.isascii() else "")
@@ -227,7 +236,7 @@ def normal_number(text: Any) -> str:
 
 
 def normal_decimal(number: Decimal | int) -> str:
-    """Returns the normal form of a finite number; raises as :func:`normal_number`."""
+    """Returns the normal form of a finite number. Raises ClientError like :func:`normal_number`."""
     if not number:
         return "0"
     number = _EXACT.normalize(Decimal(number))
@@ -252,8 +261,9 @@ def _text_bytes(text: Any) -> int:
 
 
 def _number_bytes(text: str) -> int:
-    """A byte for each two digits from the decimal point on, without outer zeros, and one or two
-    more."""
+    """Returns the size of a number in bytes: one for each two digits, counted from the decimal
+    point without leading and trailing zeros, and one or two more.
+    """
     if text == "0":
         return 1
     whole, _, fraction = text.lstrip("-").partition(".")

@@ -1,7 +1,8 @@
-"""PutItem, UpdateItem and DeleteItem, and what they share with batches and transactions.
+"""Answers PutItem, UpdateItem and DeleteItem, and evaluates single writes of batches and
+transactions.
 
-A write reads the item, evaluates condition and change without holding a lock, and changes the row
-if its revision is still the same; otherwise it starts again.
+A write reads the item and evaluates its condition and change without holding a lock. It then
+changes the row if the row's revision is still the same; otherwise it starts again.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from local.store.capacity import Capacity
 from local.store.errors import condition_failed, invalid
 from local.store.placeholders import BoundCondition, Placeholders, bound_condition
 from local.store.projection import parts_of
-from local.store.table_store import StoredItem, TableStore, decode
+from local.store.table_store import Statement, StoredItem, TableStore, decode
 from local.store.updates import BoundUpdate
 from local.store.values import ITEM_BYTES, Raw, checked_item, name_size
 
@@ -24,7 +25,9 @@ _RETURNED: Final = {
 
 
 class Outcome(NamedTuple):
-    """An item before and after a write, None where there is none, and their sizes."""
+    """An item before and after a write, with its sizes in bytes. None stands for an item that does
+    not exist.
+    """
 
     old: Raw | None
     new: Raw | None
@@ -33,26 +36,27 @@ class Outcome(NamedTuple):
 
 
 class Write:
-    """One checked operation: ``kind`` is Put, Update, Delete or ConditionCheck."""
+    """One checked write. ``kind`` is Put, Update, Delete or ConditionCheck."""
 
-    __slots__ = ("_item", "_request", "_size", "condition", "key", "kind", "update")
+    __slots__ = ("_indexed", "_item", "_request", "_size", "condition", "key", "kind", "update")
 
     def __init__(self, table: TableStore, kind: str, request: Raw) -> None:
-        """Checks a request, or an operation of a batch or transaction.
+        """Checks a request, or one operation of a batch or transaction.
 
         Raises:
-            ClientError: it is invalid, whatever the item is.
+            ClientError: the request is invalid regardless of the stored item.
         """
         self.kind = kind
         self._request = request
         self._item: Raw | None = None
         self._size = 0
+        self._indexed: tuple[str | None, ...] | None = None
         self.update: BoundUpdate | None = None
         given = Placeholders(request)
         if kind == "Put":
             self._item, self._size = checked_item(request["Item"])
             self.key = table.schema.key_of_item(self._item)
-            table.schema.indexed_values(self._item)
+            self._indexed = table.schema.indexed_values(self._item)
         else:
             self.key = table.schema.key_of(request["Key"])
         text = request.get("UpdateExpression")
@@ -66,10 +70,11 @@ class Write:
         given.check_unused()
 
     def outcome(self, row: StoredItem | None) -> Outcome:
-        """Returns what this operation makes of an item.
+        """Returns the item before and after this write, without writing. ``row`` is the stored
+        item; None if there is none.
 
         Raises:
-            ClientError: the condition does not hold, or the update does not fit the item.
+            ClientError: the condition is false, or the update does not fit the item.
         """
         old = None if row is None else decode(row.text)
         old_size = 0 if row is None else row.size
@@ -83,6 +88,14 @@ class Write:
         if self.kind == "ConditionCheck":
             return Outcome(old, old, old_size, old_size)
         return self._updated(old, old_size)
+
+    def statement(
+        self, table: TableStore, row: StoredItem | None, outcome: Outcome
+    ) -> Statement | None:
+        """Returns the statement for an outcome, as :meth:`TableStore.change` does."""
+        return table.change(
+            self.key, row, outcome.old, outcome.new, outcome.new_size, self._indexed
+        )
 
     def _updated(self, old: Raw | None, old_size: int) -> Outcome:
         base, size = old, old_size
@@ -133,11 +146,10 @@ def _written(table: TableStore, operation: str, write: Write, request: Raw) -> R
 
 
 def _apply(table: TableStore, write: Write) -> Outcome:
-    key = write.key
     while True:
-        row = table.read(*key)
+        row = table.read(*write.key)
         outcome = write.outcome(row)
-        statement = table.change(key, row, outcome.old, outcome.new, outcome.new_size)
+        statement = write.statement(table, row, outcome)
         if statement is None or table.database.write(*statement):
             return outcome
 
@@ -152,7 +164,7 @@ def _attributes(wanted: str, outcome: Outcome, update: BoundUpdate | None) -> Ra
 
 
 def collection_metrics(table: TableStore, pk: str) -> Raw:
-    """Returns the ItemCollectionMetrics of a partition; sizes are in gigabytes."""
+    """Returns the ItemCollectionMetrics of a partition. Its sizes are in gigabytes."""
     gigabytes = table.collection_size(pk) / 1024**3
     return {
         "ItemCollectionKey": {table.schema.partition: {"S": pk}},

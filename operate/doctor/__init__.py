@@ -1,1 +1,2 @@
-"""``python -m local.admin doctor``: uses a server as a team would, and says what is wrong."""
+"""``python -m local.admin doctor``: a checkup that uses a server as a team would, and reports
+faults."""

@@ -1,4 +1,4 @@
-"""Calls of a server over HTTP, with the credentials that MLflow's client would use."""
+"""Calls a server over HTTP, with the credentials that MLflow's client would use."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from operate.product_modules import CannotRun
 
 TIMEOUT_SECONDS: Final = 60
 MESSAGE_LENGTH: Final = 300
-"""Characters of an answer that an outcome quotes."""
+"""How many characters of an answer are quoted in an outcome."""
 
 
 class Answer(NamedTuple):
-    """What a server answered."""
+    """The status, headers and content of a server's answer."""
 
     status: int
     headers: Mapping[str, str]
@@ -39,10 +39,10 @@ class Answer(NamedTuple):
 
     @property
     def body(self) -> Any:
-        """The answer's JSON.
+        """The answer's content, parsed as JSON.
 
         Raises:
-            Wrong: it is no JSON.
+            Wrong: the content is not JSON.
         """
         try:
             return json.loads(self.content)
@@ -51,7 +51,7 @@ class Answer(NamedTuple):
 
 
 class Login(NamedTuple):
-    """The credentials of MLflow's environment variables; empty texts where there are none."""
+    """The credentials in MLflow's environment variables; a missing one is an empty text."""
 
     user: str = ""
     password: str = ""
@@ -72,7 +72,8 @@ class Login(NamedTuple):
         return {}
 
     def secrets(self) -> list[str]:
-        """Returns the texts that nobody may see."""
+        """Returns the texts that must not appear in any output: password, token and Authorization
+        value."""
         header = self.headers().get("Authorization", "").rpartition(" ")[2]
         return [text for text in (self.password, self.token, header) if text]
 
@@ -87,14 +88,15 @@ def login_of_environment(environ: Mapping[str, str] = os.environ) -> Login:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect is an answer: following one would send the login to another host."""
+    """Makes urllib return a redirect as the answer. Following it would send the login to another
+    host."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
 
 
 class Api:
-    """One server."""
+    """The server that is checked, with the login to use."""
 
     def __init__(self, url: str, login: Login, profile: str | None = None) -> None:
         parts = urlsplit(url)
@@ -118,16 +120,16 @@ class Api:
         login: Login | None = None,
         query: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Returns the answer, whatever its status.
+        """Sends a request and returns the answer, whatever its status.
 
         Args:
-            path: begins with a slash.
-            body: is sent as JSON; None sends none.
-            login: instead of the server's own.
+            path: the path, which begins with a slash.
+            body: a value to send as JSON; None sends no body.
+            login: the login to use; None for this object's own.
 
         Raises:
-            KeyboardInterrupt: a signal has come since the last call; nothing is sent.
-            Wrong: there is no answer.
+            KeyboardInterrupt: a signal arrived since the last call; nothing is sent.
+            Wrong: the server does not answer.
         """
         self.interruption.check()
         target = f"{self.url}{path}" + (f"?{urlencode(query)}" if query else "")
@@ -152,10 +154,10 @@ class Api:
             raise Wrong(f"{method} {path}: no answer: {reason}") from error
 
     def ask(self, method: str, path: str, body: Any = None, **query: str) -> Any:
-        """Returns the JSON of a successful answer.
+        """Sends a request to the API and returns the JSON of the answer.
 
         Args:
-            path: below ``/api``, such as ``2.0/mlflow/runs/get``.
+            path: the path below ``/api``, such as ``2.0/mlflow/runs/get``.
 
         Raises:
             Wrong: the status is not a success.

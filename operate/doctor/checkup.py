@@ -1,4 +1,5 @@
-"""What the steps of one checkup share: the server, the names they make, and how it is removed."""
+"""The state that the steps of one checkup share: the server, what they learned, and what to
+remove."""
 
 from __future__ import annotations
 
@@ -12,35 +13,35 @@ from operate.doctor.deployment import Deployment
 from operate.doctor.outcome import LeftOut, Wrong
 
 PREFIX: Final = "mlflow-doctor-"
-"""With this begins the name of everything that a checkup makes."""
+"""The names of everything that a checkup creates begin with this."""
 PAUSE_SECONDS: Final = 0.5
 
 
 class Options(NamedTuple):
-    """What the command line asks for."""
+    """The options of the command line that the steps use."""
 
     client: str | None
-    """An interpreter with mlflow; None looks for one."""
+    """The path of a Python interpreter with mlflow; None to look for one."""
     receiver: str | None
     """``HOST:PORT`` at which this machine listens for a webhook's delivery."""
     receiver_url: str | None
-    """URL that leads to ``receiver``, where the server knows it by another one: that of a tunnel,
-    for example."""
+    """The URL that leads to ``receiver``, if the server knows it by another address, such as a
+    tunnel's."""
     endpoint: str | None
-    """A chat endpoint of the AI gateway that may be called."""
+    """The name of a chat endpoint of the AI gateway that may be called; None for none."""
     patience: float
-    """Seconds to wait for what is followed asynchronously."""
+    """How many seconds to wait for results of asynchronous work."""
 
 
 class Made(NamedTuple):
-    """Something that a step made, and how to remove it."""
+    """An entity that a step created, with the function that removes it."""
 
     name: str
     remove: Callable[[], object]
 
 
 class Checkup:
-    """One checkup of one server."""
+    """The state of one checkup of one server."""
 
     def __init__(self, api: Api, deployment: Deployment | None, options: Options) -> None:
         self.api = api
@@ -48,20 +49,21 @@ class Checkup:
         self.options = options
         self.name = f"{PREFIX}{uuid4().hex[:12]}"
         self.facts: dict[str, Any] = {}
-        """What a step learned and later ones use."""
+        """Values that a step stores for later steps, by name."""
         self.made: list[Made] = []
         self.secrets: list[str] = [*api.login.secrets(), secret := uuid4().hex]
         self.webhook_secret = secret
 
     def will_remove(self, name: str, remove: Callable[[], object]) -> None:
-        """Registers something that was made, or is about to be."""
+        """Registers an entity for the removal at the end. To be called just before the entity is
+        created, so that it is removed even if the step fails."""
         self.made.append(Made(name, remove))
 
     def fact(self, name: str) -> Any:
-        """Returns what an earlier step learned.
+        """Returns a value that an earlier step stored in ``facts``.
 
         Raises:
-            LeftOut: that step did not get so far.
+            LeftOut: no step has stored it, because that step failed or was left out.
         """
         if name not in self.facts:
             raise LeftOut(f"an earlier step did not learn the {name.replace('_', ' ')}")
@@ -69,20 +71,23 @@ class Checkup:
 
     @property
     def aws(self) -> Deployment:
-        """The deployment in AWS.
+        """The deployment in AWS that is checked.
 
         Raises:
-            LeftOut: nobody named its stack or profile.
+            LeftOut: the command line names neither a stack nor a profile.
         """
         if self.deployment is None:
             raise LeftOut("needs AWS credentials: give --stack, and --profile if you use one")
         return self.deployment
 
     def wait(self, what: str, condition: Callable[[], Any]) -> Any:
-        """Returns the first true value of a condition that becomes true later.
+        """Calls ``condition`` repeatedly until its result is true, and returns that result.
+
+        Args:
+            what: describes the condition in the message.
 
         Raises:
-            Wrong: it has not become true after the patience of the options.
+            Wrong: the condition was not true within ``options.patience`` seconds.
         """
         deadline = time.monotonic() + self.options.patience
         while not (seen := condition()):

@@ -1,6 +1,6 @@
-"""What a checkup does with MLflow's client: python client_script.py TRACKING_URI EXPERIMENT_ID
+"""Uses a server with MLflow's client: python client_script.py TRACKING_URI EXPERIMENT_ID
 
-Knows nothing of the product, because it runs with whatever interpreter has mlflow.
+It imports nothing of this product, because it runs with any interpreter that has mlflow.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SIZE = 12_000_000
 
 
 def main(uri: str, experiment: str) -> None:
-    """Logs a file and a trace and reads both."""
+    """Logs a large file and a trace with MLflow's client, and reads both back."""
     mlflow.set_tracking_uri(uri)
     client = MlflowClient()
     run = client.create_run(experiment).info.run_id

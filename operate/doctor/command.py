@@ -1,4 +1,5 @@
-"""Takes the steps of a checkup one after the other, removes what they made, and reports."""
+"""Runs the steps of a checkup one after the other, removes what they created, and prints the
+results."""
 
 from __future__ import annotations
 
@@ -21,11 +22,11 @@ from operate.doctor.steps import STEPS, Step
 REMOVAL: Final = "removal"
 REMOVAL_SECONDS: Final = 30.0
 ATTEMPTS: Final = 3
-"""How often the removal of one thing is tried."""
+"""How often the removal of one entity is attempted."""
 
 
 class DoctorOptions(NamedTuple):
-    """The command line."""
+    """The options of the command line."""
 
     url: str
     profile: str | None
@@ -40,8 +41,8 @@ class DoctorOptions(NamedTuple):
 
 
 def run(options: DoctorOptions) -> int:
-    """Prints a table with a line for each step. Returns 0, or 1 if a step saw something wrong or
-    something that was made is still there."""
+    """Runs a checkup and prints a table with a line for each step. Returns 1 if a step found a
+    fault or if something that a step created could not be removed; otherwise 0."""
     api = Api(options.url, login_of_environment(), options.profile)
     checkup = Checkup(
         api,
@@ -65,12 +66,12 @@ def run(options: DoctorOptions) -> int:
 def examine(
     checkup: Checkup, without: Sequence[str], tell: Callable[[str], object]
 ) -> list[Outcome]:
-    """Returns the outcome of each step; the last is that of the removal, which happens whatever
-    goes wrong before it.
+    """Runs the steps and returns the outcome of each. The last outcome is that of the removal,
+    which runs even if steps fail.
 
     Args:
-        without: names of steps that are not taken.
-        tell: is called with each line of the table.
+        without: the names of steps to skip.
+        tell: called with each line of the table.
     """
     steps = [step for step in STEPS if step.name not in without]
     width = max(len(step.name) for step in (*steps, STEPS[0]))
@@ -116,7 +117,8 @@ def _taken(step: Step, checkup: Checkup) -> Outcome:
 
 
 def _of_aws(error: Exception) -> tuple[str, str]:
-    """The role that runs a checkup may lack a right: that is no fault of the deployment."""
+    """Returns the status and message for an error of an AWS call in a step. A missing right of the
+    role that runs the checkup counts as a step left out, because the deployment is not at fault."""
     code = getattr(error, "response", {}).get("Error", {}).get("Code", "")
     if "AccessDenied" in code or "Unauthorized" in code:
         return LEFT_OUT, f"these AWS credentials may not ask: {error}"
@@ -142,7 +144,8 @@ def _removed(checkup: Checkup) -> Outcome:
 
 
 def _attempted(remove: Callable[[], object]) -> str:
-    """Returns why something could not be removed; nothing if it was."""
+    """Calls ``remove``, with retries. Returns an empty text on success, otherwise the last error's
+    text."""
     reason = ""
     for attempt in range(ATTEMPTS):
         try:

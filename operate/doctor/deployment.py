@@ -1,4 +1,5 @@
-"""The stack in AWS behind a server: its resources, outputs and clients of its services."""
+"""Reads the stack in AWS behind a server: its resources and outputs, and makes clients of its
+services."""
 
 from __future__ import annotations
 
@@ -12,11 +13,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from operate.product_modules import CannotRun
 
 URLS = ("ApiUrl", "UiUrl")
-"""Outputs of the stack that a checkup may be given."""
+"""The outputs of a stack that may be given as the URL of a checkup."""
 
 
 class Deployment:
-    """One CloudFormation stack."""
+    """The CloudFormation stack of the server that is checked."""
 
     def __init__(self, session: Any, stack: str) -> None:
         self._session = session
@@ -60,11 +61,11 @@ class Deployment:
 
 
 def deployment_of(url: str, stack: str | None, profile: str | None) -> Deployment | None:
-    """Returns the stack with this name, or the one that has the URL among its outputs; None if
-    neither a stack nor a profile is named.
+    """Returns the stack with this name or, without a name, the stack that has the server's URL
+    among its outputs. Returns None if neither ``stack`` nor ``profile`` is given.
 
     Raises:
-        CannotRun: there is no such stack, or AWS cannot be asked.
+        CannotRun: there is no such stack, or AWS does not answer.
     """
     if not stack and not profile:
         return None

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, which wait for the answer to a request that was sent."""
+"""Delays Ctrl-C and SIGTERM until the answer to the running request has arrived."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interruption:
-    """Turns a signal into a KeyboardInterrupt where nothing can be left behind.
+    """Turns SIGINT and SIGTERM into a KeyboardInterrupt at a moment when nothing can be left
+    behind.
 
-    A server goes on with a request whose caller has left. What such a request creates after the
-    removal has looked for it would stay, so a signal takes effect before the next request, or at
-    once inside ``immediate``. A second signal takes effect at once everywhere.
+    A server continues a request even if its caller has gone. If the request creates something after
+    the removal has looked for it, that thing would stay. So a signal takes effect just before the
+    next request, or at once within :meth:`immediate`. A second signal takes effect at once
+    everywhere.
     """
 
     def __init__(self) -> None:
@@ -25,7 +27,8 @@ class Interruption:
 
     @contextlib.contextmanager
     def handled(self) -> Iterator[None]:
-        """Handles the signals as this class says; restores the former handlers at the end."""
+        """Context manager: handles the signals as this class describes, and restores the former
+        handlers at the end."""
         before = {number: signal.signal(number, self._handle) for number in SIGNALS}
         try:
             yield
@@ -34,14 +37,15 @@ class Interruption:
                 signal.signal(number, handler)
 
     def check(self) -> None:
-        """Raises KeyboardInterrupt if a signal has come since the last one was raised."""
+        """Raises KeyboardInterrupt if a signal is pending."""
         if self._pending:
             self._pending = False
             raise KeyboardInterrupt
 
     @contextlib.contextmanager
     def immediate(self) -> Iterator[None]:
-        """Nothing is created here, so a signal takes effect at once."""
+        """Context manager for code that creates nothing on the server: a signal takes effect at
+        once."""
         self._is_immediate = True
         try:
             self.check()

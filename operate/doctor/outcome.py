@@ -1,4 +1,4 @@
-"""What the steps of a checkup ended with: as a table for people, as JSON for programs."""
+"""The outcomes of a checkup's steps, as a table for people and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _SIGNATURES: Final = re.compile(
 _ACCESS_KEYS: Final = re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b")
 _HIDDEN: Final = "***"
 _SHORTEST: Final = 4
-"""Characters below which a password occurs in ordinary text and is not searched for."""
+"""A secret with fewer characters is not hidden, because it could occur in ordinary text."""
 
 
 class Wrong(Exception):
-    """A step saw something that is wrong; the message says what."""
+    """Raised by a step that found a fault; the message describes it."""
 
 
 class LeftOut(Exception):
-    """A step cannot be taken; the message says why."""
+    """Raised by a step that cannot run here; the message says why."""
 
 
 class Outcome(NamedTuple):
-    """How one step ended."""
+    """The result of one step."""
 
     step: str
     status: str
@@ -57,7 +57,7 @@ def without_secrets(text: str, secrets: Iterable[str]) -> str:
 
 
 def row(outcome: Outcome, width: int) -> str:
-    """Returns the outcome as a line of the table."""
+    """Returns the outcome as one line of the table, with the name padded to ``width``."""
     detail = " ".join(outcome.detail.split())
     times = f"{outcome.seconds:7.2f} of {outcome.budget:5.1f} s"
     return f"{outcome.step:<{width}}  {outcome.status:<8}  {times}  {detail}".rstrip()

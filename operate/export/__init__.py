@@ -1,1 +1,1 @@
-"""``python -m local.admin export``: a way out, into the data of MLflow's own server."""
+"""``python -m local.admin export``: copies data into the database of MLflow's own server."""

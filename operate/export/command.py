@@ -1,8 +1,8 @@
-"""``python -m local.admin export``: copies everything that the product's REST API shows into a
-database and a folder of MLflow's own server, and reads it there through that server.
+"""``python -m local.admin export``: copies everything that this product's REST API returns into the
+database and file folder of MLflow's own server, and compares the copy through that server's API.
 
-An export is a transfer in the other direction: each item is read from the product and from MLflow's
-server, which runs on the target meanwhile; an item that differs is written and read again.
+An export is an import in the other direction. MLflow's server runs on the target meanwhile. Each
+item is read from both servers; an item that differs is written to the target and read again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from operate.transfer.source_reader import SourceReader, proxy_path
 from operate.transfer.transfer_item import Content, Item
 
 _GATEWAY: Final = "gateway:/"
-"""How a scorer names an endpoint."""
+"""The beginning of a model's name in a scorer if the model is a gateway endpoint."""
 
 
 _KIND: Final = "SPAN_KIND_INTERNAL"
@@ -50,13 +50,13 @@ class ExportOptions(NamedTuple):
 
 
 def run(wish: ExportOptions, stock_url: str, store: StockStore) -> int:
-    """Returns 0 if MLflow's server shows everything as the product does, 1 if something differs or
-    failed."""
+    """Exports, and returns 0 if MLflow's server then shows the same as the product; 1 if an item
+    differs or failed."""
     return Export(wish, stock_url, store).run()
 
 
 class Export(Transfer):
-    """Transfers one workspace of the product."""
+    """The export of one workspace of the product."""
 
     def __init__(self, wish: ExportOptions, stock_url: str, store: StockStore) -> None:
         super().__init__(
@@ -104,11 +104,11 @@ class Export(Transfer):
         return self._numbers.get(experiment_id, experiment_id)
 
     def _assign_numbers(self, experiments: Sequence[Experiment]) -> None:
-        """Decides which number each experiment gets: the one that an earlier export gave it; its
-        own if that is free; or the next free one.
+        """Chooses the target's number for each experiment: the one that an earlier export gave it;
+        otherwise its own number if that is free; otherwise the next free number.
 
         Raises:
-            SourceFailed: the target has an experiment of the same name that no export made.
+            SourceFailed: the target has an experiment of the same name that was not exported.
         """
         with self._store.transaction() as rows:
             known = {str(row["experiment_id"]): row for row in rows.all("experiments")}
@@ -137,7 +137,8 @@ class Export(Transfer):
             self._numbers[own] = number
 
     def _experiment_item(self, target: SourceReader, experiment: Experiment) -> Item:
-        """An experiment without its stage, which is written last."""
+        """Returns the item that transfers an experiment, except its lifecycle stage, which is
+        written last."""
         number = self._numbers[experiment.experiment_id]
 
         def have() -> Content | None:
@@ -204,7 +205,8 @@ class Export(Transfer):
             self.each(f"scorers of {name}", judges)
 
     def _stands_alone(self, source: SourceReader, experiment_id: str, name: str) -> bool:
-        """Whether a scorer asks no endpoint of the gateway, which is not exported."""
+        """Returns whether a scorer needs no endpoint of the AI gateway. Endpoints are not exported,
+        so other scorers are skipped with a message."""
         content = scorers.told(source, experiment_id, name, experiment_id)
         asks = any(_GATEWAY in one["serialized_scorer"] for one in content["versions"].values())
         if asks:
@@ -213,7 +215,8 @@ class Export(Transfer):
         return not asks
 
     def _shared(self, server: Server) -> None:
-        """What belongs to no experiment, or to several."""
+        """Exports what does not belong to exactly one experiment: registered models and
+        datasets."""
         if "models" in self._wish.parts:
             names = registry.names(server)
             self.each("models", [self._registered_model_item(server, name) for name in names])
@@ -337,7 +340,7 @@ def _active(experiment: Experiment) -> Content:
 
 
 def _if_there(read: Callable[[], Any]) -> Any:
-    """Returns what is read; None if the server has no such thing."""
+    """Returns the result of ``read``; None if the server answers that the entity does not exist."""
     try:
         return read()
     except SourceFailed as failed:
@@ -347,8 +350,8 @@ def _if_there(read: Callable[[], Any]) -> Any:
 
 
 def _if_readable(read: Callable[[], Any]) -> Any:
-    """As :func:`_if_there`; None also for what an interrupted export left half written, which
-    MLflow's server answers with 500."""
+    """Like :func:`_if_there`, but also returns None if the server answers 500, as MLflow's server
+    does for an entity that an interrupted export wrote in part."""
     try:
         return _if_there(read)
     except SourceFailed as failed:
@@ -358,8 +361,8 @@ def _if_readable(read: Callable[[], Any]) -> Any:
 
 
 def _spans(server: Server, trace: Trace) -> list[Json]:
-    """Returns the spans of a trace, each with its kind. Where a span has none MLflow's server
-    reads it as internal, and from 3.18 on shows that."""
+    """Returns the spans of a trace, each with its kind. MLflow's server reads a span without a kind
+    as internal, and shows that since 3.18."""
     return [{"kind": _KIND, **span} for span in traces.spans_of(server, trace)]
 
 

@@ -16,7 +16,8 @@ _WRAPPED: Final = "mlflow_wrapped"
 
 
 def put_dataset(store: StockStore, dataset_id: str, content: Content) -> None:
-    """Writes a dataset with its records, as :func:`operate.transfer.datasets.item` reads it."""
+    """Writes the rows of a dataset and its records. ``content`` has the form of
+    :func:`operate.transfer.datasets.item`."""
     key = {"dataset_id": dataset_id}
     used = {"destination_type": "experiment", "source_type": "evaluation_dataset"}
     with store.transaction() as rows:
@@ -72,10 +73,11 @@ def _record(record_id: str, told: Json) -> dict[str, Any]:
 
 
 def put_scorer(store: StockStore, number: int, name: str, content: Content) -> None:
-    """Writes a scorer with its versions, as :func:`operate.transfer.scorers.item` reads it.
+    """Writes the rows of a scorer and its versions. ``content`` has the form of
+    :func:`operate.transfer.scorers.item`.
 
     Raises:
-        ResourceConflict: the target has a scorer of this name that no export made.
+        ResourceConflict: the target has a scorer of this name that was not exported.
     """
     key = {"experiment_id": number, "scorer_name": name}
     with store.transaction() as rows:

@@ -12,7 +12,8 @@ from operate.transfer.transfer_item import Content, Item
 
 
 def item(source: Server, stock: Server, path: str, folder: Path) -> Item:
-    """Returns the files below a path as one item. They are equal if names and sizes are equal."""
+    """Returns the item that copies all files below a path. Source and target are equal if they have
+    the same file names and sizes."""
 
     def write(want: Content, have: Content | None) -> None:
         for name, size in want.items():
@@ -29,10 +30,11 @@ def item(source: Server, stock: Server, path: str, folder: Path) -> Item:
 
 
 def _copy(source: Server, path: str, folder: Path) -> None:
-    """Writes a file at once or not at all.
+    """Downloads a file into the target folder. The file appears under its name only when it is
+    complete.
 
     Raises:
-        OSError: the path leads out of the folder, or the disk refuses it.
+        OSError: the path leads out of the folder, or the file cannot be written.
     """
     target = (folder / path).resolve()
     if not target.is_relative_to(folder.resolve()):

@@ -62,17 +62,17 @@ def put_logged_model(store: StockStore, model: LoggedModel) -> None:
 
 
 def _status(name: str) -> str:
-    """Returns MLflow's value for the name that its REST API has."""
+    """Converts a model status of the REST API to the value in MLflow's database."""
     short = name.removeprefix("LOGGED_MODEL_")
     return "UNSPECIFIED" if short == "STATUS_UNSPECIFIED" else short.removeprefix("UPLOAD_")
 
 
 def put_registered_model(store: StockStore, name: str, content: Content) -> None:
-    """Writes a registered model or prompt with its versions, as
-    :func:`operate.transfer.registry.item` reads it.
+    """Writes the rows of a registered model or prompt and its versions. ``content`` has the form of
+    :func:`operate.transfer.registry.item`.
 
     Raises:
-        ResourceConflict: the target has a model of this name that no export made.
+        ResourceConflict: the target has a model of this name that was not exported.
     """
     key = {"name": name, **_DEFAULT}
     tables = ("registered_model_aliases", "model_version_tags", "model_versions")

@@ -25,8 +25,8 @@ _UNKNOWN: Final = {
 
 
 def put_experiment(store: StockStore, experiment: Experiment, number: int) -> None:
-    """Writes an experiment, active: MLflow's store writes traces to active ones only.
-    :func:`put_stage` writes its stage afterwards."""
+    """Writes the rows of an experiment, with the stage active, because MLflow's store accepts
+    traces in active experiments only. :func:`put_stage` writes the final stage."""
     with store.transaction() as rows:
         values = {
             "name": experiment.name,
@@ -41,7 +41,7 @@ def put_experiment(store: StockStore, experiment: Experiment, number: int) -> No
 
 
 def put_stage(store: StockStore, experiment: Experiment, number: int) -> None:
-    """Writes what ends an experiment's export: its stage and the time of its last update."""
+    """Writes an experiment's stage and the time of its last update, after everything else in it."""
     with store.transaction() as rows:
         rows.update(
             "experiments",
@@ -54,7 +54,8 @@ def put_stage(store: StockStore, experiment: Experiment, number: int) -> None:
 
 
 def put_run(store: StockStore, run: Run, history: Mapping[str, Sequence[Metric]]) -> None:
-    """Writes a run with everything that belongs to it, in one transaction."""
+    """Writes the rows of a run: values, tags, params, all metric points and dataset inputs, in one
+    transaction."""
     own = {"run_uuid": run.run_id}
     with store.transaction() as rows:
         values = {
@@ -85,8 +86,8 @@ def _pairs(texts: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def _metric(point: Metric) -> dict[str, Any]:
-    """Returns a point as MLflow's store keeps it: NaN as a mark, infinities as the greatest
-    doubles."""
+    """Returns the row of a metric point. MLflow's store has a flag for NaN, and stores infinities
+    as the greatest double."""
     is_nan = math.isnan(point.value)
     return {
         "key": point.key,
@@ -98,8 +99,8 @@ def _metric(point: Metric) -> dict[str, Any]:
 
 
 def _put_datasets(rows: Transaction, run: Run) -> None:
-    """Writes the datasets that the experiment lacks, and which of them the run used. Ids are
-    derived from what they name, so that a repetition makes no others."""
+    """Writes the datasets that the experiment lacks, and the rows that connect the run with its
+    datasets. Ids are derived from the content, so repeating the call adds no rows."""
     used = {"destination_type": "RUN", "destination_id": run.run_id, "source_type": "DATASET"}
     for known in rows.all("inputs", **used):
         rows.delete("input_tags", input_uuid=known["input_uuid"])

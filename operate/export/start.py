@@ -1,4 +1,5 @@
-"""Starts an export: finds the product, opens the target, runs MLflow's server on it."""
+"""Starts an export: finds the product's address, opens the target database, and runs MLflow's
+server on it."""
 
 from __future__ import annotations
 
@@ -19,10 +20,11 @@ PARTS = ("runs", "models", "traces", "evaluation", "artifacts")
 
 
 def run(given: argparse.Namespace) -> int:
-    """Returns 0 if MLflow's own server shows everything as the product does, 1 if not.
+    """Runs an export. Returns 0 if MLflow's own server then shows the same as the product,
+    otherwise 1.
 
     Raises:
-        CannotRun: MLflow is missing, or a server or the database cannot be used.
+        CannotRun: MLflow is not installed, or a server or the database cannot be used.
     """
     parts = [part for part in given.parts.split(",") if part]
     if unknown := set(parts) - set(PARTS):
@@ -56,9 +58,10 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _check_answers(source: str) -> None:
-    """
+    """Checks that the source server can be read, before a database is created.
+
     Raises:
-        CannotRun: the source cannot be read. No database has been created.
+        CannotRun: the source cannot be read.
     """
     source_address.check(source)
     mlflow_server = import_module("operate.transfer.mlflow_server")
@@ -70,7 +73,8 @@ def _check_answers(source: str) -> None:
 
 
 def _database(text: str) -> str:
-    """Returns a URI; a path alone is one of SQLite."""
+    """Returns the database's URI. A path without a scheme becomes the URI of a SQLite file. Raises
+    CannotRun if its folder does not exist."""
     if "://" in text:
         return text
     path = Path(text).expanduser().resolve()
@@ -80,7 +84,8 @@ def _database(text: str) -> str:
 
 
 def _served(stack: contextlib.ExitStack, data: Path | None) -> str:
-    """Returns the address of the runner that serves the data folder; starts one if none does."""
+    """Returns the address of the runner that serves the data folder; starts a runner for the
+    duration of the export if there is none. Raises CannotRun if the folder does not exist."""
     folder = (data or default_data_folder()).expanduser().resolve()
     running = runner_record.running(folder)
     if running is not None:

@@ -1,7 +1,8 @@
-"""Writes rows into the database of MLflow's own server, by the tables of the installed MLflow.
+"""Writes rows into the database of MLflow's own server, by the table definitions of the installed
+MLflow.
 
-MLflow's store gives every new entity an id of its own, so rows are written into its tables: that is
-what keeps ids and times. Columns that the installed version does not have are left out.
+The methods of MLflow's store would give every entity a new id and time, so the rows are written
+into its tables directly. Columns that the installed version lacks are left out.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ MISSING_MLFLOW: Final = (
 
 
 class StockStore:
-    """The store of MLflow's own server on a database, which is made if it is empty."""
+    """MLflow's own store on a database. An empty database gets MLflow's tables."""
 
     def __init__(self, database: str, files_root: str) -> None:
         """
@@ -50,11 +51,11 @@ class StockStore:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Yields a transaction, which is committed at the end of the block. One thread writes at a
-        time: SQLite allows one writer.
+        """Context manager: yields a transaction, which is committed at the end of the block. Only
+        one thread writes at a time, because SQLite allows one writer.
 
         Raises:
-            TemporarilyUnavailable: the database refused a row; the message has its reason.
+            TemporarilyUnavailable: the database refused a row; the message gives its reason.
         """
         from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
 
@@ -66,10 +67,10 @@ class StockStore:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Any]:
-        """Yields MLflow's store, for one thread at a time.
+        """Context manager: yields MLflow's store object to one thread at a time.
 
         Raises:
-            TemporarilyUnavailable: it refused what it was given.
+            TemporarilyUnavailable: MLflow's store raised an error.
         """
         from mlflow.exceptions import MlflowException  # noqa: PLC0415
 
@@ -84,8 +85,8 @@ class StockStore:
             return rows.one(table, **key) is not None
 
     def number_after_inserts(self, table: str, column: str) -> None:
-        """Lets PostgreSQL continue its numbers after the greatest that was inserted; other
-        databases do so by themselves."""
+        """Sets PostgreSQL's sequence of a column to the greatest inserted number, so that the next
+        number is free. Other databases need no such step."""
         import sqlalchemy  # noqa: PLC0415
 
         if self.store.engine.dialect.name != "postgresql":
@@ -100,7 +101,7 @@ class StockStore:
 
 
 class Transaction:
-    """Rows of one transaction."""
+    """Reads and writes rows within one transaction."""
 
     def __init__(self, connection: Any, tables: Mapping[str, Any]) -> None:
         self._connection = connection
@@ -110,7 +111,7 @@ class Transaction:
         return next(iter(self.all(table, **key)), None)
 
     def all(self, table: str, **key: Any) -> list[Row]:
-        """Returns the rows with these values."""
+        """Returns the rows of a table whose columns have these values."""
         target = self._tables[table]
         found = self._connection.execute(target.select().where(*self._conditions(target, key)))
         return [dict(row) for row in found.mappings()]
@@ -139,7 +140,7 @@ class Transaction:
             self.update(table, values, **key)
 
     def replace(self, table: str, key: Row, rows: Iterable[Row]) -> None:
-        """Makes the rows with the key's values exactly these."""
+        """Deletes the rows that have the key's values and inserts ``rows`` instead."""
         self.delete(table, **key)
         self.insert(table, [{**key, **row} for row in rows])
 

@@ -1,5 +1,5 @@
 """Writes traces with spans and assessments through MLflow's own store, which keeps their ids, and
-sets afterwards what the store decides by itself."""
+then corrects the fields that the store chose itself."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ _PARTS: Final = (
 
 
 def put_trace(store: StockStore, trace: Trace, told: Json, spans: Sequence[Json]) -> None:
-    """
+    """Writes a trace with its spans and assessments; an existing trace with the same id is
+    replaced.
+
     Args:
         trace: the trace, in an experiment of the target.
-        told: the same trace as the source's REST API shows it.
-        spans: its spans in MLflow's JSON, if they are in the tracking store.
+        told: the same trace as the source's REST API returned it.
+        spans: the spans in MLflow's JSON, if they are in the tracking store.
     """
     from mlflow.entities import Span, TraceInfo  # noqa: PLC0415 - installed if there is a store
 
@@ -59,8 +61,8 @@ def _key_of(table: str) -> str:
 
 
 def _settle(store: StockStore, trace: Trace) -> None:
-    """Writes the fields that the store derives from spans or adds, and the assessments, whose ids
-    and times it would choose."""
+    """Overwrites the fields that MLflow's store derived from spans or added, and writes the
+    assessments, for which the store would choose other ids and times."""
     key = {"request_id": trace.trace_id}
     with store.transaction() as rows:
         rows.update(

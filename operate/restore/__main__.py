@@ -1,4 +1,4 @@
-"""``python -m operate.restore``: brings data back, and makes a stack that adopts them.
+"""``python -m operate.restore``: restores data, and creates a stack that adopts them.
 
     python -m operate.restore freeze STACK
     python -m operate.restore thaw STACK
@@ -7,11 +7,11 @@
     python -m operate.restore files BUCKET --at TIME [--count]
     python -m operate.restore adopt --into NEW --table NAME [--bucket NAME] [--key ID] …
 
-``freeze`` lets a stack answer 429 to every request until ``thaw``, so that nothing is written that
-the restore would not see. ``whole`` does the last three: it restores the table of a stack, brings
-its bucket's files back, deletes the stack (which keeps its data) and makes a new one of the
-restored table and the old bucket and key. Each may be repeated after an interruption. `make deploy`
-then adds the functions.
+``freeze`` makes a stack answer 429 to every request until ``thaw``, so that no client writes data
+that the restore would miss. ``whole`` runs ``table``, ``files`` and ``adopt``: it restores the
+table of a stack and its bucket's files, deletes the stack (which keeps its data) and creates a new
+stack with the restored table and the old bucket and key. After an interruption each command may be
+repeated. `make deploy` then adds the functions.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LATEST: Final = "latest"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns 0 on success, else 1."""
+    """Runs a command. Returns 0 on success, otherwise 1."""
     given = _parser().parse_args(arguments)
     try:
         if given.action == "files":
@@ -131,7 +131,8 @@ def _adopt(given: argparse.Namespace, resources: dict[str, str]) -> None:
 
 
 def _read(file: Path) -> dict[str, str]:
-    """Returns parameters from a file that ``whole`` wrote."""
+    """Returns the stack parameters in a file that ``whole`` wrote. Raises CannotRestore if it
+    cannot be read."""
     try:
         read: dict[str, str] = json.loads(file.read_text())
     except (OSError, ValueError) as error:
@@ -177,21 +178,21 @@ def _parser() -> argparse.ArgumentParser:
     one = actions.add_parser("table", help="restore a table as a new one")
     one.add_argument("source", help="name, or ARN of a table in another region")
     one.add_argument("--target", required=True, metavar="NAME")
-    one.add_argument("--at", **at, help="2026-01-31T12:00:00Z (UTC unless it says so), or latest")
-    one = actions.add_parser("files", help="bring the files of a versioned bucket back, in place")
+    one.add_argument("--at", **at, help="2026-01-31T12:00:00Z (UTC by default), or latest")
+    one = actions.add_parser("files", help="restore the files of a versioned bucket, in place")
     one.add_argument("bucket")
     one.add_argument("--at", **at)
-    one.add_argument("--count", action="store_true", help="change nothing")
-    one = actions.add_parser("adopt", help="make a stack of a table, buckets and a key that exist")
+    one.add_argument("--count", action="store_true", help="only count, change nothing")
+    one = actions.add_parser("adopt", help="create a stack of an existing table, buckets and key")
     one.add_argument("--table", required=True, metavar="NAME")
-    one.add_argument("--bucket", metavar="NAME", help="of artifacts")
+    one.add_argument("--bucket", metavar="NAME", help="artifact bucket")
     one.add_argument("--system-tables-bucket", metavar="NAME")
     one.add_argument("--key", metavar="ID", help="KMS key that sealed the secrets")
     _adds_to(one)
-    one = actions.add_parser("whole", help="do all of it for a stack")
+    one = actions.add_parser("whole", help="do all three steps for a stack")
     one.add_argument("stack")
     one.add_argument("--at", **at)
-    one.add_argument("--target", metavar="NAME", help="the new table's name (made up)")
+    one.add_argument("--target", metavar="NAME", help="name of the new table")
     one.add_argument("--delete-old", action="store_true", help="delete the stack, not its data")
     _adds_to(one)
     return parser
@@ -199,8 +200,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _adds_to(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--into", required=True, metavar="STACK", help="name of the new stack")
-    parser.add_argument("--template", type=Path, default=BUILT, help="what `make build` wrote")
-    parser.add_argument("--parameters", type=Path, metavar="FILE", help="of the stack before, JSON")
+    parser.add_argument(
+        "--template", type=Path, default=BUILT, help="template that `make build` wrote"
+    )
+    parser.add_argument("--parameters", type=Path, metavar="FILE", help="old parameters as JSON")
     parser.add_argument("--parameter", action="append", default=[], metavar="NAME=VALUE")
 
 

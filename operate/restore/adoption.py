@@ -1,8 +1,8 @@
-"""Makes a stack that adopts a table, buckets and a key that exist.
+"""Creates a stack that adopts an existing table, buckets and key.
 
-CloudFormation imports them into a new stack that has nothing else; ``sam deploy`` of the whole
-template then adds the rest. An import takes no transform and no outputs, each resource needs a
-DeletionPolicy, and none may belong to another stack.
+CloudFormation imports them into a new stack that holds nothing else; ``sam deploy`` of the whole
+template then adds the rest. A template for an import may have no transform and no outputs, each
+resource in it needs a DeletionPolicy, and no resource may belong to another stack.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _NAMES: Final = re.compile(r"\$\{([A-Za-z0-9]+)[.}]")
 
 
 def import_template(built: Path, resources: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the template that declares these resources alone, with the parameters and conditions
+    """Returns a template that declares only these resources, with the parameters and conditions
     that they refer to.
 
     Args:
-        built: the template that ``sam build`` wrote, in which no anchor is left.
+        built: the template that ``sam build`` wrote, which has no YAML anchors.
         resources: physical ids by logical id.
 
     Raises:
-        CannotRestore: a resource is not in the template.
+        CannotRestore: the template does not declare one of the resources.
     """
     whole = yaml.load(built.read_text(encoding="utf-8"), _Loader)  # noqa: S506 -- a SafeLoader
     declared = whole["Resources"]
@@ -61,15 +61,15 @@ def adopt(
     resources: Mapping[str, str],
     parameters: Mapping[str, str],
 ) -> None:
-    """Imports the resources into a new stack.
+    """Imports the resources into a new stack, and waits until it is done.
 
     Args:
-        template: as :func:`import_template` returns it.
+        template: a result of :func:`import_template`.
         resources: physical ids by logical id.
-        parameters: values; those that the template does not have are ignored.
+        parameters: values of parameters; those that the template does not declare are ignored.
 
     Raises:
-        CannotRestore: the stack exists, or CloudFormation refuses.
+        CannotRestore: the stack exists, or CloudFormation refuses the import.
     """
     if _status(cloudformation, stack) not in (None, "REVIEW_IN_PROGRESS"):
         raise CannotRestore(f"there is a stack {stack}: adopt into a new one")
@@ -102,11 +102,11 @@ def adopt(
 
 
 def stored_in(cloudformation: Any, stack: str) -> dict[str, str]:
-    """Returns the physical ids of what a stack stores, by logical id; also of a deleted stack, by
-    its id.
+    """Returns the physical ids of a stack's table, data buckets and key, by logical id. A deleted
+    stack can be named by its id.
 
     Raises:
-        CannotRestore: there is no such stack.
+        CannotRestore: the stack does not exist or has no table.
     """
     try:
         pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack)
@@ -124,17 +124,19 @@ def stored_in(cloudformation: Any, stack: str) -> dict[str, str]:
 
 
 def parameters_of(cloudformation: Any, stack: str) -> dict[str, str]:
-    """Returns the values of a stack's parameters by name; they go with the stack."""
+    """Returns the values of a stack's parameters by name. To be called before the stack is
+    deleted."""
     [found] = cloudformation.describe_stacks(StackName=stack)["Stacks"]
     return {one["ParameterKey"]: one["ParameterValue"] for one in found.get("Parameters", ())}
 
 
 def remove_stack(cloudformation: Any, stack: str) -> None:
-    """Deletes a stack, which keeps its table, its buckets of data and its key; a stack that is gone
-    is no error.
+    """Deletes a stack but keeps its table, data buckets and key. A stack that does not exist is not
+    an error.
 
     Raises:
-        CannotRestore: the template would not keep them, or CloudFormation cannot delete the rest.
+        CannotRestore: the stack's template would delete them, or CloudFormation cannot delete the
+            rest.
     """
     if _status(cloudformation, stack) is None:
         return
@@ -174,7 +176,8 @@ def _reason(cloudformation: Any, stack: str, name: str) -> str:
 
 
 def _reachable(template: Mapping[str, Any], known: Mapping[str, Any]) -> set[str]:
-    """Names among ``known`` to which the template refers, directly or through one of them."""
+    """Returns those of the names in ``known`` to which the template refers, directly or through
+    others."""
     wanted: set[str] = set()
     waiting = [template]
     while waiting:
@@ -186,7 +189,8 @@ def _reachable(template: Mapping[str, Any], known: Mapping[str, Any]) -> set[str
 
 
 def _references(value: Any) -> set[str]:
-    """Every name in a template's part that could be that of a parameter or a condition."""
+    """Returns all texts in a part of a template that could be the name of a parameter or a
+    condition."""
     if isinstance(value, str):
         return {value, *_NAMES.findall(value)}
     if isinstance(value, Mapping):
@@ -197,7 +201,8 @@ def _references(value: Any) -> set[str]:
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads the short forms of CloudFormation's functions as their long ones."""
+    """A YAML loader that reads the short forms of CloudFormation's functions (``!Ref``) as their
+    long forms."""
 
 
 def _function(loader: _Loader, suffix: str, node: yaml.Node) -> dict[str, Any]:

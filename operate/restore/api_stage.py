@@ -1,8 +1,8 @@
-"""Stops and continues the requests to a stack while its data are brought back.
+"""Stops the requests to a stack while its data are restored, and admits them again afterwards.
 
-API Gateway answers 429 to everything when a stage's throttling is zero, and clients repeat their
-requests for minutes. Functions behind the stream and the queues go on, so what was accepted is
-finished. A deployment that changes nothing of the stage leaves it stopped.
+API Gateway answers 429 to every request if the throttling limits of a stage are zero, and clients
+repeat their requests for minutes. The functions behind the stream and the queues continue, so
+accepted work is finished. A deployment that does not change the stage leaves it stopped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _STAGE: Final = "$default"
 
 
 class ApiStage:
-    """The stage of a stack's API."""
+    """The API Gateway stage of a stack's API."""
 
     def __init__(self, cloudformation: Any, apis: Any, stack: str) -> None:
         """Raises CannotRestore if the stack has no API."""
@@ -42,12 +42,12 @@ class ApiStage:
         return float(self._settings().get("ThrottlingRateLimit", 1)) == 0
 
     def stop(self) -> None:
-        """Lets API Gateway refuse every request."""
+        """Makes API Gateway answer 429 to every request."""
         self._limit(0, 0)
 
     def continue_(self) -> tuple[int, int]:
-        """Lets requests through again. Returns the rate and the burst that hold from now on, which
-        are those of the stack's parameters."""
+        """Admits requests again. Returns the rate and burst limits that now apply: those of the
+        stack's parameters, or no limits."""
         [stack] = self._cloudformation.describe_stacks(StackName=self._stack)["Stacks"]
         given = {one["ParameterKey"]: one["ParameterValue"] for one in stack.get("Parameters", ())}
         rate, burst = (int(given.get(f"Throttling{name}", 0)) for name in ("Rate", "Burst"))

@@ -1,4 +1,4 @@
-"""Brings a versioned bucket's files back to what they were at a point in time, in place."""
+"""Restores the files of a versioned bucket to a point in time, within the same bucket."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from operate.restore.failure import CannotRestore
 
 
 class Version(NamedTuple):
-    """One version of a file, or the mark of its deletion."""
+    """One version of a file in S3, or a delete marker."""
 
     key: str
     version_id: str
@@ -21,17 +21,18 @@ class Version(NamedTuple):
 
 
 class Done(NamedTuple):
-    """How many files were brought back, and how many stay as they are."""
+    """The numbers of files that were restored, and of files that stay as they are."""
 
     restored: int
     kept: int
 
 
 def restore(s3: Any, bucket: str, moment: datetime, *, writes: bool = True) -> Done:
-    """Makes the newest version that a file had at the moment its newest again.
+    """For each file, makes the version that was the newest at ``moment`` the newest again. Returns
+    the numbers of files.
 
-    Nothing is lost: what is newer becomes an older version. Files that are younger than the moment
-    stay, because no item of the restored table names them. May be repeated.
+    Nothing is lost: newer versions become older ones. Files that were created after the moment
+    stay, because no item of the restored table refers to them. The call may be repeated.
 
     Args:
         writes: False only counts.
@@ -57,17 +58,19 @@ def restore(s3: Any, bucket: str, moment: datetime, *, writes: bool = True) -> D
 
 
 def _age(version: Version) -> tuple[datetime, bool]:
-    """S3 has the time in seconds; of two versions within one, the latest decides."""
+    """Returns the sort key of a version's age. S3 gives times in seconds; of two versions within
+    one second, the one that S3 calls the latest is newer."""
     return version.modified, version.latest
 
 
 def _is_newest(wanted: Version, versions: list[Version]) -> bool:
-    """Whether the newest version has the same content, because it is the wanted one or a copy."""
+    """Returns whether the newest version already has the wanted content, because it is the wanted
+    version or a copy of it."""
     return any(version.latest and version.digest == wanted.digest for version in versions)
 
 
 def _by_key(s3: Any, bucket: str) -> Iterator[list[Version]]:
-    """Returns the versions of each key; S3 lists those of one key one after the other."""
+    """Yields the list of versions of each key. S3 lists the versions of one key consecutively."""
     gathered: list[Version] = []
     for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
         rows = [_version(one, one["ETag"]) for one in page.get("Versions", ())]

@@ -13,24 +13,27 @@ from operate.restore.failure import CannotRestore
 STREAM: Final = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 TTL: Final = {"Enabled": True, "AttributeName": "ttl"}
 INDEXES: Final = 5
-"""Local, and global, indexes of a table."""
+"""The number of local indexes, and also of global indexes, that the table must have."""
 PAUSE_SECONDS: Final = 5.0
 RESTORE_SECONDS: Final = 48 * 3600
-"""A restore takes from minutes to hours, by the table's size."""
+"""How long to wait for a restore, which takes from minutes to hours depending on the table's
+size."""
 
 
 def restore(
     dynamodb: Any, source: str, target: str, moment: datetime | None, pause: float = PAUSE_SECONDS
 ) -> None:
-    """Makes ``target`` from ``source``; continues where an earlier call was interrupted.
+    """Restores the table ``source`` as a new table ``target`` with a stack's settings. Continues if
+    an earlier call was interrupted.
 
     Args:
-        source: name or ARN of the table; the ARN of one in another region restores across regions.
-        moment: None for the latest that can be restored.
-        pause: seconds between two looks at a table that is being made.
+        source: name or ARN of the table; an ARN in another region restores across regions.
+        moment: the point in time; None for the latest that can be restored.
+        pause: seconds between two checks of a table that is being created.
 
     Raises:
-        CannotRestore: the moment is outside the window, or ``target`` is another table.
+        CannotRestore: the moment is outside the recovery window, or ``target`` is an unrelated
+            table.
     """
     if not _exists(dynamodb, target):
         _check_window(dynamodb, source, moment)
@@ -45,11 +48,11 @@ def restore(
 
 
 def complete(dynamodb: Any, table: str, pause: float = PAUSE_SECONDS) -> None:
-    """Waits for a table, and turns on what a restore leaves out: stream, TTL, point-in-time
-    recovery, protection from deletion.
+    """Waits until a restored table is active, then turns on what DynamoDB's restore leaves off:
+    stream, TTL, point-in-time recovery, deletion protection.
 
     Raises:
-        CannotRestore: the table lacks indexes, or was not made in two days.
+        CannotRestore: the table lacks indexes, or was not active within two days.
     """
     described = _active(dynamodb, table, pause)
     counts = [len(described.get(f"{kind}SecondaryIndexes", ())) for kind in ("Local", "Global")]
@@ -82,7 +85,8 @@ def _exists(dynamodb: Any, table: str) -> bool:
 
 
 def _check_window(dynamodb: Any, source: str, moment: datetime | None) -> None:
-    """A table of another region is asked by DynamoDB itself."""
+    """Raises CannotRestore if the moment is outside the table's recovery window. For a table in
+    another region DynamoDB itself checks that."""
     if moment is None or source.startswith("arn:"):
         return
     recovery = _recovery(dynamodb, source)

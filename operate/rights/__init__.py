@@ -1,1 +1,1 @@
-"""The command that explains rights: resources, verdicts with their reasons, and tables of them."""
+"""The command that explains rights: who may do what with a resource, and which grant decides it."""

@@ -17,7 +17,8 @@ from operate.rights.verdicts import origins_of, verdicts
 
 
 def run(given: argparse.Namespace) -> int:
-    """Prints the tables. Returns 0. Raises CannotRun for a missing user or resource."""
+    """Prints the tables that explain rights. Returns 0. Raises CannotRun for a missing user or
+    resource."""
     try:
         for line in _lines(given.user, given.on, given.workspace):
             print(line)
@@ -47,7 +48,8 @@ def _lines(username: str | None, on: str | None, workspace: str) -> Iterator[str
 
 
 def _on_resource(profile: Profile, resource: Resource, workspace: str) -> Iterator[Sequence[str]]:
-    """Yields a row for each reason, with the actions that it decides."""
+    """Yields a row of the table for each reason: the user, yes or no for each action that the
+    reason decides, and the reason."""
     found = verdicts(profile, roles.find_many(profile.role_ids), resource, workspace)
     for reason in dict.fromkeys(verdict.reason for verdict in found.values()):
         decided = [

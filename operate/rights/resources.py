@@ -31,7 +31,8 @@ _MODELS: Final = ("model", REGISTERED_MODEL, PROMPT)
 
 
 class Resource(NamedTuple):
-    """A resource, and for each action the policy of a route that does it."""
+    """A resource with the policies that decide about it: for each action, the policy of a route
+    that performs the action."""
 
     name: str
     policies: Mapping[str, Policy]
@@ -39,7 +40,8 @@ class Resource(NamedTuple):
 
 
 class Naming:
-    """The message of a request that names a resource and nothing else."""
+    """A request message that names a resource and has no other field; policies read the resource
+    from it."""
 
     def __init__(self, **fields: str) -> None:
         self.__dict__.update(fields)
@@ -114,7 +116,8 @@ def _endpoint_id(name: str, workspace: str) -> str:
 
 
 def _granted(kind: str, name: str) -> Resource:
-    """Returns a resource of a type whose routes require the actions themselves."""
+    """Returns a resource of a type whose routes need no lookup: each action requires a grant on the
+    type and name directly."""
     policies = {action: partial(_requires, (kind, name, action)) for action in ACTIONS}
     return Resource(f"{kind} {name}", policies, None)
 

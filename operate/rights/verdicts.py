@@ -1,6 +1,7 @@
-"""What a user may do with a resource, and which grants decide it.
+"""Computes what a user may do with a resource, and which grants decide it.
 
-The product's policies decide. A caller that notes what they require gives the reasons.
+The product's own policies decide. They are called with a caller object that records the
+requirements that they check, from which the reasons are derived.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from operate.rights.resources import Resource
 
 
 class Origin(NamedTuple):
-    """A grant, and through what a user has it."""
+    """A grant of a user, and its source: the user's own grant or a role."""
 
     grant: Grant
     workspace: str
@@ -39,7 +40,7 @@ class Verdict(NamedTuple):
 
 
 class _Observed(Access):
-    """A caller that notes what policies require, in order."""
+    """A caller object that records the requirements that policies check, in order."""
 
     def __init__(self, user: User, workspace: str) -> None:
         super().__init__(user.username, user.is_admin, workspace)
@@ -51,7 +52,8 @@ class _Observed(Access):
 
 
 def origins_of(profile: Profile, assigned: Iterable[Role]) -> list[Origin]:
-    """Returns all grants of a user, in all workspaces: own ones, then those of the roles."""
+    """Returns all grants of a user in all workspaces: first the user's own, then those of the
+    roles."""
     own = [Origin(grant, workspace, "own grant") for workspace, grant in profile.grants]
     return own + [
         Origin(permission.grant, role.workspace, f"role {role.name}")
@@ -86,8 +88,8 @@ class _Explanation:
         ]
 
     def reason(self, access: _Observed, *, may: bool) -> str:
-        """Explains an answer by the first requirement that is not met, or else by the first one
-        that a level decided."""
+        """Returns the reason for a decision: the first requirement that the user does not meet; if
+        all are met, the first that a permission level decided."""
         if access.is_admin:
             return "is an administrator"
         if self._grants.administrates:
@@ -101,22 +103,22 @@ class _Explanation:
 
     def _because(self, requirement: Requirement) -> str:
         own = InheritedFrom(requirement.resource_type, requirement.resource_id, requirement.action)
-        for rung in (own, *requirement.inherits):
-            level = self._grants.on(rung.resource_type, rung.resource_id)
+        for parent in (own, *requirement.inherits):
+            level = self._grants.on(parent.resource_type, parent.resource_id)
             if level is None:
                 continue
             deciding = [
                 origin.text()
                 for origin in self._origins
-                if origin.grant.permission == level.name and _is_on(origin.grant, rung)
+                if origin.grant.permission == level.name and _is_on(origin.grant, parent)
             ]
-            counted = self._grants.effective(rung.resource_type, rung.resource_id)
+            counted = self._grants.effective(parent.resource_type, parent.resource_id)
             raised = "" if counted == level else f", counts as {counted.name} like no grant"
             return ", ".join(deciding) + raised
         wanted = f"{requirement.resource_type} {requirement.resource_id}"
         return f"no grant on {wanted}: {self._absent.name}"
 
 
-def _is_on(grant: Grant, rung: InheritedFrom) -> bool:
+def _is_on(grant: Grant, parent: InheritedFrom) -> bool:
     alone = Grants([grant], default_permission(), default_permission())
-    return alone.on(rung.resource_type, rung.resource_id) is not None
+    return alone.on(parent.resource_type, parent.resource_id) is not None

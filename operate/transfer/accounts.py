@@ -1,5 +1,5 @@
-"""Transfers users, their grants and roles, without passwords, which no server returns. Grants that
-only the table has stay."""
+"""Transfers users with their grants and roles, but without passwords, which no server returns.
+Grants that exist only in the table are kept."""
 
 from __future__ import annotations
 
@@ -20,22 +20,24 @@ _OWN_ROLE: Final = re.compile(r"__user_\d+__")
 """The name of the role that holds a user's own grants on a server."""
 
 Target = Callable[[str, str], str]
-"""Takes a resource type and the server's id of a resource; returns this product's id."""
+"""A function that takes a resource type and the server's id of a resource, and returns this
+product's id."""
 
 Place = tuple[str, str, str]
 """Workspace, resource type, pattern."""
 
 
 class Accounts(NamedTuple):
-    """The users and roles of a server; roles come before the users that have them."""
+    """The items that transfer a server's users and roles. Roles are transferred first, because
+    users refer to them."""
 
     roles: list[Item]
     users: list[Item]
 
 
 def read(server: Server, target_of: Target) -> Accounts:
-    """Reads users and roles. Empty for a server before 3.17 or without login, or if the account is
-    not an administrator."""
+    """Reads the users and roles of a server. Returns no items if the server is older than 3.17 or
+    has no login, or if the account is not an administrator's."""
     try:
         found = server.get(f"{API}/users/list")["users"]
         listed = server.get(f"{_API_3}/roles/list")["roles"]

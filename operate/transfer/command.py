@@ -1,6 +1,5 @@
-"""``python -m local.admin import`` and ``compare``: transfers or compares an MLflow server by item.
-Both read each item from both sides; ``import`` writes items that differ, and rereads them.
-"""
+"""``python -m local.admin import`` and ``compare``: read each item from an MLflow server and from
+the table and compare them; ``import`` writes an item that differs, and reads it again."""
 
 from __future__ import annotations
 
@@ -62,6 +61,7 @@ class TransferOptions(NamedTuple):
     parts: Sequence[str]
     journal: Path | None
     write: bool
+    files: Path | None = None  # the folder that the server's artifact proxy serves, if known
 
 
 class Failure(NamedTuple):
@@ -76,26 +76,25 @@ class _Outcome(NamedTuple):
 
 
 def run(wish: TransferOptions) -> int:
-    """Returns 0 if the table has everything that the server has, 1 if something differs or
-    failed."""
+    """Imports or compares. Returns 0 if the table then has everything that the server has, 1 if an
+    item differs or failed."""
     return Transfer(wish).run()
 
 
 class Transfer:
-    """Transfers an MLflow server. Subclasses for other sources override :meth:`everything`."""
+    """Transfers or compares the data of an MLflow server. Subclasses for other sources override
+    :meth:`everything`."""
 
     def __init__(self, wish: TransferOptions) -> None:
         self.wish = wish
         self._journal = Journal(wish.journal, write=wish.write)
         self._experiments = Experiments(self._journal, write=wish.write)
-        self.server = Server(wish.url)
+        self.server = Server(wish.url, wish.files)
         self._progress = Progress()
         self._different: list[Difference | Surplus] = []
         self._own: list[Surplus] = []
         self._failures: list[Failure] = []
-        self._elsewhere: set[str] = set()
-        self._seen: set[str] = set()
-        self._named: set[str] = set()
+        self._elsewhere, self._seen, self._named = set[str](), set[str](), set[str]()
         self._webhooks = self._users = 0
         self._gateway_ids: dict[str, str] = {}
         self._unset: list[str] = []
@@ -319,7 +318,7 @@ class Transfer:
             return
         items = []
         for location in filter(None, locations):
-            path = proxy_path(location)
+            path = proxy_path(location, source.server.files)
             if path is None:
                 self._elsewhere.add(location)
             elif path not in self._seen:
@@ -378,7 +377,7 @@ class Transfer:
         return 1 if self._different or self._failures else 0
 
     def _report_own(self) -> None:
-        """Prints what only the table has, and which values the user has to set by hand."""
+        """Prints what only the table has, and which values the user has to set after an import."""
         for one in self._own[:SHOWN]:
             print(one, file=sys.stderr)
         if len(self._own) > SHOWN:

@@ -23,12 +23,12 @@ _RECORDS: Final = 1000
 _IDENTITY: Final = ("dataset_record_id", "dataset_id", "created_time")
 """Fields of a record that are not compared."""
 _ALWAYS: Final[Json] = {"inputs": {}, "tags": {}}
-"""Fields that every record of the table has."""
+"""Fields that every record in the table has."""
 
 
 def listed(server: Server) -> list[Json] | None:
-    """Returns the datasets without records; None if the server has no datasets (before 3.4, or with
-    data in files)."""
+    """Returns the server's datasets without their records; None if the server has none (before 3.4,
+    or with its data in files)."""
     try:
         return list(server.pages("POST", f"{API_3}/datasets/search", "datasets", max_results=_PAGE))
     except SourceFailed as failed:
@@ -38,11 +38,11 @@ def listed(server: Server) -> list[Json] | None:
 
 
 def item(server: Server, told: Json, target_of: Callable[[str], str]) -> Item:
-    """Returns the transfer of one dataset.
+    """Returns the item that transfers one dataset.
 
     Args:
         told: the dataset as the server returned it.
-        target_of: the product's id of an experiment of the server.
+        target_of: returns this product's id of an experiment, given the server's id.
     """
     dataset_id, workspace = told["dataset_id"], server.workspace
     asked: list[Content] = []
@@ -65,7 +65,8 @@ def item(server: Server, told: Json, target_of: Callable[[str], str]) -> Item:
         return {**_content(found), "records": {one.record_id: _plain(one) for one in kept}}
 
     def write(want: Content, found: Content | None) -> None:
-        """The records first: a dataset that is there is whole."""
+        """Writes the records first and the dataset last, so that a dataset that exists is
+        complete."""
         dataset = _dataset(told, workspace, tuple(want["experiment_ids"]))
         _write_records(dataset, want["records"], (found or {}).get("records", {}))
         if found is None:
@@ -109,8 +110,8 @@ def _content(dataset: EvaluationDataset) -> Content:
 
 
 def _told_records(server: Server, dataset_id: str) -> dict[str, Any]:
-    """Returns the records by the table's id, in the server's order. A page is JSON text of a
-    list."""
+    """Returns the server's records by their id in the table, in the server's order. In the server's
+    answer the records of a page are a text with a JSON list."""
     records: dict[str, Any] = {}
     token = None
     while True:

@@ -1,4 +1,5 @@
-"""Transfers experiments, and decides which experiment of the table stands for one of the server."""
+"""Transfers experiments, and decides which experiment of the table corresponds to one of the
+server."""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ _OWN = ("name", "artifact_location", "lifecycle_stage", "creation_time", "last_u
 
 
 class Experiments:
-    """Maps the server's experiments to the table's.
-    An experiment keeps its id if that is free. If the table has another experiment with its name,
-    its
-    runs are added to that one, which otherwise only gets tags. Else it gets a new number when
-    importing, and an unused id when only comparing.
+    """Maps the server's experiments to experiments of the table.
+    An experiment keeps its id if the id is free in the table. If the table has another experiment
+    with the same name, the server's runs are added to that experiment, which also gets the server's
+    tags and is otherwise unchanged. In other cases an import gives the experiment a new number; a
+    comparison uses an unused id.
     """
 
     def __init__(self, journal: Journal, *, write: bool) -> None:

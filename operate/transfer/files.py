@@ -20,7 +20,8 @@ PART_SECONDS: Final = 3600
 
 
 def item(server: Server, path: str) -> Item:
-    """Returns the files below a path as one item. They are equal if names and sizes are equal."""
+    """Returns the item that copies all files below a path. Server and store are equal if they have
+    the same file names and sizes."""
 
     def have() -> Content:
         return dict(_kept(server.workspace, path, ""))

@@ -1,7 +1,7 @@
 """Transfers the AI gateway's configuration: secrets without values (no server returns them), model
 definitions, endpoints and their bindings.
-Parts keep their ids. If the table has a part of the same name with another id, that part is updated
-and references use its id. A secret whose value was set in the table is not changed.
+These parts keep their ids. If the table has a part of the same name with another id, that part is
+updated, and references to it use its id. A secret whose value was set in the table is not changed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from operate.transfer.transfer_item import Content, Item
 GATEWAY: Final = f"{API_3}/gateway"
 BINDING: Final = "gateway binding"
 NOT_MOVED: Final = "not moved"
-"""Stands for the value of a secret that was not transferred."""
+"""The placeholder for the value of a secret that was not transferred."""
 
 _SECRET_OWN: Final = ("secret_name", "provider", "auth_config")
 _DEFINITION_OWN: Final = ("name", "secret_id", "provider", "model_name")
@@ -43,7 +43,8 @@ _AUTHORS: Final = ("created_by", "last_updated_by")
 
 
 class GatewaySnapshot(NamedTuple):
-    """A workspace's gateway configuration on the server, and the table's ids of its parts."""
+    """A workspace's gateway configuration as the server returned it, and the ids of its parts in
+    the table."""
 
     server: Server
     secrets: list[Json]
@@ -53,7 +54,8 @@ class GatewaySnapshot(NamedTuple):
     """The table's id of each secret, model definition or endpoint, by the server's id."""
 
     def endpoint_named(self, name: str) -> str | None:
-        """Returns the table's id of an endpoint of the server, by its name."""
+        """Returns the id in the table of the server's endpoint with this name; None if there is
+        none."""
         named = (
             self.ids[endpoint["endpoint_id"]]
             for endpoint in self.endpoints
@@ -63,7 +65,8 @@ class GatewaySnapshot(NamedTuple):
 
 
 def read(server: Server) -> GatewaySnapshot | None:
-    """Reads the configuration; None from a server before 3.8, or with its data in files."""
+    """Reads the gateway's configuration from the server; None if the server is older than 3.8 or
+    keeps its data in files."""
     secrets = none_if_unsupported(server.pages("GET", f"{GATEWAY}/secrets/list", "secrets"))
     if secrets is None:
         return None
@@ -80,8 +83,9 @@ def read(server: Server) -> GatewaySnapshot | None:
 
 
 def _matched(listed: list[Json], id_field: str, name_field: str, there: Any) -> dict[str, str]:
-    """Returns the table's id of each part, by the server's id: the same id, or that of the part
-    with the same name."""
+    """Returns the id in the table of each part, by the server's id: the same id if the table has
+    it; otherwise the id of the table's part with the same name; otherwise the same id, for a part
+    that is new."""
     named: dict[str, str] = {part[1]: part_id for part_id, part in there.items()}
     ids: dict[str, str] = {}
     for fields in listed:
@@ -144,7 +148,8 @@ def unset_secrets(workspace: str) -> list[str]:
 
 
 def model_definition(snapshot: GatewaySnapshot, fields: Json) -> Item:
-    """Returns the transfer of a model definition; without its secret, if that was deleted."""
+    """Returns the item that transfers a model definition. A definition whose secret was deleted
+    gets none."""
     workspace = snapshot.server.workspace
     definition_id = snapshot.ids[fields["model_definition_id"]]
     secret_id = snapshot.ids.get(fields.get("secret_id", ""))
@@ -184,10 +189,11 @@ def model_definition(snapshot: GatewaySnapshot, fields: Json) -> Item:
 
 
 def endpoint(snapshot: GatewaySnapshot, fields: Json, target_of: Callable[[str], str]) -> Item:
-    """Returns the transfer of an endpoint, without its bindings and guardrails, which name scorers.
+    """Returns the item that transfers an endpoint, without its bindings and guardrails: these refer
+    to scorers, which are transferred later.
 
     Args:
-        target_of: the product's id of an experiment of the server.
+        target_of: returns this product's id of an experiment, given the server's id.
     """
     workspace, endpoint_id = snapshot.server.workspace, snapshot.ids[fields["endpoint_id"]]
     experiment_id = fields.get("experiment_id") or None
@@ -271,8 +277,8 @@ def _endpoint(fields: Json, endpoint_id: str, found: Endpoint | None) -> Endpoin
 
 
 def bindings(snapshot: GatewaySnapshot) -> list[Item]:
-    """Returns the transfers of the bindings that the server lists. Run them after those of the
-    scorers, which bind themselves."""
+    """Returns the items that transfer the bindings of endpoints. To be run after the scorers, which
+    create their own bindings."""
     path = f"{GATEWAY}/endpoints/bindings/list"
     found = snapshot.server.pages("GET", path, "bindings")
     return [_binding(snapshot, one) for one in found if one["endpoint_id"] in snapshot.ids]
@@ -312,7 +318,8 @@ def binding_identity(endpoint_id: str, binding: Binding) -> str:
 
 
 def existing_endpoint(known: Configuration, endpoint_id: str) -> Endpoint:
-    """Returns the table's endpoint. Raises ResourceDoesNotExist if it was not transferred."""
+    """Returns the table's endpoint with this id. Raises ResourceDoesNotExist if it was not
+    transferred."""
     stored = known.endpoints.get(endpoint_id)
     if stored is None:
         raise errors.ResourceDoesNotExist(
@@ -324,9 +331,10 @@ def existing_endpoint(known: Configuration, endpoint_id: str) -> Endpoint:
 def part_writer(
     workspace: str, made: Callable[[Configuration], Part]
 ) -> Callable[[Content, Content | None], None]:
-    """Returns a function that writes the configuration that ``made`` returns; after a concurrent
-    write it calls ``made`` again. That function raises ResourceAlreadyExists if a part with another
-    id has the name."""
+    """Returns a function that stores a changed part of the gateway's configuration. ``made``
+    computes the change from the current configuration, and is called again after a concurrent
+    write. The returned function raises ResourceAlreadyExists if a part with another id has the same
+    name."""
 
     def attempt() -> None:
         known = configuration.to_change(workspace)

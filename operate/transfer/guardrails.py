@@ -1,5 +1,5 @@
-"""Transfers the AI gateway's guardrails, their use by endpoints, and budget policies. All keep
-their ids."""
+"""Transfers the AI gateway's guardrails, their assignment to endpoints, and budget policies. All
+keep their ids."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ _BUDGET_OWN: Final = (
 
 
 def guardrails(snapshot: GatewaySnapshot, target_of: Callable[[str], str]) -> list[Item]:
-    """Returns the transfers of the guardrails; none from a server before 3.12.
+    """Returns the items that transfer the guardrails; none for a server before 3.12.
 
     Args:
-        target_of: the product's id of an experiment of the server.
+        target_of: returns this product's id of an experiment, given the server's id.
     """
     path = f"{GATEWAY}/guardrails/list"
     listed = empty_if_unsupported(
@@ -59,7 +59,8 @@ def guardrails(snapshot: GatewaySnapshot, target_of: Callable[[str], str]) -> li
 
 
 def _guardrail(snapshot: GatewaySnapshot, fields: Json, target_of: Callable[[str], str]) -> Item:
-    """Returns the transfer of a guardrail. The server gives its sanitizing endpoint by name."""
+    """Returns the item that transfers a guardrail. The server names the guardrail's sanitizing
+    endpoint by its name, the table by its id."""
     workspace, guardrail_id = snapshot.server.workspace, fields["guardrail_id"]
     scorer = _scorer(snapshot, fields["scorer"], target_of)
     name = fields.get("action_endpoint_id") or None
@@ -113,7 +114,7 @@ def _content(guardrail: Guardrail, held: Configuration) -> Content:
 
 
 def uses(snapshot: GatewaySnapshot) -> list[Item]:
-    """Returns the transfers of the uses of guardrails by endpoints."""
+    """Returns the items that transfer which endpoint uses which guardrail."""
     path = f"{GATEWAY}/guardrails/list-for-endpoint"
     return [
         _use(snapshot, snapshot.ids[endpoint["endpoint_id"]], config)
@@ -157,8 +158,8 @@ def use_identity(endpoint_id: str, use: GuardrailUse) -> str:
 
 
 def budget_policies(snapshot: GatewaySnapshot) -> list[Item]:
-    """Returns the transfers of the budget policies; none from a server before 3.11. Spent amounts
-    are not transferred."""
+    """Returns the items that transfer the budget policies; none for a server before 3.11. Spent
+    amounts are not transferred."""
     path = f"{GATEWAY}/budgets/list"
     listed_policies = empty_if_unsupported(
         snapshot.server.pages("GET", path, "budget_policies", max_results=_PAGE)

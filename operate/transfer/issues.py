@@ -20,11 +20,12 @@ T = TypeVar("T")
 
 
 def listed(source: SourceReader, experiment_id: str, target: Experiment) -> list[Item]:
-    """Returns the issues of an experiment; empty if the server has no issues.
+    """Returns the items that transfer an experiment's issues; none if the server does not support
+    issues.
 
     Args:
-        experiment_id: the server's id.
-        target: the table's experiment that stands for it.
+        experiment_id: the experiment's id on the server.
+        target: the corresponding experiment of the table.
     """
     listed_issues = empty_if_unsupported(
         source.server.pages(

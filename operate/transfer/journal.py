@@ -1,5 +1,5 @@
 """A file that records the transferred items, so that another run need not read them again.
-Only the table decides what exists: without the journal a run only takes longer.
+The journal only saves time: what exists is always decided by the table.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from pathlib import Path
 
 
 class Journal:
-    """Appends a line of JSON for each completed item; a line cut short by a kill is skipped.
+    """Appends a line of JSON for each transferred item. A line that a kill cut short is ignored
+    when the file is read.
 
     Args:
-        path: None to record nothing.
-        write: whether to add lines.
+        path: the file; None to record nothing.
+        write: whether to append lines.
     """
 
     def __init__(self, path: Path | None, *, write: bool = True) -> None:
@@ -56,7 +57,7 @@ class Journal:
         return self._done.get(item) == digest
 
     def has(self, item: str) -> bool:
-        """Whether an import has completed the item."""
+        """Returns whether an earlier import has transferred the item."""
         return item in self._done
 
     def add(self, item: str, digest: str) -> None:

@@ -15,14 +15,16 @@ SCHEME: Final = "kubeflow:"
 
 
 def run(wish: TransferOptions) -> int:
-    """Returns 0 if the table has all entities of the server, 1 if something differs or failed."""
+    """Imports or compares, from a Kubeflow registry or an MLflow server as the address says.
+    Returns 0 if the table then has all entities of the source, 1 if an entity differs or failed."""
     if not wish.url.startswith(SCHEME):
         return command.run(wish)
     return _RegistryTransfer(wish._replace(url=wish.url.removeprefix(SCHEME), journal=None)).run()
 
 
 class _RegistryTransfer(Transfer):
-    """Transfers a registry without a journal: items are found again by name."""
+    """Transfers a Kubeflow registry. It keeps no journal, because entities are found in the table
+    by their names."""
 
     def everything(self) -> None:
         registry = Registry(self.server)

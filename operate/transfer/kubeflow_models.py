@@ -38,16 +38,17 @@ from operate.transfer.transfer_item import Content, Item
 
 class Models:
     """Transfers models, then serving environments, then artifacts without a parent.
-    An entity is found in the table by name: a model's own, or a child's within its parent. Numbers
-    are the table's own.
+    An entity is found in the table by its name: a model by its own, a child by its name within its
+    parent. Numbers (ids) are assigned by the table.
     """
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._numbers: dict[int, int] = {}
-        """The table's numbers of models and versions, by the server's."""
+        """The table's numbers of models and versions, by the registry's numbers."""
         self._artifacts: dict[int, int] = {}
-        """The same of artifacts, which several versions may have."""
+        """The table's numbers of artifacts, by the registry's numbers. Several versions may
+        share an artifact."""
         self._seen: set[int] = set()
         self._locks: dict[int, Lock] = {}
 
@@ -202,8 +203,8 @@ class Models:
         return [self._translated(entity) for entity in self._registry.entities(SERVE_MODEL, path)]
 
     def _translated(self, entity: Entity) -> Entity:
-        """Replaces the source registry's ids of model and version by those that this table gave
-        them. An id without a counterpart becomes 0."""
+        """Returns the entity with the ids of models and versions replaced: the source registry's by
+        the table's. An id without a counterpart becomes 0."""
         fields = dict(entity.fields)
         for name in ("registeredModelId", "modelVersionId"):
             if fields.get(name):
@@ -213,7 +214,8 @@ class Models:
     # -------------------------------------------------------------- artifacts of nothing
 
     def standalone(self) -> Iterator[Item]:
-        """Returns the artifacts without a parent. Call it after models and runs are transferred."""
+        """Yields the items that transfer artifacts without a parent. To be called after models and
+        runs are transferred."""
         found = [
             artifact
             for artifact in self._registry.artifacts("artifacts")
@@ -303,8 +305,8 @@ def _write_service(environment: int, service: Entity, serves: list[Entity]) -> N
 
 
 def _write_served(entity: Entity, parent: int, there: Any) -> int:
-    """Creates or updates a service of an environment, or a serve model of a service; returns its
-    number."""
+    """Creates or updates one of two kinds of entities: an inference service of a serving
+    environment, or a serve model of an inference service. Returns its number in the table."""
     missing = [
         name for name, value in entity.fields.items() if name.endswith("Id") and value == "0"
     ]

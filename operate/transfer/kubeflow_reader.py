@@ -20,13 +20,14 @@ LOGGED: Final = ("value", "timestamp", "step")
 
 
 class Registry:
-    """The lists of a registry, ordered by id, the order in which versions are numbered."""
+    """Reads the lists of a Kubeflow registry. Entities are ordered by id, which is the order in
+    which versions are numbered."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
 
     def entities(self, kind: Kind, path: str) -> list[Entity]:
-        """Returns all entities of a list."""
+        """Returns all entities of the list at a path."""
         return sorted((entity(kind, told) for told in self.told(path)), key=lambda one: one.id)
 
     def experiments(self) -> list[Entity]:
@@ -41,12 +42,12 @@ class Registry:
         return []
 
     def artifacts(self, path: str) -> list[Entity]:
-        """Returns the artifacts of all types."""
+        """Returns the artifacts of all types in the list at a path."""
         found = [entity(body.artifact_kind(told), told) for told in self.told(path)]
         return sorted(found, key=lambda one: one.id)
 
     def told(self, path: str) -> Iterator[Json]:
-        """Yields the entries of all pages of a list."""
+        """Yields the JSON entries of all pages of the list at a path."""
         parameters: dict[str, Any] = {"pageSize": _PAGE, "orderBy": "ID", "sortOrder": "ASC"}
         seen: set[str] = set()
         while True:
@@ -60,8 +61,9 @@ class Registry:
 
 
 def entity(kind: Kind, told: Json) -> Entity:
-    """Returns an entity with the server's number and times; fields that this product does not know
-    are left out. Raises InvalidParameterValue if the API does not allow a value."""
+    """Converts an entry of a list to an entity with the registry's number and times. Fields that
+    this product does not know are dropped. Raises InvalidParameterValue if a value is not allowed
+    by the API."""
     known = {*_OF_ALL, *(field.name for field in kind.fields)}
     fields = {name: value for name, value in told.items() if name in known}
     if kind.name == METRIC.name:
@@ -75,7 +77,7 @@ def entity(kind: Kind, told: Json) -> Entity:
 
 
 def content(one: Entity) -> Content:
-    """Returns the content to compare of an entity: all fields that were set, without ids of other
+    """Returns the fields of an entity that are compared: all that are set, without ids of other
     entities."""
     left_out = {field.name for field in one.of_kind.fields if field.type == REFERENCE} | {RESOLVED}
     all_fields = {
@@ -104,8 +106,8 @@ def values(one: Entity) -> body.Values:
 
 
 def altering(one: Entity) -> Callable[[Entity], Entity]:
-    """Returns a change that gives the table's entity the server's values; other properties of the
-    table's entity stay."""
+    """Returns a function that changes an entity of the table: it sets the values of ``one``, the
+    registry's entity, and keeps the table's other custom properties."""
     given = values(one)
 
     def alter(before: Entity) -> Entity:
@@ -116,8 +118,8 @@ def altering(one: Entity) -> Callable[[Entity], Entity]:
 
 
 def labelled(artifacts: list[Entity]) -> dict[str, Entity]:
-    """Returns the artifacts of one parent by type and name. Equally named artifacts, as data sets
-    may be, get a number in the order of their ids."""
+    """Returns the artifacts of one parent, by a label of type and name. If several have the same
+    type and name, as data sets may, the later ones get a number in the order of their ids."""
     by_label: dict[str, Entity] = {}
     for one in sorted(artifacts, key=lambda artifact: artifact.id):
         label, place = f"{one.of_kind.artifact_type} {one.name}", 1
@@ -128,8 +130,8 @@ def labelled(artifacts: list[Entity]) -> dict[str, Entity]:
 
 
 def contents(artifacts: Mapping[str, Entity], *, of_run: bool = False) -> dict[str, Content]:
-    """Returns the content to compare of each artifact. A run's metrics are compared by their
-    history."""
+    """Returns the compared fields of each artifact. Of a run's metric the logged value is left out,
+    because metrics are compared by their history."""
     contents_by_label: dict[str, Content] = {}
     for label, one in artifacts.items():
         fields = dict(content(one))
@@ -140,8 +142,8 @@ def contents(artifacts: Mapping[str, Entity], *, of_run: bool = False) -> dict[s
 
 
 def within(want: Content | None, have: Content | None) -> Content | None:
-    """Returns ``have``, the table's content, without the fields that ``want``, the server's, lacks:
-    further fields in the table are no difference."""
+    """Returns the table's content ``have`` without the fields that the registry's content ``want``
+    lacks: additional fields in the table do not count as a difference."""
     if want is None or have is None:
         return have
     return {

@@ -37,8 +37,9 @@ class Experiments:
         return self._registry.experiments()
 
     def item(self, one: Entity, *, last: bool) -> Item:
-        """Returns the transfer of an experiment. Its state is set only if ``last``, after its runs:
-        an archived experiment takes no runs."""
+        """Returns the item that transfers an experiment; with ``last`` only its state, without it
+        everything else. The state is written after the runs, because an archived experiment accepts
+        no runs."""
         told = content(one)
         wanted = {name: value for name, value in told.items() if (name == "state") == last}
 
@@ -114,8 +115,8 @@ def _experiment(name: str) -> StoredExperiment:
 
 
 def _find(experiment: str, name: str) -> runs.Record | None:
-    """Returns the run with a name; the first one if MLflow has created another one of that name
-    since."""
+    """Returns the run of an experiment by name; None if there is none. If several runs have the
+    name, because MLflow's API created others, returns the first."""
     owner = experiments.find_by_name(SPACE, experiment)
     if owner is None:
         return None
@@ -140,7 +141,8 @@ def _logged(read: runs.Record) -> dict[str, Entity]:
 
 
 def _log(read: runs.Record, logged: dict[str, Entity], points: dict[str, Metric]) -> None:
-    """Logs points, then values: a metric's artifact shows its latest point."""
+    """Logs a run's metric points first and then its other values, because a metric's artifact shows
+    its latest point."""
     known = _history(read)
     for name, point in points.items():
         if name not in known:
@@ -175,7 +177,8 @@ def _point(fields: dict[str, Any]) -> Metric:
 
 
 def _fields(fields: dict[str, Any]) -> tuple[float, int, int]:
-    """Returns value, time and step. A missing value is NaN, which JSON cannot express."""
+    """Returns the value, time and step of a metric. A missing value stands for NaN, which JSON
+    cannot express."""
     value = fields.get("value")
     if value is None or not_a_number.is_marked_nan(fields):
         value = math.nan

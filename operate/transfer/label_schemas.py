@@ -28,12 +28,13 @@ class SchemaPair(NamedTuple):
 
 
 def listed(source: SourceReader, experiment_id: str, target: Experiment) -> list[SchemaPair]:
-    """Returns the label schemas of an active experiment, to which the server adds its default one
-    when it is asked; none from a server without label schemas.
+    """Returns the label schemas of an active experiment, each with its id in the table; none if the
+    server does not support label schemas. A server creates the default schema when the list is
+    requested.
 
     Args:
-        experiment_id: the server's id.
-        target: the table's experiment that stands for it.
+        experiment_id: the experiment's id on the server.
+        target: the corresponding experiment of the table.
     """
     told = list(
         empty_if_unsupported(
@@ -108,8 +109,8 @@ def _schema(pair: SchemaPair, target: Experiment) -> LabelSchema:
 
 
 def _input(given: Input) -> Input:
-    """Returns the input as the table stores it: of a choice with all fields, of others with the
-    fields that the server returned."""
+    """Returns the input in the form in which the table stores it: a categorical one has all its
+    fields, others have those that the server returned."""
     ((kind, fields),) = given.items()
     if kind == "categorical":
         options = list(fields.get("options", ()))

@@ -61,7 +61,8 @@ def item(server: Server, told: Json) -> Item:
 
 
 def identity(workspace: str, name: str) -> str:
-    """Returns a unique text: a server's name holds one slash, a workspace's none."""
+    """Returns a text that identifies an MCP server. It is unique because a server's name contains
+    one slash and a workspace's name none."""
     return f"{workspace}/{name}"
 
 
@@ -115,8 +116,9 @@ def _complete(workspace: str, name: str, want: Content) -> None:
 
 
 def _server(workspace: str, name: str, want: Content) -> MCPServer:
-    """Returns the server without versions, aliases and endpoints. The server returns its latest
-    version's description and icons if it has none of its own."""
+    """Returns the MCP server without versions, aliases and endpoints. Fields that equal those of
+    the latest version are left empty: a server without an own description or icons shows the latest
+    version's."""
     latest = want["versions"].get(want["latest_version"])
     of_version = None if latest is None else latest["server_json"].get("description")
     description = want["description"]
@@ -178,7 +180,7 @@ def _said(tool: Json) -> Json:
 
 
 def _made(content: Content) -> dict[str, Any]:
-    """Returns the users and times of creation and last update."""
+    """Returns the users who created and last updated the entity, and the times."""
     return {
         "created_by": content["created_by"],
         "last_updated_by": content["last_updated_by"],

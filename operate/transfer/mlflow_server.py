@@ -6,6 +6,7 @@ import copy
 import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -27,7 +28,7 @@ _RETRIES: Final = urllib3.Retry(
 
 
 class SourceFailed(Exception):
-    """The server answered with an error, or not at all (status 0)."""
+    """Raised if the server answers with an error, or does not answer (status 0)."""
 
     def __init__(self, status: int, message: str, code: str = "") -> None:
         super().__init__(message)
@@ -36,12 +37,13 @@ class SourceFailed(Exception):
 
     @property
     def unknown(self) -> bool:
-        """Whether the server lacks the route, as an old server may."""
+        """Whether the error means that the server does not have the route, as an old version may
+        not."""
         return self.code == "ENDPOINT_NOT_FOUND" or (self.status in (404, 405) and not self.code)
 
     @property
     def forbidden(self) -> bool:
-        """Whether the account lacks the permission."""
+        """Whether the error means that the account has no permission."""
         return self.status == 403
 
     @property
@@ -50,15 +52,20 @@ class SourceFailed(Exception):
 
 
 class Server:
-    """An MLflow server.
+    """A client of an MLflow server's REST API.
 
     Environment:
         MLFLOW_TRACKING_USERNAME, MLFLOW_TRACKING_PASSWORD: for servers with basic authentication.
-        MLFLOW_TRACKING_TOKEN: else, a bearer token.
+        MLFLOW_TRACKING_TOKEN: otherwise, a bearer token.
+
+    Args:
+        files: the folder that the server's artifact proxy serves, if it is known: then locations
+            that are paths below it are proxied, too.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, files: Path | None = None) -> None:
         self.url = url.rstrip("/")
+        self.files = files
         self.workspace = DEFAULT_WORKSPACE
         user, token = (os.environ.get(f"MLFLOW_TRACKING_{name}") for name in ("USERNAME", "TOKEN"))
         self._headers: dict[str, str] = {}
@@ -75,8 +82,8 @@ class Server:
         )
 
     def within(self, workspace: str) -> Server:
-        """Returns a client for one workspace of the server. A server without workspaces refuses its
-        header."""
+        """Returns a client for one workspace of the server. Not for a server without workspaces,
+        which refuses the workspace header."""
         other = copy.copy(self)
         other.workspace = workspace
         other._headers = {**self._headers, "x-mlflow-workspace": workspace}

@@ -53,7 +53,7 @@ def _identity(point: Any) -> tuple[Any, ...]:
 
 
 def content(model: LoggedModel) -> Content:
-    """Returns what is compared of a model."""
+    """Returns the fields of a logged model that are compared."""
     return {**model._asdict(), "metrics": sorted(map(_plain, model.metrics), key=repr)}
 
 

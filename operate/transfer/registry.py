@@ -36,7 +36,8 @@ _TEXTS: Final[tuple[TextAttribute[Any], ...]] = (
 
 
 def names(server: Server) -> list[str]:
-    """Returns the names of all models and prompts. Recent servers list prompts only on request."""
+    """Returns the names of all registered models and prompts. Recent servers list prompts only if a
+    filter asks for them."""
     model_names: dict[str, None] = {}
     for condition in ({}, {"filter": _PROMPT}):
         try:
@@ -116,7 +117,7 @@ def _versions(server: Server, name: str) -> Iterator[ModelVersion]:
 
 
 def _version(server: Server, fields: Json) -> ModelVersion:
-    source = target_location(fields.get("source", ""))
+    source = target_location(fields.get("source", ""), server.files)
     location = source
     if source.startswith("models:/"):
         location = target_location(
@@ -124,7 +125,8 @@ def _version(server: Server, fields: Json) -> ModelVersion:
                 f"{API}/model-versions/get-download-uri",
                 name=fields["name"],
                 version=fields["version"],
-            ).get("artifact_uri", "")
+            ).get("artifact_uri", ""),
+            server.files,
         )
     logged = _LOGGED.fullmatch(source)
     return ModelVersion(
@@ -167,8 +169,8 @@ def _create(workspace: str, name: str, want: Content) -> None:
 
 
 def _complete(workspace: str, name: str, want: Content) -> None:
-    """Adds the fields that the table's model lacks. Times are set last, because other writes change
-    them."""
+    """Adds the versions and fields that the table's model lacks. Times are set last, because other
+    writes change them."""
     stored = registered_models.get(workspace, name)
     present = {one.version.version: one for one in model_versions.all_of(stored)}
     for version, content in want["versions"].items():
@@ -191,7 +193,8 @@ def _complete(workspace: str, name: str, want: Content) -> None:
 
 
 def _add(workspace: str, name: str, version: int, content: Content) -> None:
-    """Creates a version under its own number, which may leave a gap."""
+    """Creates a model version with the server's version number, which may leave a gap. Raises
+    ResourceConflict if the table has used that number for a version that was deleted."""
     stored = registered_models.get(workspace, name)
     if version <= stored.last_version:
         raise errors.ResourceConflict(

@@ -24,13 +24,13 @@ _OWN: Final = ("name", "queue_type", "created_by", "created_time", "last_update_
 def listed(
     source: SourceReader, experiment_id: str, target: Experiment, schema_ids: Mapping[str, str]
 ) -> list[Item]:
-    """Returns the transfers of an active experiment's review queues; none from a server without
-    review queues.
+    """Returns the items that transfer an active experiment's review queues; none if the server does
+    not support review queues.
 
     Args:
-        experiment_id: the server's id.
-        target: the table's experiment that stands for it.
-        schema_ids: the table's id of each label schema, by the server's.
+        experiment_id: the experiment's id on the server.
+        target: the corresponding experiment of the table.
+        schema_ids: the table's id of each label schema, by the server's id.
     """
     told = empty_if_unsupported(
         source.server.pages(

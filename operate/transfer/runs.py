@@ -73,13 +73,13 @@ def item(source: SourceReader, run_id: str) -> Item:
 
 
 def told(source: SourceReader, run_id: str) -> Content:
-    """Returns what is compared of a run, as a server shows it."""
+    """Returns the content of a run on a server that is compared, including all metric points."""
     run = source.run(run_id)
     return _content(run, {key: source.history(run_id, key) for key in run.metrics})
 
 
 def outline(run: Run) -> Content:
-    """Returns what is compared of a run, without the points of its metrics."""
+    """Returns the content of a run that is compared, without the metric points."""
     return _content(run, {})
 
 
@@ -113,8 +113,8 @@ def _comparable(point: Metric) -> list[int | float | str]:
 
 
 def _with_datasets_of_target(run: Run) -> Run:
-    """Returns the run with the target's datasets where its experiment has them already: the first
-    writer of (name, digest) decides the source, the schema and the profile for all runs."""
+    """Returns the run with datasets replaced by those that the target's experiment already has. For
+    each (name, digest), the first writer decides the source, schema and profile for all runs."""
     known = {(one.name, one.digest): one for one in datasets.of_runs([run]).values()}
     inputs = tuple(
         entry._replace(dataset=known.get((entry.dataset.name, entry.dataset.digest), entry.dataset))
@@ -143,7 +143,8 @@ def _write_datasets(run: Run) -> None:
 
 
 def _update(run: Run, workspace: str) -> None:
-    """Updates a run that changed on the server since it was imported. Removes nothing."""
+    """Updates the table's run with values that changed on the server since the import. Removes
+    nothing."""
     stored = runs.load(run.run_id, workspace)
     if stored.stage != ACTIVE:
         run_writes.set_stage(stored, ACTIVE)

@@ -30,22 +30,22 @@ def names(source: SourceReader, experiment_id: str) -> list[str]:
 
 
 def told(source: SourceReader, experiment_id: str, name: str, target_id: str) -> Content:
-    """Returns what is compared of a scorer, as a server shows it.
+    """Returns the content of a scorer on a server that is compared.
 
     Args:
-        experiment_id: the server's.
-        target_id: the id of the experiment that stands for it at the target.
+        experiment_id: the experiment's id on the server.
+        target_id: the id of the corresponding experiment at the target.
     """
     listed = source.server.get(f"{API_3}/scorers/versions", experiment_id=experiment_id, name=name)
     return _content([version(one, target_id) for one in listed.get("scorers", ())])
 
 
 def item(source: SourceReader, experiment_id: str, name: str, target: Experiment) -> Item:
-    """Returns the transfer of a scorer.
+    """Returns the item that transfers a scorer with its versions.
 
     Args:
-        experiment_id: the server's id.
-        target: the table's experiment that stands for it.
+        experiment_id: the experiment's id on the server.
+        target: the corresponding experiment of the table.
     """
 
     def want() -> Content:
@@ -95,8 +95,9 @@ def identity(experiment_id: str, name: str) -> str:
 
 
 def _add(versions: list[ScorerVersion], workspace: str) -> None:
-    """Writes the references to the scorer first, so that an existing version can be found, and the
-    newest version last, because the scorer is bound to its endpoint."""
+    """Writes new versions of a scorer. The reference to the scorer is written first, so that an
+    existing version can be found; the newest version is written last, after the scorer is bound to
+    its endpoint."""
     kept = []
     for version in versions:
         data = check_payload(version.serialized_scorer)
@@ -115,7 +116,7 @@ def _add(versions: list[ScorerVersion], workspace: str) -> None:
 
 
 def version(fields: Json, experiment_id: str) -> ScorerVersion:
-    """Converts a version that the server returned, for the table's experiment."""
+    """Converts a scorer version that the server returned to an entity in the table's experiment."""
     return ScorerVersion(
         experiment_id=experiment_id,
         name=fields["scorer_name"],

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
-from urllib.parse import urlparse
+from urllib.parse import unquote, urlparse
 
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.logged_models import LoggedModel, ModelMetric
@@ -23,10 +24,16 @@ HISTORY_PAGE_POINTS: Final = 25_000
 """Points in a page of metric history; the most that MLflow's server allows."""
 
 
-def proxy_path(location: str) -> str | None:
-    """Returns the path below which the server's artifact proxy keeps a location; None if it is not
-    proxied."""
+def proxy_path(location: str, folder: Path | None = None) -> str | None:
+    """Returns the path in the server's artifact proxy that a location refers to; None if the
+    location is not behind the proxy.
+
+    Args:
+        folder: the folder that the proxy serves, if it is known.
+    """
     parsed = urlparse(location)
+    if folder is not None and parsed.scheme in ("", "file"):
+        return _below(folder, unquote(parsed.path) if parsed.scheme else location)
     if parsed.scheme == "mlflow-artifacts":
         return parsed.path.lstrip("/")
     if parsed.scheme in ("http", "https") and _ROUTE in parsed.path:
@@ -34,10 +41,24 @@ def proxy_path(location: str) -> str | None:
     return None
 
 
-def target_location(location: str) -> str:
+def _below(folder: Path, place: str) -> str | None:
+    """Returns the part of a path that is below the folder, or below a folder of the same name: who
+    logs into ``mlruns`` writes down where it was then, and may have moved it since."""
+    parts = PurePosixPath(place).parts
+    own = folder.parts
+    if parts[: len(own)] == own:
+        rest = parts[len(own) :]
+    elif folder.name in parts[:-1]:
+        rest = parts[parts.index(folder.name) + 1 :]
+    else:
+        return None
+    return None if not rest or ".." in rest else "/".join(rest)
+
+
+def target_location(location: str, folder: Path | None = None) -> str:
     """Returns a location in this product's form: a proxied location without the old server's name,
-    any other unchanged."""
-    path = proxy_path(location)
+    any other unchanged. For ``folder`` see :func:`proxy_path`."""
+    path = proxy_path(location, folder)
     return location if path is None else f"mlflow-artifacts:/{path}"
 
 
@@ -66,10 +87,10 @@ def none_if_unsupported(entries: Iterator[Json]) -> list[Json] | None:
 
 
 class SourceReader:
-    """Reads one workspace of a server.
+    """Reads one workspace of a server and converts its entities to this product's.
 
     Args:
-        target_of: returns this product's id of an experiment of the server.
+        target_of: returns this product's id of an experiment, given the server's id.
     """
 
     def __init__(self, server: Server, target_of: Callable[[str], str]) -> None:
@@ -80,7 +101,7 @@ class SourceReader:
     def experiments(self, names: list[str]) -> list[Experiment]:
         """Returns all experiments, or those with the given names, oldest first."""
         all_experiments = [
-            _experiment(page, self.workspace)
+            _experiment(page, self.server)
             for page in self.server.pages(
                 "POST",
                 f"{API}/experiments/search",
@@ -95,7 +116,8 @@ class SourceReader:
         return sorted(chosen, key=lambda one: (one.creation_time, one.experiment_id))
 
     def runs(self, experiment_id: str) -> Iterator[tuple[str, str]]:
-        """Yields (id, artifact location) of each run, deleted ones included."""
+        """Yields (run id, artifact location) of each run of an experiment, including deleted
+        runs."""
         for run in self.server.pages(
             "POST",
             f"{API}/runs/search",
@@ -119,7 +141,7 @@ class SourceReader:
             status=info.get("status", "RUNNING"),
             start_time=int(info.get("start_time", 0)),
             end_time=int(info.get("end_time", 0)) or None,
-            artifact_uri=target_location(info.get("artifact_uri", "")),
+            artifact_uri=target_location(info.get("artifact_uri", ""), self.server.files),
             lifecycle_stage=info.get("lifecycle_stage", ACTIVE),
             metrics={one["key"]: _metric(one["key"], one) for one in data.get("metrics", ())},
             params=values_by_key(data.get("params")),
@@ -137,7 +159,7 @@ class SourceReader:
         )
 
     def history(self, run_id: str, key: str) -> list[Metric]:
-        """Returns every distinct point, in the order of MLflow's server."""
+        """Returns every distinct point of a metric of a run, in the order of MLflow's server."""
         path = f"{API}/metrics/get-history"
         fields = {"run_id": run_id, "metric_key": key}
         try:
@@ -153,8 +175,8 @@ class SourceReader:
         return metric_history.distinct(_metric(key, point) for point in points)
 
     def logged_models(self, experiment_id: str) -> Iterator[LoggedModel]:
-        """Yields the active logged models, because no server lists deleted ones; none from a server
-        before 3.0."""
+        """Yields the active logged models of an experiment; none for a server before 3.0. Deleted
+        models are not transferred, because no server lists them."""
         try:
             for fields in self.server.pages(
                 "POST",
@@ -169,13 +191,13 @@ class SourceReader:
                 raise
 
     def logged_model(self, fields: Json) -> LoggedModel:
-        """Returns the model that the REST API shows with these fields."""
+        """Converts a logged model in the REST API's JSON to this product's entity."""
         info, data = fields["info"], fields.get("data", {})
         return LoggedModel(
             model_id=info["model_id"],
             experiment_id=self.target_of(info["experiment_id"]),
             name=info.get("name", ""),
-            artifact_location=target_location(info.get("artifact_uri", "")),
+            artifact_location=target_location(info.get("artifact_uri", ""), self.server.files),
             creation_time=int(info["creation_timestamp_ms"]),
             last_update_time=int(info["last_updated_timestamp_ms"]),
             status=info.get("status", "LOGGED_MODEL_STATUS_UNSPECIFIED"),
@@ -196,17 +218,17 @@ class SourceReader:
         )
 
 
-def _experiment(fields: Json, workspace: str) -> Experiment:
+def _experiment(fields: Json, server: Server) -> Experiment:
     created = int(fields.get("creation_time", 0))
     return Experiment(
         experiment_id=fields["experiment_id"],
         name=fields["name"],
-        artifact_location=target_location(fields.get("artifact_location", "")),
+        artifact_location=target_location(fields.get("artifact_location", ""), server.files),
         lifecycle_stage=fields.get("lifecycle_stage", ACTIVE),
         creation_time=created,
         last_update_time=int(fields.get("last_update_time", created)),
         tags=values_by_key(fields.get("tags")),
-        workspace=workspace,
+        workspace=server.workspace,
     )
 
 

@@ -1,4 +1,4 @@
-"""Lists the ids and names in the table, to compare them with those of the server. Changes
+"""Lists the ids and names of entities in the table, to compare them with the server's. Writes
 nothing."""
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from operate.transfer import gateway, guardrails
 
 
 def experiment_ids(workspace: str) -> Iterator[str]:
-    """Yields the ids of the experiments, without a default experiment that has no item."""
+    """Yields the ids of a workspace's experiments. A default experiment that has no item in the
+    table is left out."""
     for experiment_id in experiments.ids_of_workspace(workspace):
         if table.get(keys.experiment(experiment_id)) is not None:
             yield experiment_id
 
 
 def run_ids(experiment_id: str) -> Iterator[str]:
-    """Yields run ids, deleted ones included, as servers list them."""
+    """Yields the ids of an experiment's runs, including deleted ones, which servers list too."""
     return _of(experiment_id, "LSI2", keys.lsi2_run_prefix(), "run_id")
 
 
 def logged_model_ids(experiment_id: str) -> Iterator[str]:
-    """Yields the ids of active logged models, as servers list them."""
+    """Yields the ids of an experiment's active logged models; servers do not list deleted ones."""
     return _of(experiment_id, "LSI1", keys.lsi1_logged_model_prefix(ACTIVE), "model_id")
 
 
@@ -78,9 +79,9 @@ def mcp_server_names(workspace: str) -> Iterator[str]:
 
 
 class GatewayUses(NamedTuple):
-    """The uses of a workspace's gateway in the table, as texts that identify each record: an import
-    compares them with the source and creates missing ones. ``uses`` are pairs of endpoint and
-    guardrail."""
+    """The bindings, budget policies, guardrails and guardrail assignments of a workspace's gateway
+    in the table, each as a text that identifies it. An import compares them with the source and
+    creates missing ones. ``uses`` are pairs of endpoint and guardrail."""
 
     bindings: list[str]
     budget_policies: list[str]
@@ -89,7 +90,8 @@ class GatewayUses(NamedTuple):
 
 
 def gateway_parts(workspace: str) -> Configuration:
-    """Returns secrets, model definitions and endpoints by their ids."""
+    """Returns the gateway configuration of a workspace: secrets, model definitions and endpoints by
+    id."""
     return configuration.read(workspace)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from mlcore import reserved_tags
@@ -93,7 +94,7 @@ def item(source: SourceReader, trace: Trace) -> Item:
 
 
 def content_of(trace: Trace, spans: Sequence[StoredSpan]) -> Content:
-    """Returns what is compared of a trace."""
+    """Returns the content of a trace and its spans that is compared."""
     fields: dict[str, Any] = trace._asdict()
     del fields["prompts"]  # no server returns them
     fields["assessments"] = {
@@ -104,8 +105,8 @@ def content_of(trace: Trace, spans: Sequence[StoredSpan]) -> Content:
 
 
 def spans_of(server: Server, trace: Trace) -> list[StoredSpan]:
-    """Returns the spans that the server keeps in its database; other spans are in a file of the
-    trace."""
+    """Returns the spans of a trace that the server stores in its database; none if the spans are in
+    a file of the trace."""
     if trace.tags.get(SPANS_LOCATION_TAG) != IN_STORE:
         return []
     fields = server.text("ajax-api/2.0/mlflow/get-trace-artifact", request_id=trace.trace_id)
@@ -119,8 +120,9 @@ def _kept(trace: StoredTrace) -> list[StoredSpan]:
 
 
 def _info(trace: Trace, spans: Sequence[StoredSpan], first_pack: str | None) -> Info:
-    """Returns the trace's stored facts. Everything shown is what the server returned; facts of the
-    spans are stored so that it changes only if spans are added."""
+    """Returns the trace's stored facts. The fields that the server returned are stored as reported,
+    so that they are shown unchanged; facts of the spans are stored so that adding spans later
+    updates the trace."""
     given = Report(
         trace.request_time,
         trace.execution_duration,
@@ -148,9 +150,9 @@ def _maps(trace: Trace) -> dict[str, Mapping[str, str]]:
 def _create(
     trace: Trace, workspace: str, spans: Sequence[StoredSpan], packs: Sequence[Pack]
 ) -> None:
-    """Creates a trace together with its first pack of spans. Writes the other packs before it, so
-    that a trace that exists is complete. Raises InvalidParameterValue: the id is not a folder's
-    name."""
+    """Creates a trace together with its first pack of spans. The other packs are written before, so
+    that a trace that exists is complete. Raises InvalidParameterValue if the trace's id cannot be
+    the name of a folder."""
     check_trace_id(trace.trace_id)
     experiment = experiments.get(trace.experiment_id, workspace).experiment
     owner = Owner(experiment.workspace, trace.experiment_id, trace.trace_id)
@@ -165,7 +167,8 @@ def _create(
 
 
 def _update(stored: StoredTrace, trace: Trace, packs: list[Pack]) -> None:
-    """Raises InvalidParameterValue: the trace that has this id is in another experiment."""
+    """Updates the table's trace and adds missing spans. Raises InvalidParameterValue if the trace
+    with this id is in another experiment."""
     check_experiment(trace.trace_id, stored.experiment.experiment_id, trace.experiment_id)
     owner = Owner(stored.experiment.workspace, stored.experiment.experiment_id, stored.trace_id)
     first = stored.info.first_pack
@@ -189,7 +192,7 @@ def _update(stored: StoredTrace, trace: Trace, packs: list[Pack]) -> None:
 
 
 def entity(source: SourceReader, fields: Json) -> Trace:
-    """Returns the trace that the REST API shows with these fields."""
+    """Converts a trace in the REST API's JSON to this product's entity."""
     where = fields.get("trace_location", {}).get("mlflow_experiment", {}).get("experiment_id", "")
     duration = fields.get("execution_duration")
     return Trace(
@@ -204,7 +207,7 @@ def entity(source: SourceReader, fields: Json) -> Trace:
         request_preview=fields.get("request_preview"),
         response_preview=fields.get("response_preview"),
         trace_metadata=dict(fields.get("trace_metadata", {})),
-        tags=_located(fields.get("tags", {})),
+        tags=_located(fields.get("tags", {}), source.server.files),
         assessments=tuple(
             _assessment(fields["trace_id"], one) for one in fields.get("assessments", ())
         ),
@@ -224,15 +227,15 @@ def _trace_of_version_2(source: SourceReader, fields: Json) -> Trace:
         request_preview=None,
         response_preview=None,
         trace_metadata=values_by_key(fields.get("request_metadata")),
-        tags=_located(values_by_key(fields.get("tags"))),
+        tags=_located(values_by_key(fields.get("tags")), source.server.files),
     )
 
 
-def _located(tags: Mapping[str, str]) -> dict[str, str]:
+def _located(tags: Mapping[str, str], folder: Path | None) -> dict[str, str]:
     kept = dict(tags)
     if reserved_tags.ARTIFACT_LOCATION in kept:
         kept[reserved_tags.ARTIFACT_LOCATION] = target_location(
-            kept[reserved_tags.ARTIFACT_LOCATION]
+            kept[reserved_tags.ARTIFACT_LOCATION], folder
         )
     return kept
 

@@ -30,7 +30,7 @@ class Item(NamedTuple):
 
     @property
     def known_as(self) -> str:
-        """Returns its key in the journal."""
+        """The item's key in the journal."""
         return journal_key(self.kind, self.identity or self.name)
 
 
@@ -88,7 +88,7 @@ def digest(content: Content) -> str:
 
 
 def text_of(value: Any) -> str:
-    """Returns JSON that is equal for equal values; NaN equals NaN."""
+    """Returns a value as JSON. Equal values give equal texts, and NaN equals NaN."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, default=list)
 
 

@@ -12,8 +12,8 @@ from operate.transfer.transfer_item import Content, Item
 
 
 def items(server: Server) -> Iterator[Item]:
-    """Yields the webhooks; none from a server before 3.3 or on files, or for an account that is
-    not an administrator's."""
+    """Yields the items that transfer webhooks; none if the server is older than 3.3 or keeps its
+    data in files, or if the account is not an administrator's."""
     try:
         pages = server.pages("GET", f"{API}/webhooks", "webhooks", max_results=100)
         for told in none_if_unsupported(pages) or ():
@@ -57,7 +57,8 @@ def _item(workspace: str, fields: Json) -> Item:
 
 
 def _content(webhook: Webhook) -> Content:
-    """Returns the transferred fields. Status and secret are set in the table."""
+    """Returns the fields of a webhook that are transferred. Its status and secret have to be set in
+    the table by hand."""
     return {
         "name": webhook.name,
         "url": webhook.url,

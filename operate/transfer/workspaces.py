@@ -28,7 +28,7 @@ def listed(server: Server) -> list[Json]:
 
 
 def items(entries: list[Json]) -> Iterator[Item]:
-    """Yields the transfers of all workspaces but the default one, which always exists."""
+    """Yields the items that transfer all workspaces except the default one, which always exists."""
     for entry in entries:
         if entry["name"] != DEFAULT_WORKSPACE:
             yield _item(entry)

@@ -54,7 +54,13 @@ def test_upgrades_rollbacks_and_the_checkup_are_rehearsed_for_every_change() -> 
     assert "\nmake test\n" in f"{locally}\n"
     text = (project.ROOT / "tests/rehearsal/conftest.py").read_text()
     left_out = set(re.findall(r'"(test_\w+\.py)"', text))
-    assert left_out == {"test_builds.py", "test_kubeflow.py", "test_versions.py", "test_whole.py"}
+    assert left_out == {
+        "test_builds.py",
+        "test_kubeflow.py",
+        "test_versions.py",
+        "test_wheel_deployment.py",
+        "test_whole.py",
+    }
 
 
 def test_the_upgrade_matrix_has_each_release_and_the_one_before() -> None:

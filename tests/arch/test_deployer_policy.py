@@ -17,6 +17,7 @@ STATEMENTS: list[dict[str, Any]] = POLICY["Statement"]
 MOST_CHARACTERS = 6144
 """Of a managed policy, without white space (IAM's quotas)."""
 SERVICES = {
+    "ApiGateway": "apigateway",
     "ApiGatewayV2": "apigateway",
     "AppConfig": "appconfig",
     "Budgets": "budgets",

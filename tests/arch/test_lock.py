@@ -44,6 +44,7 @@ def test_core_layer_declares_these_packages_only() -> None:
     names = {re.split(r"[<>=!~ \[]", line)[0] for line in layer["project"]["dependencies"]}
     assert names == {
         "aws-lambda-powertools",
+        "backports-zstd",
         "boto3",
         "graphql-core",
         "pynamodb",

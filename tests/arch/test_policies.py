@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from mlcore.http.routes import Route
+from mlcore.http.routes import Route, only_reads
 from mlcore.policies import guard
 from mlcore.policies.requests import public
 from tests.arch.routes import ROUTES
@@ -26,6 +26,34 @@ def test_a_misspelt_rule_ends_the_start() -> None:
     for named in (("runs.update_rum", "", ""), ("rums.x", "", ""), ("runs.create", "", "rum")):
         with pytest.raises((AttributeError, ModuleNotFoundError)):
             guard.load_rules(*named)
+
+
+def test_posts_that_only_read() -> None:
+    """Keys that may only read may call these, and the audit leaves them out."""
+    found = {
+        route.path.replace("/preview/", "/")
+        for route in ROUTES
+        if only_reads(route) and route.method != "GET"
+    }
+    assert found == {
+        "/2.0/mlflow/artifacts/presigned-download-url",
+        "/2.0/mlflow/experiments/search",
+        "/2.0/mlflow/experiments/search-datasets",
+        "/2.0/mlflow/logged-models/search",
+        "/2.0/mlflow/registered-models/get-latest-versions",
+        "/2.0/mlflow/runs/search",
+        "/3.0/jobs/search",
+        "/3.0/mlflow-serverless/sql",
+        "/3.0/mlflow/datasets/search",
+        "/3.0/mlflow/issues/search",
+        "/3.0/mlflow/traces/batchGetInfos",
+        "/3.0/mlflow/traces/calculate-filter-correlation",
+        "/3.0/mlflow/traces/metrics",
+        "/3.0/mlflow/traces/search",
+        "/3.0/mlflow/ui-telemetry",
+        "/graphql",
+        "/mcp",
+    }
 
 
 def test_only_public_paths_are_public() -> None:

@@ -76,6 +76,25 @@ def test_partitions_that_a_role_is_bound_to_are_in_the_table() -> None:
             assert key.startswith(tuple(beginnings)), key
 
 
+def test_every_function_of_the_api_may_count_callers() -> None:
+    """In the partitions of the counters: the comparison of all roles does not look at bounds."""
+    wanted = {"dynamodb:BatchGetItem", "dynamodb:UpdateItem"}
+    asked = {
+        integration["IntegrationUri"]["Ref"].removesuffix("Function.Alias")
+        for integration in project.resources("AWS::ApiGatewayV2::Integration").values()
+    } - {"Signin"}  # its paths are public
+    assert len(asked) > 15
+    for noun in asked:
+        allowed = set()
+        for statement in statements(f"{noun}Role", BASIC):
+            bound = statement.get("Condition", {}).get("ForAllValues:StringLike")
+            keys_allowed = ["CALLERUSAGE#*"] if bound is None else bound["dynamodb:LeadingKeys"]
+            if "CALLERUSAGE#*" in keys_allowed:
+                actions = statement["Action"]
+                allowed |= {actions} if isinstance(actions, str) else set(actions)
+        assert wanted <= allowed, noun
+
+
 def test_only_the_demo_of_signed_callers_writes_and_only_their_user() -> None:
     [written] = [one for one in statements("DemoRole", IAM) if "dynamodb:PutItem" in one["Action"]]
     [bound] = written["Condition"].values()
@@ -195,6 +214,7 @@ def test_what_is_read_of_code_is_what_python_runs() -> None:
     assert ("dynamodb:PutItem", "Table") not in rights.of(
         "authorizer", "authorizer.oidc_authentication"
     )
-    assert rights.of("server_info", rights.SIGNERS) == {("dynamodb:GetItem", "Table")}
+    counting = {(f"dynamodb:{call}", "Table") for call in ("BatchGetItem", "Query", "UpdateItem")}
+    assert rights.of("server_info", rights.SIGNERS) == {("dynamodb:GetItem", "Table"), *counting}
     assert ("dynamodb:Query", "Table/index/LSI5") in rights.of("logged_models")
     assert ("dynamodb:Query", "Table/index/LSI5") not in rights.of("experiments")

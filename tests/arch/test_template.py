@@ -130,12 +130,13 @@ def test_a_block_is_about_its_own_function() -> None:
         ("AWS::ApiGatewayV2::Integration", "Integration", "IntegrationUri"),
     ):
         for name, properties in project.resources(kind).items():
-            noun = name.removesuffix(ending).removesuffix("Rule")
+            noun = name.removesuffix(ending).removesuffix("Rule").removesuffix("Streams")
             assert properties[attribute] == {"Ref": f"{noun}Function.Alias"}, name
     integrations = project.resources("AWS::ApiGatewayV2::Integration")
     called = {*integrations, "AuthorizerIntegration"}
     called |= {"IndexerIntegration", "JudgeRunnerIntegration"}  # by a schedule
     called.add("CatalogLoaderRuleIntegration")  # by events of S3
+    called |= {"GatewayCallsStreamsIntegration", "AuthorizerStreamsIntegration"}  # by the REST API
     permissions = project.resources("AWS::Lambda::Permission")
     assert {name.replace("Permission", "Integration") for name in permissions} == called
 
@@ -178,6 +179,8 @@ def test_the_settings_change_with_every_parameter_and_all_code() -> None:
 
 LONGEST_STACK = "s" * 128
 LENGTHS = {
+    ("AWS::ApiGateway::Authorizer", "Name"): 128,
+    ("AWS::ApiGateway::RestApi", "Name"): 255,
     ("AWS::ApiGatewayV2::Api", "Name"): 128,
     ("AWS::ApiGatewayV2::Authorizer", "Name"): 128,
     ("AWS::AppConfig::Application", "Name"): 64,

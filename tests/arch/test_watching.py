@@ -113,7 +113,12 @@ def _or_nothing(name: str) -> list[dict[str, str]]:
 def test_metrics_of_our_own_that_alarms_read_are_written() -> None:
     """As metrics of the table, whose name is the dimension."""
     written = {
-        metric["Name"] for metric in (*observability._METRICS, observability._COLLECTION_METRIC)
+        metric["Name"]
+        for metric in (
+            *observability._METRICS,
+            observability._COLLECTION_METRIC,
+            observability._UNAVAILABLE_METRIC,
+        )
     }
     written |= {alerts.RAISED, publisher.AGE}
     for alarm in project.resources("AWS::CloudWatch::Alarm").values():
@@ -196,6 +201,13 @@ def test_the_api_leaves_a_line_for_each_request() -> None:
     assert not {"$context.path", "$context.authorizer.principalId"} & set(variables)
     group = project.resources("AWS::Logs::LogGroup")["ApiLogGroup"]
     assert group["LogGroupName"]["Fn::Sub"].startswith("/aws/vendedlogs/")
+
+
+def test_every_cold_start_is_in_the_book() -> None:
+    book = (project.ROOT / "docs/operations.md").read_text()
+    told = book.partition("## What a cold start costs")[2]
+    named = re.findall(r"(?<=\| )([a-z_]+) \| \d+(?= \|)", told)
+    assert sorted(named) == sorted(project.handlers().values())
 
 
 def test_every_alarm_is_in_the_book() -> None:

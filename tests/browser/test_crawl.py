@@ -1,5 +1,5 @@
-"""Every page and tab that a link of the UI leads to, on a new profile, with the demo's data: no
-request fails, no banner, no endless spinner, nothing on the console, no assistant.
+"""Every page and tab that a link of the UI leads to, on a new profile, with the demo's data and
+a skill: no request fails, no banner, no endless spinner, nothing on the console, no assistant.
 
 The pages of one kind, those of two runs for example, are one page here. ``CRAWL=whole`` visits them
 with logins and with workspaces as well.
@@ -35,6 +35,7 @@ BEGINNINGS: Final = (
     "/prompts",
     "/gateway",
     "/mcp-registry",
+    "/skills",
     "/settings",
 )
 OF_ACCOUNTS: Final = ("/admin", "/account")
@@ -102,6 +103,14 @@ def visited(
         side.login = mode.login
         made = side.send(Call("POST", "/ajax-api/3.0/mlflow/demo/generate", {}))
         assert made.status == 200, made
+        skill = side.send(
+            Call(
+                "POST",
+                "/api/3.0/mlflow/skills/weather/versions",
+                {"source": "https://x.example/s.git"},
+            )
+        )
+        assert skill.status == 200, skill
         side.close()
         with visiting(browser, server.url, mode.login) as visitor:
             yield visitor, made.body["experiment_id"]

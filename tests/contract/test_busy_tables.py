@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mlcore import errors
+from mlcore import errors, observability
 from mlcore.db import capacity
 from mlcore.db import table as table_module
 from mlcore.http import Request, failure, lambda_handler, patch, post
@@ -79,20 +79,70 @@ def lose_table(message: Thing, _request: Request) -> dict[str, Any]:
     ],
 )
 def test_what_wrote_nothing_may_be_repeated(
-    method: str, has_written: bool, status: int, code: str
+    method: str, has_written: bool, status: int, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    routes = [each("/things", Thing, lose_table, "requests.anybody") for each in (post, patch)]
+    """Each is counted for the alarm of an outage, whatever its status."""
+    counted = lines_of_metrics(monkeypatch)
+    answer = asked(lose_table, method, has_written)
+    assert (answer["statusCode"], json.loads(answer["body"])["error_code"]) == (status, code)
+    assert answer["headers"].get("retry-after") == ("1" if status == 429 else None)
+    assert [line.get("Unavailable") for line in counted] == [1]
+
+
+def asked(function: Any, method: str, flag: bool) -> dict[str, Any]:
+    routes = [each("/things", Thing, function, "requests.anybody") for each in (post, patch)]
     event = {
         "requestContext": {"http": {"method": method}, "requestId": "r"},
         "rawPath": "/api/2.0/things",
         "rawQueryString": "",
         "headers": {"content-type": "application/json"},
-        "body": json.dumps({"flag": has_written}),
+        "body": json.dumps({"flag": flag}),
         "isBase64Encoded": False,
     }
-    answer = lambda_handler(routes)(event, None)
-    assert (answer["statusCode"], json.loads(answer["body"])["error_code"]) == (status, code)
-    assert answer["headers"].get("retry-after") == ("1" if status == 429 else None)
+    return lambda_handler(routes)(event, None)
+
+
+def lines_of_metrics(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The fields of each request's line from now on."""
+    lines: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        observability._requests, "info", lambda _message, extra: lines.append(extra)
+    )
+    return lines
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.GatewayCallFailed(429, "The limit of this key is reached.", "60"),
+        errors.InvalidParameterValue("No."),
+        errors.InternalError("A bug."),
+        errors.ResourceConflict("Another was faster."),
+    ],
+)
+def test_limits_mistakes_and_bugs_are_no_outage(
+    error: errors.MlflowError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_message: Thing, _request: Request) -> dict[str, Any]:
+        raise error
+
+    counted = lines_of_metrics(monkeypatch)
+    assert asked(fail, "POST", flag=False)["statusCode"] == error.status
+    assert len(counted) == 1
+    assert "Unavailable" not in counted[0]
+
+
+def test_throttled_writes_are_counted(
+    broken: tuple[Api, Doubles], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api, doubles = broken
+    monkeypatch.setattr(table_module, "back_off", lambda _attempt: None)
+    monkeypatch.setattr(table_module, "CONFLICT_ATTEMPTS", 1)
+    counted = lines_of_metrics(monkeypatch)
+    doubles.faulty.arm(Fault.CONFLICT, 1)
+    answer = api.ask("POST", "runs/create", experiment_id="0")
+    doubles.faulty.heal()
+    assert (answer.status, [line.get("Unavailable") for line in counted]) == (429, [1])
 
 
 def names_made(api: Api, path: str) -> list[str]:

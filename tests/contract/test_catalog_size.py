@@ -24,7 +24,7 @@ from mlcore.catalog.entry import MODEL, Entry
 from mlcore.db import capacity
 from mlcore.process_cache import clear
 from mlcore.repos import catalog
-from mlcore.search import filter_query
+from mlcore.search import kubeflow_filter
 from tests.contract.catalog_api import CatalogApi
 from tests.contract.conftest import Store
 
@@ -89,7 +89,7 @@ FILTERS: Final = (
 
 @pytest.mark.parametrize("text", FILTERS)
 def test_a_filter_finds_what_looking_at_each_model_finds(full: CatalogApi, text: str) -> None:
-    test = filter_query.parse_test(text, filters.MODELS)
+    test = kubeflow_filter.parse_test(text, filters.MODELS)
     expected = sorted(entry.name for entry in full.entries if test(entry))
     found = full.get("models", filterQuery=text, pageSize=MODELS)["items"]
     assert [one["name"] for one in found] == expected[: len(found)]

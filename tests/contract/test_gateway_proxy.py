@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from backports import zstd
 
 import gateway_calls.app
 from gateway_calls.replies import RESPONSE_STYLE
@@ -199,19 +200,28 @@ def test_compressed_bodies(provider: Any) -> None:
         ("gzip", gzip.compress(plain)),
         ("deflate", zlib.compress(plain)),
         (" GZIP ", gzip.compress(plain)),
+        ("zstd", zstd.compress(plain)),
         ("identity", plain),
     ):
         assert packed(content, encoding)[0] == 200
         assert provider.asked[-1].body == CHAT
         assert "content-encoding" not in provider.asked[-1].headers
     bomb = gzip.compress(b" " * (64 * 1024 * 1024))
+    # A frame that says that its reader needs a window of 128 MB.
+    log: dict[int, int] = {zstd.CompressionParameter.window_log: 27}
+    compressor = zstd.ZstdCompressor(options=log)
+    wide = compressor.compress(plain) + compressor.flush()
     calls = len(provider.asked)
     for encoding, content, status in (
         ("gzip", bomb, 413),
         ("gzip", plain, 400),
         ("gzip", gzip.compress(plain)[:-9], 400),
         ("deflate", b"", 400),
+        ("zstd", zstd.compress(b" " * (64 * 1024 * 1024)), 413),
         ("zstd", plain, 400),
+        ("zstd", zstd.compress(plain)[:-3], 400),
+        ("zstd", wide, 400),
+        ("br", plain, 400),
         ("gzip, gzip", gzip.compress(gzip.compress(plain)), 400),
     ):
         assert packed(content, encoding)[0] == status, encoding

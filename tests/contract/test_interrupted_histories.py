@@ -21,9 +21,8 @@ from mlcore.db.table import table
 from mlcore.entities.metrics import Metric
 from mlcore.models.runs import Run
 from mlcore.repos import document
-from mlcore.repos.runs.core import latest_point_text
 from mlcore.repos.runs.core import writes as run_writes
-from mlcore.repos.runs.history import metric_history
+from mlcore.repos.runs.history import latest_point_text, metric_history
 from mlcore.repos.settings import config
 from tests.contract.api import Api, pairs
 from tests.contract.conftest import Store, examples, forget

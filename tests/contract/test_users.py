@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from base64 import b64encode
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -303,3 +304,39 @@ def test_an_authorizer_never_says_nothing(store: Store) -> None:
     answer = authorizer.app.handler(event, None)
     assert answer["isAuthorized"] is True
     assert answer["context"] == {**ASKED_FOR_NOBODY["lambda"], "address": "", "login": "none"}
+
+
+def test_the_authorizer_of_a_rest_api_says_the_same(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers with a policy; the context is that of the HTTP API's authorizer."""
+    arn = "arn:aws:execute-api:eu-west-1:123456789012:abc/live/POST/gateway/x"
+    user = _new_user()
+    right, wrong = (b64encode(f"{user}:{word}".encode()).decode() for word in (PASSWORD, "wrong"))
+    logins: list[dict[str, str]] = [
+        {},
+        *({"authorization": f"Basic {one}"} for one in (right, wrong)),
+    ]
+    for login in logins:
+        plain = {
+            "rawPath": "/gateway/x",
+            "headers": login,
+            "requestContext": {"http": {"method": "POST", "sourceIp": "192.0.2.7"}},
+        }
+        rest = {
+            "type": "REQUEST",
+            "methodArn": arn,
+            "path": "/gateway/x",
+            "httpMethod": "POST",
+            "multiValueHeaders": {name: [value] for name, value in login.items()},
+            "requestContext": {"identity": {"sourceIp": "192.0.2.7"}},
+        }
+        answer = authorizer.app.handler(rest, None)
+        [statement] = answer["policyDocument"]["Statement"]
+        assert (statement["Effect"], statement["Resource"]) == ("Allow", arn)
+        assert answer["context"] == authorizer.app.handler(plain, None)["context"]
+        assert all(isinstance(value, str | bool) for value in answer["context"].values())
+    monkeypatch.setenv("REQUIRED_ORIGIN_WORD", "word")
+    refused = authorizer.app.handler(rest, None)
+    assert refused["policyDocument"]["Statement"][0]["Effect"] == "Deny"
+    assert refused["context"] == {}

@@ -67,6 +67,7 @@ server of long ago, by the name of its environment."""
 SCRIPTS = ROOT / "tests" / "e2e"
 CLIENT_SCRIPT = SCRIPTS / "client_script.py"
 FILES_SCRIPT = SCRIPTS / "files_script.py"
+LARGE_FILE_SCRIPT = SCRIPTS / "large_file_script.py"
 KUBEFLOW_SCRIPT = SCRIPTS / "kubeflow_script.py"
 KUBEFLOW_V1 = "/api/model_registry/v1"
 IN_PARTS = {

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 from tests.engines import ROOT
 from tests.servers import (
@@ -31,3 +36,25 @@ def admin(*arguments: str, expected: int = 0, **more: str) -> str:
     )
     assert done.returncode == expected, done.stdout + done.stderr
     return done.stdout
+
+
+def killed_at(stage: str, journal: Path, *arguments: str) -> bool:
+    """Kills a command, with the servers that it started, as soon as it has come so far."""
+    with subprocess.Popen(
+        command(*arguments),
+        cwd=ROOT,
+        env=clean(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        while process.poll() is None:
+            if journal.exists() and stage in journal.read_text():
+                children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+                process.kill()
+                for child in map(int, children.split()):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(child, signal.SIGKILL)
+                return True
+            time.sleep(0.005)
+    return False

@@ -22,15 +22,15 @@ VALUES = (0.5, math.nan, math.inf, -math.inf, -0.0, 1e-300)
 POINTS = 40
 
 
-def fill(url: str, *, runs: int, models: int, traces: int) -> None:
-    """Some of it with the client, most of it by bulk requests."""
+def fill(url: str, *, runs: int, models: int, traces: int, points: int = POINTS) -> None:
+    """Some of it with the client, most of it by bulk requests; ``points`` of each metric."""
     client = mlflow.MlflowClient(url)
     first = client.create_experiment("first", tags={"kind": "a", "näme": "ü"})
     second = client.create_experiment("second/with a path")
     gone = client.create_experiment("gone", artifact_location="s3://elsewhere/gone")
-    made = [_run(client, (first, second)[number % 2], number) for number in range(runs)]
+    made = [_run(client, (first, second)[number % 2], number, points) for number in range(runs)]
     client.delete_run(made[1])
-    client.delete_run(_run(client, gone, 0))
+    client.delete_run(_run(client, gone, 0, points))
     client.delete_experiment(gone)
     _logged_models(client, first, made[0])
     _registry(client, made, models)
@@ -130,17 +130,17 @@ def _mcp_server(url: str) -> None:
         _posted(f"{servers}/{name}/endpoints", address)
 
 
-def _run(client: Any, experiment: str, number: int) -> str:
+def _run(client: Any, experiment: str, number: int, points: int) -> str:
     run = client.create_run(experiment, start_time=1000 + number, run_name=f"run {number}")
     run_id: str = run.info.run_id
-    points = [
+    logged = [
         entities.Metric(key, VALUES[(step + number) % len(VALUES)], 5000 + step // 3, step % 7)
         for key in ("loss", "val/accuracy")
-        for step in range(POINTS)
+        for step in range(points)
     ]
     client.log_batch(
         run_id,
-        points,
+        logged,
         [entities.Param(f"p{one}", f"{number}.{one}") for one in range(5)],
         [entities.RunTag("note", f"né {number}"), entities.RunTag("long", "x" * 3000)],
     )

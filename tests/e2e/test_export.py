@@ -6,10 +6,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import sqlite3
 import subprocess
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import closing
@@ -19,8 +17,8 @@ from typing import Any, NamedTuple
 import pytest
 import urllib3
 
-from tests.e2e import old_server
-from tests.e2e.import_administrator import admin, clean, command
+from tests.e2e.import_administrator import admin, clean, command, killed_at
+from tests.e2e.store_reading import ALL, fill, plain
 from tests.engines import ROOT
 from tests.servers import Server, start_product, start_stock, stopped
 
@@ -29,13 +27,11 @@ pytest.importorskip("mlflow")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import mlflow
-    from mlflow import entities
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 RUNS = int(os.environ.get("EXPORT_RUNS", "12"))
 TRACES = int(os.environ.get("EXPORT_TRACES", "12"))
-ALL = entities.ViewType.ALL
 STAGES = ("run ", "trace tr-")
 """What the journal names when the export has come so far."""
 
@@ -50,51 +46,6 @@ class Exported(NamedTuple):
     """What a second export said."""
 
 
-def fill(url: str) -> None:
-    """Adds what :func:`old_server.fill` leaves out: assessments, prompts, evaluation datasets."""
-    old_server.fill(url, runs=RUNS, models=2, traces=TRACES)
-    client = mlflow.MlflowClient(url)
-    trace_id = f"tr-{1:032x}"
-    source = entities.AssessmentSource("HUMAN", "ann")
-    old = entities.Feedback("good", True, source=source, rationale="é", metadata={"k": "v"})
-    made = client._tracing_client.log_assessment(trace_id, old)
-    new = entities.Feedback("good", 0.5, source=source, overrides=made.assessment_id)
-    client._tracing_client.log_assessment(trace_id, new)
-    expected = entities.Expectation("answer", {"x": [1, "ü"]}, source=source)
-    client._tracing_client.log_assessment(trace_id, expected)
-    client.register_prompt("greet", "Hello {{name}}", commit_message="first", tags={"a": "b"})
-    client.register_prompt("greet", "Grüß dich, {{name}}")
-    client.set_prompt_alias("greet", "prod", 2)
-    dataset = client.create_dataset("questions", experiment_id=["1"], tags={"of": "me"})
-    store = client._tracking_client.store
-    records = [
-        {"inputs": {"q": "é"}, "expectations": {"a": 1}, "tags": {"k": "v"}},
-        {"inputs": {"q": "2"}, "outputs": {"text": [1, None]}},
-    ]
-    store.upsert_dataset_records(dataset.dataset_id, records)
-
-
-def killed_at(stage: str, journal: Path, arguments: tuple[str, ...]) -> bool:
-    """Kills an export, with the server that it started, as soon as it has come so far."""
-    with subprocess.Popen(
-        command("export", *arguments),
-        cwd=ROOT,
-        env=clean(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
-        while process.poll() is None:
-            if journal.exists() and stage in journal.read_text():
-                children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
-                process.kill()
-                for child in map(int, children.split()):
-                    os.killpg(child, signal.SIGKILL)
-                return True
-            time.sleep(0.005)
-    return False
-
-
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exported]:
     folder = tmp_path_factory.mktemp("export")
@@ -107,8 +58,8 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exported]:
         f"--journal={journal}",
     )
     with stopped(start_product(folder, "--data", str(folder / "data"))) as product:
-        fill(product.url)
-        kills = sum(killed_at(stage, journal, arguments) for stage in STAGES)
+        fill(product.url, runs=RUNS, models=2, traces=TRACES)
+        kills = sum(killed_at(stage, journal, "export", *arguments) for stage in STAGES)
         assert "0 differences, 0 failures" in admin("export", *arguments)
         # Without what the journal remembers everything is read again.
         repeated = admin("export", *arguments[:-1], f"--journal={folder / 'another.jsonl'}")
@@ -124,21 +75,6 @@ def test_a_killed_export_goes_on_and_a_second_one_writes_nothing(exported: Expor
 
 def both(exported: Exported) -> tuple[Any, Any]:
     return mlflow.MlflowClient(exported.product.url), mlflow.MlflowClient(exported.stock.url)
-
-
-def plain(entity: Any) -> Any:
-    """An entity's fields, with those of entities in it."""
-    if isinstance(entity, list | tuple):
-        return sorted((plain(one) for one in entity), key=repr)
-    if isinstance(entity, dict):
-        return {key: plain(value) for key, value in entity.items()}
-    if hasattr(entity, "to_dictionary"):
-        return plain(entity.to_dictionary())
-    if hasattr(entity, "to_dict"):
-        return plain(entity.to_dict())
-    if hasattr(entity, "__iter__") and not isinstance(entity, str):
-        return plain(dict(entity))
-    return repr(entity)
 
 
 def test_experiments_and_runs_with_every_point(exported: Exported) -> None:

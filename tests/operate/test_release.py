@@ -46,6 +46,8 @@ def build(tmp_path: Path) -> Path:
     made = tmp_path / "build"
     (made / "RunsFunction/runs").mkdir(parents=True)
     (made / "RunsFunction/runs/app.py").write_text("def handler(): ...\n")
+    (made / "RunsFunction/runs/bootstrap").write_text("#!/bin/sh")
+    (made / "RunsFunction/runs/bootstrap").chmod(0o755)
     (made / "template.yaml").write_text("Resources: {RunsFunction: {CodeUri: RunsFunction}}\n")
     return made
 
@@ -57,7 +59,11 @@ def test_a_zip_file_holds_the_build_and_is_the_same_each_time(build: Path, tmp_p
     pack(build, second)
     assert first.read_bytes() == second.read_bytes()
     with zipfile.ZipFile(first) as archive:
-        assert set(archive.namelist()) == {"template.yaml", "RunsFunction/runs/app.py", *BESIDE}
+        names = {f"RunsFunction/runs/{name}" for name in ("app.py", "bootstrap")}
+        assert set(archive.namelist()) == {"template.yaml", *names, *BESIDE}
+        executable = {one.filename for one in archive.infolist() if one.external_attr >> 16 & 0o111}
+        assert "RunsFunction/runs/bootstrap" in executable
+        assert "RunsFunction/runs/app.py" not in executable
         assert archive.read("RunsFunction/runs/app.py") == b"def handler(): ...\n"
     with pytest.raises(NotReady, match="make build"):
         pack(tmp_path / "nowhere", first)

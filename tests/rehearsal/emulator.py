@@ -8,24 +8,21 @@ import json
 import os
 import platform
 import re
-import signal
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.arch import project
-from tests.engines import ROOT, free_port
+from tests.engines import ROOT
+from tests.rehearsal.function_process import FunctionProcess
 from tests.rehearsal.stack import SAM
 from tests.servers import environment
 
 RUNTIME = ROOT / ".tools" / "lambda-runtime"
 PIN = "awslambdaric==4.2.2"
-START_SECONDS = 60
 _INIT = re.compile(rb"INIT REPORT\(durationMs: ([\d.]+)")
 
 
@@ -66,49 +63,24 @@ def invoke(
     """Twice: the first invocation starts the function. ``name`` is its logical id."""
     folder = build / name
     domain = project.handlers()[name]
-    port = free_port()
-    command = [
-        *(str(emulator()), "--log-level", "info"),
-        *("--runtime-interface-emulator-address", f"127.0.0.1:{port}"),
-        *("--runtime-api-address", f"127.0.0.1:{free_port()}"),
-        *(str(python), "-m", "awslambdaric", f"{domain}.app.handler"),
-    ]
-    settings = environment(
-        **variables,
-        PYTHONPATH=os.pathsep.join(map(str, (folder, *build.glob("*Layer/python")))),
-        AWS_LAMBDA_FUNCTION_NAME=name.removesuffix("Function"),
-    )
+    settings = environment(**variables, AWS_LAMBDA_FUNCTION_NAME=name.removesuffix("Function"))
+    places = [folder, *build.glob("*Layer/python")]
+    text = json.dumps(event)
     with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(
-            command, cwd=folder, env=settings, stdout=log, stderr=log, start_new_session=True
-        )
+        handler = f"{domain}.app.handler"
+        function = FunctionProcess(emulator(), python, handler, places, settings, log)
         try:
-            answer, first = _post(port, event)
-            cpu = sum(_cpu_ms(child) for child in _children(process.pid))
-            _, second = _post(port, event)
+            answer, first = function.answer(text)
+            cpu = sum(_cpu_ms(child) for child in _children(function.process.pid))
+            _, second = function.answer(text)
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            function.stop()
         log.seek(0)
         told = log.read()
     found = _INIT.search(told)
     assert found is not None, told.decode(errors="replace")
     init = float(found[1])
     return Invocation(answer, init, max(first - init, 0.0), second, cpu)
-
-
-def _post(port: int, event: dict[str, Any]) -> tuple[Any, float]:
-    url = f"http://127.0.0.1:{port}/2015-03-31/functions/function/invocations"
-    deadline = time.monotonic() + START_SECONDS
-    while True:
-        began = time.perf_counter()
-        try:
-            with urllib.request.urlopen(url, json.dumps(event).encode(), timeout=60) as answer:
-                return json.load(answer), 1000 * (time.perf_counter() - began)
-        except OSError:
-            assert time.monotonic() < deadline, "the runtime interface emulator did not start"
-            time.sleep(0.01)
 
 
 def _children(parent: int) -> Iterator[int]:

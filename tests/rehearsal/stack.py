@@ -322,14 +322,13 @@ def build(python: str, folder: Path, source: Path = ROOT) -> Path:
 
 
 @contextlib.contextmanager
-def deployed(folder: Path) -> Iterator[Stack]:
-    """The product on an emulator of AWS that asks each function's role what it may do.
+def deployed(folder: Path, built: Path) -> Iterator[Stack]:
+    """What was built, on an emulator of AWS that asks each function's role what it may do.
 
     Raises:
         NoInterpreter: as :func:`interpreter`.
     """
     python = interpreter()
-    built = build(python, folder / "build")
     with ministack.running(folder, python, AUTH="true") as endpoint:
         stack = Stack(endpoint, folder / "sam.log")
         stack.begin(built)

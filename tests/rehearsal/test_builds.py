@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import subprocess
 from functools import partial
@@ -12,6 +11,7 @@ import pytest
 
 from bench.built import LAMBDA_LIMIT, LAYER_LIMIT, UNZIPPED_LIMIT, together, zipped
 from tests.engines import ROOT
+from tests.rehearsal.digests import digests
 from tests.rehearsal.layer_builds import build, python
 from tests.servers import environment
 
@@ -29,14 +29,6 @@ LAYERS = {
 }
 TABLES_LIMIT = 95_000_000
 """Bytes of the zipped layer of the system tables' engines."""
-
-
-def digests(folder: Path) -> dict[str, str]:
-    return {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 def machines(folder: Path) -> set[int]:

@@ -13,7 +13,7 @@ from playwright.sync_api import sync_playwright
 from operate.restore import adoption
 from tests.browser import chromium
 from tests.browser.visitor import SCREENSHOTS, Visitor
-from tests.e2e.clients import CLIENT_SCRIPT, CURRENT, FILES_SCRIPT, IN_PARTS, SCRIPTS
+from tests.e2e.clients import CLIENT_SCRIPT, CURRENT, FILES_SCRIPT, SCRIPTS
 from tests.engines import ROOT
 from tests.receiver import Receiver, receiving
 from tests.rehearsal import front
@@ -47,7 +47,7 @@ def test_runs(stack: Stack, tmp_path: Path) -> None:
 
 
 def test_files(stack: Stack, tmp_path: Path) -> None:
-    client(stack, FILES_SCRIPT, tmp_path, "10000000", "3", **IN_PARTS)
+    client(stack, FILES_SCRIPT, tmp_path, "12000000", "3")
 
 
 def test_prompts(stack: Stack, tmp_path: Path) -> None:

@@ -27,9 +27,15 @@ def line(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return said
 
 
-def log(measurement: Measurement) -> None:
+def log(measurement: Measurement, *, is_unavailable: bool = False) -> None:
     observability.log_request(
-        rpc="/x", method="GET", status=200, request_id="r", seconds=0.1, measurement=measurement
+        rpc="/x",
+        method="GET",
+        status=200,
+        request_id="r",
+        seconds=0.1,
+        measurement=measurement,
+        is_unavailable=is_unavailable,
     )
 
 
@@ -61,6 +67,14 @@ def test_a_large_collection_is_a_metric_of_its_table(line: dict[str, Any]) -> No
     log(measurement)
     assert metrics(line) == {("table", "mlflow-under-test"): OF_THE_TABLE | {"CollectionGB"}}
     assert (line["CollectionGB"], line["collection"]) == (8.5, "EXP#1")
+
+
+def test_a_request_that_was_not_served_is_a_metric_of_its_table(line: dict[str, Any]) -> None:
+    log(Measurement())
+    assert "Unavailable" not in line
+    log(Measurement(), is_unavailable=True)
+    assert metrics(line) == {("table", "mlflow-under-test"): OF_THE_TABLE | {"Unavailable"}}
+    assert line["Unavailable"] == 1
 
 
 def test_routes_have_metrics_where_they_are_wanted(

@@ -31,10 +31,10 @@ from mlcore.models.base import Item
 from mlcore.models.runs import Run
 from mlcore.repos.document import Owner
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs.core import latest_point_text, marks, runs
+from mlcore.repos.runs.core import marks, runs
 from mlcore.repos.runs.core import writes as run_writes
 from mlcore.repos.runs.core.runs import StoredRun
-from mlcore.repos.runs.history import metric_history
+from mlcore.repos.runs.history import latest_point_text, metric_history
 from mlcore.repos.runs.history.latest_points import same
 from mlcore.repos.settings import ttl_policy
 

@@ -16,7 +16,7 @@ from mlcore.db.keys import Key
 from mlcore.models.index import DatasetLink, RankMetric, RankParam
 from mlcore.repos.document import Owner
 from mlcore.repos.runs.core import children as run_children
-from mlcore.repos.runs.core import latest_point_text
+from mlcore.repos.runs.history import latest_point_text
 
 
 class Index(NamedTuple):

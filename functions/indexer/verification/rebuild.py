@@ -41,8 +41,7 @@ from mlcore.repos import text_index
 from mlcore.repos.document import Owner
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs.core import children as run_children
-from mlcore.repos.runs.core import latest_point_text
-from mlcore.repos.runs.history import history_files
+from mlcore.repos.runs.history import history_files, latest_point_text
 from mlcore.repos.workspaces import workspaces
 from mlcore.search.text_fields import CONTENT
 

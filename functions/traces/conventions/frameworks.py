@@ -263,7 +263,8 @@ def _integer(attributes: Attributes, key: str) -> int | None:
 
 
 def _parse_nested(value: Any, depth: int = 3) -> Any:
-    """Parses JSON text whose value may be JSON text again, up to ``depth`` times."""
+    """Returns the value of a JSON text. If that value is again a JSON text, it is parsed too, up to
+    ``depth`` times in all."""
     while depth and isinstance(value, str):
         try:
             value = json.loads(value)

@@ -43,7 +43,8 @@ _OWN: Final = ("mlflow.",)
 
 
 def translate(attributes: Attributes, events: Events) -> None:
-    """Adds missing attributes of MLflow's in place; existing ones stay unchanged."""
+    """Adds MLflow's attributes to ``attributes``, in place, if they are missing; existing ones stay
+    unchanged."""
     if not events and all(key.startswith(_OWN) for key in attributes):
         _complete_model(attributes)
         return
@@ -92,7 +93,8 @@ def _set(attributes: Attributes, key: str, value: Any) -> None:
 
 
 def _first(method: str, attributes: Attributes) -> Any:
-    """Calls a method of each convention by its name, and returns the first result."""
+    """Calls the method ``method`` of each convention and returns the first result that is not
+    empty; None if all are empty."""
     for convention in CONVENTIONS:
         value = getattr(convention, method)(attributes)
         if value:
@@ -113,7 +115,8 @@ def _content(method: str, attributes: Attributes, events: Events) -> Any:
 
 
 def _usage(attributes: Attributes) -> dict[str, int] | None:
-    """Returns token counts from the first convention that has any."""
+    """Returns the token counts of the first convention that has any, by MLflow's names; None if
+    none has."""
     for convention in CONVENTIONS:
         input_tokens, output_tokens, total_tokens = map(_count, convention.token_counts(attributes))
         if total_tokens is None and input_tokens is not None and output_tokens is not None:
@@ -131,8 +134,8 @@ def _usage(attributes: Attributes) -> dict[str, int] | None:
 
 
 def _count(value: Any) -> int | None:
-    """Converts to a count: from a number, or from its text, which may be JSON text within JSON
-    text. Booleans stay unchanged."""
+    """Returns a count of tokens. The value may be a number or its text, which may be JSON text
+    within JSON text. Booleans are returned unchanged; anything else gives None."""
     if isinstance(value, str):
         value = parse_json(value)
     if isinstance(value, int):

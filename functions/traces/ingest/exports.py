@@ -29,7 +29,8 @@ _READERS: Final = {
 
 
 class _Refused(Exception):
-    """The export cannot be read; ``detail`` is FastAPI's member of that name."""
+    """Raised if the export cannot be parsed. ``detail`` is the member ``detail`` of the error
+    answer, which has FastAPI's form."""
 
     def __init__(self, status: int, detail: object) -> None:
         super().__init__(detail)
@@ -56,8 +57,8 @@ class Export(NamedTuple):
 
 
 def parse(sent: Sent) -> Export:
-    """Parses an export. One that cannot be read still has its experiment, on which the policy
-    decides."""
+    """Parses an export. If its spans cannot be parsed, the result still has the experiment's id,
+    because the policy decides about the experiment before an error is answered."""
     experiment = sent.headers.get(EXPERIMENT_HEADER)
     run_id = sent.headers.get(RUN_HEADER, "")
     try:

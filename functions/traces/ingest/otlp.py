@@ -45,4 +45,4 @@ class ResourceSpans(NamedTuple):
 
 
 class Malformed(ValueError):
-    """The data is not an export request."""
+    """Raised if the data is not an OTLP export request."""

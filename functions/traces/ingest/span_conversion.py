@@ -23,7 +23,7 @@ _KINDS: Final = {
 
 
 class Inconvertible(ValueError):
-    """The span has no id, or one longer than OpenTelemetry allows."""
+    """Raised if a span has no id, or an id longer than OpenTelemetry allows."""
 
 
 def to_stored(span: otlp.Span, service: str | None = None) -> StoredSpan:

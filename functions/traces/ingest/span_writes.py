@@ -89,8 +89,8 @@ class _SpanBatch:
         self.facts = facts.facts_of_spans(spans)
 
     def complete(self, own_prices: Own) -> None:
-        """Adds costs to the spans that lack them, and builds nodes and packs. Of two versions of a
-        span the one with the later end counts."""
+        """Adds costs to spans that lack them, and computes ``nodes`` and ``packs``. If the request
+        has two versions of a span, the one with the later end counts."""
         if self.needs_prices:
             for span in self._spans:
                 costs.add_cost(span["attributes"], own_prices)
@@ -111,7 +111,8 @@ class _SpanBatch:
 def _read_targets(
     batches: Sequence[_SpanBatch], experiment_id: str, workspace: str, *, with_prices: bool
 ) -> list[Target]:
-    """Reads the targets and, in parallel, the prices into their cache if it has expired."""
+    """Reads the trace or, for a new trace, the experiment of each batch. If the cached prices have
+    expired, reads those in parallel."""
     reads: list[Callable[[], Any]] = [
         partial(traces.find_or_place, batch.trace_id, experiment_id, workspace) for batch in batches
     ]

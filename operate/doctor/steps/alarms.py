@@ -1,4 +1,4 @@
-"""The stack's alarms, and whether somebody hears them."""
+"""Checks the stack's alarms and the subscriptions that receive them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from operate.doctor.checkup import Checkup, expect
 
 _TYPE: Final = "AWS::CloudWatch::Alarm"
 _AT_ONCE: Final = 100
-"""Names that one call of DescribeAlarms takes."""
+"""The number of names that one call of DescribeAlarms accepts."""
 _PENDING: Final = "PendingConfirmation"
-"""What SNS gives as the ARN of a subscription that its receiver has not confirmed."""
+"""The value that SNS returns as the ARN of a subscription that was not confirmed."""
 
 
 def read(checkup: Checkup) -> str:
-    """No alarm rings, and who shall hear one has confirmed it."""
+    """Checks that no alarm of the stack is in the state ALARM, and that all subscribers of the
+    alarm topic have confirmed. Returns the result as a text; raises Wrong."""
     names = sorted(checkup.aws.ids(_TYPE).values())
     service = checkup.aws.client("cloudwatch")
     found = []
@@ -37,7 +38,7 @@ def read(checkup: Checkup) -> str:
 
 
 def _unconfirmed(service: Any, topic: str) -> Sequence[str]:
-    """Returns the receivers of a topic that have not confirmed."""
+    """Returns the subscribers of an SNS topic that have not confirmed their subscription."""
     pages = service.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=topic)
     return [
         one["Endpoint"]

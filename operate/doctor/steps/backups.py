@@ -1,4 +1,4 @@
-"""What a restore could start from."""
+"""Checks the backups from which data could be restored."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from operate.doctor.checkup import Checkup, expect
 
 
 def read(checkup: Checkup) -> str:
-    """The table has point-in-time recovery; the bucket of files says whether it keeps versions."""
+    """Checks that the table has point-in-time recovery. Returns a text that also says whether the
+    artifact bucket keeps versions. Raises Wrong if recovery is off."""
     aws = checkup.aws
     described = aws.client("dynamodb").describe_continuous_backups(
         TableName=aws.outputs["TableName"]

@@ -1,4 +1,4 @@
-"""MLflow's own client, in a process of its own."""
+"""Checks the server with MLflow's own client, in a separate process."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ IN_PARTS: Final = {
     "MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE": "4000000",
     "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD": "true",
 }
-"""What docs/clients.md tells users of a deployment to set."""
+"""The variables that docs/clients.md tells users of a deployment to set."""
 _KEPT: Final = ("MLFLOW_TRACKING_",)
-"""Variables of MLflow's that reach the client: the login, and nothing that would change it."""
+"""MLflow's environment variables that are passed to the client: only those of the login."""
 _SECONDS: Final = 300
 _TAIL: Final = 600
 
 
 def use(checkup: Checkup) -> str:
-    """A file of 12 MB and a trace go to the server and come back."""
+    """Uploads and downloads a file of 12 MB and a trace with MLflow's client. Returns a text that
+    says whether large files need client settings. Raises Wrong if the client fails."""
     with tempfile.TemporaryDirectory() as folder:
         python = _interpreter(checkup, Path(folder))
         with checkup.api.interruption.immediate():
@@ -70,7 +71,8 @@ def _run(
 
 
 def _said(done: subprocess.CompletedProcess[str]) -> str:
-    """The script's own line; the client prints others before it."""
+    """Returns the script's own result, which is the last line of its output; the client prints
+    others before it."""
     return done.stdout.strip().rpartition("\n")[2]
 
 
@@ -79,7 +81,9 @@ def _last(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def _interpreter(checkup: Checkup, folder: Path) -> str:
-    """An interpreter with mlflow: the one that was named, this one, or one that is made now."""
+    """Returns the path of a Python interpreter that has mlflow: the one that the options name, this
+    one, or one in an environment that is installed into ``folder``. Raises LeftOut if there is
+    none."""
     if checkup.options.client:
         return checkup.options.client
     if find_spec("mlflow") is not None:

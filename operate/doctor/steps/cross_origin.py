@@ -1,4 +1,4 @@
-"""Pages of other origins can neither write nor read."""
+"""Checks that web pages of other origins can neither read nor write."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ _PATH: Final = "/api/2.0/mlflow/experiments/search"
 
 
 def refuse(checkup: Checkup) -> str:
-    """Answers have the headers that protect browsers; a page elsewhere is refused."""
+    """Checks that answers have the headers that protect browsers, and that a request from a page of
+    another origin is refused. Returns the result as a text; raises Wrong."""
     api = checkup.api
     plain = api.call("POST", _PATH, {"max_results": 1})
     sniffing = plain.headers.get("x-content-type-options")

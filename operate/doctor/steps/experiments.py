@@ -1,4 +1,4 @@
-"""An experiment of the checkup's own, and what earlier checkups left behind."""
+"""Creates the checkup's own experiment, and removes what earlier, killed checkups left behind."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import time
 from typing import Any, Final
 from urllib.parse import quote
 
+from local import program_name
 from operate.doctor.checkup import PREFIX, Checkup, expect
 from operate.doctor.outcome import Wrong
 
 LEFTOVER_SECONDS: Final = 3600
-"""Age from which something with the prefix is no longer of a checkup that runs."""
+"""The age from which an entity with the prefix cannot belong to a checkup that is still running."""
 ACTIVE: Final = "ACTIVE_ONLY"
 _BY_NAME: Final = ("GET", "/api/2.0/mlflow/experiments/get-by-name")
 
 
 def create(checkup: Checkup) -> str:
-    """An experiment is created, and is found by id and by name at once, although it was asked for
-    before: something in front of the server that keeps errors would repeat the 404."""
+    """Creates an experiment, and checks that it is found by id and by name at once. The name is
+    also requested before the creation: a cache in front of the server that stores errors would then
+    repeat the 404. Returns the result as a text; raises Wrong."""
     api, name = checkup.api, checkup.name
     before = api.call(*_BY_NAME, query={"experiment_name": name})
     expect(before.status == 404, f"an experiment that is not there is answered {before.status}")
@@ -39,14 +41,15 @@ def _remove(checkup: Checkup) -> None:
     expect(found.status == 200, f"experiments/get-by-name: {found.status}")
     experiment = found.body["experiment"]["experiment_id"]
     delete(checkup, experiment)
+    command = f"{program_name.commands()} gc --experiment {experiment}"
     checkup.facts["remains"] = (
-        f"experiment {experiment} is in the trash: `local.admin gc --experiment {experiment}` "
-        "removes it for good"
+        f"experiment {experiment} is in the trash: `{command}` removes it for good"
     )
 
 
 def delete(checkup: Checkup, experiment: str) -> None:
-    """Deletes an experiment and the files of its runs; deleted already is deleted."""
+    """Deletes an experiment and the files of its runs. An experiment that is already deleted is not
+    an error."""
     api = checkup.api
     for run in api.post("runs/search", experiment_ids=[experiment]).get("runs", ()):
         _delete_files(checkup, run["info"]["artifact_uri"])
@@ -65,7 +68,8 @@ def _delete_files(checkup: Checkup, uri: str) -> None:
 
 
 def remove_leftovers(checkup: Checkup) -> str:
-    """Things of an earlier checkup, which was killed, are removed."""
+    """Removes the experiments, models and webhooks of earlier checkups that were killed. Returns a
+    text with their number."""
     api = checkup.api
     before = int((time.time() - LEFTOVER_SECONDS) * 1000)
 
@@ -95,7 +99,8 @@ def remove_leftovers(checkup: Checkup) -> str:
 
 
 def _ok(answer: Any) -> bool:
-    """Webhooks are for administrators; others have made none."""
+    """Returns whether a request about webhooks succeeded; False for the 403 of a login that is not
+    an administrator's, which cannot have created webhooks. Raises Wrong for other answers."""
     if answer.status in (200, 403):
         return bool(answer.status == 200)
     raise Wrong(f"webhooks: {answer.status} {answer.text[:200]}")

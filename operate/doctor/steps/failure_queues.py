@@ -1,4 +1,4 @@
-"""The queues of what was given up."""
+"""Checks the queues that hold messages whose processing was given up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ _COUNT: Final = "ApproximateNumberOfMessages"
 
 
 def read(checkup: Checkup) -> str:
-    """They are empty."""
+    """Checks that all failure queues of the stack are empty. Returns the result as a text; raises
+    Wrong."""
     queues = {name: url for name, url in checkup.aws.ids(_TYPE).items() if "Failure" in name}
     service = checkup.aws.client("sqs")
     counts = {

@@ -1,4 +1,4 @@
-"""The AI gateway, where one is configured."""
+"""Checks the AI gateway, if it has endpoints."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from operate.doctor.outcome import LeftOut
 
 
 def call(checkup: Checkup) -> str:
-    """Endpoints are listed; the one that the options name answers."""
+    """Lists the gateway's endpoints, and calls the one that the options name, if any. Returns the
+    result as a text. Raises LeftOut if there are no endpoints, Wrong if the call fails."""
     api, wanted = checkup.api, checkup.options.endpoint
     listed = api.ask("GET", "3.0/mlflow/gateway/endpoints/list").get("endpoints", [])
     if not listed:

@@ -1,4 +1,5 @@
-"""What follows a write asynchronously: lists across partitions, and the index of an ended run."""
+"""Checks what the indexer updates asynchronously after a write: lists across partitions, and the
+index of a finished run."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from operate.doctor.steps import search
 
 
 def follow(checkup: Checkup) -> str:
-    """The lists of experiments and models name what was made; searches answer as before."""
+    """Ends the checkup's run, waits until the lists of experiments and models contain the created
+    ones, and checks that searches answer as before. Returns the result as a text; raises Wrong."""
     api, run_id = checkup.api, checkup.fact("run")
     now = int(time.time() * 1000)
     api.post("runs/update", run_id=run_id, status="FINISHED", end_time=now)

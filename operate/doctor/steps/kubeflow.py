@@ -1,4 +1,4 @@
-"""Kubeflow's Model Registry over the same models."""
+"""Checks Kubeflow's Model Registry API, which serves the same models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ _PATH: Final = "model_registry/v1"
 
 
 def read(checkup: Checkup) -> str:
-    """The model that MLflow's API made is there, with its version."""
+    """Checks that Kubeflow's API returns the model that was created with MLflow's API, with its
+    version. Returns the result as a text; raises Wrong."""
     api, name = checkup.api, checkup.fact("model")
     model = api.ask("GET", f"{_PATH}/registered_model", name=name)
     versions = api.ask("GET", f"{_PATH}/registered_models/{model['id']}/versions")["items"]

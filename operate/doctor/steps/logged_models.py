@@ -1,4 +1,4 @@
-"""A logged model: created, made ready, searched."""
+"""Checks logged models: creation, status and search."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from operate.doctor.checkup import Checkup, expect
 
 
 def create(checkup: Checkup) -> str:
-    """A model is created and becomes ready."""
+    """Creates a logged model, sets its status to ready and reads it back. Returns the result as a
+    text; raises Wrong."""
     api, experiment = checkup.api, checkup.fact("experiment")
     made = api.post("logged-models", experiment_id=experiment, name="doctor")
     model_id = made["model"]["info"]["model_id"]
@@ -20,7 +21,8 @@ def create(checkup: Checkup) -> str:
 
 
 def search(checkup: Checkup) -> str:
-    """It is found at once."""
+    """Checks that a search finds the logged model at once. Returns the result as a text; raises
+    Wrong."""
     wanted = checkup.fact("logged_model")
     found = checkup.api.post(
         "logged-models/search", experiment_ids=[checkup.fact("experiment")]

@@ -1,4 +1,4 @@
-"""The server answers, and logs in those whom it should."""
+"""Checks that the server answers, and that it accepts the right logins only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _VARIABLES = (
 
 
 def reach(checkup: Checkup) -> str:
-    """The server answers without a login."""
+    """Checks that ``GET /health`` succeeds without a login. Returns the result as a text; raises
+    Wrong."""
     health = checkup.api.call("GET", "/health", login=Login())
     expect(
         (health.status, health.text) == (200, "OK"),
@@ -26,7 +27,8 @@ def reach(checkup: Checkup) -> str:
 
 
 def log_in(checkup: Checkup) -> str:
-    """The login is accepted, and no login or a wrong one is refused."""
+    """Checks that the login is accepted, and that a missing or a wrong login is refused. Returns
+    the result as a text; raises Wrong."""
     api = checkup.api
     answer = api.call(*_SEARCH)
     if answer.status in (401, 403):

@@ -1,4 +1,4 @@
-"""How many functions of the account may run at once."""
+"""Reads how many Lambda functions the account may run at the same time."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Final
 from operate.doctor.checkup import Checkup
 
 ENOUGH: Final = 100
-"""Concurrent executions below which a team meets throttling. New accounts may have ten."""
+"""With fewer concurrent executions a team would be throttled. New accounts may have ten."""
 
 
 def read(checkup: Checkup) -> str:
-    """Says how many functions may run at once. Few are no fault of a deployment: what they throttle
-    is the step ``throttles``'s to see."""
+    """Returns a text with the account's quota of concurrent executions. A low quota is no fault of
+    the deployment: the step ``throttles`` reports requests that it has throttled."""
     limit = checkup.aws.client("lambda").get_account_settings()["AccountLimit"]
     all_of_them, free = limit["ConcurrentExecutions"], limit["UnreservedConcurrentExecutions"]
     said = f"{free} of {all_of_them} concurrent executions are not reserved"

@@ -1,4 +1,4 @@
-"""A registered model with a version and an alias."""
+"""Checks the model registry: a model with a version and an alias."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from operate.doctor.checkup import Checkup, expect
 
 
 def register(checkup: Checkup) -> str:
-    """A version is found by its alias at once."""
+    """Creates a registered model with a version and an alias, and checks that the alias leads to
+    the version at once. Returns the result as a text; raises Wrong."""
     api, name = checkup.api, checkup.name
     checkup.will_remove("the registered model", lambda: _remove(checkup))
     api.post("registered-models/create", name=name)

@@ -1,4 +1,4 @@
-"""A run: values one by one and in a batch, sent twice."""
+"""Checks that a run stores single and batched values, and that repeated requests change nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from operate.doctor.checkup import Checkup, expect
 
 
 def log(checkup: Checkup) -> str:
-    """What is logged is read at once, and nothing doubles when a request is repeated."""
+    """Creates a run, sends each log request twice, and checks that everything can be read at once
+    and exists once. Returns the result as a text; raises Wrong."""
     api, experiment = checkup.api, checkup.fact("experiment")
     now = int(time.time() * 1000)
     made = api.post("runs/create", experiment_id=experiment, start_time=now, run_name="doctor")

@@ -1,4 +1,4 @@
-"""Searches of runs, which know a write as soon as it is acknowledged."""
+"""Checks that searches of runs see a write as soon as it is acknowledged."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ FILTERS = {
     "attributes.run_name = 'doctor'": True,
     "metrics.loss > 1": False,
 }
-"""Filters, and whether the checkup's run meets them."""
+"""Filters, each with whether the checkup's run meets it."""
 
 
 def search_at_once(checkup: Checkup) -> str:
-    """Searches answer exactly, without waiting for an index."""
+    """Checks the results of several filters immediately after the writes. Returns the result as a
+    text; raises Wrong."""
     check(checkup, checkup.fact("run"))
     return f"{len(FILTERS)} filters answered exactly, at once"
 
 
 def check(checkup: Checkup, run_id: str) -> None:
-    """Searches by each filter. Raises Wrong if the run is in an answer where it should not be, or
-    missing where it should be."""
+    """Searches the checkup's experiment by each filter. Raises Wrong if the run is in a result that
+    should not contain it, or missing from one that should."""
     experiments = [checkup.fact("experiment")]
     for text, meets in FILTERS.items():
         found = checkup.api.post(

@@ -9,11 +9,11 @@ from operate.doctor.checkup import Checkup
 
 
 class Step(NamedTuple):
-    """One step: it returns what it saw, or raises Wrong or LeftOut."""
+    """One step of a checkup. ``take`` returns its result as a text, or raises Wrong or LeftOut."""
 
     name: str
     seconds: float
-    """The budget, with a cold start of each function that it calls."""
+    """The time budget, which includes a cold start of each function that the step calls."""
     take: Callable[[Checkup], str]
     decides: bool = False
-    """Whether nothing further can be checked if this is wrong."""
+    """Whether no further step can run if this one finds a fault."""

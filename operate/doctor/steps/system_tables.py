@@ -1,4 +1,4 @@
-"""SQL over the system tables: the checkup's run becomes a row."""
+"""Checks SQL over the system tables: the checkup's run has to become a row."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ _PATH: Final = "/api/3.0/mlflow-serverless/sql"
 
 
 def query(checkup: Checkup) -> str:
-    """The run is in the tables. A laptop publishes when it is asked to; a deployment refuses that
-    and publishes every minute or so."""
+    """Waits until a query finds the checkup's run in the system tables. The first query asks for
+    fresh tables: a laptop publishes them for it; a deployment refuses that and publishes about
+    every minute. Returns the result as a text; raises Wrong."""
     asked: dict[str, Any] = {"sql": _SQL, "parameters": {"run": checkup.fact("run")}}
     fresh, seen = ["first"], []
 

@@ -1,4 +1,4 @@
-"""The table: its size, its stream, its protection."""
+"""Checks the DynamoDB table: status, stream, indexes and protection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ _GB: Final = 1e9
 
 
 def read(checkup: Checkup) -> str:
-    """The table is active, streams, expires items, and has all its indexes."""
+    """Checks that the table is active, has a stream and all its indexes, and deletes expired items.
+    Returns the result as a text; raises Wrong."""
     aws = checkup.aws
     service, name = aws.client("dynamodb"), aws.outputs["TableName"]
     table: dict[str, Any] = service.describe_table(TableName=name)["Table"]

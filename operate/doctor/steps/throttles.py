@@ -1,4 +1,4 @@
-"""Throttled calls of the last hour."""
+"""Checks whether requests were throttled in the last hour."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ _HOUR: Final = timedelta(hours=1)
 
 
 def read(checkup: Checkup) -> str:
-    """Neither a function nor the table throttled anybody."""
+    """Checks that neither a function nor the table has throttled a request in the last hour.
+    Returns the result as a text; raises Wrong."""
     aws = checkup.aws
     service = aws.client("cloudwatch")
     table = {"TableName": aws.outputs["TableName"]}

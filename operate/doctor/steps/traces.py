@@ -1,4 +1,4 @@
-"""A trace, exported as OpenTelemetry does."""
+"""Checks a trace that is exported as OpenTelemetry does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from operate.doctor.outcome import Wrong
 
 
 def export(checkup: Checkup) -> str:
-    """Spans are taken, and the trace is read whole and found."""
+    """Exports a trace with two spans, and checks that it can be read completely and is found by a
+    search. Returns the result as a text; raises Wrong."""
     api, experiment = checkup.api, checkup.fact("experiment")
     trace, now = uuid4().hex, time.time_ns()
     root = {

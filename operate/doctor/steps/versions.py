@@ -1,4 +1,4 @@
-"""The version of each function that callers reach."""
+"""Checks which version of each function callers reach."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from operate.versions import functions
 
 
 def compare(checkup: Checkup) -> str:
-    """All aliases serve the last deployment, alone."""
+    """Checks that the alias of each function serves the last deployment and nothing else. Returns
+    the result as a text; raises Wrong."""
     aws = checkup.aws
     found = functions(aws.client("cloudformation"), aws.client("lambda"), aws.stack)
     behind = [one.name for one in found if one.settings.get(one.live) != one.latest]

@@ -1,4 +1,4 @@
-"""The web UI's files, and the way of every route to its function."""
+"""Checks the web UI's files, and that every route leads to its function."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ _YEAR: Final = 31_536_000
 
 
 def load(checkup: Checkup) -> str:
-    """The page and the first of its scripts are there; the script is kept for a year."""
+    """Checks that the UI's page and its first script are served, and that browsers may cache the
+    script for a year. Returns the result as a text. Raises LeftOut if the address serves the API
+    only, otherwise Wrong."""
     page = checkup.api.call("GET", "/")
     if page.status == 404:
         raise LeftOut("this address serves the API alone: check UiUrl too")
@@ -41,7 +43,8 @@ def load(checkup: Checkup) -> str:
 
 
 def reach_functions(checkup: Checkup) -> str:
-    """A request to each route is answered by a function, not by a bucket or by API Gateway."""
+    """Checks that a function answers a request to each route, instead of a bucket or API Gateway.
+    Returns the result as a text; raises Wrong."""
     behind_ui = checkup.facts.get("ui") is True
     paths = sorted(
         _FILLED.sub("doctor", path)
@@ -64,13 +67,15 @@ def _route_paths() -> list[str]:
 
 
 def _fails(path: str, answer: Answer) -> bool:
-    """Without workspaces their routes answer 503, as MLflow's do."""
+    """Returns whether an answer is a server error. The 503 of workspace routes does not count: they
+    answer so if workspaces are switched off, as on MLflow's server."""
     switched_off = answer.status == 503 and _WORKSPACES in path
     return answer.status >= 500 and not switched_off
 
 
 def _is_foreign(answer: Answer) -> bool:
-    """An answer of the bucket behind CloudFront, or of API Gateway itself."""
+    """Returns whether an answer comes from the bucket behind CloudFront or from API Gateway itself,
+    instead of a function."""
     if answer.content.startswith(_OF_A_BUCKET):
         return True
     return answer.content.strip() in (b'{"message":"Not Found"}', b'{"message": "Not Found"}')

@@ -1,8 +1,8 @@
-"""A webhook: a change of the registry reaches its receiver.
+"""Checks webhooks: a change in the registry has to be delivered.
 
-The receiver is this machine where the server can reach it, and checks the signature. Otherwise, in
-AWS, the receiver is the server itself, which refuses the delivery; the log of the sender tells that
-it was sent and answered.
+If the server can reach this machine, this machine receives the delivery and checks its signature.
+Otherwise, in AWS, the webhook's URL is one of the server itself, which refuses the delivery; the
+log of the webhook sender shows that the delivery was sent and answered.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from operate.doctor.outcome import LeftOut, Wrong
 
 PATH: Final = "/doctor"
 REFUSING: Final = "/health"
-"""Path of the server that takes no POST."""
+"""A path of the server that refuses POST."""
 SENT: Final = ("webhook delivered", "webhook refused by its receiver")
-"""What the sender logs of a delivery that was answered."""
+"""What the webhook sender logs about a delivery that the receiver answered."""
 FAILED: Final = "webhook not delivered"
 _LOGGED: Final = ("INFO", "DEBUG")
-"""Values of ``LogLevel`` with which the sender logs what it delivered."""
+"""Values of ``LogLevel`` with which the webhook sender logs deliveries."""
 _LONGEST: Final = 1_000_000
 _CLOCKS_DIFFER_SECONDS: Final = 60
 
@@ -42,7 +42,9 @@ class Delivery(NamedTuple):
 
 
 def receive(checkup: Checkup) -> str:
-    """The delivery of an event arrives."""
+    """Creates a webhook, changes a model, and waits for the delivery. Returns the result as a text.
+    Raises LeftOut if neither this machine can receive nor the log can be read, Wrong if no delivery
+    arrives."""
     model = checkup.fact("model")
     address = _address(checkup)
     if address is not None:
@@ -94,7 +96,7 @@ def _follow_in_the_log(checkup: Checkup, stack: Deployment, model: str) -> str:
 
 
 def _lines(stack: Deployment, webhook: str, began_ms: int) -> list[dict[str, Any]]:
-    """Returns what the sender has logged of the deliveries of a webhook."""
+    """Returns the log entries of the webhook sender about the deliveries of one webhook."""
     pages = stack.client("logs").get_paginator("filter_log_events")
     _, group = stack.resources["WebhookSenderLogGroup"]
     found = pages.paginate(logGroupName=group, startTime=began_ms, filterPattern=f'"{webhook}"')
@@ -111,7 +113,8 @@ def _decoded(text: str) -> dict[str, Any]:
 
 
 def _create(checkup: Checkup, url: str) -> str:
-    """Returns the id of a webhook for changes of tags of model versions."""
+    """Creates a webhook for changed tags of model versions and returns its id. Raises LeftOut if
+    the login may not create webhooks."""
     api = checkup.api
     body = {
         "name": checkup.name,
@@ -130,12 +133,13 @@ def _create(checkup: Checkup, url: str) -> str:
 
 
 def _announce(checkup: Checkup, model: str) -> None:
-    """Changes something that the webhook has subscribed to."""
+    """Sets a tag of a model version, which is the event that the webhook is subscribed to."""
     checkup.api.post("model-versions/set-tag", name=model, version="1", key="doctor", value="seen")
 
 
 def _address(checkup: Checkup) -> tuple[str, int] | None:
-    """Returns where this machine listens; None if the server is not known to reach it."""
+    """Returns the host and port at which this machine listens for the delivery; None if the server
+    probably cannot reach this machine."""
     given = checkup.options.receiver
     if given:
         host, _, port = given.rpartition(":")
@@ -150,7 +154,7 @@ def _address(checkup: Checkup) -> tuple[str, int] | None:
 
 
 def _is_signed(delivery: Delivery, secret: str) -> bool:
-    """As MLflow signs: the HMAC of id, time and text."""
+    """Returns whether the delivery has MLflow's signature: the HMAC of its id, time and text."""
     headers = delivery.headers
     signed = ".".join(
         (

@@ -197,9 +197,9 @@ def test_experiment_ids() -> None:
         assert refusal(experiments.experiment_id, bad).startswith("Invalid experiment ID '")
     for other in ("x", "01JCAB3DEFGHJKMNPQRSTVWXYZ", "team_a-2"):
         assert experiments.experiment_id(other) == other
-        assert not experiments.is_given_out(other)
-    for given_out in ("0", "-3", "823149582371645290"):
-        assert experiments.is_given_out(experiments.experiment_id(given_out))
+        assert not experiments.is_numeric_id(other)
+    for number in ("0", "-3", "823149582371645290"):
+        assert experiments.is_numeric_id(experiments.experiment_id(number))
 
 
 def test_create_experiment() -> None:

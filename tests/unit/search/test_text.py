@@ -78,7 +78,7 @@ def test_how_a_condition_is_looked_up(
         elif one.begin is not None:
             shown.append(f"begins {one.begin}")
         else:
-            shown.append(f"has {','.join(one.stretches)}{' or number' if one.numbers else ''}")
+            shown.append(f"has {','.join(one.trigrams)}{' or number' if one.numbers else ''}")
     assert shown == expected
 
 

@@ -19,4 +19,4 @@ def found_by(lookup: Lookup, field: str, token: IndexToken) -> bool:
         for one in text.trigrams_of_token(token)
         if field != "content" or text.is_indexed_in_contents(one)
     }
-    return held.issuperset(lookup.stretches) or (lookup.numbers and text.is_number(word))
+    return held.issuperset(lookup.trigrams) or (lookup.numbers and text.is_number(word))

@@ -45,7 +45,8 @@ def process_credentials() -> Credentials | None:
 
 @functools.cache
 def _session() -> Any:
-    """botocore's session; one is kept because it renews expiring credentials."""
+    """Returns botocore's session. It is kept for the process, because it renews expiring
+    credentials."""
     import botocore.session  # noqa: PLC0415 -- as above
 
     return botocore.session.get_session()

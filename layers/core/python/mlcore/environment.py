@@ -33,7 +33,7 @@ class Settings(NamedTuple):
 
 @functools.cache
 def settings() -> Settings:
-    """Settings of this process.
+    """Returns the settings of this process.
 
     Raises:
         KeyError: TABLE_NAME is not set.
@@ -50,6 +50,18 @@ def workspaces_enabled() -> bool:
     return os.environ.get("MLFLOW_ENABLE_WORKSPACES", "").lower() in ("1", "true")
 
 
+def artifact_bucket() -> str | None:
+    """Returns the S3 bucket that holds the artifacts; None if they are in a folder of this
+    machine."""
+    return None if os.environ.get("ARTIFACT_FOLDER") else os.environ.get("ARTIFACT_BUCKET") or None
+
+
+def in_lambda() -> bool:
+    """Whether this process is a Lambda function, whose requests have at most 6 MB. The local runner
+    takes requests of any size."""
+    return "AWS_LAMBDA_FUNCTION_NAME" in os.environ
+
+
 def signs_in(environment: Mapping[str, str]) -> bool:
-    """Whether people can sign in with a browser."""
+    """Whether people can sign in with a browser in a deployment with this environment."""
     return environment.get(AUTHENTICATION) == OIDC and bool(environment.get(CLIENT_ID))

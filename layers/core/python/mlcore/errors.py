@@ -62,11 +62,12 @@ class InvalidParameterValue(_CallerError):
 
 
 class Detailed(InvalidParameterValue):
-    """An error in the form of FastAPI, for routes that MLflow's server implements with it:
-    ``{"detail": …}``."""
+    """An error in the form of FastAPI (``{"detail": …}``), for routes that MLflow's server
+    implements with FastAPI."""
 
     def __init__(self, status: int, detail: Any) -> None:
-        """
+        """Makes the error.
+
         Args:
             detail: a sentence, or JSON.
         """
@@ -84,7 +85,8 @@ class Detailed(InvalidParameterValue):
 
 
 class AttributeNotFound(InvalidParameterValue):
-    """An unknown field, where MLflow has a separate error class for it."""
+    """The request names a field that does not exist, where MLflow has a separate error class for
+    this."""
 
     sqlstate = "KAM04"
     error_class = "ATTRIBUTE_NOT_FOUND"
@@ -97,7 +99,7 @@ class BadRequest(_CallerError):
 
 
 class ContentTooLarge(BadRequest):
-    """A body, or a part of one, that is larger than allowed."""
+    """A body, or a part of it, is larger than allowed."""
 
     http_status = 413
 
@@ -109,8 +111,8 @@ class ResourceAlreadyExists(_CallerError):
 
 
 class FeatureDisabled(_CallerError):
-    """A feature that is off in this deployment. Status 400; MLflow's server returns 500, which
-    clients retry."""
+    """The request needs a feature that is off in this deployment. Status 400; MLflow's server
+    returns 500, which clients retry."""
 
     error_code = "FEATURE_DISABLED"
     http_status = 400
@@ -130,7 +132,7 @@ class ResourceDoesNotExist(_CallerError):
 
 
 class NotFound(_CallerError):
-    """A missing file of a trace; MLflow has a separate code for it."""
+    """A file of a trace is missing; MLflow has a separate code for this."""
 
     error_code = "NOT_FOUND"
     http_status = 404
@@ -138,8 +140,8 @@ class NotFound(_CallerError):
 
 
 class EndpointNotFound(_CallerError):
-    """An unknown path. Clients conclude from this code that the server is older, and try an older
-    endpoint."""
+    """No endpoint has the path. Clients conclude from this code that the server is older, and try
+    an older endpoint."""
 
     error_code = "ENDPOINT_NOT_FOUND"
     http_status = 404
@@ -147,7 +149,7 @@ class EndpointNotFound(_CallerError):
 
 
 class MethodNotAllowed(_CallerError):
-    """A known path with a wrong method; only the status differs from :class:`EndpointNotFound`."""
+    """The path does not have the method; only the status differs from :class:`EndpointNotFound`."""
 
     error_code = "ENDPOINT_NOT_FOUND"
     http_status = 405
@@ -160,12 +162,28 @@ class ResourceConflict(MlflowError):
 
 
 class RequestLimitExceeded(MlflowError):
+    """A refusal because of the load."""
+
+    error_code = "REQUEST_LIMIT_EXCEEDED"
+    http_status = 429
+    retry_seconds = 1
+    """When the client may repeat the request."""
+
+
+class CallerLimitReached(MlflowError):
+    """A refusal because the caller has sent too many requests; it says nothing about the load."""
+
     error_code = "REQUEST_LIMIT_EXCEEDED"
     http_status = 429
 
+    def __init__(self, message: str, retry_seconds: int) -> None:
+        super().__init__(message)
+        self.retry_seconds = retry_seconds
+
 
 class InvalidState(_ServiceError):
-    """Status 400; MLflow's server returns 500, which clients retry for minutes."""
+    """The entity is in a state in which the request is not possible. Status 400; MLflow's server
+    returns 500, which clients retry for minutes."""
 
     error_code = "INVALID_STATE"
     http_status = 400

@@ -1,5 +1,6 @@
-"""Sends messages from which the file remover deletes the files of deleted items. Touches no file
-itself."""
+"""Queues messages that tell the file remover which files of deleted items to delete. Touches no
+file itself.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ class Removal(NamedTuple):
     """Names the files to remove: those at or below ``key`` in the store.
 
     Files written after ``before_ms`` (milliseconds since the epoch) belong to a newer item and are
-    kept, and so are files at or below a key of ``keep``. The sender has asked
+    kept, and so are files at or below a key of ``keep``. Before sending, the sender must have asked
     :mod:`mlcore.repos.files.owners` whether the files may be removed.
     """
 
@@ -25,7 +26,7 @@ class Removal(NamedTuple):
 
 
 def send(queue_url: str, removals: Sequence[Removal]) -> None:
-    """Queues removals. Raises TemporarilyUnavailable if some may not have been sent."""
+    """Sends removals to the queue. Raises TemporarilyUnavailable if some may not have been sent."""
     queues.send(
         queue_url,
         [queues.Message(json.dumps(removal._asdict()), removal.workspace) for removal in removals],

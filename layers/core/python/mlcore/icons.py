@@ -17,8 +17,8 @@ _NOUN: Final = "Icon URL"
 
 
 def _source_of(value: Any, place: json_body.Place, misfits: json_body.Misfits) -> Any:
-    """Reads the URL of an icon. Raises InvalidParameterValue for a URL that is not allowed, before
-    other errors of the body are reported."""
+    """Reads the URL of an icon. Raises InvalidParameterValue at once, before other errors of the
+    body, for a URL that is not allowed."""
     errors_before = len(misfits.texts)
     text = json_body.text(value, place, misfits)
     if len(misfits.texts) == errors_before:
@@ -51,7 +51,7 @@ def check_url(url: str) -> None:
 
 
 def _media_type(mime_type: str) -> str:
-    """Returns the media type of an icon in lower case. Raises InvalidParameterValue: it is not an
+    """Returns the media type of an icon in lower case. Raises InvalidParameterValue if it is not an
     image type."""
     normal = mime_type.strip().lower()
     if not normal.startswith("image/") or normal == "image/":
@@ -87,7 +87,7 @@ _ICON: Final = json_body.object_of(
 
 
 def _icon(value: Any, place: json_body.Place, misfits: json_body.Misfits) -> Any:
-    """Reads an icon, and drops its known fields that are null."""
+    """Reads an icon; drops those of its known fields that are null."""
     icon = _ICON(value, place, misfits)
     if not isinstance(icon, dict):
         return icon

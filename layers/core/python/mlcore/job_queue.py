@@ -20,7 +20,7 @@ class JobMessage(NamedTuple):
 
 
 def send(message: JobMessage) -> None:
-    """Queues a job. Raises TemporarilyUnavailable if it may not have been sent."""
+    """Sends a job to the queue. Raises TemporarilyUnavailable if it may not have been sent."""
     body = json.dumps(message._asdict())
     queues.send(os.environ[QUEUE_URL], [queues.Message(body, message.workspace)])
 

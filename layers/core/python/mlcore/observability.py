@@ -55,6 +55,13 @@ _COLLECTION_METRICS: Final = {
     "Dimensions": [["table"]],
     "Metrics": [_COLLECTION_METRIC],
 }
+_UNAVAILABLE_METRIC: Final = {"Name": "Unavailable", "Unit": "Count"}
+"""Written only if there is one: CloudWatch charges for a metric while it has values."""
+_UNAVAILABLE_METRICS: Final = {
+    "Namespace": NAMESPACE,
+    "Dimensions": [["table"]],
+    "Metrics": [_UNAVAILABLE_METRIC],
+}
 _metrics_enabled: Final = os.environ.get("POWERTOOLS_METRICS_DISABLED", "").lower() not in (
     "1",
     "true",
@@ -69,7 +76,7 @@ if _metrics_enabled:
 
 
 def count(values: Mapping[str, float], fields: Mapping[str, object]) -> None:
-    """Logs a line with count metrics by name, and further fields."""
+    """Logs a line with metrics that count (``values`` by name), and further fields."""
     _log_metrics("count", "Count", values, fields)
 
 
@@ -94,11 +101,17 @@ def log_request(
     request_id: str,
     seconds: float,
     measurement: Measurement,
+    is_unavailable: bool = False,
     audit: Mapping[str, object] | None = None,
 ) -> None:
     """Logs the line of a request, with its entry for the audit (:mod:`mlcore.http.audit`). The
     dimension of its metrics is the table, and, if ``ROUTE_METRICS`` is on, the RPC; statuses or ids
-    as dimensions would multiply the cost."""
+    as dimensions would multiply the cost.
+
+    Args:
+        is_unavailable: whether the request failed because the table, or a service that is needed,
+            did not serve it: 503, or 429 where nothing was written.
+    """
     cold = next(_invocations, 0)
     fields: dict[str, object] = {
         "rpc": rpc,
@@ -126,6 +139,9 @@ def log_request(
     if size >= REPORTED_COLLECTION_GB:
         fields.update(CollectionGB=size, collection=collection)
         metrics.append(_COLLECTION_METRICS)
+    if is_unavailable:
+        fields["Unavailable"] = 1
+        metrics.append(_UNAVAILABLE_METRICS)
     _write("request", fields, metrics)
 
 

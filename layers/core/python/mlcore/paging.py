@@ -26,14 +26,17 @@ next page."""
 
 
 def token(position: Position, query: object = None) -> str:
-    """Returns the token of the page after ``position``; ``query`` identifies the query (JSON
-    values)."""
+    """Returns the page token for the page after ``position``.
+
+    Args:
+        query: identifies the query (JSON values); the token is valid for this query only.
+    """
     content = json.dumps([_digest(query), list(position)], separators=(",", ":"))
     return base64.urlsafe_b64encode(content.encode()).decode()
 
 
 def position_of(text: str, query: object = None) -> list[object] | None:
-    """Returns the position in a token; None for an empty token (the first page). Raises
+    """Returns the position in a page token; None for an empty token (the first page). Raises
     InvalidParameterValue if the text is not a token, or one of another query."""
     if not text:
         return None
@@ -53,7 +56,8 @@ def position_of(text: str, query: object = None) -> list[object] | None:
 
 
 def is_scalar(value: object) -> bool:
-    """Whether a value may be in a position; other values (in forged tokens) could break a query."""
+    """Whether a value may be in a position. Other values, which only forged tokens have, could
+    break a query."""
     if isinstance(value, str):
         return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
     if isinstance(value, float):

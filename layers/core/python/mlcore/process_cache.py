@@ -60,7 +60,8 @@ class ProcessCache(Generic[K, V]):
         seconds: float = math.inf,
         weigh: Callable[[V], int] = lambda _: 0,
     ) -> None:
-        """
+        """Makes the cache.
+
         Args:
             noun: unique name of the cached values.
             seconds: time to live. Expired entries are removed at the next :meth:`put`.
@@ -84,8 +85,8 @@ class ProcessCache(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V) -> None:
-        """Caches a value, which must not be None. A value beyond the limit of all caches is not
-        cached."""
+        """Caches a value, which must not be None. A value that is larger than the limit of all
+        caches is not cached."""
         weight = ENTRY_BYTES + self._weigh(value)
         now = time.monotonic()
         with _writing:
@@ -100,7 +101,8 @@ class ProcessCache(Generic[K, V]):
             _total_bytes[0] += weight
 
     def pop(self, key: K) -> V | None:
-        """Removes and returns the value, as :meth:`get`. Of several threads, only one gets it."""
+        """Removes a value from the cache and returns it; None if it is missing or has expired. Of
+        several threads, only one gets it."""
         with _writing:
             value = self.get(key)
             _drop(self._entries, key)
@@ -123,7 +125,7 @@ class SingleEntryCache(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V) -> tuple[K, V] | None:
-        """Replaces the entry and returns the former one."""
+        """Caches a value in place of the former entry. Returns that entry, or None."""
         with _writing:
             former: Any = _single_entries.get(self._noun)
             _single_entries[self._noun] = (key, value)
@@ -151,7 +153,7 @@ def _drop_expired(entries: _Entries, now: float) -> None:
 
 
 def _drop_oldest() -> None:
-    """Drops the oldest entry of all caches."""
+    """Removes the entry that is the oldest in all caches."""
     filled = [entries for entries in _caches.values() if entries]
     oldest = min(filled, key=lambda entries: entries[next(iter(entries))].number)
     _drop(oldest, next(iter(oldest)))

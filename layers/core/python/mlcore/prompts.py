@@ -1,4 +1,6 @@
-"""Distinguishes prompts from registered models by a tag on the model and on its versions."""
+"""Tells prompts from registered models: both are stored as models, and prompts and their versions
+have a tag.
+"""
 
 from __future__ import annotations
 
@@ -8,5 +10,6 @@ from mlcore import reserved_tags
 
 
 def is_prompt(tags: Mapping[str, str]) -> bool:
-    """Whether something with these tags is a prompt. Searches ask for the exact value instead."""
+    """Whether a model or version with these tags is a prompt. (Searches compare the tag's value
+    exactly instead.)"""
     return tags.get(reserved_tags.IS_PROMPT, "false").lower() == "true"

@@ -77,7 +77,8 @@ def _call(operation: str, **parameters: Any) -> dict[str, Any]:
 
 
 class _Client:
-    """The needed operations of a botocore client, which would take 10 MB."""
+    """Calls those operations of SQS that are needed, without botocore's client, which would take 10
+    MB."""
 
     def __init__(self) -> None:
         self._transport = transport("sqs", Protocol("AmazonSQS."))

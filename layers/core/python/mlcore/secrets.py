@@ -33,8 +33,8 @@ _PERMANENT: Final = frozenset(
 
 
 def seal(secret: str, context: Mapping[str, str]) -> str:
-    """Returns the encrypted secret; :func:`open_sealed` decrypts it, given the same context. It
-    is called before anything is written.
+    """Encrypts a secret; :func:`open_sealed` decrypts it, given the same context. Must be called
+    before anything is written.
 
     Raises:
         InvalidParameterValue: the secret is longer than 4,096 bytes.
@@ -55,7 +55,7 @@ def seal(secret: str, context: Mapping[str, str]) -> str:
 
 
 def open_sealed(sealed: str, context: Mapping[str, str]) -> str:
-    """Returns the secret that :func:`seal` encrypted.
+    """Decrypts a secret that :func:`seal` encrypted.
 
     Raises:
         InternalError: KMS denies access, or the text or the context is wrong.
@@ -97,7 +97,8 @@ def _call(operation: str, *, context: Mapping[str, str], **parameters: Any) -> d
 
 
 class _Client:
-    """The needed operations of a botocore client, which would take 10 MB."""
+    """Calls those operations of KMS that are needed, without botocore's client, which would take 10
+    MB."""
 
     def __init__(self) -> None:
         self._transport = transport("kms", Protocol("TrentService.", "1.1"))

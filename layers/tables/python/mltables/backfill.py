@@ -1,5 +1,5 @@
-"""Backfill: adds the existing data of the DynamoDB table to the system tables. Lands and publishes
-one experiment after the other. May be killed and started again."""
+"""Backfill: adds the existing data of the DynamoDB table to the system tables. Writes and publishes
+one experiment after the other. An interrupted backfill can be started again and continues."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from mltables.publisher import publish
 
 
 def backfill(tell: Callable[[str], None] = lambda _: None) -> Published:
-    """Lands and publishes all experiments.
+    """Lands (writes as batches for the publisher) and publishes all experiments.
 
     Args:
-        tell: receives a line of progress for each experiment.
+        tell: called with a line of progress for each experiment.
 
     Returns:
-        The counts of this call. A resumed backfill counts only what was still to do.
+        The counts of this call. A resumed backfill counts only the remaining experiments.
     """
     total = Published()
     for experiment_id in land():

@@ -52,7 +52,7 @@ _ALL: Final = frozenset("*")
 
 
 class NoRoomForColumns(Exception):
-    """The disk has no space for the columns that a query reads."""
+    """Raised if the disk has no space for the columns that a query reads."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -77,13 +77,14 @@ class _Copy(NamedTuple):
 
 
 class ColumnCache:
-    """The cached copies below a folder."""
+    """The cache in a folder: local copies of files that hold some columns."""
 
     def __init__(self, folder: Path, read: Read, room: Callable[[], int] | None = None) -> None:
-        """
-        Args:
-            room: returns how many bytes the cache may still add; by default according to the free
-                disk space.
+        """Args:
+        folder: the folder of the cache.
+        read: reads bytes of a file.
+        room: returns how many bytes the cache may still add; by default computed from the free
+            disk space.
         """
         self._folder, self._read = folder, read
         self._room = room or self._room_on_disk

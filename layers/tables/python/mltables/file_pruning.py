@@ -65,8 +65,9 @@ class Bound(NamedTuple):
     """SQL for DuckDB; after :func:`evaluate_bounds` texts or times."""
 
     def admits(self, low: Any, high: Any) -> bool:
-        """Whether a value from ``low`` to ``high`` may fulfil the bound. None is an unknown end.
-        Statistics truncate texts, so the greatest value may be longer than ``high``."""
+        """Returns whether a file whose values lie between ``low`` and ``high`` may have a value
+        that meets the condition. None stands for an unknown end. Statistics truncate texts, so the
+        greatest value may be longer than ``high``."""
         if low is None or high is None:
             return True
         return any(self._admits(value, low, high) for value in self.values)
@@ -211,8 +212,8 @@ def _known(
 
 
 def may_hold(file: Mapping[str, Any], bounds: Bounds) -> bool:
-    """Whether a file may contain rows within the bounds, according to its statistics in the table's
-    log."""
+    """Returns whether a file may contain rows that meet all bounds, according to its statistics in
+    the table's log."""
     return not bounds or any(
         all(
             bound.admits(file.get(f"min.{bound.column}"), file.get(f"max.{bound.column}"))

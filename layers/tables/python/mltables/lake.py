@@ -1,4 +1,4 @@
-"""Where the system tables are stored, and local access to their files."""
+"""Reads and stores the files of the system tables, in S3 or in a folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FETCHING: Final = 8
 
 
 class NoRoom(RuntimeError):
-    """The scratch folder's disk has no space for the files that are needed. The message may be
+    """Raised if the scratch folder's disk has no space for the needed files. The message may be
     shown to callers."""
 
 
@@ -144,7 +144,8 @@ class Lake:
             made.unlink()
 
     def _copies_of(self, table: DeltaTable) -> Path:
-        """The folder of a table's copies. It has the same path as the table in its bucket."""
+        """Returns the folder with the copies of a table's files. Its path is that of the table in
+        its bucket."""
         key = table.table_uri.removeprefix("s3://").rstrip("/").partition("/")[2]
         return self._part.files / key
 
@@ -185,8 +186,8 @@ def _read(key: str, first: int, size: int) -> bytes:
 
 
 def _options() -> dict[str, str] | None:
-    """Options for delta-rs with a custom S3 endpoint. It reads all other settings from the
-    environment."""
+    """Returns delta-rs's options for a custom S3 endpoint; None if the environment names none.
+    delta-rs reads all other settings from the environment."""
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if not endpoint or os.environ.get(location.FOLDER):
         return None

@@ -39,7 +39,7 @@ class Published(NamedTuple):
 
 
 class PublishStep:
-    """One step of the publisher, on an open snapshot of each table."""
+    """One step of the publisher, which works on an open snapshot of each table."""
 
     def __init__(
         self,
@@ -48,9 +48,9 @@ class PublishStep:
         snapshots: dict[str, Snapshot],
         folder: Path,
     ) -> None:
-        """
-        Args:
-            snapshots: by table; those about traces may be left out if no experiment changed.
+        """Args:
+        snapshots: the open snapshots by table name. Those of the trace tables may be missing if
+            no experiment has changed.
         """
         self._connection, self._folder = connection, folder
         self._history, self._runs, self._experiments = (

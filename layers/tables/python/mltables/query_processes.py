@@ -1,7 +1,8 @@
-"""The work of a query's two processes, which ``mltables/query_server.py`` starts.
+"""The work of the two processes of a query, which ``mltables/query_server.py`` starts.
 
-The first process prepares the rows that the caller may read, the second runs the caller's statement
-on them. The operating system ends each at a time limit, and the second also at a memory limit.
+The first process prepares the rows that the caller may read; the second one runs the caller's
+statement on them. The operating system ends each process at a time limit, and the second one also
+at a memory limit.
 """
 
 from __future__ import annotations
@@ -33,11 +34,12 @@ NAME_NOT_FOUND: Final = "missing"
 
 
 def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Returns the statement for DuckDB, its parameters and the sources of its rows, or
-    ``{"error": message}``.
+    """Checks and translates the statement, and prepares the rows that the caller may read. Returns
+    the statement in DuckDB's SQL, its parameters and the sources of its rows; or ``{"error":
+    message}``.
 
     Args:
-        folder: where the rows of a restricted caller are written.
+        folder: the folder in which the rows of a restricted caller are written.
     """
     try:
         # Parsing counts against the statement's own limit of time, reading files does not.
@@ -65,7 +67,7 @@ def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def run_statement(request: dict[str, Any], plan: dict[str, Any]) -> dict[str, Any]:
-    """Returns the result of the statement (``mltables/result_encoding.py``), or
+    """Runs the prepared statement. Returns its encoded result (``mltables/result_encoding.py``), or
     ``{"error": message}``.
 
     Args:
@@ -89,7 +91,7 @@ def run_statement(request: dict[str, Any], plan: dict[str, Any]) -> dict[str, An
 def execute(
     connection: duckdb.DuckDBPyConnection, sql: str, request: dict[str, Any]
 ) -> dict[str, Any]:
-    """Runs a statement and encodes its result in the format that the request asks for.
+    """Runs a statement and returns its result in the format that the request asks for.
 
     Raises:
         TooLarge, duckdb.Error, RuntimeError, MemoryError: the statement failed.
@@ -109,8 +111,8 @@ def execute(
 def open_views(
     sources: Sequence[Source], of_traces: Collection[str] | None = None
 ) -> duckdb.DuckDBPyConnection:
-    """Opens a database with a view of each source. It can read the files of the sources only, and
-    does not spill to disk.
+    """Returns a connection to a new database that has a view of each source. The database can read
+    only the files of the sources, and does not spill to disk.
 
     Args:
         of_traces: the columns of the view ``trace_unified``; None for no such view.

@@ -19,14 +19,15 @@ BATCH: Final = 500
 
 
 class TooLarge(Exception):
-    """The encoded result exceeds the limit. CSV and Arrow results are refused, not truncated."""
+    """Raised if the encoded result exceeds the limit of bytes. CSV and Arrow results are refused
+    then, not truncated."""
 
     def __init__(self, most_bytes: int) -> None:
         super().__init__(f"The result has more than {most_bytes} bytes: add a LIMIT.")
 
 
 class RowTooLarge(TooLarge):
-    """A single row exceeds the limit of bytes for a result."""
+    """Raised if a single row exceeds the limit of bytes for a result."""
 
     def __init__(self, most_bytes: int) -> None:
         Exception.__init__(
@@ -39,8 +40,8 @@ class RowTooLarge(TooLarge):
 def encode_json(
     cursor: duckdb.DuckDBPyConnection, most_rows: int, most_bytes: int
 ) -> dict[str, Any]:
-    """Returns ``{"columns", "types", "rows", "truncated"}``. Stops at the limit of rows or bytes
-    and then sets ``truncated``. Raises RowTooLarge if a single row exceeds ``most_bytes``."""
+    """Returns ``{"columns", "types", "rows", "truncated"}``. The rows end at the limit of rows or
+    bytes; ``truncated`` is then true. Raises RowTooLarge if a single row exceeds ``most_bytes``."""
     about = cursor.description or []
     rows: list[list[Any]] = []
     size = 0
@@ -109,8 +110,8 @@ def encode_arrow(relation: duckdb.DuckDBPyRelation, most_bytes: int) -> dict[str
 
 
 def _json_value(value: Any) -> Any:
-    """Converts a value for JSON. Times become ISO 8601 with Z. NaN and infinities become the texts
-    that MLflow uses."""
+    """Returns a value in a form that JSON can express. Times become ISO 8601 with Z. NaN and
+    infinities become the texts that MLflow uses."""
     if isinstance(value, float):
         if math.isnan(value):
             return "NaN"
@@ -134,7 +135,7 @@ def _json_value(value: Any) -> Any:
 
 
 def _interval(value: timedelta) -> str:
-    """Formats an interval as days and a time of day, such as ``1 02:03:04.500000000``."""
+    """Returns an interval as days and a time of day, such as ``1 02:03:04.500000000``."""
     sign = "-" if value < timedelta() else ""
     whole = abs(value)
     hours, seconds = divmod(whole.seconds, 3600)

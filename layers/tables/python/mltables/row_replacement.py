@@ -83,12 +83,14 @@ def replace_rows(
 
 
 def day_of(name: str) -> str:
-    """The value of the partition, which is the first folder in a file's name."""
+    """Returns the value of the partition, which is the name of the first folder in a file's
+    name."""
     return name.partition("/")[0].partition("=")[2]
 
 
 def _maybe(table: WritableTable, days: Collection[str] | None) -> str:
-    """A condition that all files meet which may hold rows of the traces in ``decided``."""
+    """Returns a condition on the statistics of files. All files that may hold rows of the traces in
+    ``decided`` meet it."""
     maybe = table.overlapping("decided", "experiment_id")
     if days is None:
         return maybe

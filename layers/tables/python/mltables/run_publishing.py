@@ -136,7 +136,8 @@ def _rewrite_partial(
 
 
 def _month_of(name: str) -> str:
-    """The value of the partition, which is the first folder in the file's name."""
+    """Returns the value of the partition, which is the name of the first folder in a file's
+    name."""
     return name.partition("/")[0].partition("=")[2]
 
 

@@ -1,4 +1,4 @@
-"""One version of a table, for reading with DuckDB; writes nothing."""
+"""Reads one version of a Delta table with DuckDB. It writes nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LISTED: Final = "listed_files"
 
 
 class Snapshot:
-    """A version of a table. Later commits do not change the rows that it returns."""
+    """One version of a table. The rows that it returns are not affected by later commits."""
 
     def __init__(self, lake: Lake, table: Table, delta: DeltaTable) -> None:
         self._lake, self.table, self.delta = lake, table, delta

@@ -126,7 +126,8 @@ def load_runs(connection: duckdb.DuckDBPyConnection, rows: Iterable[RunRow], fol
 
 
 def _entries(kind: str) -> str:
-    """A subquery with one list of pairs per run, sorted by key so that equal maps compare equal."""
+    """Returns a subquery with one list of pairs per run. The pairs are sorted by key, so that equal
+    maps compare equal."""
     return (
         f"(SELECT run_id, list({{k: k, v: v}} ORDER BY k) AS {kind} FROM entries "
         f"WHERE kind = '{kind}' GROUP BY run_id) {kind}_"

@@ -18,11 +18,11 @@ from mltables import trace_view
 from mltables.column_pruning import Columns, columns_read
 from mltables.dialect import (
     allowed_syntax,
-    column_names,
     metadata_queries,
     refusal,
     row_generators,
     sql_generator,
+    unnamed_columns,
 )
 from mltables.dialect.parser import Reader
 from mltables.file_pruning import Bounds, where_bounds
@@ -64,7 +64,7 @@ def translate(text: str) -> TranslatedStatement:
             return TranslatedStatement(answer, frozenset(), {}, {})
         query = _parse_query(text)
         allowed_syntax.check(query)
-        column_names.name_columns(query)
+        unnamed_columns.name_columns(query)
         row_generators.rewrite(query)
         _point_to_views(query)
         placeholders = frozenset(_placeholder(one) for one in query.find_all(exp.Placeholder))

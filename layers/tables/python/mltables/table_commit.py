@@ -26,7 +26,7 @@ from mltables.table_definitions import ROW_GROUP, WRITER, Table
 
 
 class TableCommit:
-    """Files to add to a table and files to remove from it, in one commit."""
+    """Collects files to add to a table and files to remove from it, and commits both at once."""
 
     def __init__(
         self,
@@ -40,11 +40,12 @@ class TableCommit:
         self._actions: list[AddAction | RemoveAction] = []
 
     def add(self, rows: str, partition: str | None = None) -> int:
-        """Writes rows to a new file and returns their number. Writes no file for no rows.
+        """Writes rows to a new file and adds it to the commit. Returns the number of rows; without
+        rows no file is written.
 
         Args:
-            rows: a query for the columns of the table without the partition's column, in the order
-                in which rows are stored.
+            rows: a query for the table's columns without the partition's, in the order in which the
+                rows are stored.
             partition: the value of the table's partition column.
         """
         table = self._snapshot.table
@@ -72,7 +73,8 @@ class TableCommit:
         return int(count)
 
     def remove(self, files: Iterable[str]) -> None:
-        """Removes files, by their names in the log."""
+        """Adds the removal of files to the commit. The files are given by their names in the
+        log."""
         now = int(time.time() * 1000)
         self._actions += [RemoveAction(name, True, now) for name in files]
 
@@ -106,10 +108,11 @@ _ENDS: Final = (("minValues", "min"), ("maxValues", "max"))
 def _statistics(
     table: Table, count: int, columns: Mapping[str, Mapping[str, str]]
 ) -> dict[str, Any]:
-    """Makes the statistics of a file for Delta's log, of the columns in ``Table.skipping``.
+    """Returns the statistics of a file in the form of Delta's log, for the columns in
+    ``Table.skipping``.
 
     Args:
-        columns: the statistics that DuckDB returns for the file that it has written.
+        columns: the statistics that DuckDB returned for the file when it wrote it.
     """
     statistics: dict[str, Any] = {
         "numRecords": count,
@@ -128,7 +131,8 @@ def _statistics(
 
 
 def _value(kind: str, text: str) -> str:
-    """Converts a value of DuckDB's statistics: times to ISO 8601, texts unchanged."""
+    """Returns a value of DuckDB's statistics in the form of Delta's log: times as ISO 8601, texts
+    unchanged."""
     if not kind.startswith("TIMESTAMP"):
         return text
     moment = datetime.fromisoformat(text.removesuffix("+00") + "+00:00")

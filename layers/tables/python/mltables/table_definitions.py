@@ -102,14 +102,15 @@ _MAP_OF_TEXTS = MapType(_TEXT, _TEXT)
 
 
 def _structs(name: str, fields: dict[str, tuple[str, Type]]) -> tuple[str, str, Type, bool]:
-    """A list of structs, given as (type in DuckDB, type in Delta) by field."""
+    """Returns the definition of a column of lists of structs. ``fields`` has the type in DuckDB and
+    the type in Delta of each field."""
     kinds = ", ".join(f"{field} {kind}" for field, (kind, _) in fields.items())
     struct = StructType([Field(field, kind) for field, (_, kind) in fields.items()])
     return (name, f"STRUCT({kinds})[]", ArrayType(struct, contains_null=True), False)
 
 
 def _texts(name: str) -> tuple[str, str, Type, bool]:
-    """A map from text to text."""
+    """Returns the definition of a column that maps texts to texts."""
     return (name, _TEXTS, _MAP_OF_TEXTS, False)
 
 

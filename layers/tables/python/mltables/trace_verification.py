@@ -74,7 +74,8 @@ def _of_others(
 
 
 def _compared(connection: duckdb.DuckDBPyConnection, table: Table, traces: str) -> Iterator[Found]:
-    """Compares the rows of the traces in a staged table."""
+    """Yields the differences between the published rows of the traces in the staged table
+    ``traces`` and the rows that DynamoDB's items give."""
     identity = LAYOUTS[table.name].identity
     names = identity.split(", ")
     shown = " || ' ' || ".join(f"coalesce(n.{name}, p.{name})" for name in names[1:])

@@ -146,6 +146,16 @@ CASES = {
         "GATEWAYSPENDING#bp-1",
         "GWSPENDING#00000001700000000000",
     ),
+    "caller_usage": (
+        keys.caller_usage("user:a#b", 1700000000000),
+        "CALLERUSAGE#user:a#b",
+        "CUSAGE#00000001700000000000",
+    ),
+    "gateway_open_calls": (
+        keys.gateway_open_calls("user:a#b"),
+        "GATEWAYUSAGE#user:a#b",
+        "GWCALLS",
+    ),
     "gateway_usage": (
         keys.gateway_usage("user:a#b", 1700000000000),
         "GATEWAYUSAGE#user:a#b",

@@ -14,7 +14,7 @@ from mlcore.db import keys
 from mlcore.db.table import key_of_item
 from mlcore.entities.metrics import Metric
 from mlcore.repos.runs.core import children as run_children
-from mlcore.repos.runs.core.latest_point_text import latest_text
+from mlcore.repos.runs.history.latest_point_text import latest_text
 
 RUN = ("1", "R")
 KEYS = st.text(min_size=1, max_size=300)

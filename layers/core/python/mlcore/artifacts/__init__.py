@@ -38,7 +38,7 @@ def has_store() -> bool:
 
 @functools.cache
 def store() -> Store:
-    """The store of this process.
+    """Returns the file store of this process.
 
     Environment:
         ARTIFACT_FOLDER: a folder of this machine; set by the local runner.

@@ -21,7 +21,7 @@ _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 
 
 def content_type(name: str) -> str:
-    """Returns the content type by which MLflow's server serves a file of this name."""
+    """Returns the content type with which MLflow's server serves a file of this name."""
     extension = name.rpartition(".")[2] if "." in name[1:] else ""
     if (extension or name) in _SHOWN_AS_TEXT:
         return "text/plain"

@@ -37,7 +37,8 @@ _ATTEMPTS: Final = 5
 
 @contextlib.contextmanager
 def _disk_errors_translated() -> Iterator[None]:
-    """Logs an OSError of the disk and raises InsufficientStorage or InternalError instead."""
+    """Translates errors of the disk inside the ``with`` block: logs an OSError and raises
+    InsufficientStorage or InternalError instead."""
     try:
         yield
     except OSError as error:
@@ -48,7 +49,7 @@ def _disk_errors_translated() -> Iterator[None]:
 
 
 class Incoming:
-    """A file that is written in pieces and becomes visible at once by :meth:`commit`."""
+    """A file that is written in pieces. It becomes visible as a whole by :meth:`commit`."""
 
     def __init__(self, folder: Folder, key: str, target: Path) -> None:
         self._folder, self._key, self._target = folder, key, target
@@ -180,7 +181,7 @@ class Folder:
         return path if path.is_file() else None
 
     def receive(self, key: str) -> Incoming:
-        """Begins writing a file in pieces."""
+        """Begins writing a file in pieces. Returns the object that takes them."""
         return Incoming(self, key, self._path(key))
 
     def publish(self, source: Path, target: Path, key: str) -> None:
@@ -225,7 +226,8 @@ class Folder:
         return upload_id
 
     def receive_part(self, key: str, upload_id: str, number: int) -> Incoming:
-        """Begins writing one part of an upload in pieces."""
+        """Begins writing one part of a multipart upload in pieces. Returns the object that takes
+        them."""
         return Incoming(self, key, self._upload(key, upload_id) / str(number))
 
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[UploadedPart]) -> None:
@@ -254,7 +256,7 @@ class Folder:
             shutil.rmtree(self._upload(key, upload_id), ignore_errors=True)
 
     def drop_abandoned(self) -> int:
-        """Deletes uploads that were not finished in time; returns how many."""
+        """Deletes uploads that were not finished within UPLOAD_DAYS; returns how many."""
         before = time.time() - UPLOAD_DAYS * 86_400
         abandoned = [path for path in self.uploads.iterdir() if _modified_time(path) < before]
         for path in abandoned:
@@ -297,7 +299,8 @@ class Folder:
 
 
 def _copy(source: Path, incoming: Incoming) -> str:
-    """Appends a part to the file; returns the part's MD5 digest, "" if it does not exist."""
+    """Appends the content of ``source`` to a file that is being written. Returns the content's MD5
+    digest; "" if ``source`` does not exist."""
     total = hashlib.md5(usedforsecurity=False)
     for data in _chunks(source):
         total.update(data)
@@ -319,8 +322,8 @@ def _modified_time(path: Path) -> float:
 
 
 def _secret(path: Path) -> bytes:
-    """Returns the signing key, created once, so that URLs remain valid after a restart. Where it
-    exists nothing is written: a full disk does not keep a folder from being opened."""
+    """Returns the key that signs URLs. Creates it once, so that URLs remain valid after a restart.
+    If the key exists, nothing is written, so a folder on a full disk can still be opened."""
     with contextlib.suppress(FileNotFoundError):
         return path.read_bytes()
     with contextlib.suppress(FileExistsError):

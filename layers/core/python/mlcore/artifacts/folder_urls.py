@@ -20,7 +20,7 @@ _SIGNATURE: Final = "signature"
 
 
 class Signer:
-    """Signs and checks URLs with one secret."""
+    """Signs and checks URLs with one secret key."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
@@ -31,8 +31,8 @@ class Signer:
         return f"{origin}{PREFIX}{quote(key)}?{urlencode(arguments)}"
 
     def check(self, method: str, path: str, query: str) -> tuple[str, dict[str, str]] | None:
-        """Returns the key and arguments of a URL, given by path and query as they were sent; None
-        if it has expired or was not signed for this method."""
+        """Checks a URL, given by path and query as they were sent. Returns the file's key and the
+        URL's arguments; None if it has expired or was not signed for this method."""
         arguments = dict(parse_qsl(query, keep_blank_values=True))
         signature = arguments.pop(_SIGNATURE, "")
         key = unquote(path.removeprefix(PREFIX))

@@ -1,4 +1,6 @@
-"""Maps the artifact location of a run, logged model or model version to a key of the store."""
+"""Maps an artifact location (the URI of the files of a run, logged model or model version) to a key
+of the file store.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ def scheme(location: str) -> str:
 
 
 def locate(location: str, workspace: str, path: str = "") -> str:
-    """Returns the key of a location, or of a path below it. The path is checked here.
+    """Returns the key of a location, or of ``path`` below it, which is checked here.
 
     Raises:
         InvalidParameterValue: the path is not safe, or the location is not in this server's store,
@@ -36,8 +38,8 @@ def locate(location: str, workspace: str, path: str = "") -> str:
 
 
 def root_of(location: str) -> str | None:
-    """Returns the path (not yet checked) of a location in this server's store; None for other
-    locations."""
+    """Returns the path in this server's store that a location names, without checking it; None for
+    locations elsewhere."""
     parsed = urlparse(location)
     if parsed.scheme == "mlflow-artifacts":
         return parsed.path
@@ -50,7 +52,7 @@ def root_of(location: str) -> str | None:
 
 def history_folder(experiment_id: str, run_id: str = "") -> str:
     """Returns the key prefix of a run's metric history files; without ``run_id`` of all runs of the
-    experiment. It is in no workspace's folder, since an experiment may move to another
+    experiment. The prefix is in no workspace's folder, since an experiment may move to another
     workspace."""
     path = f"history/{experiment_id}/{run_id}" if run_id else f"history/{experiment_id}"
     return internal_key(DEFAULT_WORKSPACE, path)

@@ -67,7 +67,7 @@ def join(root: str, path: str) -> str:
 
 
 def covers(root: str, key: str) -> bool:
-    """Whether a key is ``root`` or is below it. Every key is below ""."""
+    """Whether a key is ``root`` or lies below it. Every key lies below ""."""
     return not root or key == root or key.startswith(f"{root}/")
 
 

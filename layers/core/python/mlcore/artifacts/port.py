@@ -1,4 +1,4 @@
-"""The interface of a file store."""
+"""The interface of a file store, which the S3 bucket and the local folder implement."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ class DirectoryEntry(NamedTuple):
 
 
 class OpenedFile(NamedTuple):
-    """A file as it was read."""
+    """An existing file: its size in bytes, ETag, time of change (seconds since 1970) and content,
+    which is None if it was not read."""
 
     size: int
     etag: str
-    """With its quotation marks."""
+    """The ETag, with its quotation marks."""
     modified: int
-    """Seconds since 1970."""
+    """The time of its last change, in seconds since 1970."""
     data: bytes | None
     """The content; None if it is larger than the requested limit or was not requested."""
 
@@ -34,10 +35,10 @@ class UploadedPart(NamedTuple):
 
 
 class Store(Protocol):
-    """Files by key. A directory exists only while it contains files.
+    """A store of files by key. A directory exists only while it contains files.
 
     Every method raises TemporarilyUnavailable or RequestLimitExceeded when the store cannot answer
-    now. Every call is idempotent.
+    now. Repeating a call has no further effect.
     """
 
     def put(self, key: str, data: bytes) -> None:
@@ -47,12 +48,12 @@ class Store(Protocol):
         """Returns the content of a file; None if it does not exist."""
 
     def read(self, key: str, begin: int, length: int) -> bytes | None:
-        """Up to ``length`` bytes of a file from ``begin`` on, fewer at its end; None if the file
-        does not exist."""
+        """Returns up to ``length`` bytes of a file from ``begin`` on, fewer at its end; None if the
+        file does not exist."""
 
     def open(self, key: str, most: int) -> OpenedFile | None:
-        """Returns a file, with its content if that has at most ``most`` bytes (0: never); None if
-        it does not exist."""
+        """Returns size and ETag of a file, with its content if that has at most ``most`` bytes (0:
+        never); None if the file does not exist."""
 
     def list(self, key: str) -> list[DirectoryEntry]:
         """Returns the entries directly below a directory ("" is the root), ordered by name; empty
@@ -79,7 +80,7 @@ class Store(Protocol):
     def download_url(
         self, key: str, *, seconds: int, content_type: str, disposition: str, origin: str
     ) -> str:
-        """Returns a signed URL of the file that answers with these headers; range requests work.
+        """Returns a signed URL that serves the file with these headers and answers range requests.
 
         Args:
             origin: ``http://host:port`` under which the caller reached this server, for a store
@@ -87,17 +88,18 @@ class Store(Protocol):
         """
 
     def upload_url(self, key: str, *, seconds: int, content_type: str | None, origin: str) -> str:
-        """Returns a signed URL that accepts the file by PUT; with exactly this Content-Type if one
-        is given."""
+        """Returns a signed URL that accepts the file by PUT. If ``content_type`` is given, the
+        request must have exactly this Content-Type."""
 
     def create_upload(self, key: str) -> str:
         """Begins a multipart upload and returns its id."""
 
     def part_url(self, key: str, upload_id: str, number: int, *, seconds: int, origin: str) -> str:
-        """Returns a signed URL that accepts one part by PUT and returns its ETag."""
+        """Returns a signed URL that accepts one part of the upload by PUT; the answer has the
+        part's ETag."""
 
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[UploadedPart]) -> None:
-        """Joins the parts into the file. Repeating the call has no further effect.
+        """Joins the parts of an upload into the file. Repeating the call has no further effect.
 
         Args:
             parts: at least one, in the order of their numbers.

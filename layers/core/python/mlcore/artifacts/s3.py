@@ -72,8 +72,8 @@ class Bucket:
             return None if response is None else response["Body"].read()
 
     def fetch(self, key: str, file: BinaryIO) -> None:
-        """Copies a file into a local one in chunks. Raises ResourceDoesNotExist if the file does
-        not exist."""
+        """Copies a stored file into an open local one, in chunks. Raises ResourceDoesNotExist if
+        the stored file does not exist."""
         with _errors_translated():
             response = self._request_file(key)
             if response is None:
@@ -232,7 +232,8 @@ class Bucket:
 
 
 def _addressing() -> Any:
-    """S3 addressing options: URLs name the bucket as ``https://BUCKET.s3.REGION.…``.
+    """Returns botocore's options for presigned URLs that name the bucket as
+    ``https://BUCKET.s3.REGION.…``; None for a custom endpoint.
 
     By default botocore presigns for the global host. That host redirects to the bucket's region,
     where the signature is not valid, or does not know a new bucket yet. A custom endpoint keeps
@@ -259,8 +260,8 @@ def _code(error: ClientError) -> str:
 
 @contextlib.contextmanager
 def _errors_translated() -> Iterator[None]:
-    """Translates errors of S3 into this server's errors. Errors of the deployment, such as missing
-    rights, are raised unchanged."""
+    """Translates S3's errors inside the ``with`` block into this server's errors. Errors of the
+    deployment, such as missing rights, are raised unchanged."""
     try:
         yield
     except ClientError as error:

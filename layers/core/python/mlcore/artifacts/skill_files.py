@@ -1,5 +1,6 @@
-"""Where the uploaded files of skills are: ``skills/[@organization/]name/<32 hex>`` in the store of
-their workspace. Only the skill registry writes there."""
+"""Paths of the uploaded files of skills: ``skills/[@organization/]name/<32 hex>`` in the store of
+their workspace. Only the skill registry writes there.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +20,20 @@ _UPLOAD: Final = re.compile(r"mlflow-artifacts:/(skills/(?:@[^/]+/)?[^@/]+/[0-9a
 
 
 def upload_path(identity: SkillIdentity, token: str) -> str:
-    """Returns the path of one upload within its workspace."""
+    """Returns the path, within its workspace, of the upload that ``token`` identifies."""
     return f"{ROOT}/{identity.resource_id}/{token}"
 
 
 def path_of_upload(source: str) -> str | None:
-    """Returns the path of an upload from the source of its version; None for another source."""
+    """Returns the path of an upload from the source of its version; None for a source that is no
+    upload."""
     match = _UPLOAD.fullmatch(source)
     return match[1] if match else None
 
 
 def segments_below(key: str) -> list[str] | None:
-    """Returns the segments of a key of the store below the folder of all skills of its workspace;
-    None for a key elsewhere."""
+    """Returns the segments of a key that follow the folder of all skills of the key's workspace;
+    None for a key outside that folder."""
     segments = [segment for segment in key.split("/") if segment not in ("", ".")]
     if len(segments) >= 2 and segments[0].casefold() == WORKSPACES:
         segments = segments[2:]
@@ -41,7 +43,7 @@ def segments_below(key: str) -> list[str] | None:
 
 
 def identity_below(segments: list[str]) -> SkillIdentity | None:
-    """Returns the skill that :func:`segments_below` lead to; None if they name none."""
+    """Returns the skill that the result of :func:`segments_below` names; None if it names none."""
     organization = ""
     names = [segment.lower() for segment in segments[:2]]
     if names and names[0].startswith("@"):
@@ -52,8 +54,8 @@ def identity_below(segments: list[str]) -> SkillIdentity | None:
 
 
 def check_location(location: str, workspace: str) -> None:
-    """Refuses a location for the files of an experiment that lies among the files of skills.
-    Raises InvalidParameterValue."""
+    """Refuses a location of an experiment's files that lies among the files of skills. Raises
+    InvalidParameterValue."""
     try:
         key = "" if root_of(location) is None else locate(location, workspace)
     except InvalidParameterValue:

@@ -1,1 +1,3 @@
-"""Authorization as pure functions: permission levels, requirements, and how grants meet them."""
+"""Authorization as pure functions: permission levels, requirements of operations, and whether
+grants meet them.
+"""

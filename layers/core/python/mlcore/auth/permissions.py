@@ -1,4 +1,5 @@
-"""Permission levels, resource types, and which grants are valid.
+"""Permission levels (READ, USE, EDIT, MANAGE, NO_PERMISSIONS, DENY), resource types, and which
+grants are valid.
 
 Rules and messages are those of MLflow's basic-auth app (``mlflow.server.auth.permissions``).
 """
@@ -12,7 +13,7 @@ from mlcore.errors import InvalidParameterValue
 
 
 class Permission(NamedTuple):
-    """A level and the actions that it allows."""
+    """A permission level and the actions that it allows."""
 
     name: str
     can_read: bool = False
@@ -91,7 +92,8 @@ _SKILL_LEVELS: Final = _RESOURCE_LEVELS - {"USE"}
 
 
 class Grant(NamedTuple):
-    """A permission level on the resources of a type that match a pattern."""
+    """A permission level on the resources of a type that match a pattern: one id or name, or ``*``
+    for all."""
 
     resource_type: str
     resource_pattern: str
@@ -116,8 +118,8 @@ def scorer_of(pattern: str) -> tuple[str, str]:
 
 
 def canonical_experiment_id(text: str) -> str:
-    """Returns the canonical experiment id: ``07`` and ``+7`` mean experiment 7, so that grants
-    cannot be evaded by another spelling."""
+    """Returns the canonical form of an experiment id: ``07`` and ``+7`` mean experiment 7, so that
+    no other spelling evades a grant."""
     try:
         return str(int(text))
     except ValueError:
@@ -149,9 +151,9 @@ def check_permission(permission: str) -> None:
 
 
 def check_level(permission: str, resource_type: str) -> None:
-    """Checks that a permission level can be granted on a type of resource: workspaces accept other
-    levels than their resources. Raises InvalidParameterValue otherwise, also for an unknown level
-    or type."""
+    """Checks that a permission level can be granted on a type of resource; whole workspaces accept
+    other levels than single resources. Raises InvalidParameterValue otherwise, also for an unknown
+    level or type."""
     check_permission(permission)
     check_resource_type(resource_type)
     if resource_type == WORKSPACE:
@@ -201,8 +203,8 @@ def check_skill(resource_id: str, resource_type: str) -> None:
 
 
 def is_grantable(resource_type: str, resource_id: str) -> bool:
-    """Whether a user's permission on one resource can be read, and granted by callers with MANAGE
-    on it. As with MLflow, only administrators can grant on prompts."""
+    """Whether a user's permission on this one resource can be read, and granted by callers who have
+    MANAGE on it. As with MLflow, only administrators can grant on prompts."""
     if resource_type == SCORER:
         return "/" in resource_id
     return resource_type in INDIVIDUAL_TYPES and resource_type != PROMPT

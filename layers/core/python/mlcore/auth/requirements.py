@@ -1,9 +1,9 @@
-"""Requirements of operations, and how grants meet them. Pure functions, because errors here are
+"""Requirements of operations, and whether grants meet them. Pure functions, because errors here are
 security holes.
 
-Among the grants on one resource the highest level applies, unless one is DENY. Of a resource and
-the resources that it inherits from, the first one with any grant decides.
-(``mlflow.server.auth.requirements``)
+Among the grants on one resource the highest level applies, unless one is DENY. A resource without
+any grant inherits: its requirement lists further resources, and the first one that has a grant
+decides. The rules are those of ``mlflow.server.auth.requirements``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Reader = Callable[[str], bool]
 
 
 def reads_everything(_resource_id: str) -> bool:
-    """Returns True for every resource: the predicate for callers who may read everything."""
+    """Returns True for every resource: the :data:`Reader` of callers who may read everything."""
     return True
 
 
@@ -48,8 +48,8 @@ _CAPABILITY: Final = {
 
 
 class InheritedFrom(NamedTuple):
-    """A resource whose grants decide if all resources before it have none, and the action that
-    these grants must allow."""
+    """A resource from which another one inherits: its grants decide if the resources before it have
+    none, and must allow ``action``."""
 
     resource_type: str
     resource_id: str
@@ -57,12 +57,12 @@ class InheritedFrom(NamedTuple):
 
 
 class Requirement(NamedTuple):
-    """An action on a resource."""
+    """The action on a resource that an operation requires."""
 
     resource_type: str
     resource_id: str
     action: str
-    """read, use, update, delete, manage, create or not_denied."""
+    """One of read, use, update, delete, manage, create and not_denied."""
     inherits: tuple[InheritedFrom, ...] = ()
     """Resources that decide, in this order, if the resource itself has no grant."""
 
@@ -93,7 +93,7 @@ class Grants:
         """Whether the user is an administrator of the workspace, to whom nothing is denied."""
 
     def on(self, resource_type: str, resource_id: str) -> Permission | None:
-        """Returns the level granted on a resource; None without a grant."""
+        """Returns the level that grants give on a resource; None without a grant."""
         if resource_type == EXPERIMENT:
             resource_id = canonical_experiment_id(resource_id)
         levels = [
@@ -107,34 +107,35 @@ class Grants:
         return PERMISSIONS[best] if best is not None else None
 
     def named(self, resource_type: str) -> set[str]:
-        """Returns the ids that grants of a type name; a grant on all of the type has ``*``."""
+        """Returns the ids or names in the grants on resources of a type, ``*`` included."""
         return {
             grant.resource_pattern for grant in self._grants if grant.resource_type == resource_type
         }
 
     def effective(self, resource_type: str, resource_id: str) -> Permission:
-        """Returns the user's level on a resource: that of an administrator, or of the grants raised
-        to the minimum level, or the permission without a grant."""
+        """Returns the user's level on a resource: MANAGE for an administrator of the workspace,
+        else the granted level raised to the minimum, else the level of resources without a grant.
+        """
         if self.administrates:
             return MANAGE
         granted = self.on(resource_type, resource_id)
         return self._at_least_default(self._absent if granted is None else granted)
 
     def allow(self, requirements: Sequence[Requirement]) -> bool:
-        """Whether every requirement is met."""
+        """Whether the user meets every requirement."""
         return self.administrates or all(map(self.meets, requirements))
 
     def meets(self, requirement: Requirement) -> bool:
-        """Whether one requirement is met."""
+        """Whether the user meets one requirement."""
         if self.administrates:
             return True
         own = InheritedFrom(requirement.resource_type, requirement.resource_id, requirement.action)
-        rungs = (own, *requirement.inherits)
-        for rung in rungs:
-            granted = self.on(rung.resource_type, rung.resource_id)
+        deciding = (own, *requirement.inherits)
+        for resource in deciding:
+            granted = self.on(resource.resource_type, resource.resource_id)
             if granted is not None:
-                return _allows(self._at_least_default(granted), rung.action)
-        return _allows(self._at_least_default(self._absent), rungs[-1].action)
+                return _allows(self._at_least_default(granted), resource.action)
+        return _allows(self._at_least_default(self._absent), deciding[-1].action)
 
     def _at_least_default(self, permission: Permission) -> Permission:
         if permission in (DENY, NO_PERMISSIONS):

@@ -53,10 +53,10 @@ _LEVELS: Final = {EXPERIMENT: EDIT, REGISTERED_MODEL: EDIT, PROMPT: EDIT, GATEWA
 
 
 class KeyLimits(NamedTuple):
-    """The limits of a key, which the authorizer passes to the functions as text."""
+    """What an API key is limited to. The authorizer passes it to the functions as text."""
 
     workspace: str
-    """The only workspace in which the key opens anything."""
+    """The only workspace in which the key gives any right."""
     scopes: tuple[str, ...]
 
     def encoded(self) -> str:
@@ -70,8 +70,9 @@ def decoded(text: str) -> KeyLimits:
 
 
 class ScopeUse:
-    """Records what the policy of one request required within the scopes of its key. A policy that
-    required nothing, such as one for everybody, allows a key with scopes no write."""
+    """Records whether the policy of one request has required a right to read or write that the
+    scopes of its key cover. A policy that requires no right, such as one for everybody, allows a
+    key with scopes no write."""
 
     __slots__ = ("owner_is_admin", "reads", "writes")
 
@@ -85,9 +86,9 @@ class ScopedGrants(Grants):
     """The grants of a key's owner, limited to the key's scopes.
 
     Args:
-        owner: what the owner may do.
-        scopes: of the key; none covers nothing.
-        use: is told which requirements were met.
+        owner: the grants of the owner.
+        scopes: the scopes of the key; an empty tuple covers nothing.
+        use: records which requirements were met.
     """
 
     __slots__ = ("_covered", "_owner", "_reads_all", "_use")
@@ -111,7 +112,7 @@ class ScopedGrants(Grants):
         return self._owner.named(resource_type) | covered
 
     def effective(self, resource_type: str, resource_id: str) -> Permission:
-        """Returns the owner's level on a resource, at most the one that a scope gives."""
+        """Returns the owner's level on a resource, lowered to what a scope of the key gives."""
         level = self._owner.effective(resource_type, resource_id)
         if self._covers(resource_type, resource_id):
             limit = _LEVELS[resource_type]
@@ -122,9 +123,9 @@ class ScopedGrants(Grants):
     def meets(self, requirement: Requirement) -> bool:
         action = requirement.action
         covering = [
-            rung[0]
-            for rung in (requirement[:2], *requirement.inherits)
-            if self._covers(rung[0], rung[1])
+            resource[0]
+            for resource in (requirement[:2], *requirement.inherits)
+            if self._covers(resource[0], resource[1])
         ]
         if action == NOT_DENIED:
             is_covered = True
@@ -151,8 +152,9 @@ class ScopedGrants(Grants):
 
 
 def checked(scopes: object) -> tuple[str, ...]:
-    """Returns the scopes of a request, in order and each once. Raises InvalidParameterValue for a
-    value that is not a list of scopes, for an empty list, and for too many."""
+    """Checks the scopes of a request and returns them in order, each once. Raises
+    InvalidParameterValue for a value that is not a list of scopes, for an empty list, and for too
+    many."""
     if not isinstance(scopes, list) or not scopes or len(scopes) > MAX_SCOPES:
         raise InvalidParameterValue(
             f"Parameter 'scopes' must be a list of 1 to {MAX_SCOPES} scopes; without it a key may "

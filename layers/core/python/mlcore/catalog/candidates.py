@@ -1,6 +1,6 @@
-"""The performance artifacts that recommendations choose from: for each model and type of hardware
-the
-artifacts that are worth their price at some request rate, fastest first.
+"""Recommends performance artifacts (measurements of a model on some hardware). For each model and
+type of hardware, the *candidates* are those artifacts that are worth their price at some request
+rate, fastest first.
 
 The loader stores the candidates for the property names that most requests use; for other names they
 are computed from the columns.
@@ -28,7 +28,7 @@ _FAST_MS: Final = 100.0
 
 
 class Names(NamedTuple):
-    """The custom properties that hold the measurements of an artifact."""
+    """The names of the custom properties that hold an artifact's measurements."""
 
     rate: str = "requests_per_second"
     latency: str = "ttft_p90"
@@ -37,21 +37,22 @@ class Names(NamedTuple):
 
 
 class Measurement(NamedTuple):
-    """The measurements of one artifact."""
+    """The measurements of one performance artifact."""
 
     hardware: str
     latency: float
     amount: float
-    """Units of hardware; 1 if not given."""
+    """How many units of the hardware (accelerators) are used; 1 if not given."""
     rate: float
     """Requests per second of one replica; 0 if not given."""
     replicas: float
-    """1 if not given."""
+    """How many replicas were measured; 1 if not given."""
 
 
 class Candidates(NamedTuple):
-    """Groups of artifacts, each of one model and one type of hardware, concatenated in parallel
-    arrays."""
+    """The candidates of all models. Groups, each of one model and one type of hardware, follow one
+    another in parallel arrays: ``owners`` has each group's model, ``sizes`` its number of
+    artifacts."""
 
     owners: Sequence[int]
     """By group: the index of its model. The groups of a model are adjacent."""
@@ -66,7 +67,7 @@ class Candidates(NamedTuple):
 
 
 class CandidateCollector:
-    """Collects candidates model by model."""
+    """Computes the candidates, model by model."""
 
     def __init__(self) -> None:
         self._owners: list[int] = []
@@ -74,7 +75,7 @@ class CandidateCollector:
         self._kept: list[Measurement] = []
 
     def add(self, owner: int, artifacts: Iterable[Measurement]) -> None:
-        """Adds the artifacts of the next model with artifacts, in the order of their ids."""
+        """Adds the artifacts of the model with index ``owner``, in the order of their ids."""
         groups: dict[str, list[Measurement]] = {}
         for artifact in artifacts:
             groups.setdefault(artifact.hardware, []).append(artifact)
@@ -110,8 +111,8 @@ def _fixed_cost(artifact: Measurement) -> float:
 
 
 def _never_dearer(faster: Measurement, other: Measurement) -> bool:
-    """Whether a faster artifact costs no more at any target rate, so that the other one is never
-    worth its price."""
+    """Whether the faster of two artifacts costs no more at any request rate, so that the other one
+    is never worth its price."""
     if _fixed_cost(faster) > _fixed_cost(other):
         return False
     if not faster.rate:
@@ -146,8 +147,8 @@ def measurement(
     rate: float | None,
     replicas: float | None,
 ) -> Measurement:
-    """Makes the measurement of an artifact; pass None for a value that the artifact lacks. The
-    defaults are one accelerator, one replica, no rate of its own and no hardware type."""
+    """Makes the measurements of an artifact; None stands for a value that the artifact lacks.
+    Defaults are one accelerator, one replica, no request rate and no hardware type."""
     return Measurement(
         "" if hardware is None else str(hardware),
         latency,
@@ -166,7 +167,7 @@ def number(artifact: Entry, name: str) -> float | None:
 
 
 def stored(candidates: Candidates) -> str:
-    """Returns the JSON text of candidates. Whole numbers are written as integers, which parse
+    """Returns candidates as JSON text. Whole numbers are written as integers, which parse
     faster."""
     owners, sizes, *values = candidates
     numbers = [None if array is None else [*map(_short, array)] for array in values]
@@ -182,15 +183,15 @@ def of_stored(data: Sequence[Any]) -> Candidates:
 
 
 def is_enough_faster(latency: float, slower: float) -> bool:
-    """Whether an artifact is so much faster than a cheaper one that it is worth recommending
-    too."""
+    """Whether an artifact is so much faster than a cheaper one that it is recommended besides it.
+    Latencies are in milliseconds."""
     gain = (slower - latency) / slower if slower else 0.0
     return gain >= (_MIN_GAIN_IF_FAST if slower <= _FAST_MS else _MIN_GAIN)
 
 
 def model_order(candidates: Candidates, target: int | None, models: int) -> list[int]:
-    """Returns the indexes of all models, ordered by the least latency among the artifacts
-    recommended for each; models without any come last.
+    """Returns the indexes of all models, ordered by the least latency among each model's
+    recommended artifacts; models without recommendations come last.
 
     Args:
         target: requests per second; None without a target rate.
@@ -221,9 +222,9 @@ def model_order(candidates: Candidates, target: int | None, models: int) -> list
 
 
 def _fastest(latencies: Sequence[float], costs: Sequence[float], start: int, end: int) -> float:
-    """Returns the least latency among the recommended artifacts of a group. Candidates are those
-    cheaper than all faster ones. From the cheapest one on, a dearer one is recommended if it is
-    fast enough compared with the last one recommended."""
+    """Returns the least latency among the recommended artifacts of a group, which are chosen from
+    those cheaper than all faster ones. Beginning with the cheapest, the next dearer one is
+    recommended if it is enough faster than the last recommended one."""
     least = costs[start]
     cheaper = [latencies[start]]
     for index in range(start + 1, end):

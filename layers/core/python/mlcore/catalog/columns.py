@@ -1,8 +1,8 @@
-"""The values of models and artifacts by property, by which lists are filtered and ordered without
-loading the models.
+"""Columns: the values of one property of all models, or of all artifacts. Lists are filtered and
+ordered by columns, without loading the models.
 
-The loader writes them; a request reads only the columns that it needs. A model is identified by its
-index in the order of names, an artifact by its index among the artifacts of all models in that
+The loader writes the columns; a request reads only those that it needs. A model is identified by
+its index in the order of names, an artifact by its index among the artifacts of all models in that
 order.
 """
 
@@ -17,9 +17,9 @@ from mlcore.catalog import filters
 from mlcore.catalog.entry import Entry
 
 MODEL_LEVEL: Final = "m"
-"""Level of models."""
+"""The level of columns with values of models."""
 ARTIFACT_LEVEL: Final = "a"
-"""Level of artifacts."""
+"""The level of columns with values of artifacts."""
 
 _BUCKET_BYTES: Final = 400_000
 """Approximate JSON size of one bucket of custom properties."""
@@ -35,7 +35,8 @@ _ATTRIBUTES: Final = {
 
 
 class Column(NamedTuple):
-    """The values of one property."""
+    """The values of one property: ``values[i]`` is that of the model or artifact with index
+    ``at[i]``."""
 
     at: Sequence[int]
     """Indexes of the models or artifacts that have a value, ascending."""
@@ -49,7 +50,7 @@ Columns = Mapping[str, Column]
 
 
 class ColumnCollector:
-    """Collects the columns of a generation while it is written."""
+    """Collects the columns of a generation of the catalog while it is written."""
 
     def __init__(self) -> None:
         self._attributes: dict[str, _OpenColumn] = {}
@@ -57,7 +58,7 @@ class ColumnCollector:
         self._counts = {MODEL_LEVEL: 0, ARTIFACT_LEVEL: 0}
 
     def add(self, model: Entry) -> None:
-        """Adds the next model, with its artifacts."""
+        """Adds the values of the next model and of its artifacts to the columns."""
         self._add(MODEL_LEVEL, model)
         for child in model.children:
             self._add(ARTIFACT_LEVEL, child)
@@ -81,15 +82,15 @@ class ColumnCollector:
             property_column.add(index, entry.properties[name])
 
     def attributes(self) -> Iterator[tuple[str, str]]:
-        """Yields name and JSON of the columns of attributes that every model or artifact may
+        """Yields (name, JSON text) of the columns of attributes that every model or artifact may
         have."""
         for column_name, column in self._attributes.items():
             level = column_name.partition(":")[0]
             yield column_name, column.json(self._counts[level])
 
     def buckets(self) -> list[str]:
-        """Returns the columns of custom properties, distributed over buckets. Each bucket is JSON
-        by level, name and type."""
+        """Returns the columns of custom properties, distributed over buckets. Each bucket is a JSON
+        text: level → name → type → column."""
         size = sum(len(column_.at) * 20 + 100 for column_ in self._properties.values())
         count = min(_MAX_BUCKETS, 1 + size // _BUCKET_BYTES)
         buckets: list[dict[str, dict[str, dict[str, str]]]] = [{} for _ in range(count)]
@@ -111,7 +112,8 @@ class _OpenColumn:
         self.values.append(value)
 
     def json(self, count: int) -> str:
-        """JSON of the column. If everything has a value, the indexes are null."""
+        """Returns the column as JSON text. The indexes are null if all ``count`` models or
+        artifacts have a value."""
         indexes = None if len(self.at) == count else self.at
         return json.dumps([indexes, self.values], separators=(",", ":"))
 
@@ -136,7 +138,8 @@ def of_stored(data: Sequence[Any], count: int) -> Column:
 
 
 def attribute_name(level: str, name: str) -> str:
-    """Returns the name of an attribute's column; alternative spellings share one column."""
+    """Returns the name of the column of an attribute; alternative spellings of the attribute share
+    it."""
     return f"{level}:{filters.ALTERNATIVE_NAMES.get(name, name)}"
 
 

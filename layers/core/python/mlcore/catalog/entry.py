@@ -1,5 +1,6 @@
-"""Entries of the catalog: models with their artifacts, MCP servers with their tools; and their
-stored form."""
+"""Entries of the catalog and their stored form. An entry is a model with its artifacts, or an MCP
+server with its tools (the *children*).
+"""
 
 from __future__ import annotations
 
@@ -44,18 +45,18 @@ class Entry(NamedTuple):
 
 
 def source_key(workspace: str, source_id: str) -> str:
-    """Returns the unique key of a source. Sources shared by all workspaces have an empty
-    workspace."""
+    """Returns the unique key of a source of entries. Sources that all workspaces share have an
+    empty workspace."""
     return f"{workspace}/{source_id}"
 
 
 def workspace_of(key: str) -> str:
-    """Returns the workspace in a source's key; "" for a source shared by all."""
+    """Returns the workspace from the key of a source; "" for a source that all share."""
     return key.partition("/")[0]
 
 
 def id_of(key: str) -> str:
-    """Returns the source's id in its key."""
+    """Returns the source's id from its key."""
     return key.partition("/")[2]
 
 
@@ -67,7 +68,7 @@ def number_of(*texts: str) -> int:
 
 
 class StoredEntry(NamedTuple):
-    """The stored form of an entry."""
+    """The stored form of an entry: JSON texts of the entry itself (``own``) and of its children."""
 
     own: str
     """The JSON object of the entry without its children."""
@@ -78,7 +79,7 @@ class StoredEntry(NamedTuple):
 
     @property
     def whole(self) -> str:
-        """The JSON object of the entry with its children."""
+        """The JSON text of the entry together with its children."""
         return f'{self.own[:-1]},"a":{self.children}}}' if self.children else self.own
 
 
@@ -101,7 +102,8 @@ def _own(entry: Entry) -> dict[str, Any]:
 
 
 def of_stored(data: Mapping[str, Any], children: Iterable[Mapping[str, Any]] = ()) -> Entry:
-    """Returns an entry from its JSON object; ``children`` are given if they are stored apart."""
+    """Makes an entry from its stored JSON object. ``children`` are passed if they are stored
+    apart."""
     return _of_own(data["k"], data["s"], data, data.get("a") or children)
 
 

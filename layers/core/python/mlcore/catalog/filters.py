@@ -1,11 +1,13 @@
-"""The names that a filterQuery may use for the catalog's entries, and how their values are read."""
+"""The names that a ``filterQuery`` (Kubeflow's filter language) may use for the catalog's entries,
+and how their values are read.
+"""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 from mlcore.catalog.entry import Entry, id_of
-from mlcore.search.filter_query import BOOL, INT, TEXT, TEXTS, PartSource, PropertySource
+from mlcore.search.kubeflow_filter import BOOL, INT, TEXT, TEXTS, PartSource, PropertySource
 
 _COMMON: Final = {
     "id": INT,

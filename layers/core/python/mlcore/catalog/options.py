@@ -1,5 +1,5 @@
-"""Filter options: the values that the entries of a source have, the ranges of their numbers, and
-named queries.
+"""Filter options: what a user can choose from to filter a list, namely the values that the entries
+of a source have and the ranges of their numbers; and named queries.
 
 The loader computes them for each source; a request only merges the options of the sources that its
 workspace sees.
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from mlcore.catalog.entry import MODEL, Entry
-from mlcore.search.filter_query import DOUBLE, INT, TEXT
+from mlcore.search.kubeflow_filter import DOUBLE, INT, TEXT
 
 _MAX_VALUES: Final = 50
 _MAX_LENGTH: Final = 100
@@ -24,8 +24,8 @@ Options = Mapping[str, Mapping[str, Any]]
 
 
 class _Values:
-    """The values of a field or property. Once they are too many or too long to choose from,
-    ``unusable`` is set."""
+    """Collects the values of a field or property. ``unusable`` is set once they are too many or too
+    long to choose from."""
 
     __slots__ = ("greatest", "least", "texts", "unusable")
 
@@ -110,7 +110,8 @@ def response(sources: Iterable[Options], queries: Mapping[str, Any]) -> dict[str
 def resolve_queries(
     queries: Mapping[str, Any], filters: Mapping[str, Any]
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """Named queries with ``min`` and ``max`` replaced by the bounds of the property's range."""
+    """Returns the named queries, with the values ``min`` and ``max`` replaced by the bounds of the
+    property's range."""
     return {
         name: {
             field: {**condition, "value": _bound(field, condition.get("value"), filters)}

@@ -1,14 +1,16 @@
-"""The attribute types of models, based on PynamoDB's. Their Python types express whether an item
-may lack the attribute (``null=True``)."""
+"""The attribute types with which models (:mod:`mlcore.models`) declare their items, based on
+PynamoDB's. The Python type of an attribute that an item may lack (``null=True``) includes None.
+"""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from math import inf, isnan
 from typing import Any, Final, Literal, TypeVar, overload
 
-from pynamodb.constants import BINARY, BOOLEAN, MAP, NUMBER, STRING
+from pynamodb.constants import BINARY, BOOLEAN, MAP, NUMBER, STRING, STRING_SET
 
 from mlcore.db.declarations import Attribute
 
@@ -16,10 +18,11 @@ V = TypeVar("V")
 
 
 class ItemAttribute(Attribute[V]):
-    """An attribute of an item; ``V`` includes None if ``null=True``."""
+    """Base of all attributes of items; ``V`` is the Python type of its values, with None if
+    ``null=True``."""
 
     def raw(self, value: Any) -> dict[str, Any]:
-        """Returns a value in DynamoDB's JSON, such as ``{"N": "1"}``."""
+        """Returns a value as DynamoDB JSON, such as ``{"N": "1"}``."""
         return {self.attr_type: self.serialize(value)}
 
 
@@ -58,7 +61,8 @@ class FlagAttribute(ItemAttribute[V]):
 
 
 class IntAttribute(ItemAttribute[V]):
-    """An integer of at most 38 digits. (PynamoDB's ``NumberAttribute`` is one of floats.)"""
+    """An attribute that holds an integer of at most 38 digits. (PynamoDB's ``NumberAttribute``
+    holds floats.)"""
 
     attr_type = NUMBER
 
@@ -77,7 +81,8 @@ class IntAttribute(ItemAttribute[V]):
 
 
 class DoubleAttribute(ItemAttribute[float]):
-    """A double as text, because DynamoDB's numbers have no NaN, no infinity and no 1e300."""
+    """An attribute that holds a double, stored as text because DynamoDB's numbers have no NaN, no
+    infinity and no 1e300."""
 
     attr_type = STRING
 
@@ -113,14 +118,16 @@ class TextMapAttribute(ItemAttribute[V]):
         super().__init__(null=null)
 
     def of(self, item: Mapping[str, Any]) -> dict[str, str]:
-        """Returns the map in a raw item."""
+        """Returns this attribute's map in a raw item; an empty one if the item lacks the
+        attribute."""
         return texts_in(item.get(self.attr_name, _EMPTY))
 
     def reader(self, item: Mapping[str, Any]) -> Callable[[str], str | None]:
-        """Returns a function from a key to its text in the raw item; None for an unknown key."""
+        """Returns a function that looks up one key in this attribute of a raw item. The function
+        returns the text, or None for an unknown key."""
         value = item.get(self.attr_name, _EMPTY)
         if STRING in value:
-            return _texts_of(value[STRING]).get
+            return partial(_text_at, "&" + value[STRING])
         entries: dict[str, Any] = value[MAP]
 
         def read(key: str) -> str | None:
@@ -130,8 +137,8 @@ class TextMapAttribute(ItemAttribute[V]):
         return read
 
     def is_text(self, item: Mapping[str, Any]) -> bool:
-        """Whether the raw item has the form of one text (or no attribute), so that an expression
-        cannot name its entries."""
+        """Returns whether the raw item stores this map as one text or not at all, so that an
+        expression cannot name the map's entries."""
         return MAP not in item.get(self.attr_name, ())
 
     def text(self, value: Mapping[str, str]) -> str:
@@ -139,7 +146,8 @@ class TextMapAttribute(ItemAttribute[V]):
         return _as_text(value)
 
     def like(self, item: Mapping[str, Any], value: Mapping[str, str]) -> dict[str, Any]:
-        """Returns the attribute value for ``value``, in the form that the raw item uses."""
+        """Returns ``value`` as DynamoDB JSON, in the form (map or one text) that the raw item
+        uses."""
         return {STRING: _as_text(value)} if self.is_text(item) else self.raw(value)
 
     def serialize(self, value: Mapping[str, str]) -> dict[str, Any]:
@@ -149,7 +157,8 @@ class TextMapAttribute(ItemAttribute[V]):
         return {key: text[STRING] for key, text in value.items()}
 
     def get_value(self, value: dict[str, Any]) -> Any:
-        """Returns the value that PynamoDB passes to :meth:`deserialize`; accepts both forms."""
+        """Returns the value that PynamoDB passes to :meth:`deserialize`, from either stored
+        form."""
         return self.serialize(texts_in(value)) if STRING in value else super().get_value(value)
 
 
@@ -157,18 +166,19 @@ _EMPTY: Final[Mapping[str, Any]] = {MAP: {}}
 
 
 def texts_in(value: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the map in an attribute value (DynamoDB JSON) of a :class:`TextMapAttribute`, either
-    form."""
+    """Returns the map in a stored value (DynamoDB JSON) of a :class:`TextMapAttribute`, from either
+    stored form."""
     if STRING in value:
         return _texts_of(value[STRING])
     return {key: text[STRING] for key, text in value[MAP].items()}
 
 
 def _as_text(texts: Mapping[str, str]) -> str:
-    """``key=value`` pairs joined by ``&``, with ``%``, ``&`` and ``=`` percent-encoded.
+    """Encodes a map as one text: ``key=value`` pairs joined by ``&``, with ``%``, ``&`` and ``=``
+    percent-encoded. An empty map gives an empty text.
 
-    An empty map gives an empty text. JSON would need four quotation marks for each entry, which the
-    request's JSON would have to escape.
+    JSON would need four quotation marks for each entry, which the request's JSON would have to
+    escape.
     """
     plain = "&".join([f"{key}={text}" for key, text in texts.items()])
     if plain.count("&") == len(texts) - 1 and plain.count("=") == len(texts) and "%" not in plain:
@@ -187,6 +197,20 @@ def _texts_of(text: str) -> dict[str, str]:
     return {_plain(key): _plain(value) for key, value in entries.items()}
 
 
+def _text_at(text: str, key: str) -> str | None:
+    """Returns the text of a key in a map that is encoded as one text behind ``&``; None without
+    it."""
+    if "%" in key or "&" in key or "=" in key:
+        key = key.translate(_IN_KEY)
+    begin = text.find(f"&{key}=")
+    if begin < 0:
+        return None
+    begin += len(key) + 2
+    end = text.find("&", begin)
+    found = text[begin:] if end < 0 else text[begin:end]
+    return _plain(found) if "%" in found else found
+
+
 _IN_VALUE: Final = {ord("%"): "%25", ord("&"): "%26"}
 _IN_KEY: Final = {**_IN_VALUE, ord("="): "%3D"}
 
@@ -196,7 +220,7 @@ def _plain(text: str) -> str:
 
 
 class FlagMapAttribute(ItemAttribute[V]):
-    """A map from any text to true or false."""
+    """An attribute that maps texts to true or false."""
 
     attr_type = MAP
 
@@ -218,8 +242,24 @@ class FlagMapAttribute(ItemAttribute[V]):
         return {key: flag[BOOLEAN] for key, flag in value.items()}
 
 
+class TextSetAttribute(ItemAttribute[frozenset[str] | None]):
+    """An attribute that holds a set of texts. DynamoDB stores no empty set: an item with an empty
+    one lacks the attribute."""
+
+    attr_type = STRING_SET
+
+    def __init__(self) -> None:
+        super().__init__(null=True)
+
+    def serialize(self, value: Iterable[str]) -> list[str]:
+        return sorted(value)
+
+    def deserialize(self, value: list[str]) -> frozenset[str]:
+        return frozenset(value)
+
+
 class BytesAttribute(ItemAttribute[V]):
-    """Bytes. Requests take them as bytes; responses hold them as Base64 text."""
+    """An attribute that holds bytes. Requests take bytes; responses hold Base64 text."""
 
     attr_type = BINARY
 

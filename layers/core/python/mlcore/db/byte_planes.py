@@ -17,7 +17,8 @@ def differences(column: Sequence[int]) -> list[int]:
 
 
 def apart(column: bytes, width: int = NUMBER_BYTES) -> bytes:
-    """Returns the column's bytes grouped by their position in the number, first bytes first.
+    """Returns the bytes of a column of numbers, grouped by position: the first byte of each number,
+    then the second bytes, and so on.
 
     Args:
         width: bytes in a number.
@@ -26,7 +27,7 @@ def apart(column: bytes, width: int = NUMBER_BYTES) -> bytes:
 
 
 def together(body: bytes, begin: int, total: int, width: int = NUMBER_BYTES) -> bytes:
-    """Restores a column from the output of :func:`apart`.
+    """Restores a column of numbers from bytes that :func:`apart` grouped.
 
     Args:
         begin: index in ``body`` at which the column begins.

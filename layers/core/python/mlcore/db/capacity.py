@@ -1,5 +1,8 @@
-"""Counts the DynamoDB calls of one request: calls, sequential round trips and capacity units; and
-knows whether the request may have written."""
+"""Measures what one request costs in DynamoDB: calls, sequential round trips and capacity units.
+Also records whether the request may have written.
+
+Each thread counts into its current :class:`Measurement`.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,13 @@ READS = {"GetItem", "BatchGetItem", "Query"}
 
 
 class Measurement:
-    """The cost of the calls so far. Parallel calls count as one in ``round_trips``.
+    """The cost of the DynamoDB calls made so far. Parallel calls count as one in ``round_trips``.
 
     ``largest`` is the size in gigabytes (DynamoDB's lower estimate) and the key of the largest
     partition that was written to. It is measured only if the setting ``collection_sizes`` is on.
 
-    ``may_have_written`` is False as long as no call that writes was executed. A lost answer counts
-    as an execution.
+    ``may_have_written`` is False as long as no call that writes was executed. A call whose answer
+    was lost counts as executed.
     """
 
     __slots__ = (
@@ -46,20 +49,21 @@ _thread = threading.local()
 
 
 def current() -> Measurement | None:
-    """Returns the measurement in progress in this thread."""
+    """Returns the measurement into which this thread counts; None if it counts nowhere."""
     measurement: Measurement | None = getattr(_thread, "measurement", None)
     return measurement
 
 
 def last_measurement() -> Measurement | None:
-    """Returns the measurement that this thread finished last."""
+    """Returns the last measurement that this thread has finished; None if there was none."""
     measurement: Measurement | None = getattr(_thread, "last", None)
     return measurement
 
 
 @contextmanager
 def measure() -> Iterator[Measurement]:
-    """Starts a measurement for this thread; the former one continues afterwards."""
+    """Starts a measurement of this thread's calls and yields it. The outer measurement, if any,
+    pauses meanwhile."""
     measurement = Measurement()
     outer = current()
     _thread.measurement = measurement
@@ -70,8 +74,22 @@ def measure() -> Iterator[Measurement]:
         _thread.last = measurement
 
 
+@contextmanager
+def writing_for_itself() -> Iterator[None]:
+    """Counts the calls within, but not as writes of the request: what the request does is unchanged
+    by them, so a client may still repeat it."""
+    measurement = current()
+    may_have_written = measurement is not None and measurement.may_have_written
+    try:
+        yield
+    finally:
+        if measurement is not None:
+            measurement.may_have_written = may_have_written
+
+
 def add_call(measurement: Measurement | None, operation: str, answer: dict[str, Any]) -> None:
-    """Adds one finished call; ``answer`` holds the consumed capacity."""
+    """Adds one finished call to a measurement. ``answer`` is DynamoDB's answer with the consumed
+    capacity."""
     if measurement is None:
         return
     measurement.requests += 1
@@ -92,7 +110,7 @@ def add_call(measurement: Measurement | None, operation: str, answer: dict[str, 
 
 
 def add_failure(measurement: Measurement | None, operation: str, *, may_have_written: bool) -> None:
-    """Adds one failed call.
+    """Adds one failed call to a measurement.
 
     Args:
         may_have_written: whether a call that writes may have been executed.
@@ -106,7 +124,8 @@ def add_failure(measurement: Measurement | None, operation: str, *, may_have_wri
 
 
 def _sizes(metrics: dict[str, Any]) -> Iterator[tuple[float, str]]:
-    """(gigabytes, partition key) from the metrics of one item, or of a batch or transaction."""
+    """Yields (gigabytes, partition key) of each partition in DynamoDB's ``ItemCollectionMetrics``
+    of one item, batch or transaction."""
     for each in (
         [metrics] if "ItemCollectionKey" in metrics else chain.from_iterable(metrics.values())
     ):
@@ -115,9 +134,12 @@ def _sizes(metrics: dict[str, Any]) -> Iterator[tuple[float, str]]:
 
 @contextmanager
 def side_by_side(measurement: Measurement | None, count: int) -> Iterator[list[Measurement]]:
-    """Yields a measurement for each of ``count`` parallel branches. At the end adds their sums to
-    ``measurement``; of the round trips it adds only the largest number, because the branches run at
-    the same time."""
+    """Yields a new measurement for each of ``count`` parallel branches, and adds them to
+    ``measurement`` at the end.
+
+    Calls and units are summed. Of the round trips only the largest number is added, because the
+    branches run at the same time.
+    """
     branches = [Measurement() for _ in range(count)]
     try:
         yield branches
@@ -164,5 +186,5 @@ def run_in_turn(measurement: Measurement | None, calls: Sequence[Callable[[], T]
 
 
 def in_branch() -> bool:
-    """Whether this thread is running a branch of parallel calls."""
+    """Returns whether this thread is running one of several parallel calls."""
     return getattr(_thread, "in_branch", False)

@@ -62,9 +62,9 @@ _SUFFIXES: Final = {
 
 @functools.cache
 def client() -> TableClient:
-    """Returns the client that the process shares. Region, endpoint and credentials come from the
-    environment, as botocore reads them. An endpoint with a scheme that was registered in
-    :mod:`mlcore.db.embedded` is a store in this process.
+    """Returns the DynamoDB client that the whole process shares. Region, endpoint and credentials
+    come from the environment, as botocore reads them. An endpoint with a scheme that was registered
+    in :mod:`mlcore.db.embedded` is a store in this process.
 
     Raises:
         NoRegionError, NoCredentialsError: neither the environment nor files have them.
@@ -76,7 +76,8 @@ def client() -> TableClient:
 
 
 def transport(service: str, protocol: Protocol) -> Transport:
-    """Returns a new client of a service, configured as :func:`client`; the caller keeps it."""
+    """Returns a new client of an AWS service, configured as :func:`client`. It is not shared: the
+    caller keeps it."""
     region, endpoint, keys = _from_environment(service) or _from_botocore(service)
     host = urlsplit(endpoint).hostname or ""
     return Transport(
@@ -97,10 +98,8 @@ def transport(service: str, protocol: Protocol) -> Transport:
 
 
 def _from_environment(service: str) -> tuple[str, str, Callable[[], Credentials]] | None:
-    """Region, endpoint and credentials from environment variables.
-
-    None if they are incomplete or need botocore. Credentials in the environment take precedence.
-    """
+    """Returns region, endpoint and a function for credentials from environment variables, which
+    take precedence over files. Returns None if they are incomplete or need botocore."""
     if any(os.environ.get(variable) for variable in (*_SPECIAL_ENDPOINTS, *_NEEDS_BOTOCORE)):
         return None
     region, access_key, secret_key = map(os.environ.get, _REQUIRED_VARIABLES)
@@ -112,7 +111,8 @@ def _from_environment(service: str) -> tuple[str, str, Callable[[], Credentials]
 
 
 def _from_botocore(service: str) -> tuple[str, str, Callable[[], Credentials]]:
-    """Region, endpoint and credentials as botocore finds them, in files or from services."""
+    """Returns region, endpoint and a function for credentials as botocore finds them, in files or
+    from AWS's services."""
     import botocore.session  # noqa: PLC0415 -- 60 ms; not needed on Lambda
 
     session = botocore.session.get_session()

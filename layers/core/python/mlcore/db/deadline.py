@@ -1,7 +1,7 @@
-"""Holds the deadline of the request that this thread works for.
+"""Holds the deadline of the request on which this thread works.
 
-If Lambda's timeout ends a function, the caller gets API Gateway's 500 without a reason. So calls
-stop a little before, and the request answers with an error that tells the client to retry.
+If Lambda's timeout ends a function, the caller gets API Gateway's 500 without a reason. So DynamoDB
+calls stop a little before, and the request answers with an error that tells the client to retry.
 """
 
 from __future__ import annotations
@@ -23,17 +23,20 @@ _thread = threading.local()
 
 
 def current() -> float:
-    """Returns the deadline, on the clock of :func:`time.monotonic`; infinity if none is set."""
+    """Returns this thread's deadline, on the clock of :func:`time.monotonic`; infinity if none is
+    set."""
     until: float = getattr(_thread, "until", math.inf)
     return until
 
 
 @contextmanager
 def within(context: Any, most: float = math.inf) -> Iterator[None]:
-    """Sets the deadline of an invocation.
+    """Sets this thread's deadline while the block runs: the end of Lambda's invocation, less the
+    time to answer.
 
     Args:
-        context: Lambda's context, which knows the remaining time; others set no deadline.
+        context: Lambda's context, which knows the remaining time. Any other object sets no
+            deadline.
         most: upper limit in seconds, if the caller waits only that long.
     """
     remaining = getattr(context, "get_remaining_time_in_millis", None)
@@ -47,7 +50,8 @@ def within(context: Any, most: float = math.inf) -> Iterator[None]:
 
 
 def with_current_deadline(call: Callable[[], T]) -> Callable[[], T]:
-    """Returns the call, wrapped so that another thread runs it with this thread's deadline."""
+    """Wraps a call so that the thread that runs it has the deadline of the thread that
+    wrapped it."""
     return functools.partial(_run, current(), call)
 
 

@@ -1,9 +1,9 @@
 """The only module that imports PynamoDB; it exports the classes that models and readers use.
 
-Why this is here, and when it can go: PynamoDB imports botocore's clients and sessions, a third of
-a cold start, for connections that this project does not use (:mod:`mlcore.db.transport` connects).
-So stub modules replace them while PynamoDB is imported. Afterwards every import gets botocore's own
-modules again. This can go when PynamoDB imports without its connections.
+PynamoDB imports botocore's clients and sessions, which take a third of a cold start, for
+connections that this project does not use (:mod:`mlcore.db.transport` connects). So stub modules
+replace botocore's while PynamoDB is imported. Afterwards every import gets botocore's modules
+again. This workaround can go when PynamoDB imports without its connections.
 """
 
 from __future__ import annotations

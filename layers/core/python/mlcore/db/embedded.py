@@ -1,7 +1,7 @@
-"""Stores in this process, which answer DynamoDB's operations without a network.
+"""Registers stores that answer DynamoDB's operations in this process, without a network.
 
-The layer has none. A program that has one registers it for a scheme of endpoints before it asks
-:func:`mlcore.db.client.client` for the client.
+This layer contains no such store. A program that has one registers it for a scheme of endpoints
+before it asks :func:`mlcore.db.client.client` for the client.
 """
 
 from __future__ import annotations
@@ -11,42 +11,44 @@ from typing import Any, Final, Protocol
 
 
 class TableClient(Protocol):
-    """Calls DynamoDB's operations; see :class:`mlcore.db.transport.Transport`."""
+    """A client that executes DynamoDB's operations, in this process or over the network
+    (:class:`mlcore.db.transport.Transport`)."""
 
     @property
     def endpoint(self) -> str:
-        """The URL that the client was made for."""
+        """The URL of the store or service that this client calls."""
 
     @property
     def is_embedded(self) -> bool:
-        """Whether a call is executed by the thread that makes it, so that threads gain nothing."""
+        """Whether the thread that makes a call also executes it, so that more threads would not be
+        faster."""
 
     def call(self, operation: str, parameters: dict[str, Any]) -> dict[str, Any]:
         """Executes an operation and returns its answer."""
 
     def close(self) -> None:
-        """Closes what is open; a further call opens it again."""
+        """Closes open connections and files; a further call opens them again."""
 
 
 _makers: Final[dict[str, Callable[[str], TableClient]]] = {}
 
 
 def register(scheme: str, make: Callable[[str], TableClient]) -> None:
-    """Makes endpoints with this scheme, such as ``sqlite``, be served by what ``make`` returns for
-    the endpoint."""
+    """Registers a store for endpoints with this scheme, such as ``sqlite``. ``make`` takes the
+    endpoint and returns a client of the store."""
     _makers[scheme] = make
 
 
 def is_embedded(endpoint: str) -> bool:
-    """Whether an endpoint is that of a store, and of no service on a network."""
+    """Returns whether an endpoint names a store in this process and not a service on a network."""
     return bool(endpoint) and endpoint.partition("://")[0] not in ("http", "https")
 
 
 def client_for(endpoint: str) -> TableClient:
-    """Returns a new client of a store.
+    """Returns a new client of the store that is registered for the endpoint's scheme.
 
     Raises:
-        ValueError: nobody has registered the endpoint's scheme.
+        ValueError: no store is registered for the scheme.
     """
     scheme = endpoint.partition("://")[0]
     if scheme not in _makers:

@@ -1,14 +1,21 @@
 """Builds DynamoDB's update and condition expressions, with their placeholders.
 
-Attributes are given as attributes of models (``Run.stage``), which know their names and types. An
-entry of a map is the pair of the map's attribute and a key: ``(Run.tags, "my key")``.
+Callers name attributes by the attributes of models (``Run.stage``), which know their stored names
+and types. An entry of a map is named by a pair of the map's attribute and a key: ``(Run.tags, "my
+key")``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, TypeVar, overload
 
-from mlcore.db.attributes import FlagMapAttribute, ItemAttribute, TextMapAttribute
+from mlcore.db.attributes import (
+    FlagMapAttribute,
+    ItemAttribute,
+    TextMapAttribute,
+    TextSetAttribute,
+)
 
 V = TypeVar("V")
 
@@ -41,8 +48,8 @@ def flag(value: bool) -> Raw:
 
 
 class Update:
-    """Builds the expressions of one UpdateItem request: SET, REMOVE and ADD clauses, and conditions
-    that are joined by AND."""
+    """Builds the expressions of one UpdateItem request: SET, REMOVE, ADD and DELETE clauses, and
+    conditions that are joined by AND."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -50,6 +57,7 @@ class Update:
         self._set: list[str] = []
         self._remove: list[str] = []
         self._add: list[str] = []
+        self._delete: list[str] = []
         self._conditions: list[str] = []
         self._changes: list[tuple[AttributePath, Raw | None, int]] = []
         """(path, value to set or None, amount to add)"""
@@ -64,7 +72,7 @@ class Update:
         self._set_to(place, self._raw(place, value))
 
     def set_raw(self, attribute: ItemAttribute[Any], raw: Raw) -> None:
-        """Sets a value that is already in DynamoDB JSON."""
+        """Sets the attribute to a value that is already DynamoDB JSON."""
         self._set_to(attribute, raw)
 
     def _set_to(self, place: AttributePath, raw: Raw) -> None:
@@ -85,7 +93,7 @@ class Update:
     @overload
     def set_or_remove(self, place: MapEntry, value: str | None) -> None: ...
     def set_or_remove(self, place: AttributePath, value: Any) -> None:
-        """Sets the value, or removes the attribute or entry if the value is None."""
+        """Sets an attribute or a map's entry to the value, or removes it if the value is None."""
         if value is None:
             self.remove(place)
         else:
@@ -95,9 +103,17 @@ class Update:
         self._add.append(f"{self._path(attribute)} {self._placeholder(number(amount))}")
         self._changes.append((attribute, None, amount))
 
+    def add_members(self, attribute: TextSetAttribute, members: Iterable[str]) -> None:
+        """Adds members to a set attribute, which is created if the item lacks it."""
+        self._add.append(f"{self._path(attribute)} {self._placeholder(attribute.raw(members))}")
+
+    def delete_members(self, attribute: TextSetAttribute, members: Iterable[str]) -> None:
+        """Deletes members from a set attribute; members that the set does not have are ignored."""
+        self._delete.append(f"{self._path(attribute)} {self._placeholder(attribute.raw(members))}")
+
     def applied(self, item: Raw) -> Raw:
-        """Returns the item after this update, computed locally. :meth:`set_once` is not
-        supported."""
+        """Returns the raw item as this update would change it, computed without DynamoDB. Updates
+        with :meth:`set_once` or with changes of sets are not supported."""
         after = dict(item)
         for place, raw, amount in self._changes:
             attribute, key = place if isinstance(place, tuple) else (place, None)
@@ -127,7 +143,8 @@ class Update:
         self._conditions.append(f"attribute_not_exists({self._path(place)})")
 
     def require_map(self, attribute: TextMapAttribute[Any]) -> None:
-        """Requires that the attribute is stored as a map, so that expressions can name entries."""
+        """Adds the condition that the attribute is stored as a map, so that expressions can name
+        its entries."""
         kind = self._placeholder(string(attribute.attr_type))
         self._conditions.append(f"attribute_type({self._path(attribute)},{kind})")
 
@@ -136,7 +153,7 @@ class Update:
     @overload
     def require_less(self, place: MapEntry, value: str) -> None: ...
     def require_less(self, place: AttributePath, value: Any) -> None:
-        """Requires that the value exists and is less."""
+        """Adds the condition that the stored value exists and is less than ``value``."""
         self._conditions.append(f"{self._path(place)}<{self._value(place, value)}")
 
     @overload
@@ -160,6 +177,13 @@ class Update:
     def require_absent_or_other(self, place: AttributePath, value: Any) -> None:
         self._require_absent_or(place, "<>", value)
 
+    def require_fewer_members(self, attribute: TextSetAttribute, count: int) -> None:
+        """Adds the condition that a set attribute has less than ``count`` members. An item without
+        the attribute meets it."""
+        path = self._path(attribute)
+        size = self._placeholder(number(count))
+        self._conditions.append(f"(attribute_not_exists({path}) OR size({path})<{size})")
+
     def require_absent_or_greater(self, attribute: ItemAttribute[V], value: V) -> None:
         self._require_absent_or(attribute, ">", value)
 
@@ -169,13 +193,13 @@ class Update:
         self._conditions.append(f"(attribute_not_exists({path}) OR {compared})")
 
     def fits(self) -> bool:
-        """Whether the expressions are within DynamoDB's limits: 4 KB each and 300 operators, which
-        are overestimated here."""
+        """Returns whether the expressions are certainly within DynamoDB's limits: 4 KB each and 300
+        operators, which are overestimated here."""
         condition = " AND ".join(self._conditions)
         return (
             len(self._update_expression()) <= MAX_EXPRESSION_BYTES
             and len(condition) <= MAX_EXPRESSION_BYTES
-            and len(self._set) + len(self._remove) + len(self._add) < MAX_OPERATORS
+            and sum(map(len, (self._set, self._remove, self._add, self._delete))) < MAX_OPERATORS
             and len(self._conditions) * 4 < MAX_OPERATORS
         )
 
@@ -206,6 +230,8 @@ class Update:
             clauses.append("REMOVE " + ",".join(self._remove))
         if self._add:
             clauses.append("ADD " + ",".join(self._add))
+        if self._delete:
+            clauses.append("DELETE " + ",".join(self._delete))
         return " ".join(clauses)
 
     def _path(self, place: AttributePath) -> str:

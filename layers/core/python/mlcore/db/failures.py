@@ -16,7 +16,7 @@ _logger: Final = logging.getLogger("mlcore.db")
 
 
 class ConditionFailed(Exception):
-    """A condition did not hold; ``item`` is the existing item, or None."""
+    """Raised if the condition of a write did not hold; ``item`` is the existing item, or None."""
 
     def __init__(self, item: Raw | None) -> None:
         super().__init__("condition failed")
@@ -24,9 +24,11 @@ class ConditionFailed(Exception):
 
 
 class AdditionalOperationFailed(Exception):
-    """The condition of an operation that a caller added to a transaction does not hold.
+    """Raised if the condition of an operation did not hold that the caller of a repository function
+    added to its transaction.
 
-    ``position`` is the index of the operation among the added ones."""
+    ``position`` is the index of the operation among those that the caller added.
+    """
 
     def __init__(self, position: int) -> None:
         super().__init__(position)
@@ -34,7 +36,7 @@ class AdditionalOperationFailed(Exception):
 
 
 class ItemTooLarge(errors.InvalidParameterValue):
-    """The item would be larger than DynamoDB's limit of 400 KB."""
+    """Raised if a write would make the item larger than DynamoDB's limit of 400 KB."""
 
 
 IS_LOST: Final = "IsLost"
@@ -43,7 +45,7 @@ been executed."""
 
 
 class NotExecuted(BotoCoreError):
-    """A call that failed without an answer, and of which it is certain that it changed nothing."""
+    """Raised if a call failed without an answer but certainly changed nothing."""
 
 
 _THROTTLED = {
@@ -63,13 +65,13 @@ _UNFINISHED = {
 
 
 def code(error: ClientError) -> str:
-    """DynamoDB's error code, or an empty text."""
+    """Returns the code of a DynamoDB error; an empty text if it has none."""
     return error.response.get("Error", {}).get("Code", "")
 
 
 def may_have_written(error: BotoCoreError | ClientError) -> bool:
-    """Returns whether a call that failed so may have been executed: its answer was lost, or
-    DynamoDB failed while it worked."""
+    """Returns whether DynamoDB may have executed a call that ended with this error: the answer was
+    lost, or DynamoDB failed while it worked."""
     if isinstance(error, ClientError):
         about: Raw = dict(error.response.get("ResponseMetadata", {}))
         if about.get(IS_LOST) or about.get("HTTPStatusCode", 0) >= 500:
@@ -90,8 +92,9 @@ def collection_full() -> errors.BadRequest:
 
 
 def size_refusal(reasons: Iterable[Raw]) -> errors.MlflowError | None:
-    """Returns the error of a transaction that was cancelled because an item or its partition would
-    become too large, which no repetition changes; else None."""
+    """Returns the error of a transaction that DynamoDB cancelled because an item or its partition
+    would become too large; None for any other reason. Repeating such a transaction does not help.
+    """
     codes = {reason.get("Code") for reason in reasons}
     if "ValidationError" in codes:
         return item_too_large()
@@ -99,8 +102,8 @@ def size_refusal(reasons: Iterable[Raw]) -> errors.MlflowError | None:
 
 
 def busy_error(reasons: Iterable[Raw] = ()) -> errors.RequestLimitExceeded:
-    """Returns the error for conflicting writes, none of which was executed; logs the ``reasons``
-    of a cancelled transaction."""
+    """Returns the error that tells the client to retry after conflicting writes, none of which was
+    executed. Logs the ``reasons`` of a cancelled transaction."""
     shown = [f"{reason.get('Code')}: {reason.get('Message')}" for reason in reasons]
     _logger.warning("the table is busy with conflicting writes: %s", ", ".join(shown))
     return errors.RequestLimitExceeded("The table is busy with conflicting writes. Try again.")
@@ -112,8 +115,8 @@ def unreachable_error(error: BotoCoreError) -> errors.TemporarilyUnavailable:
 
 
 def translate(error: ClientError) -> Exception:
-    """Returns the exception to raise instead of a DynamoDB error; the same one if it is
-    unexpected."""
+    """Returns the project's exception to raise instead of a DynamoDB error; an unexpected error
+    itself."""
     name = code(error)
     message = error.response.get("Error", {}).get("Message", "")
     if name == "ConditionalCheckFailedException":

@@ -14,7 +14,7 @@ _ALGORITHM: Final = "AWS4-HMAC-SHA256"
 
 
 class Credentials(NamedTuple):
-    """AWS credentials; ``token`` is that of temporary ones."""
+    """AWS credentials; ``token`` is the session token of temporary credentials."""
 
     access_key: str
     secret_key: str
@@ -34,10 +34,10 @@ class Signer:
     def sign(
         self, keys: Credentials, headers: dict[str, str], body: bytes, now: float, path: str = "/"
     ) -> None:
-        """Adds X-Amz-Date, X-Amz-Security-Token and Authorization to the headers of a POST.
+        """Signs a POST: adds X-Amz-Date, X-Amz-Security-Token and Authorization to its headers.
 
         Args:
-            headers: all are signed; must contain ``Host``.
+            headers: all of them are signed; must contain ``Host``.
             now: seconds since the epoch.
         """
         moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))

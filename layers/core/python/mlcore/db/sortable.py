@@ -26,8 +26,8 @@ _unpack_point = struct.Struct(">qqd").unpack
 
 def integer(number: int) -> str:
     """Encodes an int64 as 20 characters that sort like the numbers. Natural numbers are padded with
-    zeros. Negative ones are ``-`` and their distance from -10^19: ``-1`` is
-    ``-9999999999999999999``. Raises ValueError if the number is not an int64."""
+    zeros. A negative number is ``-`` and its sum with 10^19: ``-1`` is ``-9999999999999999999``.
+    Raises ValueError if the number is not an int64."""
     _check_int64(number)
     return f"{number:020d}" if number >= 0 else f"-{number + _DECIMAL_END:019d}"
 
@@ -37,13 +37,15 @@ def parse_integer(text: str) -> int:
 
 
 def int64_hex(number: int) -> str:
-    """16 hexadecimal digits, ordered for every int64. Raises ValueError for other numbers."""
+    """Encodes an int64 as 16 hexadecimal digits that sort like the numbers. Raises ValueError for
+    other numbers."""
     _check_int64(number)
     return f"{number + _INT64_BIAS:016x}"
 
 
 def double(value: float) -> str:
-    """16 hexadecimal digits: -inf < … < -0.0 < 0.0 < … < inf < NaN (every NaN is the same one)."""
+    """Encodes a double as 16 hexadecimal digits that sort -inf < … < -0.0 < 0.0 < … < inf < NaN.
+    All NaNs have the same encoding."""
     if isnan(value):
         return _NAN_TEXT
     bits = int.from_bytes(_pack_double(value), "big")
@@ -58,7 +60,8 @@ def parse_double(text: str) -> float:
 
 
 def parse_point(text: str) -> tuple[int, int, float]:
-    """Decodes two :func:`int64_hex` followed by a :func:`double` (not NaN): 48 digits."""
+    """Decodes 48 digits to a point: two int64 (:func:`int64_hex`) and a double other than NaN
+    (:func:`double`)."""
     raw = bytearray.fromhex(text)
     raw[0] ^= 0x80
     raw[8] ^= 0x80
@@ -70,7 +73,7 @@ def parse_point(text: str) -> tuple[int, int, float]:
 
 
 def parse_points(texts: Iterable[str]) -> Iterator[tuple[int, int, float]]:
-    """:func:`parse_point` of many texts of 48 digits, in their order."""
+    """Decodes many points as :func:`parse_point` does, faster, in their order."""
     raw = bytes.fromhex("".join(texts))
     count = len(raw) // 24
     words = struct.unpack(f">{3 * count}Q", raw)
@@ -85,7 +88,8 @@ def parse_points(texts: Iterable[str]) -> Iterator[tuple[int, int, float]]:
 
 
 def inverted_double(value: float) -> str:
-    """16 hexadecimal digits in descending order: inf < … < -inf < NaN, so NaN is still last."""
+    """Encodes a double as 16 hexadecimal digits that sort inf < … < -inf < NaN: descending, but NaN
+    is still last."""
     return f"{inverted_double_bits(value):016x}"
 
 
@@ -94,7 +98,8 @@ def parse_inverted_double(text: str) -> float:
 
 
 def inverted_double_bits(value: float) -> int:
-    """:func:`inverted_double` as an integer of 64 bits: the greatest value first, NaN last."""
+    """Encodes a double as the 64-bit integer of :func:`inverted_double`: the greatest value has the
+    least integer, NaN the greatest."""
     if isnan(value):
         return _ALL_BITS
     bits = int.from_bytes(_pack_double(value), "big")
@@ -102,7 +107,7 @@ def inverted_double_bits(value: float) -> int:
 
 
 def double_of_inverted_bits(bits: int) -> float:
-    """Decodes the output of :func:`inverted_double_bits` to the double."""
+    """Decodes an integer from :func:`inverted_double_bits` to the double."""
     if bits == _ALL_BITS:
         return _double(_NAN_BITS)
     return _double(bits if bits & _SIGN else bits ^ (_ALL_BITS ^ _SIGN))
@@ -120,7 +125,8 @@ _ARMOURED = r"(?s)[!~](..)|(.)"  # compiled at first use, to keep the import che
 
 
 def inverted_id(text: str) -> str:
-    """Text in the opposite order: ``a < b`` exactly if ``inverted_id(a) > inverted_id(b)``."""
+    """Encodes a text so that the order is reversed: ``a < b`` exactly if ``inverted_id(a) >
+    inverted_id(b)``."""
     return "".join([_ARMOUR[byte] for byte in text.encode()]).translate(_MIRROR) + "~"
 
 
@@ -137,11 +143,12 @@ _ESCAPES = {code: f"${code:02x}" for code in range(ord("$") + 1)}
 
 def escape(text: str) -> str:
     """Returns the text without ``#``, the separator of a key's fields: ``#`` becomes ``$23``, ``$``
-    ``$24``.
+    becomes ``$24``.
 
-    ``$`` follows ``#`` in ASCII, so escaped texts sort like the texts. Followed by the separator
-    they still do, except if one text is a prefix of the other and continues with a character below
-    ``#`` (controls, space, ``!``, ``"``). Where that matters, use :func:`escape_ordered`.
+    ``$`` follows ``#`` in ASCII, so escaped texts sort like the texts. With the separator after
+    them they still do, except if one text is a prefix of the other and the other continues with a
+    character below ``#`` (controls, space, ``!``, ``"``). Where that matters, use
+    :func:`escape_ordered`.
     """
     return text.replace("$", "$24").replace("#", "$23")
 
@@ -153,7 +160,7 @@ def escape_ordered(text: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """Returns the inverse of :func:`escape` and :func:`escape_ordered`."""
+    """Returns the text that :func:`escape` or :func:`escape_ordered` has escaped."""
     first, *escaped = text.split("$")
     return first + "".join([chr(int(part[:2], 16)) + part[2:] for part in escaped])
 

@@ -35,12 +35,12 @@ BATCH_ATTEMPTS = 8
 CONFLICT_ATTEMPTS = 12
 
 _random = random.SystemRandom()
-"""Not the default generator: its state is the same in all processes started from one snapshot."""
+"""Unlike the default generator, whose state all processes share that start from one snapshot."""
 
 
 class TransactionFailed(Exception):
-    """Conditions of a transaction did not hold; ``items`` maps the positions of the operations that
-    failed to the existing items."""
+    """Conditions of a transaction did not hold; ``items``: positions of failed operations to
+    items."""
 
     def __init__(self, items: dict[int, Raw | None]) -> None:
         super().__init__("transaction failed")
@@ -54,7 +54,7 @@ class Page(NamedTuple):
 
 
 class QueryRange(TypedDict, total=False):
-    """Optional parameters of a Query; see :meth:`Table.query`."""
+    """The optional parameters of a Query, as :meth:`Table.query` takes them."""
 
     index: str | None
     prefix: str | None
@@ -82,7 +82,7 @@ class ItemUpdate(NamedTuple):
 
 
 class Check(NamedTuple):
-    """A ConditionCheck of a transaction; writes nothing."""
+    """A condition on an item that a transaction does not write (ConditionCheck)."""
 
     key: Key
     condition: ConditionExpression
@@ -92,7 +92,7 @@ Operation = Put | Delete | ItemUpdate | Check
 
 
 def key_of_operation(operation: Operation) -> Key:
-    """Returns the key of the item that an operation is about."""
+    """Returns the key of the item that an operation writes or checks."""
     return key_of_item(operation.item) if isinstance(operation, Put) else operation.key
 
 
@@ -102,7 +102,7 @@ def key_of_item(item: Raw) -> Key:
 
 
 class Table:
-    """The table named by the settings."""
+    """The DynamoDB table that the environment names, with all calls of it."""
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
@@ -117,8 +117,7 @@ class Table:
         return item
 
     def batch_get(self, keys: Sequence[Key]) -> list[Raw | None]:
-        """BatchGetItem, strongly consistent. Items are in the order of ``keys``, which may repeat;
-        None for a missing item."""
+        """Reads items (BatchGetItem) in the order of ``keys``, with None for a missing one."""
         distinct = list(dict.fromkeys(keys))
         chunks = [
             distinct[at : at + BATCH_GET_KEYS] for at in range(0, len(distinct), BATCH_GET_KEYS)
@@ -196,13 +195,13 @@ class Table:
     # -- writes ------------------------------------------------------------------------------------
 
     def put(self, item: Raw, condition: ConditionExpression | None = None) -> Raw | None:
-        """PutItem; returns the former item. Raises ConditionFailed."""
+        """Writes an item (PutItem) and returns the former one, or None. Raises ConditionFailed."""
         answer = self._call("PutItem", Item=item, ReturnValues="ALL_OLD", **_conditional(condition))
         old: Raw | None = answer.get("Attributes")
         return old
 
     def update(self, key: Key, update: Update, *, returning: bool = False) -> Raw:
-        """UpdateItem; returns the new item if ``returning``, else {}. Raises ConditionFailed."""
+        """Updates an item (UpdateItem); returns it if ``returning``. Raises ConditionFailed."""
         answer = self._call(
             "UpdateItem",
             Key=_key(key),
@@ -213,7 +212,7 @@ class Table:
         return attributes
 
     def delete(self, key: Key, condition: ConditionExpression | None = None) -> Raw | None:
-        """DeleteItem; returns the former item. Raises ConditionFailed."""
+        """Deletes an item (DeleteItem) and returns it, or None. Raises ConditionFailed."""
         answer = self._call(
             "DeleteItem", Key=_key(key), ReturnValues="ALL_OLD", **_conditional(condition)
         )
@@ -221,7 +220,7 @@ class Table:
         return item
 
     def batch_write(self, puts: Iterable[Raw] = (), deletes: Iterable[Key] = ()) -> None:
-        """BatchWriteItem in parallel chunks of 25; unprocessed items are retried with back-off."""
+        """Writes and deletes items (BatchWriteItem), in parallel calls of 25, with retries."""
         requests = [{"PutRequest": {"Item": item}} for item in puts]
         requests += [{"DeleteRequest": {"Key": _key(key)}} for key in deletes]
         chunks = [
@@ -231,11 +230,11 @@ class Table:
         self.parallel([partial(self._batch_write, chunk) for chunk in chunks])
 
     def transact(self, operations: Sequence[Operation], token: str) -> None:
-        """TransactWriteItems: all or nothing, at most 100 operations.
+        """Executes up to 100 operations, all or none (TransactWriteItems).
 
         Args:
-            token: idempotency token of at most 36 characters; repeating the call within ten
-                minutes succeeds without a change.
+            token: idempotency token of at most 36 characters; repeating the call within ten minutes
+                succeeds without a change.
 
         Raises:
             TransactionFailed: at least one condition did not hold.
@@ -293,7 +292,7 @@ class Table:
 
     @contextmanager
     def measure(self) -> Iterator[capacity.Measurement]:
-        """Counts the calls of this thread and its parallel calls, and their capacity units."""
+        """Counts the calls and capacity units of this thread and its parallel calls."""
         with capacity.measure() as measurement:
             yield measurement
 
@@ -357,7 +356,7 @@ class Table:
 
 
 def back_off(attempt: int) -> None:
-    """Sleeps before a retry, with full jitter: at most 10 ms at first, at most 1 s later."""
+    """Sleeps for a random time before a retry: at most 10 ms at first, doubling up to 1 s."""
     time.sleep(_random.uniform(0, min(1.0, 0.01 * 2**attempt)))
 
 

@@ -1,7 +1,7 @@
 """Sends requests in AWS's JSON protocol, mainly to DynamoDB, over pooled connections, with retries.
 
-botocore's client needs four times the CPU time of a request. Its credentials, exceptions and
-settings are still used (see :mod:`mlcore.db.client`).
+Replaces botocore's client, which needs four times the CPU time. botocore's credentials, exceptions
+and settings are still used (see :mod:`mlcore.db.client`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from mlcore.db.signature import Credentials, Signer
 
 
 class Protocol(NamedTuple):
-    """The protocol of a service; ``target`` is the prefix of operations in ``X-Amz-Target``."""
+    """The JSON protocol of an AWS service; ``target`` is the prefix of operation names in the
+    header ``X-Amz-Target``."""
 
     target: str
     version: str = "1.0"
@@ -76,11 +77,12 @@ _decode: Final = json.loads
 
 
 class NotSent(failures.NotExecuted, EndpointConnectionError):
-    """No attempt of a call was sent: there was no connection, or no time was left."""
+    """Raised if no attempt of a call was sent: there was no connection, or no time was left."""
 
 
 class _Lost:
-    """The last attempt of a call that may have been executed although no answer said so."""
+    """Holds the failure of the last attempt of a call that DynamoDB may have executed without
+    answering."""
 
     __slots__ = ("failure",)
 
@@ -155,8 +157,8 @@ class Transport:
             ClientError: DynamoDB returned an error; ``response`` holds it.
             NotSent: the call was not executed.
             EndpointConnectionError, ReadTimeoutError, ConnectionClosedError: no response; the call
-                may have been executed. So it is, too, if a later attempt was refused because of
-                the load.
+                may have been executed. Also raised if such an attempt was followed by one that was
+                refused because of the load.
         """
         body = _encode(parameters).encode()
         started = time.monotonic()
@@ -209,7 +211,8 @@ class Transport:
     def _exchange(
         self, operation: str, body: bytes, ends: float, lost: _Lost
     ) -> tuple[int, dict[str, Any] | None]:
-        """Status and content of one response; None if the body is damaged (checksum, JSON)."""
+        """Sends one attempt and returns status and content of its response; the content is None if
+        it is damaged (checksum, JSON)."""
         headers = {
             "Host": self._authority,
             "Content-Type": self._content_type,
@@ -226,7 +229,8 @@ class Transport:
         return self._answer(self._connected(self._left(ends)), headers, body, ends)
 
     def _kept(self) -> http.client.HTTPConnection | None:
-        """Returns the connection that was used last, unless it was idle for too long."""
+        """Takes the connection that was used last from the pool and returns it; None if there is
+        none or it was idle for too long."""
         try:
             connection, wall, monotonic = self._idle.pop()
         except IndexError:
@@ -240,7 +244,8 @@ class Transport:
         return None
 
     def _left(self, ends: float) -> float:
-        """Returns the remaining seconds. Raises NotSent if there are none."""
+        """Returns the seconds until ``ends`` (on time.monotonic's clock). Raises NotSent if none
+        are left."""
         seconds = ends - time.monotonic()
         if seconds <= 0:
             raise NotSent(endpoint_url=self.endpoint, error="no time is left")

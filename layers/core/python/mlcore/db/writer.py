@@ -1,7 +1,7 @@
 """Makes raw items from values of a model's attributes.
 
-PynamoDB takes ten times as long to create and serialise an instance, which was a quarter of the
-indexer's time.
+Replaces PynamoDB's instances, which take ten times as long to create and serialise: a quarter of
+the indexer's time.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Secret(NamedTuple):
 
 
 class ModelDefinition(NamedTuple):
-    """A model of a provider, and the secret to call it with, which may have been deleted."""
+    """A model of a provider, with the secret to call it. The secret may have been deleted."""
 
     model_definition_id: str
     name: str
@@ -53,7 +53,7 @@ class ModelDefinition(NamedTuple):
 
 
 class ModelMapping(NamedTuple):
-    """A model of an endpoint, as a primary one or a fallback."""
+    """Maps an endpoint to a model definition, as a primary model or a fallback."""
 
     mapping_id: str
     model_definition_id: str
@@ -65,7 +65,7 @@ class ModelMapping(NamedTuple):
 
 
 class Binding(NamedTuple):
-    """A resource that uses an endpoint."""
+    """Records that a resource, such as a scorer, uses an endpoint."""
 
     resource_type: str
     resource_id: str
@@ -124,7 +124,8 @@ class Guardrail(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    """The whole configuration of a workspace, by id, oldest first; without budgets."""
+    """The whole gateway configuration of a workspace except budgets: entities by id, oldest
+    first."""
 
     workspace: str
     secrets: dict[str, Secret]

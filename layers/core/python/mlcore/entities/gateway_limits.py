@@ -1,4 +1,4 @@
-"""Limits of calls through the AI gateway, as the setting ``gateway_limits`` states them."""
+"""Limits of calls through the AI gateway, as the setting ``gateway_limits`` defines them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ SETTING: Final = "gateway_limits"
 KEYS, USERS, ENDPOINTS, WORKSPACES = SCOPES = ("keys", "users", "endpoints", "workspaces")
 """What is limited, narrowest first: the ids of API keys, and names."""
 EACH: Final = "*"
-"""In place of a name: each one that has no entry of its own."""
+"""Stands in place of a name for each key, user … that has no entry of its own."""
 
 
 class CallLimits(NamedTuple):
-    """How much may be used in a minute and in a day of UTC; None for no limit."""
+    """The requests and tokens that may be used in a minute and in a day of UTC, and the calls that
+    may be open at the same time; None for no limit."""
 
     requests_per_minute: int | None = None
     requests_per_day: int | None = None
     tokens_per_minute: int | None = None
     tokens_per_day: int | None = None
+    concurrent_calls: int | None = None
 
 
 class GatewayLimits(NamedTuple):
-    """The limits of a deployment."""
+    """All limits of a deployment, by scope (keys, users, endpoints, workspaces) and name."""
 
     by_scope: Mapping[str, Mapping[str, CallLimits]]
 
@@ -33,7 +35,7 @@ class GatewayLimits(NamedTuple):
 
 
 def parsed(value: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> GatewayLimits:
-    """Returns the limits in the checked value of the setting."""
+    """Makes the limits from the value of the setting, which was checked before."""
     return GatewayLimits(
         {
             scope: {name: CallLimits(**limits) for name, limits in entries.items()}

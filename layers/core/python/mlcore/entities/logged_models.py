@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class ModelMetric(NamedTuple):
-    """A point of a metric of a logged model. NaN is stored as 0, as in MLflow."""
+    """A point of a metric of a logged model. The value NaN is stored as 0, as in MLflow."""
 
     key: str
     value: float

@@ -18,15 +18,16 @@ of all versions if none is active."""
 
 
 class VersionState(NamedTuple):
-    """A server's entry for one of its versions. It stays after the version is deleted, so that the
-    version's number is not reused."""
+    """What a server's item stores about one of its versions. It stays after the version is deleted,
+    so that the version's number is not reused."""
 
     status: str
     created_at: int
 
 
 class AccessEndpoint(NamedTuple):
-    """The URL of a version, which is named by its number or by an alias."""
+    """The URL at which a version of an MCP server can be reached. The version is named by its
+    number or by an alias."""
 
     endpoint_id: str
     server_name: str
@@ -43,7 +44,7 @@ class AccessEndpoint(NamedTuple):
 
 
 class MCPServer(NamedTuple):
-    """``icons`` is None if the server shows those of its latest version."""
+    """An MCP server. ``icons`` is None if it shows those of its latest version."""
 
     workspace: str
     name: str
@@ -63,7 +64,7 @@ class MCPServer(NamedTuple):
 
 
 class MCPServerVersion(NamedTuple):
-    """``tools`` is None if none were given."""
+    """A version of an MCP server. ``tools`` is None if none were given."""
 
     workspace: str
     name: str

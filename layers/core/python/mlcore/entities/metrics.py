@@ -26,7 +26,8 @@ _new_metric: Final = partial(tuple.__new__, Metric)
 
 
 class MetricColumns(NamedTuple):
-    """Points of one metric as parallel columns, before ``Metric`` objects are created."""
+    """Points of one metric as parallel columns, which need less memory and time than ``Metric``
+    objects."""
 
     steps: Sequence[int]
     timestamps: Sequence[int]
@@ -34,7 +35,7 @@ class MetricColumns(NamedTuple):
 
     @classmethod
     def of(cls, points: Sequence[Metric]) -> MetricColumns:
-        """Returns the columns of existing points."""
+        """Makes the columns from points of one metric."""
         return cls(
             [point.step for point in points],
             [point.timestamp for point in points],
@@ -42,7 +43,7 @@ class MetricColumns(NamedTuple):
         )
 
     def points(self, key: str) -> Iterator[Metric]:
-        """Yields the points as those of the metric ``key``."""
+        """Yields the points in the columns as points of the metric ``key``."""
         return map(
             _new_metric, zip(repeat(key), self.values, self.timestamps, self.steps, strict=False)
         )

@@ -38,10 +38,10 @@ class ModelVersion(NamedTuple):
 
     @property
     def version_number(self) -> int:
-        """The name of ``version`` in filters."""
+        """The version's number, under the name that filters use."""
         return self.version
 
     @property
     def source_path(self) -> str:
-        """The name of ``source`` in filters."""
+        """The version's source, under the name that filters use."""
         return self.source

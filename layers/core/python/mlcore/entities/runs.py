@@ -15,8 +15,8 @@ ENDED: Final = frozenset(("FINISHED", "FAILED", "KILLED"))
 
 
 class Dataset(NamedTuple):
-    """Identified within an experiment by (name, digest). The other fields do not change once
-    written."""
+    """A dataset. Name and digest identify it within an experiment; the other fields do not change
+    once written."""
 
     name: str
     digest: str

@@ -27,19 +27,21 @@ active."""
 
 
 class SkillIdentity(NamedTuple):
-    """What names a skill in its workspace. ``organization`` is "" for none."""
+    """Organization and name of a skill, unique in its workspace. ``organization`` is "" for
+    none."""
 
     organization: str
     name: str
 
     @property
     def resource_id(self) -> str:
-        """``name`` or ``@organization/name``, as grants and paths of files name the skill."""
+        """The text by which grants and paths of files name the skill: ``name`` or
+        ``@organization/name``."""
         return f"@{self.organization}/{self.name}" if self.organization else self.name
 
 
 class SkillSource(NamedTuple):
-    """Where the content of a version is. ``digest`` is the SHA-256 of its files."""
+    """Where the content of a version of a skill is. ``digest`` is the SHA-256 of its files."""
 
     source_type: str
     source: str
@@ -54,7 +56,7 @@ class SkillSource(NamedTuple):
 
 
 class VersionState(NamedTuple):
-    """A skill's entry for one of its versions."""
+    """What a skill's item stores about one of its versions."""
 
     status: str
     source_type: str
@@ -62,8 +64,8 @@ class VersionState(NamedTuple):
 
 
 class Skill(NamedTuple):
-    """``versions`` has no deleted versions; ``last_number`` is the greatest number ever given to
-    a version."""
+    """A skill. ``versions`` has no deleted versions; ``last_number`` is the greatest number ever
+    given to a version."""
 
     workspace: str
     identity: SkillIdentity

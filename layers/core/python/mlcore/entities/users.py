@@ -35,14 +35,14 @@ class ApiKey(NamedTuple):
 
 
 class HeldGrant(NamedTuple):
-    """A grant to the user itself, not through a role."""
+    """A grant that a user has in a workspace directly, not through a role."""
 
     workspace: str
     grant: Grant
 
 
 class Profile(NamedTuple):
-    """A user with own grants and assigned roles, as the user's partition holds them."""
+    """A user with the user's own grants and the ids of the assigned roles."""
 
     user: User
     grants: tuple[HeldGrant, ...]
@@ -77,14 +77,15 @@ class Account(NamedTuple):
 
 
 class SignIn(NamedTuple):
-    """With which account a user signs in, and the ids of the roles that its groups gave."""
+    """The account with which a user signs in, and the ids of the roles that the account's groups
+    gave."""
 
     account: Account
     role_ids: frozenset[int]
 
 
 class Session(NamedTuple):
-    """A browser in which a user is signed in. Times are in seconds since the epoch."""
+    """A session of a browser in which a user is signed in. Times are in seconds since the epoch."""
 
     session_id: str
     """The secret that the browser's cookie holds; the table has only its hash."""

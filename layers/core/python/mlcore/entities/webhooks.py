@@ -23,7 +23,7 @@ ACTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class EventName(NamedTuple):
-    """An entity type and an action, in lower case as in deliveries."""
+    """The name of a webhook event: an entity type and an action, in lower case as in deliveries."""
 
     entity: str
     action: str

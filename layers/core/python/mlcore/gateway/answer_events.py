@@ -1,7 +1,7 @@
-"""Encodes a whole answer as the events of a stream, in the form of the same API.
+"""Converts a complete answer into the events of a stream, in the form of the same provider's API.
 
-Guardrails that check answers need the whole answer, so a provider is then asked for it at once,
-although the caller asked for a stream.
+Guardrails that check answers need the complete answer. So the provider is asked without streaming
+even if the caller asked for a stream.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ def _openai_events(completion: Json) -> Iterator[bytes]:
 
 
 def _gemini_events(answer: Json) -> Iterator[bytes]:
-    """Each event of Gemini's streams has the form of a whole answer."""
+    """Yields Gemini's answer as the only event, since each event of its streams has the form of an
+    answer."""
     yield _event(answer)
 
 
@@ -114,8 +115,8 @@ def _anthropic_events(message: Json) -> Iterator[bytes]:
 
 
 def _block_parts(block: Json) -> tuple[Json, list[Json]]:
-    """Returns a content block as it starts, and the deltas that complete it. A block of another
-    type is whole from its start, as in Anthropic's streams."""
+    """Returns a content block of Anthropic's as it starts, and the deltas that complete it. Blocks
+    of types without deltas are complete at the start, as in Anthropic's streams."""
     kind = block["type"]
     if kind == "tool_use":
         delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}

@@ -19,7 +19,8 @@ _LAST_MONTH: Final = 9999 * 12 + 11
 
 
 def window_containing(unit: str, value: int, now_ms: int) -> tuple[int, int]:
-    """Returns the first ms of the window that contains ``now_ms``, and the first ms after it.
+    """Returns (start, end) of the budget's window that contains ``now_ms``, both in ms; the end is
+    the first ms after it.
 
     Args:
         unit: ``MINUTES``, ``HOURS``, ``DAYS``, ``WEEKS`` or ``MONTHS``.
@@ -37,7 +38,7 @@ def window_containing(unit: str, value: int, now_ms: int) -> tuple[int, int]:
 
 
 def _month_ms(months: int) -> int:
-    """First moment of a month in ms. ``months`` counts from January 1970; later ones than December
-    9999 count as that."""
+    """Returns the first ms of a month. ``months`` counts from January 1970; a month after December
+    9999 is taken for that one."""
     year, month = divmod(min(1970 * 12 + months, _LAST_MONTH), 12)
     return int(datetime(year, month + 1, 1, tzinfo=UTC).timestamp() * 1000)

@@ -20,7 +20,8 @@ REJECT: Final = "REJECT"
 
 
 class Payer(NamedTuple):
-    """The workspace, endpoint and user of a call, which determine its budgets."""
+    """Who pays for a call: the workspace, endpoint and user, which determine the budgets that it
+    counts to."""
 
     workspace: str
     endpoint_id: str
@@ -28,16 +29,17 @@ class Payer(NamedTuple):
 
 
 def applicable(payer: Payer) -> list[BudgetPolicy]:
-    """Returns the budget policies to which a call counts; one consistent Query."""
+    """Returns the budget policies that count the cost of this payer's calls; one consistent
+    Query."""
     return [policy for policy in budgets.find_all() if _applies(policy, payer)]
 
 
 def check(policies: Sequence[BudgetPolicy]) -> None:
-    """Checks that no budget that ends calls (``REJECT``) is spent. Reads the spending of those
-    budgets with one BatchGetItem; no read if there are none.
+    """Checks that none of the budgets that refuse calls (``REJECT``) is spent. Reads their spending
+    with one BatchGetItem; no read if there are none.
 
     Raises:
-        GatewayCallFailed: a budget is spent; status 429, to be repeated when its window ends.
+        GatewayCallFailed: a budget is spent; status 429, with the seconds until its window ends.
     """
     rejecting, now = [policy for policy in policies if policy.budget_action == REJECT], now_ms()
     for policy, spent in zip(rejecting, read_spending(rejecting, now), strict=True):
@@ -61,9 +63,11 @@ def read_spending(policies: Sequence[BudgetPolicy], now: int) -> list[float]:
 
 
 def add_cost(policies: Sequence[BudgetPolicy], dollars: float, workspace: str) -> None:
-    """Adds the cost of a call to its budgets. Webhooks of the call's workspace are told of budgets
-    that alert and are now exceeded, once in each window. The caller has the answer already, so an
-    error does not fail the call: it is logged."""
+    """Adds the cost of a call to its budgets. Budgets that alert and are now exceeded send an event
+    to the webhooks of the call's workspace, once in each window.
+
+    The caller has the answer already, so an error is logged and does not fail the call.
+    """
     now = now_ms()
     for policy in policies:
         start, end = _window(policy, now)

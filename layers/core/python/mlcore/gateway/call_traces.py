@@ -30,7 +30,8 @@ def write(record: Recording) -> None:
 
 
 def _write_to_experiment(record: Recording) -> bool:
-    """Returns False, without writing, if the experiment is missing or deleted."""
+    """Writes the trace of a call. Returns False, without writing, if the endpoint's experiment is
+    missing or deleted."""
     trace_id = f"tr-{record.trace_number:032x}"
     experiment, _ = traces.find_or_place(
         trace_id, record.endpoint.experiment_id or "", record.workspace

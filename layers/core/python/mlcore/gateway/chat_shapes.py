@@ -14,7 +14,8 @@ _RESPONSE_FORMATS: Final = ("text", "json_object", "json_schema")
 
 
 class Shape(NamedTuple):
-    """The form that a JSON object must still have after a guardrail has rewritten it."""
+    """The form that a JSON object must still have after a guardrail has rewritten it: its JSON
+    schema, and a function that checks and returns it."""
 
     schema: Mapping[str, Any]
     """A JSON Schema that the rewriting model is asked to answer in."""

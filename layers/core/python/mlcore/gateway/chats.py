@@ -36,9 +36,9 @@ def complete_unguarded(
 
 
 def complete(call: Invocation, chat: Json) -> Json:
-    """Completes a chat that :func:`~mlcore.gateway.chat_shapes.validated_chat` has returned. The
-    endpoint's guardrails, if the call has any, check the request and the answer. Raises
-    GatewayCallFailed if the providers or a guardrail refuse the chat."""
+    """Completes a chat that :func:`~mlcore.gateway.chat_shapes.validated_chat` has returned, and
+    returns the completion. The guardrails of the call, if it has any, check the request and the
+    answer. Raises GatewayCallFailed if the providers or a guardrail refuse the chat."""
     with call.recorded(chat, _REQUEST_TYPE) as span:
         sent = _guarded(call, chat)
         answer = call.ask(
@@ -52,9 +52,9 @@ def complete(call: Invocation, chat: Json) -> Json:
 
 
 def stream_completion(call: Invocation, chat: Json) -> Iterator[Json]:
-    """Completes a chat as a stream of chunks; the last chunks hold the token usage. If a guardrail
-    checks answers, the provider is asked for the whole answer, and the chunks come after the
-    check."""
+    """Completes a chat and yields the chunks of the completion; the last chunks hold the token
+    usage. If a guardrail checks answers, the provider is asked for the complete answer, and the
+    chunks come after the check."""
     if call.needs_whole_answer:
         whole = {name: value for name, value in chat.items() if name not in _OF_STREAMS}
         yield from answer_events.completion_chunks(complete(call, whole))
@@ -77,8 +77,8 @@ def stream_completion(call: Invocation, chat: Json) -> Iterator[Json]:
 
 
 def _guarded(call: Invocation, chat: Json) -> Json:
-    """Returns the chat, unchanged or rewritten by the guardrails. They cannot change whether the
-    answer is streamed."""
+    """Returns the chat, unchanged or rewritten by the call's guardrails. Guardrails cannot change
+    whether the answer is streamed."""
     if call.guardrails is None:
         return chat
     sent = call.guardrails.before(chat, CHAT)

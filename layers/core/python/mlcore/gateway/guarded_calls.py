@@ -18,7 +18,7 @@ Json = dict[str, Any]
 def begin(
     workspace: str, endpoint_name: str, caller: Caller, *, known: Configuration | None = None
 ) -> Invocation:
-    """Begins a call to which the endpoint's guardrails are applied. It costs as much as
+    """Begins a call to an endpoint and loads the endpoint's guardrails. The reads are those of
     :func:`mlcore.gateway.invocation.begin`.
 
     Args:

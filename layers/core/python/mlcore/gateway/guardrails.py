@@ -1,5 +1,6 @@
-"""Guardrails of an endpoint: judges that check requests before they are sent and answers before
-they are returned. A request or answer that fails is refused or rewritten.
+"""Guardrails of an endpoint: judges that check requests before they are sent, and answers before
+they are returned. A request or answer that fails is refused, or rewritten by a model (the
+*sanitizer*).
 
 Rules and messages are those of MLflow's gateway (``mlflow.gateway.guardrails``).
 """
@@ -44,7 +45,7 @@ The violation: {rationale}
 
 
 class EndpointGuardrails:
-    """The guardrails of an endpoint, for one call."""
+    """The guardrails of an endpoint, prepared for one call."""
 
     def __init__(self, route: Route, record: Recording) -> None:
         """Loads the guardrails of the endpoint, in their order.
@@ -97,8 +98,8 @@ class EndpointGuardrails:
 
 class _Guardrail:
     def __init__(self, guardrail: Guardrail, known: Configuration, caller: Caller) -> None:
-        """Prepares the judge and the sanitizer. Raises GatewayCallFailed (501) if this server
-        cannot apply the guardrail."""
+        """Prepares a guardrail: its judge, and the sanitizer if it has one. Raises
+        GatewayCallFailed (501) if this server cannot apply the guardrail."""
         self.name = guardrail.name
         self.stage = guardrail.stage
         self._action = guardrail.action
@@ -130,9 +131,12 @@ class _Guardrail:
         request: Json,
         answer: Json | None = None,
     ) -> Json:
-        """Calls the judge. Returns the payload unchanged if it passes, rewritten if the guardrail
-        sanitizes. Raises GuardrailViolation if the payload fails and the guardrail does not
-        sanitize it, or the sanitization fails."""
+        """Lets the judge check ``payload``, which is the request or the answer. Returns the
+        payload, unchanged if it passes, rewritten if it fails and the guardrail sanitizes.
+
+        Raises GuardrailViolation if the payload fails and the guardrail does not sanitize, or if
+        the sanitization fails.
+        """
         with record.span("judge", EVALUATOR) as span:
             judged = self._verdicts(request, answer)
             failing = [verdict for verdict in judged if not self._is_passing(verdict.value)]
@@ -179,9 +183,9 @@ class _Guardrail:
         )
 
     def _sanitized(self, payload: Json, rationale: str, shape: Shape | None) -> Json:
-        """Lets the sanitizer's model rewrite a payload that the judge refused. Raises
-        GuardrailViolation if there is no such model, it cannot be called, or its answer is
-        unusable."""
+        """Lets the sanitizer's model rewrite a payload that the judge refused, and returns the
+        result. Raises GuardrailViolation if there is no such model, it cannot be called, or its
+        answer is unusable."""
         if self._sanitizer is None:
             raise self._violation(
                 "Sanitization requires an action_llm_url but none was configured."

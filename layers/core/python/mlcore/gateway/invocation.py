@@ -1,5 +1,6 @@
-"""Executes one call through an endpoint: checks budgets, calls the endpoint's models, adds the
-cost, and writes the trace."""
+"""Executes one call through an endpoint: checks budgets and rate limits, calls the endpoint's
+models, adds the cost, and writes the trace.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ class Guardrails(Protocol):
 
     @property
     def checks_answers(self) -> bool:
-        """Whether a guardrail checks answers, which must then be whole."""
+        """Whether a guardrail checks answers, so that they must be complete and cannot be
+        streamed."""
 
     def before(self, request: Json, shape: Shape | None = None) -> Json: ...
 
@@ -40,8 +42,8 @@ class Guardrails(Protocol):
 
 
 class Invocation:
-    """A call of an endpoint: asks the endpoint's models, records each attempt, and adds the cost of
-    the models that answered to the budgets."""
+    """One call of an endpoint: asks the endpoint's models, records each attempt, and adds the cost
+    of the models that answered to the budgets."""
 
     def __init__(
         self,
@@ -60,16 +62,22 @@ class Invocation:
     @contextmanager
     def recorded(self, inputs: Any, request_type: str, message_format: str = "") -> Iterator[Span]:
         """Records all attempts inside the ``with`` block as one call. When the block ends, adds the
-        cost to the budgets and writes the trace."""
-        try:
-            with self.record.call(inputs, request_type, message_format) as span:
-                yield span
-        finally:
-            self._finish()
+        cost to the budgets and writes the trace.
+
+        Raises:
+            GatewayCallFailed: as many calls are open as a limit allows (429). The call then leaves
+                no trace.
+        """
+        with rate_limits.open_call(() if self.record.caller.is_internal else self._limited):
+            try:
+                with self.record.call(inputs, request_type, message_format) as span:
+                    yield span
+            finally:
+                self._finish()
 
     def guarded_request(self, request: Json) -> Json:
-        """Passes a request in a provider's own form through the guardrails; returns it unchanged or
-        rewritten. Raises the errors of
+        """Passes a request in a provider's own form through the guardrails, if the call has any.
+        Returns it, unchanged or rewritten. Raises the errors of
         :meth:`mlcore.gateway.guardrails.EndpointGuardrails.before`."""
         return request if self.guardrails is None else self.guardrails.before(request)
 
@@ -79,8 +87,13 @@ class Invocation:
         return self.guardrails is not None and self.guardrails.checks_answers
 
     def ask(self, ask: Callable[[Provider], Json], usage: Usage) -> Json:
-        """Returns the complete answer of the first model that does not fail. Raises
-        GatewayCallFailed if all models fail."""
+        """Asks the endpoint's models in turn and returns the complete answer of the first one that
+        does not fail. Raises GatewayCallFailed if all models fail.
+
+        Args:
+            ask: calls the model through its provider.
+            usage: gets the token counts from an answer.
+        """
 
         def attempt(provider: Provider) -> Json:
             with self.record.attempt(provider.model) as span:
@@ -91,8 +104,9 @@ class Invocation:
         return self.route.ask(attempt)
 
     def stream(self, ask: Callable[[Provider], Iterator[Any]], usage: Usage) -> Iterator[Any]:
-        """Yields the parts of a streamed answer. Raises GatewayCallFailed, possibly after some
-        parts."""
+        """Asks the endpoint's models in turn and yields the parts of the first streamed answer that
+        does not fail. Raises GatewayCallFailed, possibly after some parts. Arguments are those of
+        :meth:`ask`."""
 
         def attempt(provider: Provider) -> Iterator[Any]:
             with self.record.attempt(provider.model) as span:
@@ -103,8 +117,8 @@ class Invocation:
         return self.route.stream(attempt)
 
     def _finish(self) -> None:
-        """Adds the cost and writes the trace. The caller has the answer already, so an error is
-        logged and does not fail the call."""
+        """Adds the call's cost and tokens to budgets and limits, and writes the trace. The caller
+        has the answer already, so an error is logged and does not fail the call."""
         try:
             dollars = self._cost() if self._policies or self.record.is_traced else 0
             if dollars > 0:
@@ -118,13 +132,13 @@ class Invocation:
             _write_trace(self.record)
 
     def _tokens(self) -> int:
-        """Returns the tokens of all models that were asked."""
+        """Returns the sum of the tokens of all models that the call has asked."""
         spans = (span for span in self.record.spans if span.model is not None)
         return sum(span.usage.get("total_tokens", 0) for span in spans)
 
     def _cost(self) -> float:
-        """Returns the US dollars of the call, and sets on each span that asked a model its own
-        cost."""
+        """Returns the cost of the call in US dollars, and sets on each span that asked a model the
+        cost of this model."""
         model_spans = [
             (span, span.model)
             for span in self.record.spans

@@ -1,4 +1,6 @@
-"""Passthrough: requests in a provider's own form, which only endpoints of that provider accept."""
+"""Passthrough: requests in a provider's own form, which are sent to it without a conversion. Only
+endpoints of that provider accept them.
+"""
 
 from __future__ import annotations
 
@@ -47,10 +49,12 @@ _UNGUARDED_ANSWERS: Final = (p.OPENAI_EMBEDDINGS, p.ANTHROPIC_COUNT_TOKENS)
 
 
 def answer(call: Invocation, action: str, body: Json, headers: Mapping[str, str]) -> Json:
-    """Returns the provider's answer as it is, or as the guardrails let it pass.
+    """Sends a request in a provider's own form and returns the provider's answer, unchanged or as
+    the guardrails rewrote it.
 
     Raises:
-        GatewayCallFailed: the endpoint's provider does not have the form, or refuses the request.
+        GatewayCallFailed: the endpoint's provider does not have this form, or the provider or a
+            guardrail refuses the request.
     """
     with call.recorded(body, *_REQUEST_TYPES[action]) as span:
         request = call.guarded_request(body)
@@ -100,15 +104,15 @@ def stream(
 def proxy(
     call: Invocation, path: str, body: Json, headers: Mapping[str, str]
 ) -> Iterator[Json | bytes]:
-    """Yields what a provider answers at any of its paths: the JSON answer as the guardrails let it
-    pass, or the lines of a stream. The body is sent as it is, with its own ``model``.
+    """Sends a request to any path of the endpoint's provider, with the body as it is, its ``model``
+    included. Yields the JSON answer as the guardrails rewrote it, or the lines of a stream.
 
     Args:
         path: as in :meth:`mlcore.providers.provider.Provider.proxy`.
 
     Raises:
-        GatewayCallFailed: the provider cannot be proxied (501), or it or a guardrail refuses; or
-            the answer is a stream, and a guardrail checks answers (400).
+        GatewayCallFailed: the provider cannot be proxied (501), or the provider or a guardrail
+            refuses the request; or the answer is a stream, and a guardrail checks answers (400).
     """
     action = proxied_action(path)
     if call.needs_whole_answer and (
@@ -142,8 +146,8 @@ def proxy(
 
 
 def proxied_action(path: str) -> str | None:
-    """Returns the action whose streams have the form of those at a provider's path; None if the
-    path is not known."""
+    """Returns the passthrough action whose answers have the same form as those at a provider's
+    path; None if the path is not known."""
     plain = path.partition("?")[0]
     return next((action for end, action in _PROXIED_ACTIONS if plain.endswith(end)), None)
 
@@ -161,7 +165,8 @@ def _incomplete_message() -> GatewayCallFailed:
 
 
 def _is_complete_message(lines: list[bytes]) -> bool:
-    """Whether the lines of an Anthropic stream hold its end, or the provider's own error."""
+    """Whether the lines of an Anthropic stream include its end, or an error that the provider
+    sent."""
     ends = ("message_stop", "error")
     return any(event.get("type") in ends for event in transport.events(iter(lines)))
 

@@ -1,24 +1,31 @@
 """Limits of calls by API key, user, endpoint and workspace: requests and tokens, per minute and per
-day."""
+day, and calls at the same time."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
+from mlcore.db import deadline
 from mlcore.entities.gateway_limits import ENDPOINTS, KEYS, USERS, WORKSPACES, CallLimits
 from mlcore.errors import GatewayCallFailed, MlflowError
 from mlcore.ids import now_ms
 from mlcore.observability import logger
-from mlcore.repos.gateway import usage
+from mlcore.repos.gateway import open_calls, usage
 from mlcore.repos.settings import gateway_limits
 
 _KINDS: Final = {KEYS: "key", USERS: "user", ENDPOINTS: "endpoint", WORKSPACES: "workspace"}
 
+LONGEST_CALL_SECONDS: Final = 15 * 60
+_LEASE_MARGIN: Final = 5.0
+"""Seconds after the longest time of a call until it counts as ended, if nothing ended it."""
+
 
 class Origin(NamedTuple):
-    """What a call counts to."""
+    """The key, user, endpoint and workspace of a call, whose limits it counts to."""
 
     workspace: str
     endpoint_id: str
@@ -28,16 +35,17 @@ class Origin(NamedTuple):
 
 
 class Limited(NamedTuple):
-    """One key, user, endpoint or workspace that has limits."""
+    """A key, user, endpoint or workspace (``target``) that has limits."""
 
     target: str
-    """Of the counter, such as ``user:ann``."""
+    """The name of the counter, such as ``user:ann``."""
     scope: str
     limits: CallLimits
 
 
 def applicable(origin: Origin) -> list[Limited]:
-    """Returns what limits a call, narrowest first; one GetItem per minute and process."""
+    """Returns the limits that a call counts to: those of its key, user, endpoint and workspace,
+    narrowest first. Costs one GetItem per minute and process."""
     known = gateway_limits.current()
     if not known.by_scope:
         return []
@@ -56,8 +64,8 @@ def applicable(origin: Origin) -> list[Limited]:
 
 
 def admit(limited: Sequence[Limited]) -> None:
-    """Counts a request to each of its limits, in one write each. A call that one of them refuses
-    has counted to the narrower ones before it.
+    """Counts a request to each of its limits, one write each, narrowest first. If one refuses the
+    call, the narrower ones have counted it.
 
     Raises:
         GatewayCallFailed: a limit is reached; status 429, with the time to try again.
@@ -70,8 +78,59 @@ def admit(limited: Sequence[Limited]) -> None:
             raise _refusal(one, reached, now) from None
 
 
+@contextmanager
+def open_call(limited: Sequence[Limited]) -> Iterator[None]:
+    """Counts a call as open during the ``with`` block, in two writes for each limit of calls at the
+    same time.
+
+    Raises:
+        GatewayCallFailed: a limit is reached; status 429. The block is not entered, and the call
+            counts to none of its limits.
+    """
+    limiting = [one for one in limited if one.limits.concurrent_calls is not None]
+    if not limiting:
+        yield
+        return
+    now = now_ms() // 1000
+    seconds = min(deadline.current() - time.monotonic(), LONGEST_CALL_SECONDS) + _LEASE_MARGIN
+    call = open_calls.new_call(now + math.ceil(seconds))
+    begun: list[Limited] = []
+    try:
+        for one in limiting:
+            try:
+                open_calls.begin(one.target, call, one.limits.concurrent_calls or 0, now)
+            except open_calls.Reached:
+                raise _too_many(one) from None
+            begun.append(one)
+        yield
+    finally:
+        for one in begun:
+            _end(one, call)
+
+
+def _end(one: Limited, call: str) -> None:
+    """Removes an ended call from the open calls of a limit. An error is logged: the call then
+    counts as open until its lease ends."""
+    try:
+        open_calls.end(one.target, call)
+    except MlflowError as error:
+        logger.error(
+            "a call that has ended still counts as open",
+            extra={"scope": one.scope, "error": error.error_code},
+        )
+
+
+def _too_many(one: Limited) -> GatewayCallFailed:
+    return GatewayCallFailed(
+        429,
+        f"Rate limit reached: {one.limits.concurrent_calls} calls at the same time for this "
+        f"{_KINDS[one.scope]}. Try again when one of them has ended.",
+        "1",
+    )
+
+
 def add_tokens(limited: Sequence[Limited], tokens: int) -> None:
-    """Adds the tokens of a call to those of its limits that count tokens. The caller has the answer
+    """Adds the tokens of a call to those of its limits that limit tokens. The caller has the answer
     already, so an error is logged and does not fail the call."""
     for one in limited:
         if one.limits.tokens_per_minute is None and one.limits.tokens_per_day is None:
@@ -86,7 +145,8 @@ def add_tokens(limited: Sequence[Limited], tokens: int) -> None:
 
 
 def _refusal(one: Limited, reached: usage.Reached, now: int) -> GatewayCallFailed:
-    """Returns the refusal with OpenAI's headers, https://platform.openai.com/docs/guides/rate-limits."""
+    """Returns the 429 error for a reached limit, with OpenAI's headers
+    (https://platform.openai.com/docs/guides/rate-limits)."""
     noun, _, unit = reached.limit.partition("_per_")
     length = usage.MINUTE_MS if unit == "minute" else usage.DAY_MS
     seconds = str(math.ceil((length - now % length) / 1000))

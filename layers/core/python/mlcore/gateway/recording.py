@@ -1,4 +1,5 @@
-"""Records a call as spans in memory; :mod:`mlcore.gateway.call_traces` writes them.
+"""Records a call through the gateway as spans (timed steps) in memory;
+:mod:`mlcore.gateway.call_traces` writes them as a trace.
 
 Names, attributes and types are those of MLflow's gateway (``mlflow.gateway.tracing_utils``), which
 the usage pages read.
@@ -36,17 +37,21 @@ JUDGE: Final = "judge"
 
 
 class Caller(NamedTuple):
-    """The user who calls, and the request's headers with names in lower case."""
+    """Who makes a call: the user, the API key, and the request's headers with names in lower
+    case."""
 
     username: str | None = None
     headers: Mapping[str, str] = {}
     key_id: str | None = None
-    """Of the API key by which the user logged in."""
+    """The id of the API key by which the user logged in; None for another login."""
+    is_internal: bool = False
+    """Whether the server itself calls. Such a call may be part of another one, so it is none of the
+    calls that a user may make at the same time."""
 
     @property
     def program(self) -> str | None:
-        """The calling program as it names itself, in the caller header or else in
-        ``User-Agent``."""
+        """The name of the calling program: the caller header, or else the first word of
+        ``User-Agent``; None if there is none."""
         named = self.headers.get(_CALLER_HEADER)
         return named or self.headers.get("user-agent", "").split("/")[0].strip() or None
 
@@ -57,7 +62,7 @@ def internal_caller(username: str | None, *, judges: bool) -> Caller:
     Args:
         judges: whether a judge makes it; the trace then names the caller ``judge``.
     """
-    return Caller(username, {_CALLER_HEADER: JUDGE} if judges else {})
+    return Caller(username, {_CALLER_HEADER: JUDGE} if judges else {}, is_internal=True)
 
 
 class Span:
@@ -124,7 +129,7 @@ class Span:
 
 
 class Recording:
-    """The spans of one call; the first one is the call itself."""
+    """The spans of one call. The first one covers the whole call."""
 
     def __init__(self, endpoint: Endpoint, workspace: str, caller: Caller) -> None:
         self.endpoint = endpoint
@@ -138,7 +143,8 @@ class Recording:
 
     @property
     def is_traced(self) -> bool:
-        """Whether the endpoint tracks its usage, so that the call's trace is written."""
+        """Whether the call's trace will be written, because the endpoint tracks its usage in an
+        experiment."""
         return self.endpoint.usage_tracking and self.endpoint.experiment_id is not None
 
     @contextmanager
@@ -160,7 +166,7 @@ class Recording:
 
     @contextmanager
     def call(self, inputs: Any, request_type: str, message_format: str = "") -> Iterator[Span]:
-        """Records the root span, of the call itself.
+        """Records the root span, which covers the whole call.
 
         Args:
             message_format: the provider whose API the inputs follow; empty for OpenAI's.
@@ -182,8 +188,8 @@ class Recording:
 
     @contextmanager
     def attempt(self, model: Model) -> Iterator[Span]:
-        """Records a span of asking one model. An error raised inside is re-raised without the
-        model's credentials."""
+        """Records a span around one request to a model. An error raised inside is raised again
+        without the model's credentials in its text."""
         with self.span(f"provider/{model.provider}/{model.name}", LLM) as span:
             span.model = model
             span.attributes |= {
@@ -229,8 +235,8 @@ def _exception_type(error: BaseException) -> str:
 
 
 def _public_message(error: BaseException) -> str:
-    """Returns the error message that the caller sees. Messages of unexpected errors are hidden,
-    since they may contain anything."""
+    """Returns the text of an error for the trace. The text of an unexpected error is hidden, since
+    it may contain anything."""
     if isinstance(error, GatewayCallFailed):
         return f"{error.status}: {error.message}"
     return error.message if isinstance(error, MlflowError) else "The request failed unexpectedly."

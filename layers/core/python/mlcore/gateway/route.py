@@ -46,8 +46,8 @@ class Route(NamedTuple):
             raise self._failure(error) from None
 
     def stream(self, call: Callable[[Provider], Iterator[T]]) -> Iterator[T]:
-        """Yields the parts of the first model that does not fail. After the first part no other
-        model is asked: a later failure ends the stream."""
+        """Yields the parts of the answer of the first model that does not fail. After its first
+        part no other model is asked: a later failure ends the stream."""
         for mapping in self.mappings[:-1]:
             started = False
             try:
@@ -91,8 +91,9 @@ class Route(NamedTuple):
 
 
 def find(workspace: str, endpoint_name: str, known: Configuration | None = None) -> Route:
-    """Chooses the models of one call. Where the endpoint splits traffic, each call chooses again.
-    One consistent Query, unless the configuration is given.
+    """Chooses the models of one call, in the order in which they are tried. If the endpoint splits
+    traffic, each call chooses again, at random. One consistent Query, unless the configuration is
+    given.
 
     Args:
         known: the gateway's configuration, if it was already read for this request.

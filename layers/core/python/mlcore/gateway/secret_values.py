@@ -1,5 +1,6 @@
-"""Encrypts the values of a gateway secret for storage, and decrypts them for a call. The ciphertext
-is bound to the secret's id."""
+"""Encrypts the values of a gateway secret (a provider's credentials) for storage, and decrypts them
+for a call. The ciphertext is bound to the secret's id.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from mlcore.errors import GatewayCallFailed
 
 
 def seal(values: Mapping[str, str], secret_id: str) -> str:
-    """Returns the encrypted values, as the secret's item stores them. Raises InvalidParameterValue
-    if they are too long."""
+    """Encrypts the values of a secret to the text that the secret's item stores. Raises
+    InvalidParameterValue if they are too long."""
     return secrets.seal(json.dumps(values), _encryption_context(secret_id))
 
 
@@ -24,8 +25,8 @@ def is_unset(secret: Secret) -> bool:
 
 
 def open_values(secret: Secret) -> dict[str, str]:
-    """Returns the decrypted values, by name. Raises GatewayCallFailed (401, as for a missing key)
-    if the secret was imported without its values."""
+    """Decrypts the values of a secret and returns them by name. Raises GatewayCallFailed (401, as
+    for a missing key) if the secret was imported without its values."""
     if is_unset(secret):
         if secret.masked:
             raise GatewayCallFailed(

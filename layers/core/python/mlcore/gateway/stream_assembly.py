@@ -19,7 +19,8 @@ Json = dict[str, Any]
 
 
 def assemble_passthrough(action: str, lines: Sequence[bytes]) -> Json | None:
-    """Assembles the event lines of a passthrough stream; None if they hold no complete answer."""
+    """Joins the event lines of a passthrough stream to the complete answer; None if they hold
+    none."""
     assemble = _ASSEMBLERS.get(action)
     if assemble is None:
         return None
@@ -27,8 +28,8 @@ def assemble_passthrough(action: str, lines: Sequence[bytes]) -> Json | None:
 
 
 def assemble_completion(chunks: Sequence[Json]) -> Json | None:
-    """Assembles the chunks of a chat into a completion; None without chunks, or if a provider sent
-    chunks that do not have the form of OpenAI's."""
+    """Returns the completion that the chunks of a streamed chat amount to; None without chunks, or
+    if a provider sent chunks that do not have the form of OpenAI's."""
     return _assembled(_assemble_openai, chunks)
 
 
@@ -81,7 +82,8 @@ def _add_delta(assembled: Json, choice: Json) -> None:
 
 
 def _assemble_anthropic(events: Sequence[Json]) -> Json | None:
-    """Assembles Anthropic's events into a message."""
+    """Joins Anthropic's stream events to the message that they describe; None without the message's
+    first event."""
     message: Json = {}
     blocks: dict[int, Json] = {}
     for event in events:
@@ -107,7 +109,8 @@ def _assemble_anthropic(events: Sequence[Json]) -> Json | None:
 
 
 def _assemble_gemini(events: Sequence[Json]) -> Json | None:
-    """Assembles Gemini's events into one answer; each event has the form of a whole answer."""
+    """Returns the answer that Gemini's events amount to (each event has the form of an answer);
+    None without a candidate."""
     candidates: dict[int, Json] = {}
     usage: Json | None = None
     for event in events:
@@ -132,7 +135,8 @@ def _assemble_gemini(events: Sequence[Json]) -> Json | None:
 
 
 def _assemble_openai_response(events: Sequence[Json]) -> Json | None:
-    """Returns the response of OpenAI's Responses API, which its last event holds whole."""
+    """Returns the response of OpenAI's Responses API, which the last event of its stream contains;
+    None without that event."""
     responses = [event["response"] for event in events if event.get("type") == "response.completed"]
     return responses[-1] if responses else None
 

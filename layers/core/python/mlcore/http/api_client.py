@@ -1,5 +1,7 @@
-"""Calls this deployment's API as the user of a request: with their login, their workspace and their
-permissions. For functions that combine what other functions do, and access no table themselves."""
+"""A client with which a function calls this deployment's API as the user of a request: with the
+user's login, workspace and permissions. For functions that combine what other functions do, and
+access no table themselves.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ _ERRORS_BY_CODE: Final[dict[str, type[errors.MlflowError]]] = {
 
 
 class ApiClient:
-    """A client of the API that acts as the caller of a request."""
+    """A client of this deployment's API that acts as the caller of a request. Methods raise the
+    error with which the API answers."""
 
     def __init__(self, request: Request) -> None:
         if request.is_signed() or request.is_signed_by_query:
@@ -60,11 +63,13 @@ class ApiClient:
             connection.close()
 
     def get(self, path: str, **fields: Any) -> dict[str, Any]:
-        """Sends a GET request. Raises the error that the API answers."""
+        """Sends a GET request and returns the JSON answer. Raises the error with which the API
+        answers."""
         return self._ask("GET", f"{path}?{urlencode(fields, doseq=True)}")
 
     def find(self, path: str, **fields: Any) -> dict[str, Any] | None:
-        """Like :meth:`get`; returns None if the server answers that the resource does not exist."""
+        """Sends a GET request like :meth:`get`; returns None if the server answers that the
+        resource does not exist."""
         try:
             return self.get(path, **fields)
         except errors.ResourceDoesNotExist:
@@ -74,8 +79,8 @@ class ApiClient:
         return self._ask("POST", path, fields)
 
     def create(self, path: str, **fields: Any) -> dict[str, Any] | None:
-        """Like :meth:`post`; returns None if the server answers that the resource already
-        exists."""
+        """Sends a POST request like :meth:`post`; returns None if the server answers that the
+        resource already exists."""
         try:
             return self.post(path, **fields)
         except errors.ResourceAlreadyExists:
@@ -89,7 +94,7 @@ class ApiClient:
             return
 
     def export(self, experiment_id: str, spans: Sequence[Any]) -> None:
-        """Sends spans in OpenTelemetry's protocol."""
+        """Sends spans to an experiment in OpenTelemetry's protocol."""
         body = {"resourceSpans": [{"scopeSpans": [{"spans": list(spans)}]}]}
         self._ask("POST", "/v1/traces", body, {"x-mlflow-experiment-id": experiment_id})
 
@@ -142,8 +147,8 @@ class ApiClient:
 
 
 def _parse(data: bytes) -> dict[str, Any]:
-    """Returns the JSON object in a response; for any other content, an object with the text as
-    message."""
+    """Returns the JSON object in a response; for any other content, an object with the content's
+    text as ``message``."""
     try:
         content = json.loads(data or b"{}")
     except ValueError:

@@ -1,5 +1,5 @@
-"""Says in the log line of a request who did what: of every write and every refusal where a login is
-required, and of every other request if ``AUDIT_READS`` is set.
+"""Audit: adds to a request's log line who did what. Where a login is required, every write and
+every refusal is audited, and all other requests if ``AUDIT_READS`` is set.
 
 An entry names callers, addresses and entities. It never holds values, passwords, tokens or other
 contents: of a message only fields that identify something are read, and no text of an error.
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from mlcore.http.request import Request
 from mlcore.http.response import Response
-from mlcore.http.routes import ByMethod, Route, Routes
+from mlcore.http.routes import ByMethod, Route, Routes, only_reads
 
 AUDIT_READS: Final = "AUDIT_READS"
 """Environment variable: "true" audits reads, too."""
@@ -24,10 +24,6 @@ MAX_LISTED: Final = 10
 """Logged identifiers of a list; the number of all is logged beside them."""
 
 REFUSALS: Final = (401, 403)
-_READS: Final = frozenset(
-    {"/3.0/mlflow-serverless/sql", "/3.0/jobs/search", "/3.0/mlflow/ui-telemetry"}
-)
-"""Paths that write nothing although their method is POST, besides those that keys may read."""
 _NAMED: Final = (
     *("registered-models", "model-versions", "prompts", "mcp-servers", "skills", "scorers"),
     "workspaces",
@@ -50,7 +46,7 @@ _SECRET: Final = re.compile(r"mlk_|eyJ[\w-]{10}|sk-[\w-]{8}", re.A)
 
 
 class Trail:
-    """What is known about a request, gathered while it is handled."""
+    """What is known about a request for its audit entry, gathered while it is handled."""
 
     __slots__ = ("answer", "message", "parameters", "request", "route")
 
@@ -64,21 +60,23 @@ class Trail:
         self.answer: Mapping[str, Any] = {}
 
     def find(self, routes: Routes, method: str, path: str) -> ByMethod:
-        """Finds the route of a method and path, and the variables of the path. Returns the path's
-        routes; there is none for the method if ``route`` stays None. Raises EndpointNotFound."""
+        """Finds the route of a method and path, and sets ``route`` and ``parameters`` (the
+        variables of the path). Returns the path's routes by method; ``route`` stays None if none
+        has the method. Raises EndpointNotFound for an unknown path."""
         verb = "GET" if method == "HEAD" else method
         methods, self.parameters = routes.find(path, verb)
         self.route = methods.get(verb)
         return methods
 
     def name(self) -> str:
-        """Returns the path of the route, ``unknown`` without one."""
+        """The path of the route, such as ``/api/2.0/mlflow/runs/get``; ``unknown`` without a
+        route."""
         return "unknown" if self.route is None else self.route.path
 
     def entry(
         self, about: Mapping[str, Any], response: Response, *, reads: bool
     ) -> dict[str, object] | None:
-        """Returns the entry for the log line; None for a request that is not audited.
+        """Returns the audit entry for the log line; None for a request that is not audited.
 
         Args:
             about: ``requestContext`` of the event.
@@ -109,12 +107,7 @@ class Trail:
         return entry
 
     def _writes(self) -> bool:
-        if self.route is None or self.route.method == "GET":
-            return False
-        from mlcore.policies.key_callers import READS_BY_POST  # noqa: PLC0415 -- loaded with a login
-
-        path = self.route.path.replace("/preview/", "/")
-        return path not in _READS and path not in READS_BY_POST
+        return self.route is not None and not only_reads(self.route)
 
     def _entity(self, status: int) -> dict[str, object]:
         path = "" if self.route is None else self.route.path
@@ -148,7 +141,7 @@ def _outcome(status: int) -> str:
 
 
 def _fields(message: Any) -> Iterable[tuple[str, Any]]:
-    """Returns the fields of a message that the request set."""
+    """Returns (name, value) of each field of a message that the request set."""
     if isinstance(message, tuple):
         names = getattr(message, "_fields", ())
         return zip(names, message, strict=False)
@@ -156,7 +149,8 @@ def _fields(message: Any) -> Iterable[tuple[str, Any]]:
 
 
 def _ids_in(answer: Mapping[str, Any], depth: int = 2) -> Iterator[tuple[str, Any]]:
-    """Yields the ids that the answer to a creation names: at its top, or in its only object."""
+    """Yields (field, id) of the ids in the answer to a creation: at its top, or in its only
+    object."""
     for name, value in answer.items():
         if name.endswith("_id"):
             yield name, value
@@ -169,7 +163,8 @@ def _ids_in(answer: Mapping[str, Any], depth: int = 2) -> Iterator[tuple[str, An
 
 
 def _identifier(value: Any) -> object:
-    """Returns an identifier as it is logged; None for what can be none."""
+    """Returns a value of an identifying field as it is logged (shortened, secrets masked); None for
+    a value that cannot identify anything."""
     if isinstance(value, bool | int):
         return value
     if isinstance(value, str):

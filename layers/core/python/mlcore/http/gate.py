@@ -1,4 +1,5 @@
-"""Authenticates and authorises requests before their functions run; does nothing without login.
+"""Authenticates and authorises requests before their functions run. Does nothing where no login is
+required.
 
 Whether login is required follows from the function's environment and from the event, which holds
 the authorizer's result (or the signer). The two may differ during a deployment or after a rollback
@@ -14,14 +15,16 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from mlcore import errors
+from mlcore.entities import caller_limits
 from mlcore.environment import AUTHENTICATION, IAM, signs_in
 from mlcore.http.origin import ORIGIN_HEADER
 from mlcore.http.parsing import readable_request
 from mlcore.http.request import Request
 from mlcore.http.response import Response
-from mlcore.http.routes import Route, Rpc
+from mlcore.http.routes import Route, Rpc, only_reads
 from mlcore.http.sent import Sent
 from mlcore.observability import logger
+from mlcore.sign_in.cookie_headers import SESSION, cookie_name, remove_cookie
 
 _TEXT: Final = "text/html; charset=utf-8"
 
@@ -37,7 +40,7 @@ REFUSED: Final = "mlflow-refused"
 """Cookie that tells the CloudFront distribution to ask for a new login, because a challenge may not
 reach the browser. It contains 16 bits of a hash of the login, too few to reveal the password."""
 
-_NO_SESSION: Final = "__Host-mlflow-session=; Path=/; Max-Age=0; Secure; HttpOnly; SameSite=Lax"
+_NO_SESSION: Final = remove_cookie(cookie_name(SESSION, is_secure=True))
 
 _FORBIDDEN: Final = Response(403, "Permission denied", _TEXT)
 _UNCHECKED: Final = (
@@ -50,7 +53,7 @@ _ANSWERS: Final = ("lambda", "iam")
 
 
 class Refused(Exception):
-    """Raised to end the request with this response."""
+    """Raised to end a request with the given response, such as 401."""
 
     def __init__(self, response: Response) -> None:
         super().__init__(response.status)
@@ -58,7 +61,8 @@ class Refused(Exception):
 
 
 class Gate:
-    """Authenticates callers and applies :mod:`mlcore.policies`, imported only if needed."""
+    """Authenticates the callers of a function's routes and applies the routes' policies. Imports
+    :mod:`mlcore.policies` only if needed."""
 
     def __init__(self, environment: Mapping[str, str], routes: Sequence[Route]) -> None:
         """Loads the policies of the routes if the environment requires a login. Raises
@@ -67,6 +71,7 @@ class Gate:
         self._on = is_on(environment)
         self._signs_in = signs_in(environment)
         self._routes = routes
+        self._limits = caller_limits.stated(environment)
         self._guard: Any = None
         self._rules: dict[int, Any] = {}
         if self._on:
@@ -78,7 +83,7 @@ class Gate:
 
             self._rules = {
                 id(route): guard.load_rules(
-                    route.policy, route.follow, route.hides, route.method, route.path
+                    route.policy, route.follow, route.hides, route.path, reads=only_reads(route)
                 )
                 for route in self._routes
             }
@@ -111,13 +116,25 @@ class Gate:
             raise Refused(self._retry_challenge(request))
         return request._replace(access=access)
 
+    def limits_callers(self) -> bool:
+        """Whether requests of callers are counted and limited."""
+        return bool(self._limits)
+
+    def admit(self, request: Request) -> None:
+        """Counts a request to its caller. Raises CallerLimitReached if the caller's limits are
+        reached."""
+        if request.access is not None:
+            self._guard.admit_caller(self._limits, request.access)
+
     def _challenge(self) -> Response:
         if self._mode in ("basic", "none"):
             return _CHALLENGE
         return _CHALLENGE._replace(headers={"www-authenticate": 'Bearer realm="mlflow"'})
 
     def _retry_challenge(self, request: Request) -> Response:
-        """Returns the challenge; browsers behind CloudFront also get the cookie for a new login."""
+        """Returns the response to a request without a valid login: the challenge (401), or a
+        redirect of a browser to the login page. Browsers behind CloudFront also get the cookie that
+        makes them ask for a new login."""
         challenge = self._challenge()
         credentials = request.headers.get("authorization", "")
         if self._signs_in and not credentials and _opens_page(request):
@@ -139,17 +156,24 @@ class Gate:
         return challenge._replace(headers={**challenge.headers, "set-cookie": cookie})
 
     def check(self, route: Route, request: Request, message: Any) -> None:
-        """Checks that the caller may call this route with this message. Raises Refused (403)
-        otherwise; without authentication every call passes."""
+        """Checks that the caller may call this route with this message, and counts the request to
+        its workspace. Where no login is required, every call passes.
+
+        Raises:
+            Refused: the caller may not (403).
+            CallerLimitReached: the limits of the workspace are reached.
+        """
         if request.access is None:
             return
         if not self._guard.is_allowed(self._rules[id(route)], request.access, message):
             raise Refused(_FORBIDDEN)
+        if self._limits:
+            self._guard.admit_workspace(self._limits, request.access)
 
     def check_readable(self, route: Rpc, request: Request, sent: Sent) -> None:
-        """Checks an invalid message by its readable fields, like :meth:`check`: a caller without
-        permission gets 403 instead of a validation error. If too little can be read, nothing is
-        raised, and the caller gets the validation error."""
+        """Checks a message that failed validation by those of its fields that can be read, like
+        :meth:`check`, so that a caller without permission gets 403 instead of the validation error.
+        If too little can be read, nothing is raised."""
         if request.access is None:
             return
         message = readable_request(route.message, sent)
@@ -157,14 +181,15 @@ class Gate:
             self.check(route, request, message)
 
     def follow(self, route: Route, request: Request, message: Any, answer: dict[str, Any]) -> None:
-        """Updates grants after a successful call, and removes data from the answer that the caller
-        may not see."""
+        """Applies the route's rules after a successful call: updates grants, and removes from
+        ``answer`` the data that the caller may not see."""
         if request.access is not None:
             self._guard.apply_after_success(self._rules[id(route)], request.access, message, answer)
 
 
 def _opens_page(request: Request) -> bool:
-    """Whether a browser opens a page, in contrast to a call of a page or a program."""
+    """Whether the request is a browser's navigation to a page, and not a call by a page or a
+    program."""
     headers = request.headers
     return (
         request.method == "GET"
@@ -175,5 +200,5 @@ def _opens_page(request: Request) -> bool:
 
 
 def is_on(environment: Mapping[str, str]) -> bool:
-    """Whether the environment requires a login."""
+    """Whether a function with this environment requires a login."""
     return (environment.get(AUTHENTICATION) or "none") != "none"

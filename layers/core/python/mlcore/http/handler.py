@@ -1,5 +1,6 @@
-"""The Lambda handler: routes an event to its function, returns the response, writes one log
-line."""
+"""The Lambda handler of a function: finds the route of an event, calls the route's function,
+returns the response, and writes one log line.
+"""
 
 from __future__ import annotations
 
@@ -39,32 +40,40 @@ _BASE_PATH: Final = "API_BASE_PATH"
 """Environment variable: base path of a custom domain name, without slashes."""
 
 
-class Manner(NamedTuple):
+class ErrorFormat(NamedTuple):
     """How an API formats its error responses."""
 
     failure: Callable[[errors.MlflowError, str], Response]
-    """(error, path) to the response."""
+    """Takes error and path; returns the response."""
     no_route: Callable[[Request, Mapping[str, Route]], Response]
     """The response for a known path with a wrong method, or OPTIONS."""
     refusal: Callable[[Response], Response]
     """Converts the response to a caller who was refused."""
 
 
+_UNAVAILABLE: Final = (errors.TemporarilyUnavailable, errors.RequestLimitExceeded)
+"""Errors that an outage of the table or of another service ends in. Limits and budgets of the AI
+gateway, and what providers answer, are :class:`mlcore.errors.GatewayCallFailed`; limits of callers
+are :class:`mlcore.errors.CallerLimitReached`."""
+
+
 def lambda_handler(
     rpcs: Iterable[Rpc],
     plain_routes: Iterable[PlainRoute] = (),
-    manner: Manner | None = None,
+    error_format: ErrorFormat | None = None,
     *,
     in_workspaces: str = "",
 ) -> Handler:
-    """Returns a Lambda handler for these routes: API Gateway HTTP API v2 event to v2 response.
+    """Returns the Lambda handler of a function with these routes. The handler takes an event of an
+    API Gateway HTTP API (v2) and returns its response.
 
     Args:
-        in_workspaces: prefix of the paths that may follow a workspace
+        error_format: how errors are formatted; None for MLflow's way.
+        in_workspaces: prefix of the paths before which a workspace may stand
             (:func:`mlcore.http.request.split_workspace`).
     """
     gc_threshold.raise_gc_threshold()
-    failure, no_route, refused = manner or _MLFLOW
+    failure, no_route, refused = error_format or _MLFLOW
     declared: list[Route] = [*rpcs, *plain_routes]
     routes = Routes(declared)
     security = Security(os.environ)
@@ -80,6 +89,7 @@ def lambda_handler(
         request_id: str = request_context.get("requestId", "")
         headers = headers_of(event)
         trail = Trail()
+        is_unavailable = False
         with deadline.within(context), capacity.measure() as measurement:
             try:
                 if bypasses_cloudfront(os.environ, headers):
@@ -92,15 +102,18 @@ def lambda_handler(
                     trail.request = request
                     request = gate.identify(request, request_context.get("authorizer") or {})
                     trail.request = request
+                    _admit(request, trail, routes, gate)
                     check_workspace(request.workspace)
                     methods = trail.find(routes, method, path)
-                    if trail.route is None:
-                        response = no_route(request, methods)
-                    else:
-                        response = _call(sent._replace(parameters=trail.parameters), trail, gate)
+                    response = (
+                        no_route(request, methods)
+                        if trail.route is None
+                        else _call(sent._replace(parameters=trail.parameters), trail, gate)
+                    )
             except Refused as refusal:
                 response = refused(refusal.response)
             except errors.MlflowError as error:
+                is_unavailable = isinstance(error, _UNAVAILABLE)
                 response = failure(_repeatable(error, method, measurement), path)
             except Exception:
                 logger.exception(
@@ -112,11 +125,9 @@ def lambda_handler(
                     ),
                     path,
                 )
-            if not (isinstance(response.body, str | bytes) or getattr(context, "streams", False)):
-                response = response._replace(body=b"".join(response.body).decode())
-        if trail.route is None and response.status in REFUSALS:
-            with contextlib.suppress(errors.MlflowError):
-                trail.find(routes, method, path)
+            if not getattr(context, "streams", False):
+                response = _joined(response)
+        _name_refused(trail, response, routes, method, path)
         log_request(
             rpc=trail.name(),
             method=method,
@@ -124,6 +135,7 @@ def lambda_handler(
             request_id=request_id,
             seconds=time.perf_counter() - started,
             measurement=measurement,
+            is_unavailable=is_unavailable,
             audit=trail.entry(request_context, response, reads=audits_reads),
         )
         body = "" if method == "HEAD" else response.body
@@ -142,10 +154,37 @@ def lambda_handler(
     return handler
 
 
+def _joined(response: Response) -> Response:
+    """Returns a streamed response as a whole one."""
+    if isinstance(response.body, str | bytes):
+        return response
+    return response._replace(body=b"".join(response.body).decode())
+
+
+def _admit(request: Request, trail: Trail, routes: Routes, gate: Gate) -> None:
+    """Counts a request to its caller, before anything is read. Pages and unknown paths do not
+    count. Raises CallerLimitReached."""
+    if not gate.limits_callers():
+        return
+    with contextlib.suppress(errors.EndpointNotFound):
+        trail.find(routes, request.method, request.path)
+    if trail.route is not None:
+        gate.admit(request)
+
+
+def _name_refused(trail: Trail, response: Response, routes: Routes, method: str, path: str) -> None:
+    """Finds the route of a request that was refused before its route was known, so that the log
+    line names it."""
+    if trail.route is None and response.status in REFUSALS:
+        with contextlib.suppress(errors.MlflowError):
+            trail.find(routes, method, path)
+
+
 def _repeatable(
     error: errors.MlflowError, method: str, measurement: capacity.Measurement
 ) -> errors.MlflowError:
-    """Returns the error to answer with: 429 instead of 503 for a POST that has written nothing.
+    """Returns the error to answer with: 429 instead of 503 for a POST that has written nothing, so
+    that clients repeat it.
 
     MLflow's client since 3.18 repeats a POST that creates after 429, but not after 503, because
     something may have been created. The other methods are repeated after both.
@@ -157,8 +196,8 @@ def _repeatable(
 
 
 def _path(event: Event, base: str | None) -> str:
-    """Returns the path without the base path. API Gateway's own domain name, which CloudFront uses,
-    has no base path."""
+    """Returns the event's path without the deployment's base path. API Gateway's own domain name,
+    which CloudFront uses, has no base path."""
     path: str = event["rawPath"]
     about = event["requestContext"]
     if not base or about.get("domainPrefix") == about.get("apiId"):
@@ -168,8 +207,12 @@ def _path(event: Event, base: str | None) -> str:
 
 
 def _call(sent: Sent, trail: Trail, gate: Gate) -> Response:
-    """Parses a request once, checks its policy with the message, and calls its function. The trail
-    has request and route, and gets message and answer."""
+    """Calls the route's function and returns its response. The request is parsed once; the policy
+    is checked with the same message.
+
+    Args:
+        trail: has request and route; gets message and answer.
+    """
     route, request = trail.route, trail.request
     if route is None or request is None:
         raise AssertionError("a request without a route is not called")
@@ -194,7 +237,7 @@ def _call(sent: Sent, trail: Trail, gate: Gate) -> Response:
 
 
 def _no_route(request: Request, methods: Mapping[str, Route]) -> Response:
-    """Returns the response for a known path with a wrong method, or OPTIONS."""
+    """Returns the response for a known path whose method is OPTIONS or has no route."""
     allow = {"allow": allowed_methods(methods)}
     if request.method == "OPTIONS":
         status = 204 if request.path.startswith(("/api/", "/ajax-api/")) else 200
@@ -207,4 +250,4 @@ def _failure(error: errors.MlflowError, _path: str) -> Response:
     return failure_response(error)
 
 
-_MLFLOW: Final = Manner(_failure, _no_route, lambda response: response)
+_MLFLOW: Final = ErrorFormat(_failure, _no_route, lambda response: response)

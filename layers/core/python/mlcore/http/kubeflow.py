@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 
 from mlcore.errors import EndpointNotFound, MlflowError
 from mlcore.http.compression import fit
-from mlcore.http.handler import Manner
+from mlcore.http.handler import ErrorFormat
 from mlcore.http.request import Request
-from mlcore.http.response import Response
+from mlcore.http.response import Response, retry_headers
 from mlcore.http.routes import Route, allowed_methods
 from mlcore.http.sent import Sent
 from mlcore.kubeflow.body import check_text
@@ -20,12 +20,12 @@ from mlcore.kubeflow.errors import invalid
 
 JSON: Final = "application/json; charset=UTF-8"
 
-_RETRY_SECONDS: Final = "1"
 _SUNSET: Final = "Fri, 31 Dec 2027 23:59:59 GMT"
 
 
 class Made(NamedTuple):
-    """An answer with a status other than 200, such as 201 for a created entity."""
+    """An answer of a function together with its status, if that is not 200, such as 201 for a
+    created entity."""
 
     answer: dict[str, Any]
     status: int = 201
@@ -50,7 +50,7 @@ def check_path(sent: Sent) -> None:
 
 
 class Versions:
-    """Old versions of APIs: maps the path prefix of each to that of its successor."""
+    """The old versions of an API: the path prefix of each, and of the version that replaces it."""
 
     def __init__(self, successors: Mapping[str, str]) -> None:
         self._deprecation_headers = {
@@ -72,7 +72,8 @@ class Versions:
     def answering(
         self, function: Callable[[Any, Request], Answer]
     ) -> Callable[[Any, Request], Response]:
-        """Wraps a function that returns an Answer into one that returns a Response."""
+        """Wraps a function that returns an answer, so that it returns the HTTP response with the
+        deprecation headers of its path."""
 
         @functools.wraps(function)
         def answer(message: Any, request: Request) -> Response:
@@ -89,17 +90,15 @@ class Versions:
 
         return answer
 
-    def manner(self) -> Manner:
-        return Manner(self._failure, self._no_route, _refusal)
+    def error_format(self) -> ErrorFormat:
+        return ErrorFormat(self._failure, self._no_route, _refusal)
 
     def _failure(self, error: MlflowError, path: str) -> Response:
         if isinstance(error, EndpointNotFound):
             return Response(404, "404 page not found\n", "text/plain; charset=utf-8")
         body = json.dumps(error_body(error))
         headers = self.headers(path)
-        if error.status == 429:
-            headers = {**headers, "retry-after": _RETRY_SECONDS}
-        return Response(error.status, body, JSON, headers)
+        return Response(error.status, body, JSON, {**headers, **retry_headers(error)})
 
     def _no_route(self, request: Request, methods: Mapping[str, Route]) -> Response:
         headers = {**self.headers(request.path), "allow": allowed_methods(methods)}

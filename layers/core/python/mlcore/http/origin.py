@@ -1,8 +1,8 @@
 """Tells requests that came through the stack's CloudFront distribution from those that bypass it.
 
-The distribution adds a secret word to each request, and replaces one that a viewer sent. A
-deployment with ``OnlyThroughUi`` refuses requests without it, so that a firewall in front of the
-distribution sees all of them.
+The distribution adds a secret word as a header to each request, and replaces one that a viewer
+sent. A deployment with ``OnlyThroughUi`` refuses requests without the word, so that a firewall in
+front of the distribution sees all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REFUSAL: Final = Response(
 
 
 def bypasses_cloudfront(environment: Mapping[str, str], headers: Mapping[str, str]) -> bool:
-    """Whether a word is required and the request has another one, or none."""
+    """Whether the deployment requires the secret word and the request has a wrong one, or none."""
     required = environment.get(REQUIRED_WORD, "")
     sent = headers.get(ORIGIN_HEADER, "")
     return bool(required) and not hmac.compare_digest(required.encode(), sent.encode())

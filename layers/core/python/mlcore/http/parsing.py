@@ -1,4 +1,4 @@
-"""Parses a raw request into the message of its route."""
+"""Parses a raw request into the message of its route: the object with its fields."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def _take_arguments(
 
 
 def readable_request(message: type[Message], sent: Sent) -> Message:
-    """Returns the valid fields of a request that :func:`decode_request` refuses. Used only to
-    decide whether the caller gets 403 instead of the validation error."""
+    """Returns the message with only the valid fields of a request that :func:`decode_request`
+    refuses. Used to decide whether the caller gets 403 instead of the validation error."""
     data: Any = {}
     if sent.method in ("GET", "HEAD"):
         arguments = sent.query()
@@ -95,7 +95,7 @@ def of_query(message: type[Message]) -> Parse:
 
 def _parameters(message: type[Parameters], sent: Sent) -> Parameters:
     """Returns the parameters of a request: from the query string of a GET, or of a DELETE without
-    JSON; else from the JSON body. An invalid body counts as one without parameters."""
+    JSON; else from the JSON body. A request with an invalid body has no parameters."""
     kind = sent.headers.get("content-type", "").split(";")[0].strip()
     is_json = kind == "application/json"
     if sent.method in ("GET", "HEAD") or (sent.method == "DELETE" and not is_json):

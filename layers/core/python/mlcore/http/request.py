@@ -1,5 +1,6 @@
-"""The context of a request besides its message: headers, workspace, path and caller. Body and query
-are in the message only."""
+"""What a service function knows about a request besides its message: headers, workspace, path and
+caller. Body and query are in the message only.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +23,16 @@ _IN_WORKSPACE: Final = re.compile(
 
 
 class Request(NamedTuple):
-    """The context that each service function gets together with its message."""
+    """The context of a request, which each service function gets together with the message.
+    ``access`` has the caller's rights; None without login."""
 
     headers: Mapping[str, str]
-    """Names in lower case."""
+    """Headers, with names in lower case."""
     workspace: str
     request_id: str
     method: str = "GET"
     path: str = "/"
-    """Percent-decoded, as API Gateway passes it."""
+    """The path, percent-decoded as API Gateway passes it."""
     has_query: bool = False
     """Whether the URL has a query string other than an AWS signature."""
     is_signed_by_query: bool = False
@@ -38,11 +40,11 @@ class Request(NamedTuple):
     access: Any = None
     """The caller, a :class:`mlcore.policies.access.Access`; None without login."""
     cookies: tuple[str, ...] = ()
-    """``name=value`` each. API Gateway passes them beside the headers."""
+    """The cookies, ``name=value`` each. API Gateway passes them apart from the headers."""
 
     def caller(self) -> Any:
-        """Returns the caller. Raises EndpointNotFound without login, for RPCs that exist only with
-        login."""
+        """The caller's rights. Raises EndpointNotFound where no login is required, for RPCs that
+        exist only with login."""
         if self.access is None:
             raise errors.EndpointNotFound(f"No endpoint has the path {self.path}.")
         return self.access
@@ -52,20 +54,21 @@ class Request(NamedTuple):
         return None if self.access is None else str(self.access.username)
 
     def may_read(self, resource_type: str) -> Reader:
-        """Returns a test which resources of a type the caller may see in a list."""
+        """Returns a function that says, by id, whether a list may show a resource of this type to
+        the caller."""
         reader: Reader = (
             reads_everything if self.access is None else self.access.list_filter(resource_type)
         )
         return reader
 
     def granting(self, resource_type: str, resource_id: str) -> list[Any]:
-        """Returns the writes that grant the caller MANAGE on a new resource, for the transaction
-        that creates it."""
+        """Returns the writes that give the caller MANAGE on a new resource, for the transaction
+        that creates it; none without login."""
         return [] if self.access is None else list(self.access.granting(resource_type, resource_id))
 
     def moving_grants(self, name: str, new_name: str | None) -> list[Any]:
         """Returns the writes that move the grants on a model to its new name, or delete them if the
-        name is None; for the transaction of the renaming or deletion."""
+        name is None; for the transaction that renames or deletes the model."""
         return [] if self.access is None else list(self.access.moving_grants(name, new_name))
 
     def leaving_grants(self, resource_type: str, resource_id: str) -> list[Any]:
@@ -81,7 +84,7 @@ class Request(NamedTuple):
 
 
 def request_of(sent: Sent, workspace: str, request_id: str) -> Request:
-    """Returns the request, without its caller."""
+    """Returns the context of a raw request, with ``access`` still None."""
     arguments = sent.query()
     signed = _SIGNATURE in arguments
     return Request(

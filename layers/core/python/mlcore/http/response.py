@@ -1,16 +1,13 @@
-"""The response to a request."""
+"""The HTTP response to a request, and how an error becomes one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from mlcore.errors import MlflowError, RequestLimitExceeded
+from mlcore.errors import CallerLimitReached, MlflowError, RequestLimitExceeded
 from mlcore.wire import encode
-
-RETRY_SECONDS: Final = 1
-"""When a client may repeat a request that was refused because of the load."""
 
 
 class Response(NamedTuple):
@@ -29,8 +26,13 @@ class Response(NamedTuple):
 
 
 def failure(error: MlflowError) -> Response:
-    """Returns the response for an error. MLflow's clients repeat every request that is answered
-    429, but since 3.18 not every one that is answered 503."""
-    limited = isinstance(error, RequestLimitExceeded)
-    headers = {"retry-after": str(RETRY_SECONDS)} if limited else {}
-    return Response(error.status, encode(error.body()), headers=headers)
+    """Returns the response for an error; status 429 gets a Retry-After header. MLflow's clients
+    repeat every request that is answered 429, but since 3.18 not every one that is answered 503."""
+    return Response(error.status, encode(error.body()), headers=retry_headers(error))
+
+
+def retry_headers(error: MlflowError) -> dict[str, str]:
+    """Returns the header that tells when to repeat a request, if the error has one."""
+    if isinstance(error, RequestLimitExceeded | CallerLimitReached):
+        return {"retry-after": str(error.retry_seconds)}
+    return {}

@@ -1,4 +1,6 @@
-"""Declarations of RPCs and plain routes, and the routing of paths to them.
+"""Declarations of a function's routes, and the routing of paths to them. A route is an *RPC*, one
+of MLflow's calls with a JSON message and answer, or a *plain route*, which parses and answers in
+its own way.
 
 An RPC is served under ``/api`` and ``/ajax-api``. Routing uses dicts: a router with middleware
 would cost more CPU at cold start than all code of a function.
@@ -57,10 +59,13 @@ class Rpc(NamedTuple):
     """Difference from MLflow's server, except those of errors in docs/architecture.md."""
     twin_of: str = ""
     """Path of the RPC of which this is an alias."""
+    reads: bool = False
+    """Whether a POST only reads. Every GET does."""
 
 
 class PlainRoute(NamedTuple):
-    """A route that is not an RPC. Its path may have variables."""
+    """A route with a parser and a response of its own, in contrast to an RPC. Its path may have
+    variables."""
 
     method: str
     path: str
@@ -74,6 +79,8 @@ class PlainRoute(NamedTuple):
     until: str = ""
     cost: int | None = None
     deviation: str = ""
+    reads: bool = False
+    """As of :class:`Rpc`."""
 
 
 Route = Rpc | PlainRoute
@@ -97,6 +104,7 @@ def _rpc(
     read_units: float | None = None,
     write_units: float | None = None,
     deviation: str = "",
+    reads: bool = False,
 ) -> Rpc:
     return Rpc(
         method,
@@ -114,6 +122,7 @@ def _rpc(
         read_units,
         write_units,
         deviation,
+        reads=reads,
     )
 
 
@@ -125,18 +134,26 @@ delete: Final = functools.partial(_rpc, "DELETE")
 
 
 def preview(rpc: Rpc) -> Rpc:
-    """The same RPC below ``/preview``, for clients before 2.0."""
+    """Returns the same RPC with ``/preview`` in its path, for MLflow clients before 2.0."""
     version, path = rpc.path[1:].split("/", 1)
     return rpc._replace(path=f"/{version}/preview/{path}", twin_of=rpc.path)
+
+
+def only_reads(route: Route) -> bool:
+    """Whether a route writes nothing."""
+    return route.reads or route.method == "GET"
 
 
 ByMethod = dict[str, Route]
 
 
 class Routes:
-    """The routes of a handler: exact paths in a dict, templates by their number of segments, paths
-    with ``{name+}`` at the end by their prefix. Of paths with ``{name+}`` elsewhere, and of all
-    paths of a handler that has ``@{name}``, the first match of each method is used."""
+    """Finds the route of a path among the routes of one function.
+
+    Exact paths are in a dict, templates by their number of segments, paths with ``{name+}`` at the
+    end by their prefix. Of paths with ``{name+}`` elsewhere, and of all paths of a function that
+    has a path with ``@{name}``, the first match of each method is used.
+    """
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._by_path: dict[str, ByMethod] = {}
@@ -196,8 +213,8 @@ class Routes:
 
 
 def _pattern(path: str) -> re.Pattern[str]:
-    """Returns a regular expression for a path with ``{name+}`` in the middle, which matches
-    greedily."""
+    """Returns a regular expression that matches the paths of a template with ``{name+}`` in the
+    middle; the variable takes as much as possible."""
     parts = []
     for part in path.split("/"):
         name, is_greedy, verb = part.partition("+}")

@@ -22,14 +22,14 @@ _TEXT: Final = "text/plain; charset=utf-8"
 
 
 class Security:
-    """The rules of a deployment, from its environment.
+    """The rules against hostile web pages that a deployment's environment sets.
 
     Environment:
         MLFLOW_SERVER_CORS_ALLOWED_ORIGINS: origins, with ``*`` as a wildcard, comma-separated.
         MLFLOW_SERVER_ALLOWED_HOSTS: values of the Host header, likewise; a pattern of an address
             (``10.*``) matches no name.
         MLFLOW_SERVER_X_FRAME_OPTIONS: SAMEORIGIN (default), DENY, or NONE for no such header.
-        MLFLOW_SERVER_DISABLE_SECURITY_MIDDLEWARE: "true" switches all of it off.
+        MLFLOW_SERVER_DISABLE_SECURITY_MIDDLEWARE: "true" switches all rules off.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -94,10 +94,11 @@ class Security:
         return origin.startswith("http://") and _host(origin) in _LOCAL_HOSTS
 
     def _trusts(self, origin: str, headers: Mapping[str, str]) -> bool:
-        """Whether the page that sent a request is our own, of this machine or of a listed origin.
+        """Whether the page that sent a request is one of this deployment, of this machine or of a
+        listed origin.
 
-        A browser says so in Sec-Fetch-Site, which holds behind a CDN that replaces Host; without it
-        the origin must name the host that was called.
+        A browser says in Sec-Fetch-Site whether the page has the same origin, which holds behind a
+        CDN that replaces Host. Without this header the origin must name the host that was called.
         """
         if _matches(origin, self._origins) or _host(origin) in _LOCAL_HOSTS:
             return True
@@ -118,8 +119,8 @@ def _matches(value: str, patterns: tuple[str, ...]) -> bool:
 
 
 def _names(host: str, patterns: tuple[str, ...]) -> bool:
-    """Whether a Host header matches. A pattern of an address, such as ``10.*``, matches addresses
-    only: ``10.example.com`` is a name that anybody may point to this machine."""
+    """Whether a Host header matches one of the patterns. A pattern of an address, such as ``10.*``,
+    matches addresses only: ``10.example.com`` is a name that anybody may point to this machine."""
     is_address = host.partition(":")[0].replace(".", "").isdigit()
     return _matches(
         host,

@@ -1,7 +1,7 @@
 """The raw request as API Gateway passed it, before parsing.
 
-Only parsers read it. A route's parser makes one object, which the policy, the function and the
-redaction of the answer all use (``tests/arch/test_one_reading.py``).
+Only parsers read it. A route's parser makes one message from it, which the policy, the function and
+the redaction of the answer all use (``tests/arch/test_one_reading.py``).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class Sent(NamedTuple):
     method: str
     path: str
     headers: Mapping[str, str]
-    """Names in lower case."""
+    """Headers, with names in lower case."""
     event: Event
     parameters: Mapping[str, str] = MappingProxyType({})
     """The path variables of the matched route."""
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Returns the query parameters in order."""
+        """Returns (name, value) of the query parameters in their order."""
         return parse_qsl(self.query_text(), keep_blank_values=True)
 
     def query(self) -> dict[str, list[str]]:
@@ -104,7 +104,7 @@ def cookie_values(event: Event, name: str) -> list[str]:
 
 
 class SentMessage(Message):
-    """A message that takes more than JSON and the query string to parse."""
+    """Base of messages that need more than the JSON body and the query string of a request."""
 
     @classmethod
     def of_sent(cls, sent: Sent) -> Self:
@@ -117,4 +117,4 @@ Parse = Callable[[Sent], Any]
 
 
 def nothing(_sent: Sent) -> None:
-    """The parser of a route whose answer does not depend on the request."""
+    """Returns None: the parser of a route whose answer does not depend on the request."""

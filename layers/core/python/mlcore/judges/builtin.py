@@ -1,5 +1,6 @@
 """Instructions of MLflow's built-in judges, in this project's own words, and the parts of a trace
-or conversation that each is given."""
+or conversation that each judge is shown.
+"""
 
 from __future__ import annotations
 
@@ -108,11 +109,11 @@ _INSTRUCTIONS: Final[Mapping[str, str]] = {
 
 
 class Question(NamedTuple):
-    """A question to a judge's model: instructions, and the values to insert into them."""
+    """A question to a judge's model: instructions, and the values that are inserted into them."""
 
     instructions: str
     values: Mapping[str, Any]
-    """Values of the names in double braces in the instructions."""
+    """The values to insert for the names in double braces in the instructions."""
     guideline: str | None = None
     """The guideline that is shown beside the verdict."""
     span_id: str | None = None
@@ -122,8 +123,9 @@ class Question(NamedTuple):
 
 
 def questions_about_trace(judge: Judge, subject: Subject) -> list[Question]:
-    """Returns the questions of a built-in judge about a trace. Raises InvalidParameterValue if the
-    trace lacks something that the judge needs."""
+    """Returns the questions that a built-in judge asks about a trace (one, or one for each
+    retrieved text). Raises InvalidParameterValue if the trace lacks something that the judge needs.
+    """
     instructions_name = "Guidelines" if judge.builtin == "ExpectationsGuidelines" else judge.builtin
     instructions = _INSTRUCTIONS[instructions_name]
     expected = content.expectations(subject)
@@ -158,7 +160,7 @@ def questions_about_trace(judge: Judge, subject: Subject) -> list[Question]:
 
 
 def question_about_session(judge: Judge, session: Sequence[Subject]) -> Question:
-    """Returns the question of a built-in judge about a conversation."""
+    """Returns the question that a built-in judge asks about a conversation, given as its traces."""
     values: dict[str, Any] = {"conversation": content.conversation(session)}
     guideline = None
     if judge.builtin == "ConversationalGuidelines":
@@ -176,7 +178,8 @@ def question_about_session(judge: Judge, session: Sequence[Subject]) -> Question
 def _further_values(
     judge: Judge, subject: Subject, expected: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """Returns the values that a judge needs beyond request and response."""
+    """Returns the values, by name, that the judge's instructions name besides request and
+    response."""
     readers: Mapping[str, Callable[[], Any]] = {
         "tool_calls": lambda: content.tool_calls(subject),
         "documents": lambda: [text for _, texts in _retrieved(judge, subject) for text in texts],
@@ -197,7 +200,8 @@ def _retrieved(judge: Judge, subject: Subject) -> list[tuple[str, list[str]]]:
 
 
 def _expected(judge: Judge, expected: dict[str, Any] | None) -> Any:
-    """Returns the expectations, as far as the judge needs them."""
+    """Returns the expectations that the judge needs from those of the trace. Raises
+    InvalidParameterValue if it needs some that are missing."""
     given = expected or {}
     if judge.builtin == "Equivalence":
         if given.get("expected_response") is None:

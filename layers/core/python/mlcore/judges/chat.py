@@ -23,7 +23,7 @@ _FORMAT_REFUSALS: Final = ("response_format", "json_schema", "structured output"
 
 
 class JudgeModel:
-    """The model of a judge, asked in the name of a user, whose budget may apply."""
+    """The model of a judge, called in the name of a user, whose budget may apply."""
 
     def __init__(
         self, workspace: str, endpoint_name: str, username: str | None, complete: Complete
@@ -35,8 +35,8 @@ class JudgeModel:
         self._sends_format = True
 
     def ask(self, chat: Mapping[str, Any]) -> dict[str, Any]:
-        """Completes a chat. If the model refuses ``response_format``, this and all later chats are
-        sent without it.
+        """Completes a chat and returns the completion. If the model refuses ``response_format``,
+        this and all later chats are sent without it.
 
         Raises:
             MlflowError: the model could not be called; the message gives the reason.
@@ -57,9 +57,9 @@ class JudgeModel:
 
 
 def endpoint_of(judge: Judge) -> str:
-    """Returns the name of the gateway endpoint that a judge calls. This server has no API keys for
-    models outside the gateway. Raises InvalidParameterValue if the judge's model is not behind a
-    gateway endpoint."""
+    """Returns the name of the gateway endpoint that a judge calls. Raises InvalidParameterValue if
+    the judge's model is not behind a gateway endpoint, since this server has no API keys for models
+    elsewhere."""
     provider, separator, name = judge.model.partition(":/")
     name = name.lstrip("/")
     if provider == "gateway" and separator and name:

@@ -55,7 +55,8 @@ def read(stored: StoredTrace) -> Subject:
 
 
 def subject_of_call(request: Any, answer: Any = None) -> Subject:
-    """Presents the request and answer of a model call as a trace with one span."""
+    """Returns a trace with one span that holds the request and answer of a model call, so that a
+    judge can rate the call."""
     trace = Trace(
         trace_id="",
         experiment_id="",
@@ -77,7 +78,7 @@ def subject_of_call(request: Any, answer: Any = None) -> Subject:
 
 
 def root(subject: Subject) -> Span | None:
-    """Returns the root span; None if the spans contain none."""
+    """Returns the root span of a trace, which has no parent; None if the spans contain none."""
     first = subject.spans[0] if subject.spans else None
     return None if first is None or _parent(first) else first
 
@@ -99,8 +100,8 @@ def outputs(subject: Subject) -> Any:
 
 
 def expectations(subject: Subject, *, of_session: bool = False) -> dict[str, Any] | None:
-    """Returns the values that people noted as expected for the trace, or for the session that
-    begins with it; by name, None if there are none."""
+    """Returns the values that people noted as expected for the trace or, with ``of_session``, for
+    the session that begins with it; by name, None if there are none."""
     values = {
         assessment.name: assessment.value
         for assessment in subject.trace.assessments
@@ -131,13 +132,13 @@ def chronological(session: Sequence[Subject]) -> list[Subject]:
 
 
 def tool_calls(subject: Subject) -> list[dict[str, Any]]:
-    """Returns the calls of tools in the order of their start."""
+    """Returns a summary of each tool span of a trace, in the order in which they started."""
     spans = [span for span in subject.spans if _attribute(span, reserved_tags.SPAN_TYPE) == "TOOL"]
     return [_span_summary(span) for span in sorted(spans, key=_start)]
 
 
 def retrieved_texts(subject: Subject) -> list[tuple[str, list[str]]]:
-    """Returns the id and the retrieved texts of each retriever span that is not nested in another
+    """Returns (span id, retrieved texts) of each retriever span that is not nested in another
     retriever span."""
     retrievals = {
         _span_id(span): span
@@ -174,8 +175,8 @@ def trace_json(subject: Subject) -> str:
 
 
 def input_text(value: Any) -> str:
-    """Returns a request as text: the only message of a chat, the JSON of several messages, or the
-    JSON of other values."""
+    """Returns a request as text: the content of a chat's only message, or the JSON of several
+    messages or of any other value."""
     if value is None or isinstance(value, str):
         return value or ""
     messages = value.get("messages") if isinstance(value, dict) else None
@@ -193,7 +194,7 @@ def input_text(value: Any) -> str:
 
 
 def output_text(value: Any) -> str:
-    """Returns an answer as text, in the form of any of the known APIs."""
+    """Returns a model's answer as text; the answer may have the form of any known API."""
     if value is None or isinstance(value, str):
         return value or ""
     if isinstance(value, list) and value:
@@ -280,7 +281,7 @@ def _truncated(value: Any, limit: int) -> Any:
 
 
 def _attribute(span: Span, name: str) -> Any:
-    """Returns the value of an attribute, which is stored as JSON text."""
+    """Returns the value of a span's attribute, parsed from the JSON text in which it is stored."""
     value = (span.get("attributes") or {}).get(name)
     if not isinstance(value, str):
         return value
@@ -319,8 +320,7 @@ def _span_id(span: Span) -> str:
 
 
 def _hexadecimal(text: str) -> str:
-    """Returns a span id in hexadecimal digits. Older clients write them so, newer ones in
-    Base64."""
+    """Returns a span id in hexadecimal digits, from those or from the Base64 of newer clients."""
     if text.startswith("0x"):
         return text[2:]
     if len(text) == 16:

@@ -1,4 +1,6 @@
-"""Builds the chats that are sent to the models of judges, in the form of OpenAI's API."""
+"""Builds the chats that are sent to the models of judges, in the form of OpenAI's API. Here are the
+judges with instructions of their users; those of MLflow are in :mod:`.builtin`.
+"""
 
 from __future__ import annotations
 
@@ -61,8 +63,8 @@ def question_about_trace(judge: Judge, subject: Subject) -> Question:
 
 
 def question_about_call(judge: Judge, request: Any, answer: Any = None) -> Question:
-    """Returns the question about a model call. Raises InvalidParameterValue if the instructions
-    need something that the call does not have, or not yet."""
+    """Returns the question that a judge asks about a model call. Raises InvalidParameterValue if
+    the instructions need something that the call does not have (yet)."""
     known_values = {INPUTS: request, OUTPUTS: answer}
     missing = [name for name in judge.variables if known_values.get(name) is None]
     if missing:
@@ -73,8 +75,9 @@ def question_about_call(judge: Judge, request: Any, answer: Any = None) -> Quest
 
 
 def question_about_session(judge: Judge, session: Sequence[Subject]) -> Question:
-    """Builds the question about a conversation, whose expectations are stored with its first trace.
-    Raises InvalidParameterValue if the judge needs expectations, and the conversation has none."""
+    """Returns the question that a judge asks about a conversation, whose expectations are stored
+    with its first trace. Raises InvalidParameterValue if the judge needs expectations, and the
+    conversation has none."""
     values: dict[str, Any] = {}
     for name in judge.variables:
         if name == CONVERSATION:
@@ -88,7 +91,7 @@ def question_about_session(judge: Judge, session: Sequence[Subject]) -> Question
 
 
 def chat(judge: Judge, question: Question) -> dict[str, Any]:
-    """Returns the chat request for a question, without a model."""
+    """Returns the chat that asks a judge's question, without a model."""
     fields = [_RESULT.format(kind=_rating_description(judge.value)), _RATIONALE]
     ordered = fields[::-1] if judge.rationale_first else fields
     system = _SYSTEM.format(
@@ -114,7 +117,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def _rating_description(schema: Mapping[str, Any]) -> str:
-    """Describes to a model which ratings are allowed."""
+    """Returns a description, in words for a model, of the ratings that a JSON schema allows."""
     if "enum" in schema:
         return "one of " + ", ".join(json.dumps(value) for value in schema["enum"])
     if "const" in schema:
@@ -130,8 +133,9 @@ def _rating_description(schema: Mapping[str, Any]) -> str:
 
 
 def _response_format(judge: Judge) -> dict[str, Any]:
-    """Returns a JSON schema of the answer. A rating that is an object with arbitrary keys is not
-    requested strictly, since OpenAI's strict schemas do not allow it."""
+    """Returns the ``response_format`` of a judge's chat: a JSON schema of the answer. A rating that
+    is an object with arbitrary keys is not requested strictly, since OpenAI's strict schemas do not
+    allow it."""
     names = ["rationale", "result"] if judge.rationale_first else ["result", "rationale"]
     properties = {"result": dict(judge.value), "rationale": {"type": "string"}}
     return {

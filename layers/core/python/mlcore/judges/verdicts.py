@@ -70,8 +70,8 @@ def without_fences(text: str) -> str:
 
 
 def _normalized(judge: Judge, value: Any) -> Any:
-    """Returns a built-in judge's rating as one of its own words, also if the model used a
-    synonym."""
+    """Returns a built-in judge's rating as one of the words that the judge uses, also if the model
+    answered with a synonym."""
     if not judge.builtin:
         return value
     word = str(value).strip().lower()

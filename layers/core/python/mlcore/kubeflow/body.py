@@ -29,7 +29,7 @@ Values = dict[str, Any]
 
 
 def parse(raw: bytes) -> dict[str, Any]:
-    """Parses a JSON object. Raises InvalidParameterValue if the body is not one."""
+    """Parses a request's body to a JSON object. Raises InvalidParameterValue if it is not one."""
     if not raw.strip():
         raise invalid("EOF")
     try:
@@ -105,9 +105,9 @@ def values_of(kind: Kind, data: dict[str, Any], use: str) -> Values:
 
 
 def artifact_kind(data: dict[str, Any]) -> Kind:
-    """Returns the kind that an artifact's body names by ``artifactType``. Of several spellings of
+    """Returns the kind of artifact that the body's ``artifactType`` names. Of several spellings of
     the key the last one that is not null is used, as in :func:`values_of`. Raises
-    InvalidParameterValue."""
+    InvalidParameterValue for an unknown type."""
     artifact_type = None
     for key, value in data.items():
         if key.lower() == "artifacttype" and value is not None:
@@ -199,7 +199,7 @@ def _int64(name: str, value: Any) -> int:
 
 
 def number(text: str, label: str = "") -> int:
-    """Parses an id to its number. Raises InvalidParameterValue if it is not an int32.
+    """Returns the number in the text of an id. Raises InvalidParameterValue if it is not an int32.
 
     Args:
         label: describes the id, for the message.

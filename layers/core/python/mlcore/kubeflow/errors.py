@@ -1,4 +1,4 @@
-"""Errors of Kubeflow's registry, in that API's messages and statuses."""
+"""Errors of Kubeflow's registry, with its messages and statuses."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from mlcore.errors import InvalidParameterValue, MlflowError, ResourceConflict, 
 
 
 class RequiredFieldMissing(MlflowError):
-    """A required field is missing. The status is 422, although the body says Bad Request, as
-    upstream's does."""
+    """Raised if a required field is missing. The status is 422 although the body says Bad Request,
+    as in Kubeflow's own server."""
 
     error_code = "INVALID_PARAMETER_VALUE"
     http_status = 422

@@ -1,4 +1,6 @@
-"""The names that a filterQuery may use for each kind of entity, and how their values are read."""
+"""The names that a ``filterQuery`` (Kubeflow's filter language) may use for each kind of entity,
+and how their values are read.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ from typing import Any, Final
 from mlcore.kubeflow import kinds, properties
 from mlcore.kubeflow.entity import RESOLVED, Entity
 from mlcore.kubeflow.kinds import KINDS
-from mlcore.search import filter_query
-from mlcore.search.filter_query import DOUBLE, INT, TEXT, PropertySource, Test
+from mlcore.search import kubeflow_filter
+from mlcore.search.kubeflow_filter import DOUBLE, INT, TEXT, PropertySource, Test
 
 _COMMON_FIELDS: Final = {
     "id": INT,
@@ -33,8 +35,9 @@ _READ_AS_CUSTOM: Final = {
 
 
 def test_of(text: str, kind: str) -> Test:
-    """Parses a filter on entities of a kind into a test. Raises InvalidParameterValue."""
-    return filter_query.parse_test(text, _source(kind))
+    """Parses a filter on entities of a kind and returns a function that says whether an entity
+    meets it. Raises InvalidParameterValue."""
+    return kubeflow_filter.parse_test(text, _source(kind))
 
 
 def _source(kind: str) -> PropertySource:
@@ -48,11 +51,11 @@ def _source(kind: str) -> PropertySource:
 
 
 def required_texts(text: str, kind: str) -> dict[str, str]:
-    """Returns the texts that a filter requires of an entity's own fields, such as its name: only
-    entities with exactly these values can match. Raises InvalidParameterValue."""
+    """Returns the fields of an entity, such as its name, for which a filter requires one exact
+    text, with that text. Raises InvalidParameterValue."""
     return {
         leaf.name: leaf.equal
-        for leaf in filter_query.required_tests(filter_query.parse_node(text, _source(kind)))
+        for leaf in kubeflow_filter.required_tests(kubeflow_filter.parse_node(text, _source(kind)))
         if leaf.known and isinstance(leaf.equal, str)
     }
 

@@ -52,7 +52,7 @@ class Field(NamedTuple):
     default: str | None = None
     required: bool = False
     fixed: bool = False
-    """Whether it is set at creation and cannot be changed."""
+    """Whether the field is set at creation and cannot be changed."""
     only: str = ""
     """The only API version that has the field; empty: all have it."""
 
@@ -62,9 +62,9 @@ class Kind(NamedTuple):
 
     name: str
     title: str
-    """The name of its OpenAPI schema."""
+    """The name of the kind's OpenAPI schema."""
     words: str
-    """Its name in messages."""
+    """The kind's name in messages."""
     fields: tuple[Field, ...] = ()
     named: bool = True
     """Whether a name is required at creation."""

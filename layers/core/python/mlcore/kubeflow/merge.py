@@ -1,4 +1,4 @@
-"""Builds the entity that a create or update request results in."""
+"""Makes the entity that results from a create or update request."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def own_fields(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def created(kind: Kind, number: int, values: body.Values, now: int) -> Entity:
-    """Returns a new entity. Without a name it gets a random UUID."""
+    """Returns the new entity that a create request describes. Without a name it gets a random
+    UUID."""
     entity = Entity(
         kind=kind.name,
         id=number,
@@ -45,8 +46,8 @@ def created(kind: Kind, number: int, values: body.Values, now: int) -> Entity:
 
 
 def merged(entity: Entity, values: body.Values) -> Entity:
-    """Returns the entity with the request's fields. Custom properties are replaced as a whole;
-    other fields cannot be unset, and fixed fields stay."""
+    """Returns the entity as an update request changes it. Custom properties are replaced as a
+    whole; other fields cannot be unset, and fixed fields stay."""
     fixed = {field.name for field in entity.of_kind.fields if field.fixed}
     changes = {name: value for name, value in own_fields(values).items() if name not in fixed}
     changed = entity._replace(
@@ -59,8 +60,8 @@ def merged(entity: Entity, values: body.Values) -> Entity:
 
 
 def _as_stored(entity: Entity) -> Entity:
-    """Removes the empty texts that MLflow does not store, so that the entity equals the stored
-    one."""
+    """Returns the entity as it will be read again: without the empty texts that MLflow does not
+    store."""
     optional = entity.of_kind.empty_is_none
     fields = {
         name: value for name, value in entity.fields.items() if name not in optional or value != ""

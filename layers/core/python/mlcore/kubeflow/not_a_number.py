@@ -20,12 +20,13 @@ _PYTHON: Final = re.compile(r"OpenAPI-Generator/[^/]+/python")
 
 
 def reads_nan(user_agent: str) -> bool:
-    """Whether a client can read the literal ``NaN``: one generated for Python."""
+    """Whether a client can read the literal ``NaN``: those generated for Python can."""
     return _PYTHON.fullmatch(user_agent) is not None
 
 
 def mark_nan(answer: Any) -> None:
-    """Replaces NaN in an entity, or in a page of entities, by 0 and ``is_nan``; in place."""
+    """Replaces the value NaN of a metric, in an entity or a page of entities, by 0 and the property
+    ``is_nan``. Changes the dicts in place."""
     entities = answer.get("items", (answer,)) if isinstance(answer, dict) else ()
     for entity in entities:
         value = entity.get("value")
@@ -42,7 +43,7 @@ def is_marked_nan(entity: Mapping[str, Any]) -> bool:
 
 
 def unmark_nan(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the checked fields of a metric in a body with a marked NaN turned back into NaN."""
+    """Returns the checked fields of a metric; a value marked by ``is_nan`` is NaN again."""
     properties = values.get("customProperties") or {}
     fields = dict(values)
     if properties.get(PROPERTY) == _MARK and values.get("value") == 0:

@@ -26,7 +26,8 @@ then continues."""
 
 
 class PageOrder(NamedTuple):
-    """The order of a list, and the page that is requested."""
+    """The requested order of a list, and which page of it: ``size`` entities after the position
+    ``after``."""
 
     by: str
     descending: bool

@@ -1,9 +1,9 @@
-"""Custom properties: typed values, stored as tags of MLflow.
+"""Custom properties: typed values that are stored as tags of MLflow.
 
 A property and a tag with the same key are the same thing. The tag holds the property's text. The
-type is stored beside it, together with a mark of that text: if MLflow has overwritten the tag
-since, the mark does not match and the property is a string. Keys that begin with ``mlflow.`` and
-``kubeflow.<field>`` keys are reserved and are not custom properties.
+type is stored beside it, together with a copy or hash of that text, the *mark*: if MLflow has
+overwritten the tag since, the mark does not match and the property is a string. Keys that begin
+with ``mlflow.`` and ``kubeflow.<field>`` keys are reserved and are not custom properties.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Property(NamedTuple):
     value: Any
 
     def text(self) -> str:
-        """Returns the value as the tag shows it."""
+        """Returns the value as the text of the tag."""
         if self.type == BOOL:
             return "true" if self.value else "false"
         return str(self.value)
@@ -75,7 +75,7 @@ def is_reserved(key: str) -> bool:
 
 
 def parse(data: Any) -> dict[str, Property]:
-    """Returns the properties of a request. Raises InvalidParameterValue."""
+    """Checks the custom properties of a request and returns them. Raises InvalidParameterValue."""
     if not isinstance(data, dict):
         raise invalid(
             "json: cannot unmarshal value into Go struct field .customProperties of type map"
@@ -132,8 +132,8 @@ def _double(key: str, value: float) -> float:
 
 
 def _structure(key: str, text: str) -> str:
-    """Decodes Base64 of JSON. Plain JSON is accepted too, because older servers of this API return
-    it."""
+    """Returns the JSON text of a structure, from Base64. Plain JSON is accepted too, because older
+    servers of this API return it."""
     for decode in (_decoded, str):
         try:
             json_text = decode(text)
@@ -152,9 +152,9 @@ def _decoded(text: str) -> str:
 
 
 def mark(value: Property) -> str:
-    """Returns the text stored beside a tag, for example ``MetadataIntValue 7``: the type of the
-    property, and the tag's text or, if it is long, its hash. A tag that MLflow's API has changed
-    since has another text, so its type is not used."""
+    """Returns the mark that is stored beside a tag, for example ``MetadataIntValue 7``: the type of
+    the property, and the tag's text or, if it is long, its hash. If MLflow's API has changed the
+    tag since, its text differs from the mark, and the type is not used."""
     text = value.text()
     if len(text) > _MAX_PLAIN_MARK:
         text = f"~{blake2b(text.encode(), digest_size=12).hexdigest()}"
@@ -162,17 +162,18 @@ def mark(value: Property) -> str:
 
 
 def marks(values: Properties) -> dict[str, str]:
-    """Returns the marks of all properties that are not strings."""
+    """Returns, by key, the marks of all properties that are not strings."""
     return {key: mark(value) for key, value in values.items() if value.type != STRING}
 
 
 def of_tags(tags: Mapping[str, str], types: Mapping[str, str]) -> dict[str, Property]:
-    """Returns the custom properties that tags hold, with their marks in ``types``."""
+    """Returns the custom properties that tags hold; ``types`` has the tags' marks."""
     return {key: of_tag(text, types.get(key)) for key, text in tags.items() if not is_reserved(key)}
 
 
 def of_tag(text: str, stored_mark: str | None) -> Property:
-    """Returns the property in a tag; a string if it has no mark, or a mark of another text."""
+    """Returns the property that a tag holds: a string if it has no mark, or the mark of another
+    text."""
     if stored_mark is None:
         return Property(STRING, text)
     value = _typed(stored_mark.partition(" ")[0], text)
@@ -196,7 +197,7 @@ def _typed(type_name: str, text: str) -> Property | None:
 
 
 def stored(values: Properties) -> dict[str, str]:
-    """Type and text of properties, for items that only this API uses."""
+    """Returns, by key, type and text of properties, for items that only Kubeflow's API uses."""
     return {key: f"{value.type} {value.text()}" for key, value in values.items()}
 
 

@@ -11,7 +11,8 @@ from mlcore.kubeflow.kinds import Kind
 
 
 class RegistryRequest(NamedTuple):
-    """A parsed request of Kubeflow's API."""
+    """A parsed request of Kubeflow's API: ids in its path, query arguments, and the checked
+    body."""
 
     id: int = 0
     """The id of the entity in the path."""
@@ -34,7 +35,7 @@ class RegistryRequest(NamedTuple):
         return bool(self.arguments.get("name") and self.arguments.get("parentResourceId"))
 
     def of_kind(self) -> Kind:
-        """Returns the kind of the entity in the body."""
+        """Returns the kind of the entity in the body, which the request must have."""
         assert self.kind is not None  # noqa: S101 -- the route's parser reads a body
         return self.kind
 

@@ -1,8 +1,10 @@
-"""MLflow's rules about names, values, sizes and counts, with the messages of its server.
+"""MLflow's rules about names, values, sizes and counts in requests, with the messages of its
+server.
 
 Pure functions, a module for each noun. They apply the rules in MLflow's order and raise
 InvalidParameterValue (or BadRequest, where MLflow does) at the first rule that is violated. They
-return the values to store, truncated where MLflow truncates.
+return the values to store, truncated where MLflow truncates. Classes named ``…Fields`` describe a
+part of a request before it is checked.
 
 - ``experiments``, ``runs``, ``run_datasets``, ``promptlab``, ``logged_models``, ``registry``,
   ``traces``, ``webhooks``, ``workspaces``, ``mcp_servers``, ``skills``, ``gateway`` and the package
@@ -10,8 +12,8 @@ return the values to store, truncated where MLflow truncates.
   request.
 - ``skill_sources`` and ``skill_paths``: where a version of a skill may come from, and how its files
   may be named.
-- ``artifact_locations`` and ``model_sources``: where files may be stored, and from which sources
-  a model version may be made.
+- ``artifact_locations`` and ``model_sources``: where files may be stored, and from which sources a
+  model version may be made.
 - ``settings``: the settings of a deployment.
 - ``shared_checks``: keys, lengths, paths, run ids and page sizes, which several nouns share.
 """

@@ -17,8 +17,9 @@ _MAX_DECODINGS: Final = 10
 
 
 def check_location(location: str, field: str) -> None:
-    """Checks a storage URI: no fragment, no path traversal even if percent-encoded, no host of the
-    client's choice, no ``runs:`` URI, bounded length.
+    """Checks a storage URI that a client chose: no fragment, no path traversal even if
+    percent-encoded, no host of the client's choice, no ``runs:`` URI, bounded length. Raises
+    InvalidParameterValue.
 
     Args:
         field: the request's field, for the messages.
@@ -58,8 +59,8 @@ def _check_file_host(parsed: ParseResult, location: str) -> None:
 
 
 def make_absolute(location: str) -> str:
-    """Returns the location with a relative path, bare or as ``file:``, made absolute by the
-    server's working directory, as MLflow does. Other locations are returned unchanged."""
+    """Returns the location with a relative path made absolute by the server's working directory, as
+    MLflow does. Locations with another scheme than ``file:`` are returned unchanged."""
     parsed = urlparse(location)
     if parsed.scheme == "" and not location.startswith("/"):
         return Path.cwd().joinpath(location).as_posix()
@@ -76,7 +77,8 @@ def _parse(location: str, field: str) -> ParseResult:
 
 
 def _decoded(query: str, field: str) -> str:
-    """Returns the query with every layer of percent encoding removed."""
+    """Removes all layers of percent encoding from a query and returns it. Raises
+    InvalidParameterValue if there are too many."""
     for _ in range(_MAX_DECODINGS):
         decoded = urlunparse(_parse(unquote(query), field))
         if decoded == query:
@@ -86,8 +88,8 @@ def _decoded(query: str, field: str) -> str:
 
 
 def check_scheme(parsed: ParseResult | SplitResult, field: str) -> None:
-    """Refuses schemes that address a host, unless the deployment allows them: the server would
-    connect to that host."""
+    """Refuses schemes that address a host, such as ``http``, unless the deployment allows them,
+    because the server would connect to that host. Raises InvalidParameterValue."""
     scheme = parsed.scheme
     if scheme not in _HOST_ADDRESSED or (scheme == "mlflow-artifacts" and not parsed.netloc):
         return

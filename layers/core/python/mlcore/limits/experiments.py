@@ -31,7 +31,7 @@ class TagFields(Protocol):
 
 
 MAX_SEARCHED_EXPERIMENTS: Final = 5_000
-"""A search cannot read more experiments within the time of a request."""
+"""Most experiments of one search, which cannot read more within the time of a request."""
 
 
 def check_searched(texts: Sequence[str]) -> None:
@@ -55,9 +55,9 @@ def experiment_id(text: str) -> str:
         raise no_experiment_id(text) from None
 
 
-def is_given_out(experiment_id: str) -> bool:
-    """Whether a canonical id is a number, the form in which this product and MLflow's database
-    assign ids.
+def is_numeric_id(experiment_id: str) -> bool:
+    """Whether a canonical experiment id is a number, the form of all ids that this product and
+    MLflow's database assign.
 
     An unknown number is answered as a missing experiment, any other unknown text as an invalid id.
     """
@@ -65,7 +65,7 @@ def is_given_out(experiment_id: str) -> bool:
 
 
 def no_experiment_id(text: str) -> InvalidParameterValue:
-    """MLflow's error for a text that cannot be an experiment's id."""
+    """Returns MLflow's error for a text that cannot be an experiment's id."""
     return InvalidParameterValue(
         f"Invalid experiment ID '{text}'. Experiment ID must be a valid integer."
     )

@@ -23,14 +23,14 @@ def check_endpoint_name(name: str) -> None:
 
 
 def mask(value: str) -> str:
-    """Returns the part of a secret's value that is shown to people, so that they can distinguish it
-    from others."""
+    """Returns the beginning and end of a secret's value, which people are shown so that they can
+    distinguish secrets."""
     return f"{value[:3]}...{value[-4:]}" if len(value) >= 8 else "***"
 
 
 def stored_weight(value: float) -> float:
-    """Returns a weight as protobuf's float stores and prints it. Raises InvalidParameterValue if it
-    is not a finite 32-bit float."""
+    """Returns a weight rounded to a 32-bit float, as protobuf stores and prints it. Raises
+    InvalidParameterValue if it is not finite or too large."""
     if not math.isfinite(value) or abs(value) > _GREATEST_FLOAT:
         raise InvalidParameterValue("The weight of a model must be a finite 32-bit float.")
     stored: float = _as_float(value)

@@ -1,4 +1,6 @@
-"""Checks the setting ``gateway_limits``."""
+"""Checks the setting ``gateway_limits``: how many requests and tokens API keys, users, endpoints
+and workspaces may use.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,13 @@ from mlcore.errors import InvalidParameterValue
 
 MAX_BYTES: Final = 100_000
 _HIGHEST: Final = 10**12
+MAX_CONCURRENT_CALLS: Final = 200
+"""One item names all calls that are open: 200 of them are four write units for each change."""
 
 
 def check_gateway_limits(value: Any) -> None:
-    """Raises InvalidParameterValue unless the value is ``{scope: {name: {limit: number}}}``."""
+    """Checks that the setting's value has the form ``{scope: {name: {limit: number}}}``. Raises
+    InvalidParameterValue otherwise."""
     if not isinstance(value, dict) or not value.keys() <= set(SCOPES):
         raise InvalidParameterValue(
             f"The setting {SETTING!r} must be an object with some of {', '.join(SCOPES)}."
@@ -37,7 +42,8 @@ def _check_limits(scope: str, name: str, limits: Any) -> None:
             f"{', '.join(fields)}."
         )
     for field, number in limits.items():
-        if type(number) is not int or not 1 <= number <= _HIGHEST:
+        highest = MAX_CONCURRENT_CALLS if field == "concurrent_calls" else _HIGHEST
+        if type(number) is not int or not 1 <= number <= highest:
             raise InvalidParameterValue(
-                f"{field!r} of {name!r} in {scope!r} must be a whole number from 1 to {_HIGHEST}."
+                f"{field!r} of {name!r} in {scope!r} must be a whole number from 1 to {highest}."
             )

@@ -18,7 +18,8 @@ class KeyValue(Protocol):
 
 
 def check_name(name: str) -> None:
-    """Checks the name that a request gives; an empty one is allowed."""
+    """Checks the name of a logged model in a request; an empty one is allowed. Raises
+    InvalidParameterValue."""
     if any(character in name for character in _BAD_CHARACTERS):
         raise InvalidParameterValue(
             f"Invalid model name ({name!r}) provided. Model name must be a non-empty string "
@@ -34,12 +35,14 @@ def check_params(params: Sequence[KeyValue]) -> dict[str, str]:
 
 
 def check_new_tags(tags: Sequence[KeyValue]) -> dict[str, str]:
-    """Returns the tags of a new model; repeated keys are refused."""
+    """Returns the tags of a new model as a dict. Raises InvalidParameterValue for repeated and
+    empty keys."""
     return _distinct("tag", tags)
 
 
 def check_tags(tags: Sequence[KeyValue]) -> dict[str, str]:
-    """Returns the tags to set on an existing model; of a repeated key the last value is used."""
+    """Returns the tags to set on an existing model as a dict, with the last value of a repeated
+    key."""
     for tag in tags:
         _check_key("tag", tag.key)
     return {tag.key: tag.value for tag in tags}

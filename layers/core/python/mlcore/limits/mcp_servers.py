@@ -34,7 +34,8 @@ _TRANSITIONS: Final = {
 
 
 def check_name(name: str) -> None:
-    """Checks for ``<reverse-dns namespace>/<slug>``. Raises InvalidParameterValue."""
+    """Checks that a name has the form ``<reverse-dns namespace>/<slug>``. Raises
+    InvalidParameterValue otherwise."""
     if not name:
         raise InvalidParameterValue("MCP server name must not be empty")
     namespace, slash, slug = name.partition("/")
@@ -51,7 +52,7 @@ def check_name(name: str) -> None:
 
 
 class SemanticVersion(NamedTuple):
-    """The parts of a version that decide its precedence (semver.org, 2.0.0)."""
+    """The parts of a semantic version that decide which version is greater (semver.org, 2.0.0)."""
 
     major: int
     minor: int
@@ -93,7 +94,8 @@ def semantic_version(version: str, parameter: str) -> SemanticVersion:
 
 
 def precedence(version: str) -> str:
-    """Returns the sortable text of a version that was checked when it was created."""
+    """Returns the sortable text (:meth:`SemanticVersion.precedence`) of a version that was checked
+    when it was created."""
     return semantic_version(version, "version").precedence()
 
 
@@ -105,7 +107,8 @@ def check_status(status: str) -> str:
 
 
 def check_first_status(status: str) -> None:
-    """Checks the status of a new version. Raises InvalidParameterValue."""
+    """Checks that a new version may have this status: draft or active. Raises InvalidParameterValue
+    otherwise."""
     if status not in (DRAFT, ACTIVE):
         raise InvalidParameterValue(
             "Initial MCP server registration status must be 'draft' or 'active'."

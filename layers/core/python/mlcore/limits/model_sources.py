@@ -1,5 +1,6 @@
-"""Rules about the source of a model version: no path into this server, and only files that the run
-or model of the request owns."""
+"""Rules about the ``source`` of a model version, the URI of its files: no path into this server,
+and only files that the run or model of the request owns.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ class ModelUri(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A parsed URI or path of a request or a stored version."""
+    """A parsed source: a URI or path of a request or of a stored version. ``model`` is set for a
+    well-formed ``models:/`` URI."""
 
     uri: str
     parts: SplitResult
@@ -43,7 +45,7 @@ class Source(NamedTuple):
 
     @property
     def is_model_uri(self) -> bool:
-        """Whether the scheme is ``models:``; the URI may be malformed."""
+        """Whether the scheme of the source is ``models:``; the URI may be malformed."""
         return self.parts.scheme == "models"
 
     @property
@@ -62,7 +64,7 @@ def parse(uri: str) -> Source:
 
 
 def check_source(uri: str, *, is_prompt: bool) -> Source:
-    """Parses a source and applies the rules that need no stored data. Raises
+    """Parses a source and checks it by the rules that need no stored data. Raises
     InvalidParameterValue."""
     pattern = os.environ.get(_PATTERN_SETTING)
     if pattern and not re.search(pattern, uri):

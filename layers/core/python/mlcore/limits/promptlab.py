@@ -1,5 +1,6 @@
-"""Rules about create-promptlab-run, by which the UI's prompt lab creates a run. In MLflow it is not
-a protobuf RPC."""
+"""Rules about the request create-promptlab-run, with which the UI's prompt lab creates a run from a
+prompt that was tried. In MLflow it is not a protobuf RPC.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class ParameterFields(Protocol):
 
 
 class PromptlabRequest(Protocol):
-    """The request. Fields of any type are None if they were not sent."""
+    """The fields of a create-promptlab-run request. Fields of the type Any are None if they were
+    not sent."""
 
     experiment_id: Any
     prompt_template: str
@@ -63,7 +65,7 @@ class Prompt(NamedTuple):
     output_parameters: Sequence[Param]
 
     def logged(self) -> list[Param]:
-        """Returns the params that its run gets."""
+        """The params that the run of this prompt gets."""
         return [
             *self.model_parameters,
             Param("model_route", self.model_route),
@@ -105,7 +107,8 @@ def _check_given(fields: Any, name: str) -> None:
 
 
 def _params(name: str, parameters: Sequence[ParameterFields]) -> list[Param]:
-    """Returns the params; values are converted by Python's ``str``, e.g. ``True`` and ``None``."""
+    """Returns parameters of a request as params. Values are converted by Python's ``str``, e.g. to
+    ``True`` and ``None``."""
     return [
         Param(parameter.key, _text(f"{name}[{position}].value", str(parameter.value)))
         for position, parameter in enumerate(parameters)

@@ -33,7 +33,8 @@ class TagFields(Protocol):
 
 
 def check_name(name: str, parameter: str = "name") -> None:
-    """Checks a model's name: no slash, no colon, and no path that would resolve to another name."""
+    """Checks a model's name: not blank, no slash, no colon, and no path that would resolve to
+    another name. Raises InvalidParameterValue."""
     if not name.strip():
         raise InvalidParameterValue(f"Missing value for required parameter '{parameter}'.")
     if "/" in name or ":" in name:
@@ -85,7 +86,7 @@ def version_number(text: str) -> int:
 
 
 def check_alias(alias: str) -> None:
-    """Checks the form of an alias that is read or deleted."""
+    """Checks the form of an alias that a request reads or deletes. Raises InvalidParameterValue."""
     if not alias:
         raise InvalidParameterValue("Registered model alias name cannot be empty.")
     if not _ALIAS.fullmatch(alias):

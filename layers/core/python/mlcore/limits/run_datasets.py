@@ -42,11 +42,11 @@ class DatasetFields(Protocol):
 
 
 class DatasetInputFields(Protocol):
-    """A dataset with the tags of the input, as a request holds it."""
+    """A dataset and the tags that describe its use by the run, as a request holds them."""
 
     @property
     def tags(self) -> Sequence[TagFields]:
-        """Tags of the input, not of the dataset."""
+        """The tags of the run's input (such as its context), not tags of the dataset."""
 
     @property
     def dataset(self) -> DatasetFields | None:
@@ -54,8 +54,8 @@ class DatasetInputFields(Protocol):
 
 
 def check_log_inputs(run_id: str, inputs: Sequence[DatasetInputFields]) -> list[DatasetInput]:
-    """Checks a log-inputs request. Returns its inputs; of several with the same name and digest
-    only the first."""
+    """Checks a log-inputs request. Returns its inputs; of inputs with the same dataset only the
+    first. Raises InvalidParameterValue."""
     check_run_id(run_id)
     checked = [_check_input(item) for item in inputs]
     first: dict[tuple[str, str], DatasetInput] = {}

@@ -51,8 +51,8 @@ class KeyValue(Protocol):
 
 
 class Batch(NamedTuple):
-    """The checked contents of log-batch, with values truncated, in the order in which they were
-    sent. Of a repeated tag key the last one is used."""
+    """The checked contents of a log-batch request, in the order in which they were sent, with long
+    values truncated. Of a repeated tag key the last one is used."""
 
     metrics: list[Metric]
     params: list[Param]
@@ -60,8 +60,11 @@ class Batch(NamedTuple):
 
 
 def check_metric(metric: MetricFields, path: str = "") -> Metric:
-    """Checks one metric. ``path`` is its position in a batch, such as ``metrics[3]``; empty outside
-    batches."""
+    """Checks one metric and returns it. Raises InvalidParameterValue.
+
+    Args:
+        path: its position in a batch, such as ``metrics[3]``; empty outside batches.
+    """
     check_key(metric.key, f"{path}.name" if path else "name")
     if metric.timestamp < 0:
         raise InvalidParameterValue(
@@ -95,7 +98,8 @@ def check_log_batch(
     params: Sequence[KeyValue],
     tags: Sequence[KeyValue],
 ) -> Batch:
-    """Checks a batch in MLflow's order: run id, each entry, counts, repeated param keys."""
+    """Checks a log-batch request in MLflow's order (run id, each entry, counts, repeated param
+    keys) and returns its contents. Raises InvalidParameterValue."""
     check_run_id(run_id)
     batch = Batch(
         _check_metrics(metrics),
@@ -113,7 +117,7 @@ def check_log_batch(
 
 
 def _check_metrics(metrics: Sequence[MetricFields]) -> list[Metric]:
-    """Checks each metric; the key of many points is checked only once."""
+    """Checks each metric and returns the metrics. The key of many points is checked only once."""
     checked_keys: set[str] = set()
     checked: list[Metric] = []
     for index, metric in enumerate(metrics):
@@ -148,11 +152,11 @@ def _check_distinct(params: Sequence[Param]) -> None:
 
 
 def check_create_run(run_name: str, tags: Sequence[KeyValue]) -> tuple[str | None, list[Tag]]:
-    """Returns the run's name (None: one must be generated) and its tags, including the name's tag
-    if the run has a name.
+    """Checks a create-run request. Returns the run's name (None: one must be generated) and its
+    tags, including the tag of the name if the run has one.
 
-    As in MLflow, neither characters nor lengths are checked here. Only an empty key is refused,
-    which a DynamoDB map cannot store.
+    As in MLflow, neither characters nor lengths are checked here. Only an empty key, which a
+    DynamoDB map cannot store, and a repeated key are refused.
     """
     kept: dict[str, Tag] = {}
     for tag in tags:
@@ -229,7 +233,8 @@ def check_history_bulk(run_ids: Sequence[str], has_metric_key: bool) -> None:
 
 
 def check_step_range(start_step: int | None, end_step: int | None) -> None:
-    """Checks the steps of get-history-bulk-interval: both or none, in order."""
+    """Checks the steps of a get-history-bulk-interval request: both or none are given, in order.
+    Raises InvalidParameterValue otherwise."""
     if start_step is not None and end_step is not None:
         if start_step > end_step:
             raise InvalidParameterValue(

@@ -40,7 +40,7 @@ _HIGHEST_PRICE: Final = 1_000_000_000
 
 
 def seconds_of(duration: Any) -> int | None:
-    """Returns the seconds of a duration ``<int><unit>`` with unit m, h or d; None if it is anything
+    """Returns the seconds of a duration such as ``30m``, ``12h`` or ``7d``; None for anything
     else."""
     match = _DURATION.fullmatch(duration) if isinstance(duration, str) else None
     return int(match[1]) * _UNITS[match[2]] if match else None
@@ -137,8 +137,8 @@ def _is_price(value: Any) -> bool:
 
 
 def _check_readers(value: Any) -> None:
-    """The setting maps each user to the workspaces whose rows of the system tables the user may
-    read, or to ``["*"]``."""
+    """Checks the setting ``system_tables_readers``: it maps each user to the workspaces whose rows
+    of the system tables the user may read, or to ``["*"]``."""
     lists = value.values() if isinstance(value, dict) else [None]
     if not all(
         isinstance(workspaces, list) and all(isinstance(name, str) for name in workspaces)
@@ -151,7 +151,7 @@ def _check_readers(value: Any) -> None:
 
 
 def _check_iam_users(value: Any) -> None:
-    """The setting maps ARNs of IAM users and roles to user names."""
+    """Checks the setting ``iam_users``: it maps ARNs of IAM users and roles to user names."""
     if not isinstance(value, dict) or not all(
         arn.startswith("arn:") and isinstance(name, str) and _is_name(name)
         for arn, name in value.items()

@@ -21,7 +21,8 @@ _RUN_ID: Final = re.compile(r"[a-zA-Z0-9][\w\-]{0,255}")
 
 
 def check_key(key: str, path: str) -> None:
-    """Checks the key of a metric, param or tag: allowed characters, and :func:`check_path`."""
+    """Checks the key of a metric, param or tag: allowed characters, and no path
+    (:func:`check_path`). Raises InvalidParameterValue."""
     if key.isalnum():
         return
     if not _NAME.fullmatch(key):
@@ -61,8 +62,8 @@ def check_text(noun: str, limit: int, value: str) -> None:
 
 
 def truncated(noun: str, limit: int, value: str) -> str:
-    """Returns the value cut to the limit. Raises InvalidParameterValue if it is longer and
-    MLFLOW_TRUNCATE_LONG_VALUES is off."""
+    """Returns the value, cut to ``limit`` characters. Raises InvalidParameterValue if it is longer
+    and MLFLOW_TRUNCATE_LONG_VALUES is off."""
     if len(value) <= limit:
         return value
     if os.environ.get("MLFLOW_TRUNCATE_LONG_VALUES", "true").lower() in ("true", "1"):
@@ -71,13 +72,15 @@ def truncated(noun: str, limit: int, value: str) -> str:
 
 
 def check_run_id(run_id: str) -> None:
-    """Checks the form of a run id, in log-batch and log-inputs; MLflow does so nowhere else."""
+    """Checks the form of a run id. As in MLflow, only log-batch and log-inputs check it. Raises
+    InvalidParameterValue."""
     if _RUN_ID.fullmatch(run_id) is None:
         raise InvalidParameterValue(invalid_value("run_id", run_id))
 
 
 def check_max_results(max_results: int, most: int = 50_000) -> None:
-    """Checks the page size of a search. ``most`` is the greatest allowed one."""
+    """Checks the page size of a search: from 1 to ``most``. Raises InvalidParameterValue
+    otherwise."""
     if max_results < 1:
         raise InvalidParameterValue(
             f"Invalid value {max_results} for parameter 'max_results' supplied. "

@@ -1,4 +1,6 @@
-"""Rules about the settings ``sign_in_issuers`` and ``sign_in_roles``."""
+"""Rules about the settings ``sign_in_issuers`` (OpenID Connect issuers by which users sign in) and
+``sign_in_roles`` (which of their claims give which roles).
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,9 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from mlcore.auth import permissions
+from mlcore.auth.issuer_addresses import is_safe
 from mlcore.errors import InvalidParameterValue
 
 ISSUERS: Final = "sign_in_issuers"
@@ -33,8 +35,9 @@ MAX_TEXT: Final = 255
 
 
 def check_issuers(value: Any) -> None:
-    """Checks further issuers: objects by name, each with ``issuer``, ``client_id`` and ``domains``,
-    the e-mail domains for which the issuer may speak. Raises InvalidParameterValue."""
+    """Checks the setting ``sign_in_issuers``: an object by name, each entry with ``issuer``,
+    ``client_id`` and ``domains``, the e-mail domains for which the issuer may speak. Raises
+    InvalidParameterValue."""
     if not isinstance(value, dict) or len(value) > MAX_ISSUERS:
         raise InvalidParameterValue(
             f"The setting '{ISSUERS}' must be an object of at most {MAX_ISSUERS} issuers by name."
@@ -55,7 +58,7 @@ def _check_issuer(name: str, issuer: Any) -> None:
     unknown = issuer.keys() - {"issuer", "client_id", "domains", *_ISSUER_TEXTS}
     if unknown:
         raise InvalidParameterValue(f"The issuer '{name}' cannot have '{min(unknown)}'.")
-    if not _is_address(issuer.get("issuer")):
+    if not (_is_text(issuer.get("issuer")) and is_safe(issuer["issuer"])):
         raise InvalidParameterValue(
             f"'issuer' of '{name}' must be the issuer's URL (https://), exactly as its tokens name "
             "it."
@@ -79,7 +82,8 @@ def _check_issuer(name: str, issuer: Any) -> None:
 
 
 def check_roles(value: Any) -> None:
-    """Checks the rules by which claims give roles. Raises InvalidParameterValue."""
+    """Checks the setting ``sign_in_roles``: a list of rules by which claims give roles. Raises
+    InvalidParameterValue."""
     if not isinstance(value, list) or len(value) > MAX_RULES:
         raise InvalidParameterValue(
             f"The setting '{ROLES}' must be a list of at most {MAX_RULES} rules."
@@ -137,14 +141,3 @@ def _check_size(setting: str, value: Mapping[str, Any] | Sequence[Any]) -> None:
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= MAX_TEXT and value.isprintable()
-
-
-def _is_address(value: Any) -> bool:
-    try:
-        parts = urlsplit(value) if _is_text(value) else None
-    except ValueError:
-        return False
-    return parts is not None and (
-        (parts.scheme == "https" and bool(parts.hostname))
-        or (parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost"))
-    )

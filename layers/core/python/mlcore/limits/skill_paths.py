@@ -22,15 +22,16 @@ _WINDOWS_DEVICES: Final = frozenset(
 
 
 def shown(text: str) -> str:
-    """Returns a path as an error message can hold it: bytes that are not UTF-8 are escaped."""
+    """Returns a path for an error message, with bytes that are not UTF-8 escaped."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def relative_path(path: str) -> str | None:
-    """Returns the path without empty segments; None for the root itself.
+    """Returns the path of a skill's file without empty segments; None for the root itself.
 
     Raises:
-        InvalidParameterValue: the path leads outside, or cannot be written on each system.
+        InvalidParameterValue: the path leads outside, or cannot be written on Linux, macOS and
+            Windows.
     """
     if "\\" in path:
         raise InvalidParameterValue(f"Path '{shown(path)}' must use forward slashes as separators.")
@@ -91,8 +92,8 @@ def normal_subpath(subpath: str | None) -> str | None:
 
 
 class Tree:
-    """The paths of a skill's files and folders as they are added, no two of which may mean the same
-    on any system."""
+    """Collects the paths of a skill's files and folders, and checks that no two of them are the
+    same file on any system."""
 
     def __init__(self) -> None:
         self._by_normal_form: dict[str, str] = {}
@@ -101,13 +102,13 @@ class Tree:
         self._folders: set[str] = set()
 
     def add_folder(self, path: str, entry: str) -> None:
-        """Adds a folder and those that contain it. Adding it again has no effect.
+        """Adds a folder and the folders that contain it. Adding it again has no effect.
 
         Args:
             entry: the name in the archive, for the message.
 
         Raises:
-            InvalidParameterValue: it clashes with another path.
+            InvalidParameterValue: the folder clashes with another path.
         """
         segments = path.split("/")
         for depth in range(1, len(segments) + 1):
@@ -122,8 +123,8 @@ class Tree:
             self._folders.add(folder)
 
     def add_file(self, path: str, entry: str) -> str:
-        """Adds a file and the folders that contain it; returns the path in NFC form. Arguments and
-        errors as :meth:`add_folder`."""
+        """Adds a file and the folders that contain it. Returns the path in NFC form (composed
+        Unicode). Arguments and errors are those of :meth:`add_folder`."""
         folder = path.rpartition("/")[0]
         if folder:
             self.add_folder(folder, entry)

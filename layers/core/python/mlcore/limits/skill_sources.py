@@ -51,7 +51,7 @@ _IMAGE_DIGEST: Final = re.compile("sha256:[0-9a-f]{64}")
 
 
 def check_type(source_type: str | None) -> None:
-    """Refuses the type of uploaded content, which a request cannot claim. Raises
+    """Refuses the source type of uploaded content, which only the server may set. Raises
     InvalidParameterValue."""
     if source_type == MLFLOW:
         raise InvalidParameterValue(
@@ -67,7 +67,7 @@ def remote_source(
     subpath: str | None,
     digest: str | None,
 ) -> SkillSource:
-    """Returns the source that a request names, as it is stored.
+    """Checks the source of a version that a request names, and returns it as it is stored.
 
     Args:
         source_type: None to conclude it from ``source``.

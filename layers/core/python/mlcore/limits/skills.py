@@ -48,7 +48,7 @@ _TRANSITIONS: Final = {
 
 
 def max_content_bytes() -> int:
-    """Returns the limit of all files of an uploaded version together, in bytes."""
+    """Returns how many bytes all files of an uploaded version may have together."""
     try:
         return max(1, int(os.environ.get(_CONTENT_BYTES_SETTING) or _CONTENT_BYTES))
     except ValueError:
@@ -56,8 +56,8 @@ def max_content_bytes() -> int:
 
 
 def check_identity(organization: str, name: str) -> SkillIdentity:
-    """Returns the identity of a skill. Raises InvalidParameterValue for a malformed organization
-    or name."""
+    """Checks organization and name of a skill and returns its identity. Raises
+    InvalidParameterValue."""
     check_organization(organization)
     check_name(name)
     return SkillIdentity(organization, name)
@@ -117,7 +117,8 @@ def check_version(number: int) -> int:
 
 
 def check_first_status(status: str) -> None:
-    """Checks the status of a new version. Raises InvalidParameterValue."""
+    """Checks that a new version may have this status: active or draft. Raises InvalidParameterValue
+    otherwise."""
     if status not in (ACTIVE, DRAFT):
         raise InvalidParameterValue(
             f"A skill version can be registered as 'active' or 'draft', got {status!r}."
@@ -145,7 +146,7 @@ def check_digest(digest: str | None) -> None:
 
 
 def is_latest(alias: str) -> bool:
-    """Whether an alias is the one that always means the latest version."""
+    """Whether an alias is ``latest`` in any case, which always means the latest version."""
     return alias.lower() == LATEST
 
 

@@ -18,7 +18,8 @@ _NOT_IN_IDS: Final = re.compile(r"[%?#\x00-\x1f\x7f]")
 
 
 def check_trace_id(trace_id: str) -> None:
-    """Checks the id of a new trace, which becomes a folder in the location of its files."""
+    """Checks the id of a new trace: it must be usable as the name of a folder, in which the trace's
+    files are. Raises InvalidParameterValue."""
     if trace_id.rstrip(" .") != trace_id or not trace_id or "/" in trace_id:
         raise InvalidParameterValue(
             invalid_value("trace_id", trace_id, "must be a single path component")
@@ -32,7 +33,8 @@ def check_trace_id(trace_id: str) -> None:
 
 
 def check_experiment(trace_id: str, present: str, wanted: str) -> None:
-    """Checks that a trace is in the experiment in which a request wants to write it."""
+    """Checks that a trace is in the experiment in which a request wants to write it. Raises
+    InvalidParameterValue otherwise."""
     if present != wanted:
         raise InvalidParameterValue(
             f"Trace with ID '{trace_id}' already exists in another experiment."

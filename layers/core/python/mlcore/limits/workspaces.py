@@ -35,7 +35,8 @@ def check_name(name: str) -> None:
 
 
 def artifact_root(text: str) -> str:
-    """Returns the checked artifact root of a workspace; empty if it has none of its own."""
+    """Checks the artifact root of a workspace and returns it; an empty text if the workspace has no
+    root of its own."""
     root = text.strip()
     if not root:
         return ""
@@ -50,8 +51,8 @@ def artifact_root(text: str) -> str:
 
 
 def archival_location(text: str) -> str:
-    """Returns the checked location for archived traces. It is stored and shown, but traces are
-    never archived."""
+    """Checks the location for archived traces and returns it. It is stored and shown only: traces
+    are never archived."""
     field = "trace_archival_config.location"
     location = text.strip()
     if not location:
@@ -69,8 +70,8 @@ def archival_location(text: str) -> str:
 
 
 def archival_retention(text: str) -> str:
-    """Returns the checked retention before archiving; stored and shown only, as
-    :func:`archival_location`."""
+    """Checks the time after which traces are archived and returns it. It is stored and shown only,
+    as the location."""
     field = "trace_archival_config.retention"
     retention = text.strip()
     if len(retention) > MAX_RETENTION_LENGTH:

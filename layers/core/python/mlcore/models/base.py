@@ -30,7 +30,8 @@ _WRITERS: dict[type[Item], Writer] = {}
 
 
 class _Settings(type):
-    """Lets ``Meta.table_name`` be read from the environment at first use, not at import."""
+    """Base of ``Item.Meta`` that reads ``table_name`` from the environment at first use, not at
+    import."""
 
     @property
     def table_name(cls) -> str:
@@ -38,7 +39,7 @@ class _Settings(type):
 
 
 class _SharedConnection(Connection):
-    """PynamoDB's connection, using the process's client."""
+    """PynamoDB's connection, made with the client that the whole process shares."""
 
     @property
     def client(self) -> Any:
@@ -78,7 +79,7 @@ def _shared_connection() -> TableConnection:
 
 
 class Item(Model):
-    """An item of the table. Subclasses set the pattern of their key."""
+    """An item of the table; base of all models. Subclasses set the pattern of their key."""
 
     pattern: ClassVar[Pattern]
 
@@ -110,7 +111,7 @@ class Item(Model):
         self.attribute_values = attributes
 
     def serialize(self, null_check: bool = True) -> Raw:
-        """Returns the raw item. Raises ValueError for an undeclared attribute, and
+        """Returns the raw item (DynamoDB JSON). Raises ValueError for an undeclared attribute, and
         AttributeNullError for a missing required one."""
         if not null_check:
             return super().serialize(null_check=False)
@@ -121,8 +122,8 @@ class Item(Model):
 
     @classmethod
     def of(cls, item: Raw) -> Self:
-        """Returns a read-only view of a raw item with the model's attributes, converted on access.
-        It has none of a model's methods."""
+        """Returns a read-only view of a raw item: its attributes are converted when they are read.
+        The view has none of a model's methods."""
         view = _VIEWS.get(cls)
         if view is None:
             view = _VIEWS[cls] = compile_view(cls)
@@ -139,8 +140,8 @@ KEY: tuple[ItemAttribute[str], ItemAttribute[str]] = (Item.PK, Item.SK)
 
 
 class ChildItem(Item):
-    """An entry of a map of its parent item. With ``outside``, the entry is stored only here,
-    because the parent has no room for it."""
+    """One entry of a map of the parent item (a tag, a param) as an item. If ``outside`` is set, the
+    entry is stored only here, because the parent item has no room for it."""
 
     key = TextAttribute()
     text = TextAttribute(null=True)
@@ -172,9 +173,8 @@ def _global(number: int) -> GlobalSecondaryIndex[Any]:
 
 
 class IndexedItem(Item):
-    """An item with keys in secondary indexes. Of the children of runs and traces only metric
-    history
-    has one, in LSI2."""
+    """An item with keys in secondary indexes. Of the items below a run or trace only metric history
+    has such a key, in LSI2."""
 
     lsi1sk = TextAttribute(null=True)
     lsi2sk = TextAttribute(null=True)
@@ -205,8 +205,8 @@ class IndexedItem(Item):
 
 
 class MetaItem(IndexedItem):
-    """The item of an entity, with its maps (tags, params, …). ``bytes`` is the size of the maps;
-    ``overflow`` names the maps with entries in child items."""
+    """The main item of an entity, with its maps (tags, params, …). ``version`` counts writes,
+    ``bytes`` is the size of the maps; ``overflow`` names the maps with entries in child items."""
 
     version = IntAttribute()
     bytes = IntAttribute(null=True)
@@ -214,8 +214,8 @@ class MetaItem(IndexedItem):
 
 
 class StagedItem(MetaItem):
-    """An entity that can be deleted and restored by its ``stage``. The subclass defines
-    ``epoch``."""
+    """An entity that can be deleted and restored: ``stage`` is active or deleted. The subclass says
+    what ``epoch`` counts."""
 
     stage = TextAttribute()
     epoch = IntAttribute()

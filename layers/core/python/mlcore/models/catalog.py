@@ -1,5 +1,9 @@
-"""Declares the items of the model catalog. ``data`` and ``directory`` are JSON compressed with
-zlib; the directory lists the shards of the generation."""
+"""Declares the items of the model catalog. A *generation* is one complete version of the catalog, a
+*shard* a part of it.
+
+``data`` and ``directory`` are JSON compressed with zlib; the directory lists the shards of the
+generation.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,8 @@ from mlcore.models.base import Item
 
 
 class Catalog(Item):
-    """The current generation; ``data`` holds its sources, labels and named queries."""
+    """Names the current generation of the catalog; ``data`` holds its sources, labels and named
+    queries."""
 
     pattern = keys.CATALOG
 
@@ -20,8 +25,8 @@ class Catalog(Item):
 
 
 class CatalogGeneration(Item):
-    """A generation; ``status`` is ``writing``, ``read``, ``replaced`` (since ``updated_at``), or
-    ``leaving``, whose items are being deleted."""
+    """A generation of the catalog. ``status`` is ``writing``, ``read`` (the current one),
+    ``replaced`` (since ``updated_at``), or ``leaving`` while its items are being deleted."""
 
     pattern = keys.CATALOG_GENERATION
 
@@ -32,7 +37,7 @@ class CatalogGeneration(Item):
 
 
 class CatalogShard(Item):
-    """A shard of a generation, or a piece of a shard: the ``data`` of the pieces is
+    """A shard of a generation, or one piece of a large shard: the ``data`` of all pieces is
     concatenated."""
 
     pattern = keys.CATALOG_SHARD

@@ -8,8 +8,9 @@ from mlcore.models.base import Item
 
 
 class Dataset(Item):
-    """A dataset. Fields that are too large are stored in parts, counted by ``<field>_parts``.
-    ``contexts`` has a flag for each context in which the dataset was used."""
+    """A dataset that runs of an experiment use. A field that is too large is stored in parts,
+    counted by ``<field>_parts``. ``contexts`` has a flag for each use (``mlflow.data.context``,
+    such as ``training``) of the dataset by a run."""
 
     pattern = keys.DATASET
 
@@ -27,7 +28,7 @@ class Dataset(Item):
 
 
 class DatasetPart(Item):
-    """A piece of a dataset's field."""
+    """One part of the text of a dataset's field that is too large for the dataset's item."""
 
     pattern = keys.DATASET_PART
 

@@ -35,7 +35,8 @@ class EvaluationDataset(Item):
 
 
 class EvaluationRecord(IndexedItem):
-    """A record; ``number`` is its position in its request, ``data`` JSON compressed with zlib."""
+    """A record of an evaluation dataset; ``number`` is its position in the request that added it,
+    ``data`` is JSON compressed with zlib."""
 
     pattern = keys.EVALUATION_RECORD
 
@@ -47,7 +48,8 @@ class EvaluationRecord(IndexedItem):
 
 
 class ScorerVersion(Item):
-    """A version of a scorer."""
+    """A version of a scorer (code or instructions that judge traces); ``number`` is the version,
+    ``version`` counts writes."""
 
     pattern = keys.SCORER_VERSION
 
@@ -78,8 +80,8 @@ class OnlineScorer(Item):
 
 
 class OnlineProgress(Item):
-    """The position (``trace_time``, ``trace_id``) of the last trace that was given to an
-    experiment's online scorers."""
+    """The position (``trace_time``, ``trace_id``) up to which an experiment's online scorers have
+    been given traces."""
 
     pattern = keys.ONLINE_PROGRESS
 
@@ -89,7 +91,8 @@ class OnlineProgress(Item):
 
 
 class Job(Item):
-    """A job; ``params``, ``result`` and ``summary`` are JSON compressed with zlib."""
+    """A job that runs judges; ``params``, ``result`` and ``summary`` are JSON compressed with
+    zlib."""
 
     pattern = keys.JOB
 
@@ -113,7 +116,8 @@ class Job(Item):
 
 
 class LabelSchema(Item):
-    """A label schema; ``input`` is JSON as clients send it."""
+    """A label schema: a question that reviewers answer about traces. ``input`` is JSON as clients
+    send it."""
 
     pattern = keys.LABEL_SCHEMA
 
@@ -139,8 +143,9 @@ class LabelSchemaName(Item):
 
 
 class ReviewQueue(Item):
-    """A review queue; ``users`` and ``schema_ids`` are JSON lists, ``items`` counts all
-    items ever attached, so that attaching items and changing schemas conflict with one another."""
+    """A review queue; ``users`` and ``schema_ids`` are JSON lists. ``items`` counts all items ever
+    attached; as both attaching items and changing schemas check this item, they conflict instead of
+    overlapping."""
 
     pattern = keys.REVIEW_QUEUE
 
@@ -204,7 +209,7 @@ class Issue(Item):
 
 
 class EntityReference(Item):
-    """Reference from the id of a label schema, review queue or issue to its experiment."""
+    """Maps the id of a label schema, review queue or issue to its experiment."""
 
     pattern = keys.ENTITY_REF
 

@@ -11,10 +11,8 @@ class Experiment(StagedItem):
     """An experiment. ``epoch`` counts deletions and restorations; ``stage`` is active or deleted.
 
     ``fts`` lists the fields that the full-text index covers completely, ``fts_next`` the fields
-    that
-    it will cover after a rebuild. ``bytes`` is the size of the tags; ``overflow`` names the maps
-    with
-    texts in child items.
+    that it will cover after a rebuild. ``bytes`` is the size of the tags; ``overflow`` names the
+    maps with texts in child items.
     """
 
     pattern = keys.EXPERIMENT
@@ -42,7 +40,7 @@ class ExperimentTag(ChildItem):
 
 
 class ExperimentNameRev(Item):
-    """The experiment's name, and its reverse in ``name_rev``."""
+    """The experiment's name, and in ``name_rev`` the name reversed."""
 
     pattern = keys.EXPERIMENT_NAME_REV
 

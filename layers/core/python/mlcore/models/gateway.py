@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from mlcore.db import keys
-from mlcore.db.attributes import DoubleAttribute, FlagAttribute, IntAttribute, TextAttribute
+from mlcore.db.attributes import (
+    DoubleAttribute,
+    FlagAttribute,
+    IntAttribute,
+    TextAttribute,
+    TextSetAttribute,
+)
 from mlcore.models.base import Item
 
 
@@ -18,7 +24,8 @@ class GatewayItem(Item):
 
 
 class GatewayConfiguration(Item):
-    """``version`` increases with each change of the workspace's gateway configuration."""
+    """Counts the changes of a workspace's gateway configuration in ``version``, so that two changes
+    at once conflict."""
 
     pattern = keys.GATEWAY_CONFIGURATION
 
@@ -26,8 +33,8 @@ class GatewayConfiguration(Item):
 
 
 class GatewaySecret(GatewayItem):
-    """Credentials of a provider: ``sealed`` by KMS, ``masked`` (JSON) as they are shown.
-    ``auth_config`` is JSON and no secret."""
+    """Credentials of a provider: ``sealed`` is the text encrypted by KMS, ``masked`` (JSON) what
+    may be shown. ``auth_config`` is JSON and no secret."""
 
     pattern = keys.GATEWAY_SECRET
 
@@ -40,7 +47,7 @@ class GatewaySecret(GatewayItem):
 
 
 class GatewayModelDefinition(GatewayItem):
-    """A model of a provider. Its secret may have been deleted."""
+    """A model of a provider, with the secret to call it. The secret may have been deleted."""
 
     pattern = keys.GATEWAY_MODEL_DEFINITION
 
@@ -52,8 +59,8 @@ class GatewayModelDefinition(GatewayItem):
 
 
 class GatewayEndpoint(GatewayItem):
-    """An endpoint. ``mappings``, ``tags``, ``bindings``, ``guardrails`` and ``fallback`` are
-    JSON."""
+    """An endpoint of the gateway. ``mappings`` (to model definitions), ``tags``, ``bindings``,
+    ``guardrails`` and ``fallback`` are JSON."""
 
     pattern = keys.GATEWAY_ENDPOINT
 
@@ -70,7 +77,8 @@ class GatewayEndpoint(GatewayItem):
 
 
 class GatewayGuardrail(GatewayItem):
-    """A guardrail; ``scorer`` (JSON) is a copy of its scorer version, which never changes."""
+    """A guardrail: a judge that checks requests or answers of endpoints. ``scorer`` (JSON) is a
+    copy of its scorer version, which never changes."""
 
     pattern = keys.GATEWAY_GUARDRAIL
 
@@ -83,7 +91,8 @@ class GatewayGuardrail(GatewayItem):
 
 
 class GatewayBudget(GatewayItem):
-    """A budget policy, which belongs to ``workspace``."""
+    """A budget policy of ``workspace``: the US dollars that calls may cost in each window of
+    time."""
 
     pattern = keys.GATEWAY_BUDGET
 
@@ -99,20 +108,20 @@ class GatewayBudget(GatewayItem):
 
 
 class GatewaySpending(Item):
-    """The cost of calls in one window of a budget policy, in billionths of a US dollar: integers
-    add
-    without loss. Deleted by its TTL some time after the window."""
+    """The cost of calls in one window of a budget policy, in billionths of a US dollar, because
+    integers add without loss. Deleted by its TTL some time after the window."""
 
     pattern = keys.GATEWAY_SPENDING
 
     spent = IntAttribute()
     event = TextAttribute(null=True)
-    """The announcement that the budget was exceeded in this window; absent until then."""
+    """The text that announces to webhooks that the budget was exceeded in this window; absent until
+    then."""
 
 
 class GatewayUsage(Item):
-    """Requests and tokens of a key, user, endpoint or workspace in one day, and in the last of its
-    minutes that had any. Deleted by its TTL some time after the day."""
+    """The requests and tokens of an API key, user, endpoint or workspace in one day, and in the
+    last minute that had any. Deleted by its TTL some time after the day."""
 
     pattern = keys.GATEWAY_USAGE
 
@@ -122,3 +131,13 @@ class GatewayUsage(Item):
     minute_tokens = IntAttribute()
     requests = IntAttribute()
     tokens = IntAttribute()
+
+
+class GatewayOpenCalls(Item):
+    """The calls of a key, user, endpoint or workspace that have not ended. Deleted by its TTL some
+    time after the last of them must have ended."""
+
+    pattern = keys.GATEWAY_OPEN_CALLS
+
+    calls = TextSetAttribute()
+    """Ids of calls; each begins with the second at which the call counts as ended, in 10 digits."""

@@ -1,5 +1,8 @@
-"""Declares the items that make search fast, which the indexer writes, and the items that mark
-experiments with runs that it has not processed yet."""
+"""Declares the items with which the indexer makes searches fast (ranks, full text, links), and the
+items that list experiments with runs that it has not processed yet.
+
+Mechanisms: ``docs/mechanisms/ranks.md`` and ``full-text.md``.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,8 @@ from mlcore.models.base import IndexedItem, Item
 
 
 class EntityEntry(Item):
-    """Attributes by which an item of any type refers to an entity (``run_id`` or ``entity_id``) and
-    its ``version``."""
+    """Attributes with which an index item names an entity (``run_id``, or ``entity_type`` and
+    ``entity_id``) and the entity's ``version``."""
 
     version = IntAttribute(null=True)
     run_id = TextAttribute(null=True)
@@ -26,13 +29,13 @@ class EntityEntry(Item):
 
 
 class ExperimentEntry(Item):
-    """The reference of an item of any type to its experiment."""
+    """The attribute with which an index item names its experiment."""
 
     experiment_id = TextAttribute()
 
 
 class DatasetLink(Item):
-    """Records that a run used a dataset."""
+    """Records that a run used a dataset, so that runs are found by dataset."""
 
     pattern = keys.DATASET_LINK
 
@@ -43,7 +46,8 @@ class DatasetLink(Item):
 
 
 class RankMetric(Item):
-    """A run's latest value of a metric, sorted among those of its experiment."""
+    """A run's latest value of one metric, as an index entry sorted by value within the experiment.
+    Used for metrics that the run's item has no room for."""
 
     pattern = keys.RANK_METRIC
 
@@ -54,7 +58,7 @@ class RankMetric(Item):
 
 
 class RankParam(Item):
-    """A run's value of a param, sorted among those of its experiment."""
+    """A run's value of one param, as an index entry sorted by value within the experiment."""
 
     pattern = keys.RANK_PARAM
 
@@ -65,8 +69,9 @@ class RankParam(Item):
 
 
 class RankRows(Item):
-    """The latest metric values of several inactive runs that were ranked together. ``data`` is in
-    the format of :mod:`mlcore.repos.runs.ranks.rank_columns`."""
+    """The latest metric values of several runs that became inactive together: an append-only part
+    of the sorted index of metrics, not sorted yet. ``data`` is in the format of
+    :mod:`mlcore.repos.runs.ranks.rank_columns`."""
 
     pattern = keys.RANK_ROWS
 
@@ -74,8 +79,8 @@ class RankRows(Item):
 
 
 class RankRowsSorted(Item):
-    """Counts how often rows of an experiment were sorted into segments. A search that sees the
-    counter change reads the segments again."""
+    """Counts in ``version`` how often the experiment's ``RankRows`` were sorted into segments. A
+    search that sees the counter change reads the segments again."""
 
     pattern = keys.RANK_ROWS_SORTED
 
@@ -83,8 +88,9 @@ class RankRowsSorted(Item):
 
 
 class RankSegment(Item):
-    """Sorted values of one metric: in ``data`` if they are few, else in pages, whose first values
-    are in ``bounds``. ``level`` counts how often its values were merged."""
+    """A segment: sorted values of one metric, with their runs. They are in ``data`` if they are
+    few, else in pages, whose first values are in ``bounds``. ``level`` counts how often the values
+    were merged."""
 
     pattern = keys.RANK_SEGMENT
 
@@ -97,7 +103,7 @@ class RankSegment(Item):
 
 
 class RankPage(Item):
-    """A page of a segment: some of its values, in order."""
+    """A page of a segment: some of the segment's values, in order."""
 
     pattern = keys.RANK_PAGE
 
@@ -128,8 +134,9 @@ class Fts(IndexedItem):
 class FtsRev(Item):
     """The tokens of an entity, stored so that its full-text entries can be deleted later.
 
-    ``postings`` is a JSON list of ``[field, level, token]``. The item's own ``level`` names the
-    part of the entity that has these tokens; its own ``token`` numbers the items of that level.
+    ``postings`` is a JSON list of ``[field, level, token]``. The attribute ``level`` of this item
+    names the part of the entity that has these tokens; its attribute ``token`` numbers the items of
+    that part.
     """
 
     pattern = keys.FTS_REV
@@ -144,8 +151,8 @@ class FtsRev(Item):
 
 
 class FtsTexts(Item):
-    """The first words and values of an experiment's entities. Because they are in this item, they
-    need no FTS items for their trigrams.
+    """The first words and values of an experiment's full-text index, kept in this one item, so that
+    they need no FTS items for their trigrams.
 
     ``texts`` maps a JSON list ``[entity type, field, text]`` to the text's state: ``held``, or
     ``leaving`` while it is about to be deleted.

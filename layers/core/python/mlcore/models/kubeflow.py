@@ -1,4 +1,8 @@
-"""Declares the items of Kubeflow's model registry that MLflow does not have."""
+"""Declares the items of Kubeflow's model registry for which MLflow has none.
+
+Kubeflow identifies entities by numbers. A *context* is Kubeflow's word for a model, version, run,
+environment or service.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,12 @@ from mlcore.models.base import IndexedItem, Item
 
 
 class ContextRef(Item):
-    """Reference from a Kubeflow number to the item of an MLflow entity.
+    """Maps a Kubeflow number to the item of an MLflow entity.
 
-    ``item_pk`` and ``item_sk`` are the item's current key; ``parent`` the number of a version's
-    model or of a run's experiment; ``incarnation`` and ``home`` those of a model or of a version's
-    model. ``renamed_at`` is when MLflow renamed a model, which counts as an update of its versions.
+    ``item_pk`` and ``item_sk`` are the item's current key; ``parent`` is the number of a version's
+    model or of a run's experiment; ``incarnation`` (id across renames) and ``home`` (partition of
+    the versions) are those of a model or of a version's model. ``renamed_at`` is when MLflow
+    renamed a model, which counts as an update of its versions.
     """
 
     pattern = keys.CONTEXT_REF
@@ -31,8 +36,8 @@ class ContextRef(Item):
 
 
 class ContextChild(Item):
-    """A child of a context: its number, and its item's key if that is not derived from the
-    number."""
+    """Lists a child of a context by name: the child's number, and its item's key if the number does
+    not determine it."""
 
     pattern = keys.CONTEXT_CHILD
 
@@ -78,7 +83,7 @@ class InferenceService(NumberedItem):
 
 
 class ServeModel(NumberedItem):
-    """A version that the service ``parent`` serves or served."""
+    """A record that the service ``parent`` serves or served a model version."""
 
     pattern = keys.SERVE_MODEL
 
@@ -88,7 +93,7 @@ class ServeModel(NumberedItem):
 class Artifact(NumberedItem):
     """An artifact of any type (``kind``).
 
-    ``parent`` is the version or run that it was made under, ``model`` that version's model. For a
+    ``parent`` is the version or run under which it was made, ``model`` that version's model. For a
     metric or parameter of a run, and for a dataset that was logged through MLflow, ``run_id`` and
     ``key`` locate MLflow's data, which holds the value. ``location`` is the address of the files of
     a version whose ``source`` is the name of a model.
@@ -115,7 +120,7 @@ class ContextName(Item):
 
 
 class ExternalId(Item):
-    """Reserves an external id for an entity."""
+    """Reserves an external id (a client's own id) for an entity."""
 
     pattern = keys.EXTERNAL_ID
 

@@ -1,4 +1,6 @@
-"""Declares the items of the list of locations."""
+"""Declares the items of the list of locations: paths in the artifact store that differ from the
+default path of their owner.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from mlcore.models.base import Item
 
 
 class Location(Item):
-    """A key of the artifact store and its owner: an experiment, or the version ``model_version`` in
-    the partition ``home``. It is valid as long as the owner exists."""
+    """A path in the artifact store and its owner: an experiment, or the version ``model_version``
+    in the partition ``home``. The entry is valid as long as the owner exists."""
 
     pattern = keys.LOCATION
 

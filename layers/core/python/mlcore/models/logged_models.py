@@ -35,7 +35,7 @@ class LoggedModel(MetaItem):
 
 
 class LoggedModelReference(Item):
-    """Reference from a logged model's id to its experiment."""
+    """Maps a logged model's id to its experiment."""
 
     pattern = keys.LOGGED_MODEL_REF
 

@@ -8,8 +8,8 @@ from mlcore.models.base import Item
 
 
 class MCPServer(Item):
-    """An MCP server. ``icons``, ``tags``, ``aliases``, ``versions`` and ``endpoints`` are JSON:
-    alias to version, version to its status and time of creation, id to access endpoint."""
+    """An MCP server. ``icons``, ``tags``, ``aliases`` (alias → version), ``versions`` (version →
+    its status and time of creation) and ``endpoints`` (id → access endpoint) are JSON."""
 
     pattern = keys.MCP_SERVER
 
@@ -29,8 +29,8 @@ class MCPServer(Item):
 
 
 class MCPServerVersion(Item):
-    """The content of a version of an MCP server; ``data`` is JSON compressed with zlib. The
-    server's item decides whether the version exists, and has its status."""
+    """The content of a version of an MCP server; ``data`` is JSON compressed with zlib. Whether the
+    version exists, and its status, is stored in the server's item."""
 
     pattern = keys.MCP_SERVER_VERSION
 

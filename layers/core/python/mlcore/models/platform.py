@@ -8,8 +8,8 @@ from mlcore.models.base import IndexedItem, Item
 
 
 class Workspace(Item):
-    """A workspace. ``entered_at`` is when an experiment, model or webhook was last made in it;
-    ``leaving`` is set while the workspace is being deleted, and holds the mode of the deletion."""
+    """A workspace. ``entered_at`` is when an experiment, model or webhook was last made in it.
+    ``leaving`` is set while the workspace is being deleted, and says how."""
 
     pattern = keys.WORKSPACE
 
@@ -24,7 +24,7 @@ class Workspace(Item):
 
 
 class WorkspaceName(Item):
-    """An entry of the list of workspaces."""
+    """Lists a workspace by name; in the partition of all workspaces."""
 
     pattern = keys.WORKSPACE_NAME
 
@@ -46,8 +46,8 @@ class User(Item):
 
 
 class GrantItem(IndexedItem):
-    """A user's permission on a resource, or (``*``) on all of its type; ``user_id`` distinguishes a
-    user from a former one of the same name."""
+    """Base of a user's permission on a resource, or (``*``) on all resources of a type; ``user_id``
+    distinguishes a user from a former one of the same name."""
 
     username = TextAttribute()
     user_id = IntAttribute()
@@ -80,7 +80,7 @@ class UserGrant(GrantItem):
 
 
 class UserRole(Item):
-    """Records that a user has a role; found by user."""
+    """Records that a user has a role; in the user's partition."""
 
     pattern = keys.USER_ROLE
 
@@ -90,7 +90,7 @@ class UserRole(Item):
 
 
 class UserName(Item):
-    """An entry of the list of users."""
+    """Lists a user by name; in the partition of all users."""
 
     pattern = keys.USER_NAME
 
@@ -98,7 +98,7 @@ class UserName(Item):
 
 
 class Grantee(Item):
-    """An entry of the list of users with a grant on a resource."""
+    """Lists a user who has a grant on a resource; in the partition of the resource's grants."""
 
     pattern = keys.GRANTEE
 
@@ -128,7 +128,7 @@ class RoleName(Item):
 
 
 class RoleUser(Item):
-    """Records that a user has a role; found by role."""
+    """Records that a user has a role; in the partition of all roles."""
 
     pattern = keys.ROLE_USER
 
@@ -159,7 +159,7 @@ class ApiKey(Item):
 
 
 class Login(Item):
-    """Wrong passwords from one address for one user name; ``window`` counts minutes."""
+    """Counts the wrong passwords from one address for one user name in the minute ``window``."""
 
     pattern = keys.LOGIN
 
@@ -168,7 +168,7 @@ class Login(Item):
 
 
 class SignIn(Item):
-    """The account of an issuer with which a user signs in: no other account may sign in under the
+    """Binds a user name to an account at an issuer (OIDC): no other account may sign in under the
     name. ``role_ids`` is a JSON list of the roles that the account's groups gave; ``user_id``
     distinguishes the user from a former one of the same name."""
 
@@ -182,8 +182,8 @@ class SignIn(Item):
 
 
 class Session(Item):
-    """A browser in which a user is signed in. Times are in seconds since the epoch; ``hint`` is the
-    sealed token that names the session to the issuer."""
+    """A session of a browser in which a user is signed in. Times are in seconds since the epoch;
+    ``hint`` is the encrypted token that names the session to the issuer."""
 
     pattern = keys.SESSION
 
@@ -198,7 +198,8 @@ class Session(Item):
 
 
 class SessionKey(Item):
-    """A key that seals cookies, itself sealed by KMS; ``made_at`` in seconds since the epoch."""
+    """A key that encrypts cookies, itself encrypted by KMS; ``made_at`` in seconds since the
+    epoch."""
 
     pattern = keys.SESSION_KEY
 
@@ -207,8 +208,17 @@ class SessionKey(Item):
     made_at = IntAttribute()
 
 
+class CallerUsage(Item):
+    """Requests of a key, user or workspace in one day, as processes have reported them. Deleted by
+    its TTL some time after the day."""
+
+    pattern = keys.CALLER_USAGE
+
+    requests = IntAttribute()
+
+
 class Counter(Item):
-    """The last number that was assigned."""
+    """A named counter: the last number that was assigned."""
 
     pattern = keys.COUNTER
 
@@ -216,9 +226,9 @@ class Counter(Item):
 
 
 class IdCounter(Item):
-    """The last ids that were assigned. ``contexts`` counts experiments and Kubeflow's contexts;
-    Kubeflow's artifacts and executions have counters of their own. ``since`` is when the first
-    experiment id was assigned, or when the oldest imported experiment was made."""
+    """The last numeric ids that were assigned. ``contexts`` counts experiments and Kubeflow's
+    contexts; Kubeflow's artifacts and executions have counters of their own. ``since`` is when the
+    first experiment id was assigned, or when the oldest imported experiment was made."""
 
     pattern = keys.ID_COUNTER
 

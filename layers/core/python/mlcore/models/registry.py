@@ -1,4 +1,4 @@
-"""Declares the items of the model registry."""
+"""Declares the items of the model registry: models, their versions, tags, aliases."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class RegisteredModel(MetaItem):
 
 
 class ModelHome(Item):
-    """Maps a partition with versions to their model: the model's ``incarnation``, and the partition
-    of its item (``model_pk``)."""
+    """Maps a partition with versions to the model that has them: the model's ``incarnation``, and
+    the partition of its item (``model_pk``)."""
 
     pattern = keys.MODEL_HOME
 
@@ -101,7 +101,7 @@ class ModelTag(ChildItem):
 
 
 class ModelAlias(ChildItem):
-    """The version that an alias names; the key is the alias."""
+    """Maps an alias, which is in the key, to a version of the model."""
 
     pattern = keys.MODEL_ALIAS
 
@@ -110,7 +110,8 @@ class ModelAlias(ChildItem):
 
 
 class ModelEnd(Item):
-    """A timer: when its ``ttl`` expires, the archived version (0: the model) is deleted."""
+    """A timer for the deletion of an archived version (0: of the model): when ``ttl`` expires,
+    DynamoDB removes the item, and the version or model is then deleted."""
 
     pattern = keys.MODEL_END
 
@@ -119,8 +120,8 @@ class ModelEnd(Item):
 
 
 class RunModelVersion(Item):
-    """Records that a model version was made from a run. The version's item is in partition
-    ``home``."""
+    """Records that a model version was made from a run; in the run's partition. The version's item
+    is in partition ``home``."""
 
     pattern = keys.RUN_MODEL_VERSION
 

@@ -72,7 +72,7 @@ class RunMetric(ChildItem):
 
 
 class RunMetricHistory(Item):
-    """Points of one metric; ``data`` is in the format of
+    """A pack: points of one metric. ``data`` is in the format of
     :mod:`mlcore.repos.runs.history.point_columns`. LSI2 sorts these items in the order of MLflow's
     history."""
 
@@ -86,9 +86,9 @@ class RunMetricHistory(Item):
 
 
 class RunMetricBatch(Item):
-    """The metric points of one request, in the format of a pack (``data``). The item is as small as
-    possible, since one is written at every step of every training. ``refused`` marks a request that
-    was refused after all; it has no points."""
+    """A batch: the metric points of one request, in the format of a pack (``data``). The item is as
+    small as possible, since one is written at every step of every training. ``refused`` marks a
+    request that was refused after all; it has no points."""
 
     pattern = keys.RUN_METRIC_BATCH
 
@@ -138,7 +138,7 @@ class RunInput(ChildItem):
 
 
 class RunLoggedModel(ChildItem):
-    """A model that the run logged or used."""
+    """A logged model that the run created or used."""
 
     pattern = keys.RUN_LOGGED_MODEL
 

@@ -8,8 +8,8 @@ from mlcore.models.base import Item
 
 
 class Skill(Item):
-    """A skill. ``icons``, ``tags``, ``aliases`` and ``states`` are JSON: alias to version, and
-    version to [status, type of source, fingerprint] for each version that is not deleted."""
+    """A skill. ``icons``, ``tags``, ``aliases`` (alias → version) and ``states`` (version →
+    [status, type of source, fingerprint], without deleted versions) are JSON."""
 
     pattern = keys.SKILL
 
@@ -29,8 +29,8 @@ class Skill(Item):
 
 
 class SkillVersion(Item):
-    """A version of a skill, which stays when the version is deleted, until the skill is. The
-    skill's item decides whether the version exists, and has its status."""
+    """A version of a skill. The item stays when the version is deleted, until the skill is. Whether
+    the version exists, and its status, is stored in the skill's item."""
 
     pattern = keys.SKILL_VERSION
 

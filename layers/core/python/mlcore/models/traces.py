@@ -8,7 +8,7 @@ from mlcore.models.base import ChildItem, Item, MetaItem
 
 
 class Trace(MetaItem):
-    """A trace's info, with tags, metadata, assessments (JSON by id) and linked prompts
+    """A trace without its spans: info, tags, metadata, assessments (JSON by id) and linked prompts
     (``name/version``)."""
 
     pattern = keys.TRACE
@@ -35,7 +35,7 @@ class Trace(MetaItem):
 
 
 class TraceReference(Item):
-    """Reference from a trace's id to its experiment."""
+    """Maps a trace's id to its experiment."""
 
     pattern = keys.TRACE_REF
 
@@ -71,7 +71,7 @@ class TracePrompt(ChildItem):
 
 
 class TraceSpans(Item):
-    """A pack of spans from one request: ``data`` is JSON compressed with zlib, one span per
+    """A pack of spans that one request sent: ``data`` is JSON compressed with zlib, one span per
     line."""
 
     pattern = keys.TRACE_SPANS
@@ -99,7 +99,7 @@ class TraceSpansPack(TraceSpans):
 
 
 class TraceLink(Item):
-    """A trace that was linked to a run."""
+    """Records that a trace was linked to a run; in the run's partition."""
 
     pattern = keys.TRACE_LINK
 

@@ -7,17 +7,19 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
+
+from mlcore.auth.issuer_addresses import is_safe
 
 TIMEOUT_SECONDS: Final = 3.0
 MAXIMUM_BYTES: Final = 262_144
 
 _DISCOVERY: Final = "/.well-known/openid-configuration"
-_THIS_MACHINE: Final = frozenset(("127.0.0.1", "localhost"))
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Refuses redirects: documents come only from the address that the issuer names."""
+    """An urllib handler that refuses redirects: documents come only from the address that the
+    issuer names."""
 
     def redirect_request(self, *_arguments: Any) -> None:
         return None
@@ -66,14 +68,3 @@ def fetch_json(
     if not isinstance(document, dict):
         raise ValueError("the document is not a JSON object")
     return document
-
-
-def is_safe(url: str) -> bool:
-    """Whether a URL is HTTPS, or plain HTTP of this machine."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    if parts.scheme == "http":
-        return parts.hostname in _THIS_MACHINE
-    return parts.scheme == "https" and bool(parts.hostname)

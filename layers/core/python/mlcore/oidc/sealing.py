@@ -1,4 +1,6 @@
-"""Seals short texts for cookies with AES-256-GCM: readable and changeable only with the key."""
+"""Encrypts ("seals") short texts for cookies with AES-256-GCM: without the key they can neither be
+read nor changed.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ _NONCE_BYTES: Final = 12
 
 
 def seal(text: str, key: bytes, purpose: str) -> str:
-    """Returns the sealed text, in characters that a cookie may have.
+    """Encrypts a text. Returns it in characters that a cookie may have.
 
     Args:
         purpose: a text that :func:`open_sealed` must be given again, so that what was sealed for
@@ -30,7 +32,7 @@ def seal(text: str, key: bytes, purpose: str) -> str:
 
 
 def open_sealed(sealed: str, key: bytes, purpose: str) -> str | None:
-    """Returns the text that was sealed with this key for this purpose; None for any other text."""
+    """Decrypts a text of :func:`seal`; None if it was not sealed with this key for this purpose."""
     if len(sealed) > MAXIMUM_LENGTH:
         return None
     try:

@@ -20,7 +20,8 @@ _ALGORITHMS: Final = {"RSA": "RS256", "EC": "ES256"}
 
 
 class SigningKeys:
-    """The issuer's keys by id. While the issuer does not answer, the last keys stay in use."""
+    """The public keys of an issuer, by id. While the issuer does not answer, the last keys stay in
+    use."""
 
     __slots__ = ("_fetched_at", "_keys", "issuer")
 
@@ -30,7 +31,8 @@ class SigningKeys:
         self._fetched_at: float | None = None
 
     def find(self, kid: str) -> jwt.PyJWK | None:
-        """Returns the key with this id; None if the issuer has none. Fetches the keys if needed."""
+        """Returns the key with this id; None if the issuer has none. Fetches the keys if they are
+        old or do not contain it."""
         age = None if self._fetched_at is None else time.monotonic() - self._fetched_at
         if age is None or age > KEPT_SECONDS or (age > RETRY_SECONDS and kid not in self._keys):
             self._fetch()
@@ -49,7 +51,7 @@ class SigningKeys:
 
 
 def _key(jwk: dict[str, Any]) -> jwt.PyJWK | None:
-    """Returns the key of a JWK for RS256 or ES256; None for a JWK of another kind or of too few
+    """Converts a JWK to a key for RS256 or ES256; None for a JWK of another kind or of too few
     bits."""
     algorithm = _ALGORITHMS.get(str(jwk.get("kty")))
     if algorithm is None or not isinstance(jwk.get("kid"), str):

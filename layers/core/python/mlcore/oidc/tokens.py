@@ -19,8 +19,8 @@ SKEW_SECONDS: Final = 60
 def verified_claims(
     token: str, keys: SigningKeys, audience: str, required: Sequence[str] = ("exp", "iss", "aud")
 ) -> Mapping[str, Any] | None:
-    """Returns the claims of a token that the keys' issuer signed for the audience and that is valid
-    now; None for any other token."""
+    """Returns the claims of a token that the issuer of ``keys`` signed for the audience and that is
+    valid now; None for any other token."""
     try:
         kid = jwt.get_unverified_header(token).get("kid")
         key = keys.find(kid) if isinstance(kid, str) else None
@@ -56,9 +56,9 @@ def username_of(values: Mapping[str, Any], claim: str) -> str | None:
 
 
 def values_of(values: Mapping[str, Any], claim: str) -> tuple[str, ...]:
-    """Returns the texts of a claim that is a text or a list, such as the user's groups. A claim in
-    an object is named by its path with dots (``realm_access.roles``), unless there is a claim with
-    the dots in its name."""
+    """Returns the texts of a claim that is a text or a list, such as the user's groups. A claim
+    inside an object is named by its path with dots (``realm_access.roles``), unless a claim has the
+    dots in its name."""
     value = values.get(claim)
     if value is None and "." in claim:
         value = values

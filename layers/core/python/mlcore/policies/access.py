@@ -1,5 +1,6 @@
-"""Computes what the caller of a request may do, from the user's grants and roles. They are read
-when first needed."""
+"""Computes what the caller of a request may do, from the user's grants and roles, which are read
+from the table when first needed.
+"""
 
 from __future__ import annotations
 
@@ -105,12 +106,14 @@ class Access:
         key_id: str = "",
         scopes: tuple[str, ...] | None = None,
     ) -> None:
-        """
+        """Makes the rights of a caller who has logged in.
+
         Args:
-            is_admin: whether the user is an administrator. With scopes the caller is not one:
-                ``scope_use`` keeps what the owner is.
+            is_admin: whether the user is an administrator. A caller with scopes is not treated as
+                one; ``scope_use`` records that the owner of the key is.
             key_id: the API key of the request; empty for another login.
-            scopes: of the API key (:mod:`mlcore.auth.scopes`); None for all that the user may do.
+            scopes: what the API key is limited to (:mod:`mlcore.auth.scopes`); None for all that
+                the user may do.
         """
         self.key_id = key_id
         self.scopes = scopes
@@ -127,14 +130,15 @@ class Access:
         self._grants: dict[str, Grants] = {}
 
     def profile(self) -> Profile:
-        """Returns the caller with own grants and role ids. Raises ResourceDoesNotExist if the user
-        was deleted after the login was checked."""
+        """Returns the caller with the user's own grants and the ids of the user's roles. Raises
+        ResourceDoesNotExist if the user was deleted after the login was checked."""
         if self._profile is None:
             self._profile = users.get_profile(self.username)
         return self._profile
 
     def _user(self) -> User:
-        """Returns the caller without grants, which may be many. Raises as :meth:`profile`."""
+        """Returns the caller's user without the grants, which may be many. Raises as
+        :meth:`profile`."""
         return users.get(self.username) if self._profile is None else self._profile.user
 
     def roles(self) -> list[Role]:
@@ -144,7 +148,7 @@ class Access:
         return self._roles
 
     def grants(self, workspace: str | None = None) -> Grants:
-        """Returns the caller's grants in a workspace, by default the request's."""
+        """Returns the caller's grants in a workspace, by default in that of the request."""
         name = self.workspace if workspace is None else workspace
         workspace_grants = self._grants.get(name)
         if workspace_grants is None:
@@ -152,7 +156,8 @@ class Access:
         return workspace_grants
 
     def _limited(self, workspace: str) -> Grants:
-        """Returns the grants in a workspace, limited to the scopes of the caller's key."""
+        """Reads the caller's grants in a workspace and limits them to the scopes of the caller's
+        key."""
         if self.scopes is None:
             return grants_of(self.profile(), self.roles(), workspace)
         owner = (
@@ -164,8 +169,8 @@ class Access:
         return ScopedGrants(owner, self.scopes if is_own else (), self.scope_use)
 
     def of_sql(self) -> Access | None:
-        """Returns the caller whose rights decide about queries: the caller itself, or the owner of
-        an API key with the scope ``sql``. None for a key without that scope."""
+        """Returns the caller whose rights decide about SQL queries: this one or, for an API key
+        with the scope ``sql``, the key's owner. None for a key without that scope."""
         if self.scopes is None:
             return self
         if SQL not in self.scopes:
@@ -181,17 +186,17 @@ class Access:
         grants = self.grants()
         if not grants.allow(requirements):
             return lambda _resource_id: False
-        rungs = (
+        parents = (
             (InheritedFrom(WORKSPACE, ANY, "read"),) if resource_type in _LISTED_TO_MEMBERS else ()
         )
         return lambda resource_id: grants.meets(
-            Requirement(resource_type, resource_id, "read", rungs)
+            Requirement(resource_type, resource_id, "read", parents)
         )
 
     def list_filter(self, resource_type: str) -> Reader:
-        """Returns a predicate that tells which entries of a list the caller may read. For contents
-        of an experiment or versions of a model the predicate takes the id of the experiment or the
-        name of the model."""
+        """Returns a function that says, by id or name, whether a list may show a resource to the
+        caller. For contents of an experiment or versions of a model the function takes the id of
+        the experiment or the name of the model."""
         if self.is_admin:
             return reads_everything
         container, denied_types = _LIST_CONTAINERS.get(resource_type, (resource_type, ()))
@@ -199,8 +204,8 @@ class Access:
         return self._predicate(container, *requirements)
 
     def reads_any(self, resource_type: str) -> bool:
-        """Whether a list of this type could have an entry for the caller: all resources without a
-        grant of their own, or one that a grant names."""
+        """Whether a list of this type could have an entry for the caller: because resources without
+        a grant are readable, or because a grant names a readable one."""
         may_read = self.list_filter(resource_type)
         return may_read(ANY) or any(map(may_read, self.grants().named(resource_type)))
 
@@ -225,10 +230,13 @@ class Access:
         )
 
     def granting(self, resource_type: str, resource_id: str) -> list[Put]:
-        """Returns the puts to write in the transaction that creates a resource, so that its creator
-        has MANAGE on it at once. Raises ResourceDoesNotExist if the user was deleted after the
-        login was checked, InvalidParameterValue for a resource named ``*``, as the grant would be
-        one on all resources of the type."""
+        """Returns the puts that give the caller MANAGE on a new resource, to write in the
+        transaction that creates it.
+
+        Raises ResourceDoesNotExist if the user was deleted after the login was checked,
+        InvalidParameterValue for a resource named ``*``, as the grant would be one on all resources
+        of the type.
+        """
         if resource_id == ANY:
             raise reserved_name()
         user = self._user()
@@ -236,24 +244,31 @@ class Access:
         return grants.granting(user, self.workspace, Grant(resource_type, resource_id, MANAGE.name))
 
     def grant_manage(self, resource_type: str, resource_id: str) -> None:
-        """Gives the caller MANAGE on a resource that the caller has created. Repeating it writes
-        the same item again."""
+        """Gives the caller MANAGE on a resource that the caller has created. Repeating the call has
+        no further effect."""
         user = self._user()
         users.own_role_id(user, self.workspace)
         grants.put(user, self.workspace, Grant(resource_type, resource_id, MANAGE.name))
 
     def moving_grants(self, name: str, new_name: str | None) -> list[Operation]:
-        """Returns the operations to write together with the renaming or deletion (``new_name``
-        None) of a registered model or prompt. Otherwise old grants would apply to a later model
-        of the same name. A model named ``*``, which was made without a login, has no grants."""
+        """Returns the operations that move the grants on a registered model or prompt to its new
+        name, or delete them (``new_name`` None); to write in the transaction that renames or
+        deletes it.
+
+        Without them, old grants would apply to a later model of the same name. A model named ``*``,
+        which was made without a login, has no grants.
+        """
         if name == ANY:
             return []
         return grants.transfer_operations_of_model(self.workspace, name, new_name)
 
     def leaving_grants(self, resource_type: str, resource_id: str) -> list[Operation]:
-        """Returns the operations to write together with the deletion of a resource, so that its
-        grants do not apply to a later resource of the same name. They cover at most
-        ``GRANTS_AT_ONCE`` grants; ``sweep`` deletes the rest after the transaction."""
+        """Returns the operations that delete the grants on a resource, to write in the transaction
+        that deletes it. Otherwise they would apply to a later resource of the same name.
+
+        The operations cover at most ``GRANTS_AT_ONCE`` grants; ``sweep`` deletes the rest after the
+        transaction.
+        """
         deletions = grants.transfer_operations(self.workspace, resource_type, resource_id, None)
         return [
             operation
@@ -272,7 +287,7 @@ class Access:
 
 
 def reserved_name() -> errors.InvalidParameterValue:
-    """MLflow's error for a model with the name ``*``."""
+    """Returns MLflow's error for a model with the name ``*``, which grants use as a wildcard."""
     return errors.InvalidParameterValue(
         f"'{ANY}' is reserved for wildcard permission grants and cannot be used as a registered "
         "model or prompt name."
@@ -304,14 +319,14 @@ def administrated_workspaces(profile: Profile, assigned: Iterable[Role]) -> set[
 
 
 def default_permission() -> Permission:
-    """Returns the configured level for resources without a grant. Of all grants only DENY and
-    NO_PERMISSIONS can lower it."""
+    """Returns the configured permission on resources without a grant (READ if none is configured).
+    It is also the least that a grant gives, except DENY and NO_PERMISSIONS."""
     return PERMISSIONS[os.environ.get(DEFAULT_PERMISSION) or "READ"]
 
 
 def permission_without_grant(workspace: str) -> Permission:
-    """Returns the permission where no grant exists. With workspaces it is none, except in the
-    default workspace if ``GRANT_DEFAULT_WORKSPACE_ACCESS`` is set."""
+    """Returns the permission on resources without a grant. With workspaces it is none, except in
+    the default workspace if ``GRANT_DEFAULT_WORKSPACE_ACCESS`` is set."""
     if not workspaces_enabled():
         return default_permission()
     default_is_open = os.environ.get(GRANT_DEFAULT_WORKSPACE, "").lower() in {"1", "true"}

@@ -1,5 +1,6 @@
-"""Permission checks for requests about API keys and service accounts. Nobody manages keys by means
-of a key, so that a stolen one ends when it expires or is revoked."""
+"""Permission checks for requests about API keys and service accounts. A caller who logged in by a
+key may not manage keys, so that a stolen key ends when it expires or is revoked.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from mlcore.wire.parameters import text
 
 
 def manage_of_user(access: Access, message: Any) -> bool:
-    """Allows users to make keys of their own. Administrators pass before; the function lets them
-    make keys of service accounts only, beside their own."""
+    """Allows users to make keys for themselves. Administrators need no policy; the route's function
+    lets them make keys for themselves and for service accounts only."""
     return not access.key_id and _is_own(access, message)
 
 

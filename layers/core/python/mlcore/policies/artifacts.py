@@ -64,8 +64,8 @@ def proxied(action: str, *, tree: bool = False) -> Policy:
 def _containing_experiments(
     path: str, workspace: str, *, tree: bool
 ) -> list[tuple[str, list[str]]]:
-    """Returns the experiments whose storage contains a path, each with the path's segments below
-    that storage."""
+    """Returns each experiment whose storage contains a path, with the path's segments below that
+    storage."""
     try:
         key = key_in_workspace(path, workspace)
     except errors.InvalidParameterValue:
@@ -96,8 +96,8 @@ def _allows(
 
 
 def _resource_types(segments: list[str], *, tree: bool) -> tuple[str, ...]:
-    """Returns the resource types that a path below an experiment belongs to; empty for the
-    experiment itself."""
+    """Returns the resource types of the files at a path below an experiment; none if the path
+    belongs to the experiment itself."""
     if not segments:
         return (RUN, TRACE, LOGGED_MODEL) if tree else ()
     if segments[0] in _FOLDERS:
@@ -135,15 +135,16 @@ def _file_of_run(access: Access, run_id: str, action: str) -> bool:
 
 
 def files_of_runs(access: Access, run_ids: Sequence[str], action: str) -> bool:
-    """Whether the caller may act on the files of runs: on the runs themselves (:func:`on_runs`),
-    and on other experiments' storage that the runs' files lie in."""
+    """Whether the caller may act on the files of runs. The caller needs the right on the runs
+    themselves (:func:`on_runs`), and on other experiments' storage in which the runs' files lie."""
     return on_runs(access, run_ids, action) and file_rights.may_use_outer_storages(
         access, filter(None, map(runs.locate, run_ids)), action
     )
 
 
 def files_of_models(access: Access, model_ids: Sequence[str], action: str) -> bool:
-    """Whether the caller may act on the files of logged models; as :func:`files_of_runs`."""
+    """Whether the caller may act on the files of logged models; the rules are those of
+    :func:`files_of_runs`."""
     items = logged_models.find(model_ids, access.workspace)
     experiment_ids = [LoggedModel.of(item).experiment_id for item in items if item is not None]
     return on_models(access, model_ids, action) and file_rights.may_use_outer_storages(

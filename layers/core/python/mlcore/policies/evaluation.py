@@ -74,8 +74,8 @@ def on_scorer(action: str) -> Policy:
 
 
 def delete_scorer(access: Access, message: Any) -> bool:
-    """Requires the right to delete versions to delete one version, and the right to delete the
-    scorer to delete all."""
+    """Requires the right to delete versions for deleting one version, and also the right to delete
+    the scorer for deleting all versions."""
     scorer = _pattern(message)
     return access.allows(
         Requirement(SCORER, scorer, "read" if message.has("version") else "delete"),

@@ -30,8 +30,8 @@ CONTENTS = (RUN, TRACE, LOGGED_MODEL, ASSESSMENT, "review_queue", SCORER, "score
 
 
 def create(access: Access, message: Any) -> bool:
-    """Allows creating an experiment unless its chosen artifact location belongs to somebody else
-    (PermissionDenied)."""
+    """Allows creating an experiment to callers who may create in the workspace. Raises
+    PermissionDenied if the chosen artifact location belongs to somebody else."""
     if not (access.may_create() and access.allows(Requirement(EXPERIMENT, ANY, NOT_DENIED))):
         return False
     if message.artifact_location:

@@ -1,5 +1,5 @@
-"""Decides who may choose, read or change a location in the artifact store, by the experiments whose
-files are stored there.
+"""Decides who may choose, read or change a location (path) in the artifact store, by the
+experiments whose files are stored there.
 
 A location gives no right by itself: to reach files through an experiment, a trace or a model
 version, a caller also needs the right on each experiment in whose storage the files are.
@@ -31,20 +31,20 @@ PROXY_SCHEME: Final = "mlflow-artifacts"
 
 
 class ExperimentStorage(NamedTuple):
-    """The storage of an experiment: the prefix of its files' keys."""
+    """The storage of an experiment: ``path`` is the prefix of the keys of its files."""
 
     experiment_id: str
     path: str
 
     def segments_below(self, key: str) -> list[str]:
-        """Returns the segments of a key below the prefix."""
+        """Returns the segments of a file's key that follow the prefix."""
         return [part for part in key[len(self.path) :].split("/") if part]
 
 
 def storages_around(key: str, *, tree: bool = False) -> list[ExperimentStorage]:
     """Returns the experiment storages that contain a key: that of the experiment whose id the key
-    begins with, whether the experiment exists or not, and those of experiments that chose a
-    location. Queries run in parallel; a BatchGetItem follows if claims were found.
+    begins with, whether the experiment exists or not, and those of experiments for which a location
+    was chosen. Queries run in parallel; a BatchGetItem follows if chosen locations overlap the key.
 
     Args:
         tree: also return the storages below the key.
@@ -64,8 +64,9 @@ def storages_around(key: str, *, tree: bool = False) -> list[ExperimentStorage]:
 
 
 def default_storage(key: str) -> ExperimentStorage | None:
-    """Returns the default storage of the experiment whose id the key begins with. It may still
-    contain files after new experiments were given another root."""
+    """Returns the default storage of the experiment whose id the key begins with; None if the key
+    begins with no id. The storage may still contain files after new experiments were given another
+    root."""
     claimed = locations.own_place_above(key)
     if claimed is not None and EXPERIMENTS.fullmatch(claimed[0]):
         return ExperimentStorage(_id_of_folder(claimed[0]), claimed[1])
@@ -78,14 +79,14 @@ def default_storage(key: str) -> ExperimentStorage | None:
 
 
 def _id_of_folder(name: str) -> str:
-    """Returns the id that a folder's name spells. A laptop's disk may not tell letters' cases
-    apart, so a name in other cases is that folder, too."""
+    """Returns the experiment id that a folder's name spells in any case, since a laptop's disk may
+    not tell letters' cases apart."""
     return name.upper() if _ULID.fullmatch(name) else name.lower()
 
 
 def _without_sharers(storages: list[ExperimentStorage], key: str) -> list[ExperimentStorage]:
-    """Where several experiments share a prefix, keeps for a run's or model's folder only the
-    experiment that the run or model belongs to."""
+    """If several experiments share a prefix, keeps for a run's or model's folder only the
+    experiment to which the run or model belongs. Returns the remaining storages."""
     shared = {
         storage.path
         for storage in storages
@@ -117,12 +118,12 @@ def may_on_storages(access: Access, storages: Iterable[ExperimentStorage], actio
 
 
 def check_choice(access: Access, location: str) -> None:
-    """Checks the location that a caller chooses for a new experiment. An administrator may choose
-    any.
+    """Checks that a caller may choose the location for a new experiment. An administrator may
+    choose any.
 
     Raises:
-        PermissionDenied: files of another experiment, a model version or the server are, or will
-            be, at, above or below the location, and the caller may not manage them.
+        PermissionDenied: at, above or below the location there are, or will be, files of another
+            experiment, a model version or the server, and the caller may not manage them.
         InvalidParameterValue: the location is another workspace's, or not a path.
     """
     if access.is_admin or root_of(location) is None:
@@ -149,8 +150,8 @@ def check_choice(access: Access, location: str) -> None:
 
 
 def may_on_skill_files(access: Access, key: str, action: str) -> bool:
-    """Whether the caller may do the action on the files of skills at a key. The folders that
-    contain several skills are for administrators only. True for a key elsewhere."""
+    """Whether the caller may do the action on the skill files at a key; True if no skills are
+    stored there. Folders that contain several skills are for administrators only."""
     segments = segments_below(key)
     if segments is None or access.is_admin:
         return True
@@ -159,7 +160,7 @@ def may_on_skill_files(access: Access, key: str, action: str) -> bool:
 
 
 def may_use_outer_storages(access: Access, experiment_ids: Iterable[str], action: str) -> bool:
-    """Whether the caller may act on the storages of other experiments in which the given
+    """Whether the caller may act on the storages of *other* experiments in which the given
     experiments' files lie. One BatchGetItem; more reads only for chosen locations."""
     for _, key in locations.of_experiments(experiment_ids):
         if not may_on_skill_files(access, key, action):
@@ -171,8 +172,9 @@ def may_use_outer_storages(access: Access, experiment_ids: Iterable[str], action
 
 
 def may_read(access: Access, location: str, *, own: str = "") -> bool:
-    """Whether the caller may read the files at and below a location that a client chose. A location
-    that will hold the default storage of future experiments is readable by administrators only.
+    """Whether the caller may read the files at and below a location that a client has named. A
+    location that will hold the default storage of future experiments is readable by administrators
+    only.
 
     Args:
         own: a location that the caller is known to be allowed to read.
@@ -193,8 +195,9 @@ def may_read(access: Access, location: str, *, own: str = "") -> bool:
 
 
 def may_name(access: Access, location: str) -> bool:
-    """Whether a location may be stored as a reference: :func:`may_read`, and no default storage of
-    an experiment that does not exist yet, since its future owner could not deny it."""
+    """Whether the caller may store a location as a reference. The caller must be allowed to read
+    it, and it must not lie in the default storage of an experiment that does not exist yet, since
+    its future owner could not deny the access."""
     if not may_read(access, location):
         return False
     key = locations.key_of(location, access.workspace)
@@ -206,9 +209,9 @@ def may_name(access: Access, location: str) -> bool:
 
 
 def may_read_source(access: Access, source: str) -> bool:
-    """Whether a caller who may read a model version may also read its files. A proxied source was
-    compared with its run or model when the version was created; any other source in this server's
-    store must be readable itself."""
+    """Whether a caller who may read a model version may also read the files of its ``source``. A
+    source with the artifact proxy's scheme was compared with its run or model when the version was
+    created; the caller must be allowed to read any other source in this server's store."""
     return scheme(source) == PROXY_SCHEME or may_read(access, source)
 
 

@@ -1,8 +1,8 @@
 """Permission checks for requests about the gateway's configuration, and the removal of hidden parts
 from their answers.
 
-Secrets, model definitions and endpoints are granted one by one. To refer to one from another
-resource, the caller needs USE on it. Budgets and guardrails are for administrators.
+Secrets, model definitions and endpoints have grants one by one. To refer to such a resource from
+another one, the caller needs USE on it. Budgets and guardrails are for administrators.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Json = dict[str, Any]
 
 
 def _on_resource(resource_type: str, field: str, action: str) -> Policy:
-    """Returns the policy that requires the action on the resource that a message names. A missing
-    resource is treated as one without a grant."""
+    """Returns the policy that requires the action on the resource that a message names in
+    ``field``. A missing resource is treated as one without a grant."""
 
     def policy(access: Access, message: Any) -> bool:
         return access.allows(Requirement(resource_type, subject(message, field), action))
@@ -83,7 +83,8 @@ def list_model_definitions(access: Access, message: Any) -> bool:
 
 
 def create_endpoint(access: Access, message: Any) -> bool:
-    """Requires USE on the endpoint's models; without models, the right to create endpoints."""
+    """Requires USE on the endpoint's models or, without models, the right to create endpoints; and
+    the right to write traces into the experiment that tracks the endpoint's calls."""
     has_models = any(config.model_definition_id for config in message.model_configs)
     if not (_uses_models(access, message.model_configs) if has_models else access.may_create()):
         return False
@@ -141,36 +142,36 @@ def list_bindings(access: Access, message: Any) -> bool:
 
 
 def use_guardrail(access: Access, message: Any) -> bool:
-    """Requires the right to update the endpoint. The guardrail's scorer, which the answer shows,
-    must not be denied."""
+    """Requires the right to update the endpoint. DENY on the guardrail's scorer, which the answer
+    shows, refuses the request."""
     if not change_endpoint(access, message):
         return False
     guardrail = configuration.read(access.workspace).guardrails.get(message.guardrail_id)
     if guardrail is None:
         return False
     pattern = scorer_pattern(guardrail.scorer.experiment_id, guardrail.scorer.name)
-    rung = InheritedFrom(SCORER, pattern, NOT_DENIED)
+    parent = InheritedFrom(SCORER, pattern, NOT_DENIED)
     return access.allows(
         Requirement(SCORER, pattern, NOT_DENIED),
-        Requirement(SCORER_VERSION, ANY, NOT_DENIED, (rung,)),
+        Requirement(SCORER_VERSION, ANY, NOT_DENIED, (parent,)),
     )
 
 
 def secret_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Deletes the remaining grants on the secret, which did not fit into the deleting
-    transaction."""
+    """Deletes the remaining grants on a deleted secret, for which the deleting transaction had no
+    room."""
     grants.delete_on_resource(access.workspace, GATEWAY_SECRET, message.secret_id)
 
 
 def model_definition_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Deletes the remaining grants on the model definition, like :func:`secret_deleted`."""
+    """Deletes the remaining grants on a deleted model definition, like :func:`secret_deleted`."""
     grants.delete_on_resource(
         access.workspace, GATEWAY_MODEL_DEFINITION, message.model_definition_id
     )
 
 
 def endpoint_deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Deletes the remaining grants on the endpoint, like :func:`secret_deleted`."""
+    """Deletes the remaining grants on a deleted endpoint, like :func:`secret_deleted`."""
     grants.delete_on_resource(access.workspace, GATEWAY_ENDPOINT, message.endpoint_id)
 
 
@@ -183,8 +184,8 @@ def hide_in_model_definitions(access: Access, definitions: Iterable[Json]) -> No
 
 
 def hide_in_mappings(access: Access, mappings: Iterable[Json]) -> None:
-    """Removes denied model definitions from mappings, and denied secrets from the other
-    definitions."""
+    """Removes denied model definitions from the mappings of endpoints to models, and denied secrets
+    from the remaining definitions."""
     for mapping in mappings:
         not_denied = Requirement(
             GATEWAY_MODEL_DEFINITION, mapping["model_definition_id"], NOT_DENIED

@@ -9,10 +9,21 @@ from typing import Any, NamedTuple
 
 from mlcore.policies import redactions
 from mlcore.policies.access import Access
-from mlcore.policies.key_callers import is_in_scope, key_caller
+from mlcore.policies.caller_limits import admit_caller, admit_workspace
+from mlcore.policies.key_callers import KeyRoute, is_in_scope, key_caller
 from mlcore.policies.redactions import Redaction
 from mlcore.policies.requests import Follow, Policy
 from mlcore.policies.signed_callers import signed_caller
+
+__all__ = (
+    "admit_caller",
+    "admit_workspace",
+    "apply_after_success",
+    "authenticated_caller",
+    "is_allowed",
+    "is_public",
+    "load_rules",
+)
 
 PUBLIC_PREFIXES = ("/static-files/", "/favicon.ico", "/health", "/login/callback/")
 PUBLIC_PATHS = frozenset(
@@ -33,7 +44,7 @@ PUBLIC_PATHS = frozenset(
 def authenticated_caller(
     answers: Mapping[str, Any], workspace: str, *, signed: bool
 ) -> Access | None:
-    """Returns the authenticated caller; None if the authorizer found none.
+    """Returns the caller that the authorizer has identified; None if it has found none.
 
     Args:
         answers: ``requestContext.authorizer`` of the event. API Gateway fills ``lambda`` with what
@@ -63,19 +74,19 @@ def is_public(path: str) -> bool:
 
 
 class RouteRules(NamedTuple):
-    """The policy of a route, its follow-up on success, and the redaction of its answer."""
+    """The rules of one route: its policy, what follows a success (such as the creator's grant), and
+    the redaction of its answer. ``route`` is method, path and the policy's name."""
 
     policy: Policy
     follow: Follow | None
     redaction: Redaction | None
-    route: tuple[str, str, str] = ("", "", "")
-    """Method, path and name of the policy, by which API keys with scopes are limited."""
+    route: KeyRoute = KeyRoute()
 
 
 def load_rules(
-    policy: str, follow: str, hides: str, method: str = "", path: str = ""
+    policy: str, follow: str, hides: str, path: str = "", *, reads: bool = False
 ) -> RouteRules:
-    """Loads the rules that a route names: ``runs.update_run`` is that function of
+    """Loads the functions that a route declares by name: ``runs.update_run`` is that function of
     :mod:`mlcore.policies.runs`; ``hides`` names a function of :mod:`mlcore.policies.redactions`.
 
     Raises:
@@ -87,7 +98,7 @@ def load_rules(
         _policy_function(policy),
         _policy_function(follow) if follow else None,
         redaction,
-        (method, path, policy),
+        KeyRoute(path, policy, reads),
     )
 
 
@@ -97,7 +108,7 @@ def _policy_function(name: str) -> Any:
 
 
 def is_allowed(rules: RouteRules, access: Access, message: Any) -> bool:
-    """Whether a call is allowed.
+    """Whether the caller may make this call. Without scopes, administrators may make any.
 
     Args:
         message: the RPC's message, or the request of a plain route.

@@ -35,12 +35,12 @@ def invoke_scorer(access: Access, message: Any) -> bool:
     ]
     if message.log_assessments:
         required.append(Requirement(ASSESSMENT, ANY, NOT_DENIED))
-    rungs: tuple[InheritedFrom, ...] = ()
+    parents: tuple[InheritedFrom, ...] = ()
     if isinstance(message.scorer_name, str) and message.scorer_name:
         pattern = scorer_pattern(experiment_id, message.scorer_name)
         required.append(Requirement(SCORER, pattern, NOT_DENIED))
-        rungs = (InheritedFrom(SCORER, pattern, NOT_DENIED),)
-    required.append(Requirement(SCORER_VERSION, ANY, NOT_DENIED, rungs))
+        parents = (InheritedFrom(SCORER, pattern, NOT_DENIED),)
+    required.append(Requirement(SCORER_VERSION, ANY, NOT_DENIED, parents))
     return access.allows(*required) and uses_endpoints(access, [message.serialized_scorer])
 
 
@@ -78,8 +78,8 @@ def _not_denied_scorers(experiment_id: str, names: Iterable[str]) -> Iterator[Re
     for name in dict.fromkeys(names):
         pattern = scorer_pattern(experiment_id, name)
         yield Requirement(SCORER, pattern, NOT_DENIED)
-        rungs = (InheritedFrom(SCORER, pattern, NOT_DENIED),)
-        yield Requirement(SCORER_VERSION, ANY, NOT_DENIED, rungs)
+        parents = (InheritedFrom(SCORER, pattern, NOT_DENIED),)
+        yield Requirement(SCORER_VERSION, ANY, NOT_DENIED, parents)
 
 
 def invoke_issue_detection(access: Access, message: Any) -> bool:
@@ -87,10 +87,16 @@ def invoke_issue_detection(access: Access, message: Any) -> bool:
 
 
 def own_job(access: Access, message: Any) -> bool:
-    """Allows access to a job only to its creator. A missing job is refused like another user's, so
-    that ids cannot be probed."""
+    """Allows access to a job only to the user who created it. A missing job is refused like another
+    user's, so that ids cannot be probed."""
     job = jobs.find(access.workspace, message.job_id)
     return job is not None and job.creator == access.username
+
+
+def own_jobs(access: Access, message: Any) -> bool:
+    """Allows everybody to list jobs: the answer has the caller's own. It requires nothing, so keys
+    with scopes see none, as with :func:`own_job`."""
+    return True
 
 
 def uses_endpoints(access: Access, texts: Iterable[Any]) -> bool:

@@ -3,34 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from mlcore.auth.scopes import decoded
 from mlcore.policies.access import Access
 
 _OPEN: Final = frozenset({"requests.anybody", "requests.public"})
 """Policies for every user. The functions behind them show only what the caller may read."""
-
-READS_BY_POST: Final = frozenset(
-    {
-        "/2.0/mlflow/artifacts/presigned-download-url",
-        "/2.0/mlflow/experiments/search",
-        "/2.0/mlflow/experiments/search-datasets",
-        "/2.0/mlflow/logged-models/search",
-        "/2.0/mlflow/registered-models/get-latest-versions",
-        "/2.0/mlflow/runs/search",
-        "/3.0/mlflow/datasets/search",
-        "/3.0/mlflow/issues/search",
-        "/3.0/mlflow/traces/batchGetInfos",
-        "/3.0/mlflow/traces/calculate-filter-correlation",
-        "/3.0/mlflow/traces/metrics",
-        "/3.0/mlflow/traces/search",
-        "/graphql",
-        # Its tools only read, by requests of their own with the same key.
-        "/mcp",
-    }
-)
-"""Paths that only read although their method is POST."""
 
 CLOSED: Final = frozenset(
     {
@@ -43,11 +22,21 @@ CLOSED: Final = frozenset(
 """Paths that no scope opens: new names would leave the scope, and the proxy calls other servers."""
 
 
-def key_caller(claims: Mapping[str, Any], workspace: str) -> Access:
-    """Returns the caller from the authorizer's answer about an API key.
+class KeyRoute(NamedTuple):
+    """What limits keys with scopes at a route."""
 
-    The answer names the owner as ``key_user`` and not as ``username``: a function of a release that
-    does not know scopes finds no caller, instead of one with all rights.
+    path: str = ""
+    policy: str = ""
+    """Its name."""
+    reads: bool = False
+    """Whether the route only reads."""
+
+
+def key_caller(claims: Mapping[str, Any], workspace: str) -> Access:
+    """Returns the caller from what the authorizer says about an API key.
+
+    The authorizer names the key's owner as ``key_user`` and not as ``username``: a function of a
+    release that does not know scopes then finds no caller, instead of one with all rights.
     """
     text = str(claims.get("scopes") or "")
     limits = decoded(text) if text else None
@@ -64,20 +53,15 @@ def key_caller(claims: Mapping[str, Any], workspace: str) -> Access:
 
 def is_in_scope(
     policy: Callable[[Access, Any], bool],
-    route: tuple[str, str, str],
+    route: KeyRoute,
     access: Access,
     message: Any,
 ) -> bool:
-    """Whether a caller whose key has scopes may make a call: the policy must allow it with the
-    grants that the scopes leave (:mod:`mlcore.auth.scopes`). A write must have required a right of
-    some scope. A read must have too, or be one for everybody.
-
-    Args:
-        route: method, path and policy's name of the route.
-    """
-    method, path, name = route
-    if path in CLOSED or not access.scopes or not policy(access, message):
+    """Whether a caller whose key has scopes may make a call: the policy must allow the call with
+    only the grants that the scopes leave (:mod:`mlcore.auth.scopes`). For a write, the policy must
+    have required a right that a scope gives; a read may also be one that every user may make."""
+    if route.path in CLOSED or not access.scopes or not policy(access, message):
         return False
-    if method == "GET" or path in READS_BY_POST:
-        return name in _OPEN or access.scope_use.reads or access.scope_use.writes
+    if route.reads:
+        return route.policy in _OPEN or access.scope_use.reads or access.scope_use.writes
     return access.scope_use.writes

@@ -1,12 +1,13 @@
 """Decides who may do which actions through Kubeflow's API (``docs/adr/0039``).
 
-Models, versions, experiments and runs are MLflow's, and the same grants apply to them. An inference
-service is decided by the model that it serves. Environments and standalone artifacts may be read by
-everybody in the workspace, and changed by their creator and by administrators of the workspace.
+Models, versions, experiments and runs are MLflow's, and the same grants apply to them. The rights
+on an inference service are those on the model that it serves. Everybody in the workspace may read
+environments and standalone artifacts; their creator and administrators of the workspace may change
+them.
 
-A policy decides on the same entities that the function will read or write: it takes the same parsed
-request. A missing entity needs the same right as a hidden one of its kind, so that 403 does not
-reveal which ids and names exist.
+A policy decides on the same entities that the function will read or write, because both get the
+same parsed request. A missing entity needs the same right as a hidden one of its kind, so that 403
+does not reveal which ids and names exist. Kubeflow's ids are *numbers*.
 """
 
 from __future__ import annotations
@@ -49,12 +50,12 @@ def _on_model_named(access: Access, name: str, action: str) -> bool:
 
 
 def on_version_of(access: Access, model_name: str, action: str) -> bool:
-    """Whether the action on the versions of a model is allowed. Versions inherit the model's
+    """Whether the caller may do the action on the versions of a model. Versions inherit the model's
     grants."""
-    model_rung = InheritedFrom(REGISTERED_MODEL, model_name, action)
+    parent_model = InheritedFrom(REGISTERED_MODEL, model_name, action)
     return access.allows(
         Requirement(REGISTERED_MODEL, model_name, "read"),
-        Requirement(REGISTERED_MODEL_VERSION, ANY, action, (model_rung,)),
+        Requirement(REGISTERED_MODEL_VERSION, ANY, action, (parent_model,)),
     )
 
 
@@ -67,13 +68,14 @@ def _reference(access: Access, kind: Kind, number: int) -> ContextRef | None:
 
 
 def model_name_of(access: Access, number: int) -> str:
-    """Returns the name of the model with a number; empty if the workspace has no such model."""
+    """Returns the name of the model with this number; an empty text if the workspace has no such
+    model."""
     reference = _reference(access, MODEL_KIND, number)
     return "" if reference is None else reference.name or ""
 
 
 def _experiment_id(access: Access, number: int) -> str:
-    """Returns the id of the experiment with a number; empty if the workspace has no such
+    """Returns the id of the experiment with this number; an empty text if the workspace has no such
     experiment."""
     read = kubeflow_experiments.find(number, access.workspace)
     return "" if read is None else read.experiment.experiment_id
@@ -100,14 +102,15 @@ def _on_experiment(access: Access, number: int, action: str) -> bool:
 
 
 def required_reference(request: RegistryRequest, field: str) -> int:
-    """Returns the number in a field that the request parser requires."""
+    """Returns the number in a field that the request's parser has required; ``NO_ENTITY`` if there
+    is none."""
     number = request.reference(field)
     return NO_ENTITY if number is None else number
 
 
 def external_number(access: Access, kind: Kind, request: RegistryRequest) -> int:
-    """Returns the number of the entity with the external id that a find request names;
-    ``NO_ENTITY`` if none has it."""
+    """Returns the number of the entity whose external id the request names; ``NO_ENTITY`` if no
+    entity has it."""
     number = steps.find_external(access.workspace, kind, request.arguments["externalId"])
     return NO_ENTITY if number is None else number
 
@@ -183,8 +186,8 @@ def _makes_version(access: Access, model_name: str) -> bool:
 
 
 def write_version_in_model(access: Access, request: RegistryRequest) -> bool:
-    """Requires rights on the model of the path and on the version that the body's ``id`` names,
-    which may belong to another model."""
+    """Requires the right to make versions in the model of the path, and the right to update the
+    version that the body's ``id`` names, which may belong to another model."""
     version_number = request.reference("id")
     if version_number is not None and not on_version_numbered(access, version_number, "update"):
         return False
@@ -202,9 +205,9 @@ def on_artifact(action: str) -> Policy:
 
 
 def _on_artifact(access: Access, number: int, action: str) -> bool:
-    """Whether the caller may do the action on an artifact. The version or run under which the
-    artifact was created decides; everybody in the workspace may read a standalone one, and its
-    creator may change it."""
+    """Whether the caller may do the action on an artifact. The right is that on the version or run
+    under which the artifact was created. Everybody in the workspace may read a standalone artifact,
+    and its creator may change it."""
     raw = entities.find_many(MODEL_ARTIFACT.name, [number])
     item = Artifact.of(raw[0]) if raw else None
     if item is None or item.workspace != access.workspace:
@@ -217,8 +220,8 @@ def _on_artifact(access: Access, number: int, action: str) -> bool:
 
 
 def find_artifact(access: Access, request: RegistryRequest) -> bool:
-    """Requires reading the parent, if the request names it, else one artifact with the external id.
-    (The route's function returns only readable artifacts.)"""
+    """Requires reading the parent if the request names it, else reading one of the artifacts with
+    the external id. (The route's function returns only readable artifacts.)"""
     if request.names_child:
         item = numbers.raw(request.parent)
         if numbers.of_kind(item, EXPERIMENT_RUN.name, access.workspace) is not None:
@@ -233,8 +236,8 @@ def find_artifact(access: Access, request: RegistryRequest) -> bool:
 
 
 def list_artifacts(access: Access, request: RegistryRequest) -> bool:
-    """Allows the list to everybody in the workspace. The route's function removes unreadable
-    artifacts from it."""
+    """Allows everybody in the workspace to list artifacts. The route's function removes those that
+    the caller may not read."""
     return reads_workspace(access)
 
 
@@ -247,8 +250,8 @@ def write_artifact_of_run(access: Access, request: RegistryRequest) -> bool:
 
 
 def _writes_artifact(access: Access, request: RegistryRequest) -> bool:
-    """Requires the right on the artifact that the body's ``id`` names, which may have another
-    parent, and on the files that the body's ``uri`` names."""
+    """Whether the caller may update the artifact that the body's ``id`` names, which may have
+    another parent, and read the files that the body's ``uri`` names."""
     artifact_number = request.reference("id")
     if artifact_number is not None and not _on_artifact(access, artifact_number, "update"):
         return False
@@ -265,7 +268,8 @@ def _names_readable_files(access: Access, request: RegistryRequest) -> bool:
 
 
 def create_own(access: Access, request: RegistryRequest) -> bool:
-    """The policy for creating an environment or a standalone artifact."""
+    """Allows creating an environment or a standalone artifact to callers who may create in the
+    workspace and may read the files that it names."""
     return access.may_create() and _names_readable_files(access, request)
 
 
@@ -295,7 +299,8 @@ def read_experiment(access: Access, request: RegistryRequest) -> bool:
 
 
 def update_experiment(access: Access, request: RegistryRequest) -> bool:
-    """Archiving or restoring an experiment needs the right to delete it, as in MLflow."""
+    """Requires the right to update the experiment; for archiving or restoring it, the right to
+    delete it, as in MLflow."""
     read = kubeflow_experiments.find(request.id, access.workspace)
     if read is not None and _changes_state(request, kubeflow_experiments.entity_of(read)):
         return _deletes_experiment(access, read.experiment.experiment_id)
@@ -315,7 +320,7 @@ def _deletes_experiment(access: Access, experiment_id: str) -> bool:
 
 
 def _changes_state(request: RegistryRequest, entity: Entity) -> bool:
-    """Whether the request changes the state, between ``LIVE`` and ``ARCHIVED``."""
+    """Whether the request changes the entity's state, between ``LIVE`` and ``ARCHIVED``."""
     state: str = entity.fields["state"]
     return bool(request.values.get("state", state) != state)
 
@@ -329,8 +334,8 @@ def create_run(access: Access, request: RegistryRequest) -> bool:
 
 
 def write_run_in_experiment(access: Access, request: RegistryRequest) -> bool:
-    """Requires rights on the experiment of the path and on the run that the body's ``id`` names,
-    which may belong to another experiment."""
+    """Requires the right to make runs in the experiment of the path, and the right to update the
+    run that the body's ``id`` names, which may belong to another experiment."""
     run_number = request.reference("id")
     if run_number is not None and not _updates_run(access, run_number, request):
         return False
@@ -353,7 +358,8 @@ def update_run(access: Access, request: RegistryRequest) -> bool:
 
 
 def _updates_run(access: Access, number: int, request: RegistryRequest) -> bool:
-    """Requires the right to delete a run to archive or restore it."""
+    """Whether the caller may update a run; if the request archives or restores it, also whether the
+    caller may delete it."""
     if not _on_run(access, number, "update"):
         return False
     read = runs.find(number, access.workspace) if "state" in request.values else None

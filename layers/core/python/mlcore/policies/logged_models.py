@@ -20,8 +20,9 @@ from mlcore.repos.logged_models import logged_models
 
 
 def on_models(access: Access, model_ids: Iterable[str], action: str) -> bool:
-    """Whether the caller may do the action on each logged model, in its own experiment. A missing
-    model is refused like one without a grant, so that ids cannot be probed."""
+    """Whether the caller may do the action on each logged model, by the rights on the model's
+    experiment. A missing model is refused like one without a grant, so that ids cannot be probed.
+    """
     distinct = list(dict.fromkeys(model_ids))
     if "" in distinct:
         return False
@@ -48,8 +49,8 @@ def create(access: Access, message: Any) -> bool:
 
 
 def search(access: Access, message: Any) -> bool:
-    """Allows every search; the function removes models that the caller may not read. With a filter
-    by run, runs must not be denied, because the result reveals which models a run made."""
+    """Allows every search; the route's function removes models that the caller may not read. DENY
+    on runs refuses a filter by run, because the result would reveal which models a run made."""
     return "source_run_id" not in message.filter.lower() or access.allows(
         Requirement(RUN, ANY, NOT_DENIED)
     )

@@ -1,8 +1,8 @@
 """Permission checks for requests about MCP servers, their versions and access endpoints.
 
-Versions have no grants of their own, only their type has. They inherit the server's grants. DENY on
-the type hides versions where a server or an endpoint shows them, and forbids requests that select
-by version.
+A single version has no grants; it inherits those of its server. Only the type of all versions may
+have grants: DENY on the type hides versions where a server or an endpoint shows them, and forbids
+requests that select by version.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def with_version(action: str, version_action: str) -> Policy:
 
 
 def on_endpoint(action: str) -> Policy:
-    """Returns the policy that requires the action on the endpoint's server. A request that selects
-    by version needs versions not to be denied."""
+    """Returns the policy that requires the action on the endpoint's server. If the request selects
+    by version, DENY on versions refuses it."""
 
     def policy(access: Access, message: Any) -> bool:
         name = subject(message, "name")
@@ -72,8 +72,8 @@ def create(access: Access, message: Any) -> bool:
 
 
 def create_version(access: Access, message: Any) -> bool:
-    """Requires the right to update the server, or to create a missing one. Versions must not be
-    denied."""
+    """Requires the right to update the server, or to create it if it is missing. DENY on versions
+    refuses the request."""
     name = subject(message, "name")
     versions = Requirement(MCP_SERVER_VERSION, ANY, NOT_DENIED)
     if mcp_servers.find(access.workspace, name) is not None:
@@ -84,16 +84,16 @@ def create_version(access: Access, message: Any) -> bool:
 
 
 def search_endpoints(access: Access, message: Any) -> bool:
-    """Allows searching the endpoints of all servers. With a condition on versions, versions must
-    not be denied."""
+    """Allows searching the endpoints of all servers. With a condition on versions, DENY on versions
+    refuses the request."""
     return not _selects_version(message) or access.allows(
         Requirement(MCP_SERVER_VERSION, ANY, NOT_DENIED)
     )
 
 
 def deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Deletes the remaining grants on the server, which did not fit into the deleting
-    transaction."""
+    """Deletes the remaining grants on a deleted server, for which the deleting transaction had no
+    room."""
     grants.delete_on_resource(access.workspace, MCP_SERVER, message.name)
 
 

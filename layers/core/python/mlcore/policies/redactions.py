@@ -1,8 +1,8 @@
-"""Removes from answers the references from readable resources to denied ones.
+"""Removes from answers what a readable resource tells about denied ones.
 
 A run names its logged models, a model version its run, a trace its assessments. Only DENY on the
 type hides such a reference; assessments are also hidden without the right to read them. Functions
-change the answer's dicts in place.
+change the dicts of the answer (``body``) in place.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def hide_in_versions(access: Access, versions: Iterable[Json]) -> None:
 
 def _hide_in_models(access: Access, models: Iterable[Json]) -> None:
     """Removes denied versions from registered models and prompts, and denied references from the
-    rest."""
+    remaining versions."""
     for model in models:
         latest_versions = model.get("latest_versions")
         if not latest_versions:
@@ -108,8 +108,8 @@ def _hide_in_logged_models(access: Access, models: Iterable[Json]) -> None:
 
 
 def _hide_in_traces(access: Access, infos: Iterable[Json]) -> None:
-    """Removes assessments that may not be read, and ids of denied resources from the metadata, in
-    the shape of either API version."""
+    """Removes assessments that the caller may not read, and ids of denied resources in metadata,
+    from traces in the JSON of either API version."""
     readable: dict[str, bool] = {}
     for info in infos:
         if "assessments" in info:
@@ -162,26 +162,26 @@ def _allowed_actions(access: Access, resource_type: str, resource_id: str) -> li
 
 
 def _complete_skills(access: Access, skills: Iterable[Json]) -> None:
-    """Adds ``allowed_actions`` to skills."""
+    """Adds to each skill ``allowed_actions``: what the caller may do with it."""
     for skill in skills:
         identity = SkillIdentity(skill["organization"], skill["name"])
         skill["allowed_actions"] = _allowed_actions(access, SKILL, identity.resource_id)
 
 
 def skill(access: Access, message: Any, body: Json) -> None:
-    """Completes an answer that consists of one skill."""
+    """Adds ``allowed_actions`` to an answer that is one skill."""
     _complete_skills(access, [body])
 
 
 def created_skill(access: Access, message: Any, body: Json) -> None:
-    """Completes the answer to the creator of a skill, who may do everything. The grant is newer
-    than the grants that the request has read."""
+    """Adds all actions as ``allowed_actions`` to the answer to the creator of a skill. (The
+    creator's grant is newer than the grants that the request has read.)"""
     body["allowed_actions"] = list(_ACTIONS)
 
 
 def _complete_mcp_servers(access: Access, servers: Iterable[Json]) -> None:
-    """Adds ``allowed_actions`` to servers, and removes version fields from their endpoints if
-    versions are denied."""
+    """Adds to each server ``allowed_actions``: what the caller may do with it. Removes version
+    fields from its endpoints if versions are denied."""
     for server in servers:
         server["allowed_actions"] = _allowed_actions(access, MCP_SERVER, server["name"])
         _hide_in_mcp_endpoints(access, server["access_endpoints"])
@@ -202,7 +202,8 @@ def _hide_in_mcp_endpoints(access: Access, endpoints: Iterable[Json]) -> None:
 
 
 def mcp_server(access: Access, message: Any, body: Json) -> None:
-    """Removes denied references from an answer that is one MCP server."""
+    """Adds ``allowed_actions`` to an answer that is one MCP server, and removes denied
+    references."""
     _complete_mcp_servers(access, [body])
 
 
@@ -212,7 +213,8 @@ def mcp_access_endpoint(access: Access, message: Any, body: Json) -> None:
 
 
 def _each(field: str, redact: Callable[[Access, list[Json]], None], inside: str = "") -> Redaction:
-    """Applies a redaction to the object, or each object of the list, in a field of the body.
+    """Returns a redaction that applies ``redact`` to the object, or to each object of the list, in
+    a field of the body.
 
     Args:
         inside: field of each object that holds the part to be redacted; empty for the whole object.

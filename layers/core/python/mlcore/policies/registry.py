@@ -25,8 +25,8 @@ _RUNS: Final = "runs:/"
 
 
 def kind_of(workspace: str, name: str) -> str | None:
-    """Returns the resource type, prompt or registered model, of the stored model with a name; None
-    if it is missing."""
+    """Returns the resource type (prompt or registered model) of the stored model with this name;
+    None if there is none."""
     stored = registered_models.find(workspace, name) if name else None
     if stored is None:
         return None
@@ -34,7 +34,7 @@ def kind_of(workspace: str, name: str) -> str | None:
 
 
 def kind_of_tags(tags: Mapping[str, str]) -> str:
-    """Returns the resource type, prompt or registered model, that tags mark."""
+    """Returns the resource type of a model with these tags: a tag marks prompts."""
     return PROMPT if is_prompt(tags) else REGISTERED_MODEL
 
 
@@ -83,7 +83,7 @@ def create(access: Access, message: Any) -> bool:
 
 
 def delete(access: Access, message: Any) -> bool:
-    """Requires the right to delete the model and all of its versions."""
+    """Requires the right to delete the model and the right to delete its versions."""
     kind = kind_of(access.workspace, subject(message, "name"))
     return kind is not None and access.allows(
         Requirement(kind, message.name, "delete"),
@@ -92,8 +92,8 @@ def delete(access: Access, message: Any) -> bool:
 
 
 def on_alias(action: str) -> Policy:
-    """Returns the policy that requires the action on the model and reading on its versions, since
-    an alias names a version."""
+    """Returns the policy that requires the action on the model and the right to read its versions,
+    since an alias names a version."""
 
     def policy(access: Access, message: Any) -> bool:
         kind = kind_of(access.workspace, subject(message, "name"))
@@ -135,8 +135,9 @@ def create_version(access: Access, message: Any) -> bool:
 
 def may_name_source(access: Access, source: str) -> bool:
     """Whether the caller may store a source that is not compared with a run or model of the
-    request: readers of the version will be able to read the files of the source. A source that does
-    not exist yet requires the right on a resource without a grant."""
+    request. The caller must be allowed to read it, because readers of the version will be able to
+    read the files of the source. A source that does not exist yet requires the right on a resource
+    without a grant."""
     if not file_rights.may_name(access, source):
         return False
     if source.startswith(_RUNS):
@@ -154,8 +155,8 @@ def may_name_source(access: Access, source: str) -> bool:
 
 
 def search_versions(access: Access, message: Any) -> bool:
-    """Allows every search; the function removes versions that the caller may not read. With a
-    filter by run, runs must not be denied, because the result reveals which versions a run made."""
+    """Allows every search; the route's function removes versions that the caller may not read. DENY
+    on runs refuses a filter by run, because the result would reveal which versions a run made."""
     return "run_id" not in message.filter.lower() or access.allows(
         Requirement(RUN, ANY, NOT_DENIED)
     )
@@ -175,8 +176,8 @@ def _version_requirement(kind: str, name: str, action: str) -> Requirement:
 
 
 def deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Deletes the remaining grants on the model, which did not fit into the deleting
-    transaction. A model named ``*``, which was made without a login, has none."""
+    """Deletes the remaining grants on a deleted model, for which the deleting transaction had no
+    room. A model named ``*``, which was made without a login, has none."""
     if message.name == ANY:
         return
     for kind in (REGISTERED_MODEL, PROMPT):
@@ -184,7 +185,7 @@ def deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
 
 
 def renamed(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Moves the remaining grants to the new name, as :func:`deleted`."""
+    """Moves the remaining grants on a renamed model to its new name, like :func:`deleted`."""
     if message.name in (message.new_name, ANY):
         return
     for kind in (REGISTERED_MODEL, PROMPT):

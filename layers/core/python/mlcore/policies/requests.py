@@ -1,5 +1,10 @@
-"""Building blocks of policies: rules shared by all routes, and requirements on experiments and
-their contents."""
+"""Building blocks of policies: rules that many routes share, and requirements on experiments and
+their contents.
+
+A policy takes the caller's rights (:class:`mlcore.policies.access.Access`) and the request's parsed
+message, and returns whether the call is allowed. An *action* is read, use, update, delete, manage,
+create or not_denied.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +37,14 @@ Follow = Callable[[Access, Any, Mapping[str, Any]], None]
 
 
 def anybody(access: Access, message: Any) -> bool:
-    """Allows every logged-in user. The route's function removes everything from its answer that the
-    caller may not read."""
+    """Allows every logged-in user. The route's function removes what the caller may not read from
+    its answer."""
     return True
 
 
 def public(access: Access, message: Any) -> bool:
-    """Allows every call: the policy of paths without login, which :mod:`mlcore.policies.guard`
-    lists."""
+    """Allows every call, also without login. It is the policy of the paths that
+    :mod:`mlcore.policies.guard` lists as public."""
     return True
 
 
@@ -49,8 +54,8 @@ def administrators(access: Access, message: Any) -> bool:
 
 
 def subject(message: Any, *fields: str) -> str:
-    """Returns the id or name in the first of the fields that the message has. Raises
-    InvalidParameterValue if the message has none of them."""
+    """Returns the id or name of the resource that a message is about: the value of the first of the
+    fields that the message has. Raises InvalidParameterValue if the message has none of them."""
     for field in fields:
         if message.has(field):
             return str(getattr(message, field))
@@ -81,10 +86,10 @@ def inside(experiment_id: str, resource_type: str, action: str) -> tuple[Require
 def inherited(
     experiment_id: str, resource_type: str, action: str, otherwise: str | None = None
 ) -> Requirement:
-    """Returns the requirement for an action on a type of resources in an experiment. Without a
-    grant on the type, the experiment must allow the action, or ``otherwise`` if given."""
-    rung = InheritedFrom(EXPERIMENT, experiment_id, otherwise or action)
-    return Requirement(resource_type, ANY, action, (rung,))
+    """Returns the requirement for an action on all resources of a type in an experiment. Without a
+    grant on the type, the experiment's grants must allow the action, or ``otherwise`` if given."""
+    parent = InheritedFrom(EXPERIMENT, experiment_id, otherwise or action)
+    return Requirement(resource_type, ANY, action, (parent,))
 
 
 def create_inside(experiment_id: str, resource_type: str) -> tuple[Requirement, Requirement]:
@@ -130,16 +135,16 @@ def are_in_workspace(access: Access, experiment_ids: Iterable[str]) -> bool:
 
 
 def version_type(resource_type: str) -> str:
-    """Returns the type of a model's versions: prompt versions if ``resource_type`` is that of
-    prompts, else registered model versions."""
+    """Returns the resource type of a model's versions: of prompt versions if ``resource_type`` is
+    that of prompts, else of registered model versions."""
     return PROMPT_VERSION if resource_type == PROMPT else REGISTERED_MODEL_VERSION
 
 
 def on_mcp_versions(name: str, action: str) -> tuple[Requirement, Requirement]:
     """Returns the requirements for an action on versions of an MCP server, which inherit the
     server's grants."""
-    rung = InheritedFrom(MCP_SERVER, name, action)
+    parent = InheritedFrom(MCP_SERVER, name, action)
     return (
         Requirement(MCP_SERVER, name, "read"),
-        Requirement(MCP_SERVER_VERSION, ANY, action, (rung,)),
+        Requirement(MCP_SERVER_VERSION, ANY, action, (parent,)),
     )

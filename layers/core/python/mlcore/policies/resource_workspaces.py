@@ -1,4 +1,4 @@
-"""The workspace of a resource, by which its grants are stored."""
+"""Finds the workspace of a resource. Grants are stored by workspace."""
 
 from __future__ import annotations
 

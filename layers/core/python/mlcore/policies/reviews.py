@@ -47,8 +47,8 @@ def create_queue(access: Access, message: Any) -> bool:
 
 
 def view(access: Access, message: Any) -> bool:
-    """Allows reading a queue to its members, to its owner if the owner may edit the experiment's
-    queues, and to callers who manage queues."""
+    """Allows reading a queue to its members, to its owner if the owner may update the experiment's
+    queues, and to callers who may manage queues."""
     return _may_view(access, _find_queue(access, message))
 
 
@@ -65,8 +65,8 @@ def view_by_name(access: Access, message: Any) -> bool:
 
 
 def update(access: Access, message: Any) -> bool:
-    """Allows every change to callers who manage queues, and every change but that of the owner to
-    the queue's owner."""
+    """Allows all changes to callers who may manage queues. Allows the queue's owner all changes but
+    naming another owner."""
     queue = _find_queue(access, message)
     if _may_on_queues(access, queue.experiment_id, "manage"):
         return True
@@ -86,8 +86,7 @@ def review(access: Access, message: Any) -> bool:
 
 
 def search_issues(access: Access, message: Any) -> bool:
-    """Requires reading the issues of the experiment. With a filter by source run, runs must not be
-    denied."""
+    """Requires the right to read the experiment. DENY on runs refuses a filter by source run."""
     if not message.experiment_id:
         return False
     not_denied = (
@@ -124,7 +123,7 @@ def hide_source_runs(access: Access, message: Any, body: Mapping[str, Any]) -> N
 
 
 def _find_queue(access: Access, message: Any) -> ReviewQueue:
-    """Finds the queue that a message names. Raises ResourceDoesNotExist."""
+    """Returns the queue that a message names. Raises ResourceDoesNotExist if it is missing."""
     queue = review_queues.find(message.queue_id, access.workspace)
     if queue is not None:
         return queue
@@ -146,7 +145,7 @@ def _may_view(access: Access, queue: ReviewQueue) -> bool:
 
 
 def _owns(access: Access, queue: ReviewQueue) -> bool:
-    """Whether the caller created the queue and may edit queues."""
+    """Whether the caller created the queue and may still update the experiment's queues."""
     return (queue.created_by or "").strip().lower() == _normalized_username(
         access
     ) and _may_on_queues(access, queue.experiment_id, "update")

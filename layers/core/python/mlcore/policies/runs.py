@@ -18,8 +18,8 @@ def create(access: Access, message: Any) -> bool:
 
 
 def create_with_files(access: Access, message: Any) -> bool:
-    """Allows creating a run as :func:`create` does, if the caller may also write into all other
-    experiments' storage that will contain the run's files."""
+    """Allows creating a run to callers who may create runs in the experiment and may also write
+    into all other experiments' storage that will contain the run's files."""
     experiment_id = experiment_of(message)
     return access.allows(*create_inside(experiment_id, RUN)) and may_use_outer_storages(
         access, [experiment_id], "update"

@@ -1,8 +1,8 @@
 """Permission checks for requests about serving environments, inference services and serve records
 (``docs/adr/0039``).
 
-A service is decided by the model that it serves. Environments may be read by everybody in the
-workspace, and changed by their creator and by administrators of the workspace.
+The rights on a service are those on the model that it serves. Everybody in the workspace may read
+environments; their creator and administrators of the workspace may change them.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ Policy = Callable[[Access, RegistryRequest], bool]
 
 
 def read_serving(access: Access, request: RegistryRequest) -> bool:
-    """Allows reading environments and lists of services to everybody in the workspace. The function
-    removes services that the caller may not read from the lists."""
+    """Allows everybody in the workspace to read environments and lists of services. The route's
+    function removes services that the caller may not read."""
     return reads_workspace(access)
 
 
@@ -48,7 +48,8 @@ def write_environment(access: Access, request: RegistryRequest) -> bool:
 
 
 def delete_environment(access: Access, request: RegistryRequest) -> bool:
-    """Requires the right on the environment and on its services, which are deleted with it."""
+    """Requires the right to write the environment, and to update the models of its services, which
+    are deleted with it."""
     if not write_environment(access, request):
         return False
     services = serving.children(request.id, INFERENCE_SERVICE, access.workspace)
@@ -96,7 +97,7 @@ def create_serve(access: Access, request: RegistryRequest) -> bool:
 
 
 def _names_readable_version(access: Access, request: RegistryRequest) -> bool:
-    """Whether the model version in the body may be read; True if the body has none."""
+    """Whether the caller may read the model version that the body names; True if it names none."""
     version = request.reference("modelVersionId")
     return version is None or on_version_numbered(access, version, "read")
 

@@ -20,8 +20,8 @@ _ASSUMED: Final = re.compile(r"arn:([\w-]+):sts::(\d+):assumed-role/([^/]+)/.+")
 
 
 def signed_caller(identity: Mapping[str, Any], workspace: str) -> Access | None:
-    """Returns the caller whose signature API Gateway has checked; None without one. The user is
-    created at the first request.
+    """Returns the caller whose AWS signature API Gateway has checked; None for a request without
+    one. The first request of a caller creates the user.
 
     Args:
         identity: ``requestContext.authorizer.iam``.
@@ -39,8 +39,8 @@ def signed_caller(identity: Mapping[str, Any], workspace: str) -> Access | None:
 
 
 def _role_arn(arn: str) -> list[str]:
-    """Returns the ARN of the role of an assumed-role session, in a list; empty for other ARNs. The
-    role's path is in neither ARN."""
+    """Returns a list with the ARN of the role of an assumed-role session; an empty list for other
+    ARNs. Neither ARN contains the role's path."""
     match = _ASSUMED.fullmatch(arn)
     return [f"arn:{match[1]}:iam::{match[2]}:role/{match[3]}"] if match else []
 

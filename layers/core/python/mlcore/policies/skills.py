@@ -34,13 +34,15 @@ def create(access: Access, message: Any) -> bool:
 
 
 def register(access: Access, message: Any) -> bool:
-    """Creates the skill too if it is missing."""
+    """Requires the right to register versions of the skill, and the right to create the skill if it
+    is missing."""
     identity = limits.check_identity(message.organization, message.name)
     return _may_register(access, [identity])
 
 
 def register_all(access: Access, message: Any) -> bool:
-    """Registers versions of several skills, of which some may be missing."""
+    """Requires the right to register versions of each skill that the message lists, and to create
+    those that are missing."""
     identities = []
     for fields in message.skills:
         if not isinstance(fields, dict) or not isinstance(fields.get("name"), str):
@@ -50,12 +52,14 @@ def register_all(access: Access, message: Any) -> bool:
 
 
 def update_version(access: Access, message: Any) -> bool:
-    """Deleting a version by its status takes what deleting it takes."""
+    """Requires the right to update the skill. To delete the version by its status, the caller must
+    be allowed to manage the skill, as for deleting it otherwise."""
     return (manage if message.status == DELETED else update)(access, message)
 
 
 def deleted(access: Access, message: Any, body: Mapping[str, Any]) -> None:
-    """Deletes the remaining grants, which the deleting transaction had no room for."""
+    """Deletes the remaining grants on a deleted skill, for which the deleting transaction had no
+    room."""
     identity = SkillIdentity(message.organization, message.name)
     grants.delete_on_resource(access.workspace, SKILL, identity.resource_id)
 

@@ -1,5 +1,6 @@
-"""Permission checks for queries of the system tables. Allowed are administrators, users named in
-the setting ``system_tables_readers``, and administrators of a workspace for its rows."""
+"""Permission checks for SQL queries of the system tables. Administrators and users that the setting
+``system_tables_readers`` names may query; administrators of a workspace may query its rows.
+"""
 
 from __future__ import annotations
 

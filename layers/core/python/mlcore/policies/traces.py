@@ -44,8 +44,8 @@ def _experiments(records: Sequence[StoredTrace | None]) -> list[str] | None:
 
 def on_traces(access: Access, trace_ids: Sequence[str], action: str) -> bool:
     """Whether the caller may do the action on each trace. A missing trace is refused like one
-    without a grant. Reading a trace whose files lie in another experiment's storage also needs
-    the right to read there."""
+    without a grant. To read a trace whose files lie in another experiment's storage, the caller
+    must also be allowed to read there."""
     stored_traces = traces.find_many(trace_ids, access.workspace)
     requirements = inside_each(_experiments(stored_traces) or (), TRACE, action)
     return (
@@ -56,8 +56,8 @@ def on_traces(access: Access, trace_ids: Sequence[str], action: str) -> bool:
 
 
 def _may_read_files(access: Access, trace: StoredTrace | None) -> bool:
-    """Whether the caller may read the location of the trace's files. It must be checked, because
-    clients set the tag with the location and can name any."""
+    """Whether the caller may read the location of the trace's files. Clients set the tag with the
+    location and can name any, so the location is checked."""
     location = (
         None if trace is None else trace.document.texts("tags").get(reserved_tags.ARTIFACT_LOCATION)
     )
@@ -98,8 +98,9 @@ def start_v3(access: Access, message: Any) -> bool:
 
 
 def export(access: Access, message: Any) -> bool:
-    """Needs rights on the experiment, on the run that the traces are linked to, and on traces of
-    the experiment that exist already, to which the spans are added."""
+    """Requires the right to create traces in the experiment, to update the run to which the traces
+    are linked, and to update those of the traces that exist already, to which the spans are added.
+    """
     if not (
         message.experiment_id
         and access.allows(*create_inside(message.experiment_id, TRACE))
@@ -110,8 +111,9 @@ def export(access: Access, message: Any) -> bool:
 
 
 def _may_extend(access: Access, experiment_id: str, trace_ids: Sequence[str]) -> bool:
-    """Whether the caller may add to those of the traces that the experiment has. New traces need no
-    further right, and traces of other experiments are refused to everybody."""
+    """Whether the caller may add data to those of the traces that exist in the experiment. New
+    traces need no further right; traces of other experiments are refused elsewhere, to everybody.
+    """
     stored_traces = traces.find_many(trace_ids, access.workspace) if trace_ids else []
     present = {trace.experiment.experiment_id for trace in stored_traces if trace is not None}
     extended = present.intersection(canonical_ids([experiment_id]))
@@ -162,13 +164,14 @@ def _search(access: Access, experiment_ids: Iterable[str], texts: Iterable[str])
 
 
 def read_some(access: Access, message: Any) -> bool:
-    """Allows asking for many traces at once to callers who may read traces of any experiment. The
-    route leaves out every trace that :func:`readable` leaves out."""
+    """Allows reading many traces at once to callers who may read traces of any experiment. The
+    route's function leaves out the traces that the caller may not read (:func:`readable`)."""
     return access.allows(Requirement(TRACE, ANY, NOT_DENIED)) and access.reads_any(EXPERIMENT)
 
 
 def readable(access: Access, stored_traces: Iterable[StoredTrace]) -> list[StoredTrace]:
-    """Returns those of the traces that the caller may read. The rule is that of reading one."""
+    """Returns those of the traces that the caller may read, by the same rule as for reading a
+    single trace."""
     rights: dict[str, bool] = {}
 
     def may_read(trace: StoredTrace) -> bool:
@@ -181,7 +184,8 @@ def readable(access: Access, stored_traces: Iterable[StoredTrace]) -> list[Store
 
 
 def delete(access: Access, message: Any) -> bool:
-    """Requires the right to delete the traces and their assessments."""
+    """Requires the right to delete the traces and their assessments. Without a grant on
+    assessments, the right to update the experiment is enough for the latter."""
     experiment_id = subject(message, "experiment_id")
     return access.allows(
         *inside(experiment_id, TRACE, "delete"),
@@ -203,7 +207,8 @@ def read_artifact(access: Access, message: Any) -> bool:
 
 
 def create_assessment(access: Access, message: Any) -> bool:
-    """Requires the right to update either the experiment or traces; one of them is enough."""
+    """Requires a readable trace, assessments that are not denied, and the right to update the
+    experiment or to update traces."""
     experiment_ids = experiments_of(access, [message.trace_id])
     if not experiment_ids:
         return False

@@ -19,7 +19,7 @@ def oneself(access: Access, message: Any) -> bool:
 
 
 def create_user(access: Access, message: Any) -> bool:
-    """Allows creating users to administrators of a workspace. A new user has no access."""
+    """Allows creating users to callers who administer some workspace. A new user has no access."""
     return bool(administrated_workspaces(access.profile(), access.roles()))
 
 
@@ -43,7 +43,7 @@ def list_roles(access: Access, message: Any) -> bool:
 
 
 def view_user(access: Access, message: Any) -> bool:
-    """Allows viewing oneself, and users of a workspace that the caller administers."""
+    """Allows users to view themselves, and administrators of a workspace to view its users."""
     username = text(message, "username")
     if access.username == username:
         return True
@@ -72,8 +72,8 @@ def manage_resource(access: Access, message: Any) -> bool:
 
 
 def view_permission(access: Access, message: Any) -> bool:
-    """Allows viewing own permissions, and those of other users to administrators of the resource's
-    workspace."""
+    """Allows users to view their own permissions, and administrators of the resource's workspace to
+    view those of others."""
     resource_type = text(message, "resource_type")
     permissions.check_no_workspace(resource_type)
     username = text(message, "username")
@@ -106,7 +106,8 @@ def _member_workspaces(access: Access) -> set[str]:
 
 
 def _workspace_of_role(message: Any) -> str | None:
-    """Returns the workspace of the role that a message names; None if the role does not exist."""
+    """Returns the workspace that a message names, directly or by a role; None if the role does not
+    exist. Raises InvalidParameterValue if it names neither."""
     try:
         if message.has("role_id"):
             return roles.get(integer(message, "role_id")).workspace

@@ -38,13 +38,14 @@ def cost(
         if not model or not (usage.get("input_tokens", 0) or usage.get("output_tokens", 0)):
             return None
         listed = price(model, whose, own or {})
-        return None if listed is None else _reckoned(listed, usage)
+        return None if listed is None else _computed(listed, usage)
     except (TypeError, OverflowError):
         return None
 
 
-def _reckoned(listed: Price, usage: Mapping[str, Any]) -> dict[str, float]:
-    """Computes the cost in MLflow's order of operations, so that even the last digit is equal."""
+def _computed(listed: Price, usage: Mapping[str, Any]) -> dict[str, float]:
+    """Computes the cost in US dollars, in MLflow's order of operations, so that even the last digit
+    is equal."""
     plain = _of_one(listed.input, 0.0)
     written_price = _of_one(listed.cache_write, plain)
     read = usage.get("cache_read_input_tokens") or 0

@@ -34,7 +34,7 @@ class Price(NamedTuple):
 
 
 Own = Mapping[str, Mapping[str, Price]]
-"""A deployment's own prices: by provider, then by model."""
+"""The prices that a deployment has set itself, by provider and model."""
 
 
 def own_prices(setting: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Own:

@@ -1,5 +1,6 @@
-"""The words of the setting ``llm_prices``, which holds a deployment's own prices:
-``{provider: {model: {part: US dollars for a million tokens}}}``."""
+"""The field names of the setting ``llm_prices``, which holds a deployment's own prices:
+``{provider: {model: {part: US dollars for a million tokens}}}``.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Final
 
 SETTING: Final = "llm_prices"
 ANY: Final = "*"
-"""Stands for every provider of the model."""
+"""Stands in place of a provider for every provider of the model."""
 FIELDS: Final = (
     "input_per_million_tokens",
     "output_per_million_tokens",

@@ -1,6 +1,6 @@
-"""Calls language models at their providers: the wire format of each provider, and the HTTP
-transport.
+"""Calls language models at their providers (OpenAI, Anthropic, Bedrock …): the wire format of each
+provider, and the HTTP transport.
 
-Chats have the form of OpenAI's API for every provider, and are converted to the provider's
-protocol. Does not use the table, and no error contains a credential.
+Callers pass and get chats in the form of OpenAI's API for every provider; each provider's module
+converts them to and from its protocol. Does not use the table, and no error contains a credential.
 """

@@ -113,7 +113,7 @@ class Anthropic(Provider):
 
 
 def message_request(payload: Json) -> Json:
-    """Returns a chat as a request of the Messages API, without the model. Raises GatewayCallFailed
+    """Converts a chat to a request of the Messages API, without the model. Raises GatewayCallFailed
     if the chat needs something that the API does not have."""
     request = dict(payload)
     if "stop" in request:
@@ -153,7 +153,7 @@ def message_request(payload: Json) -> Json:
 
 
 def completion_of(answer: Json) -> Json:
-    """Returns a message of Anthropic's as a chat completion."""
+    """Converts a message of the Messages API to a chat completion."""
     try:
         blocks = answer["content"]
         if isinstance(blocks, str):
@@ -175,7 +175,7 @@ def completion_of(answer: Json) -> Json:
 
 
 def chunks_of(events: Iterator[Json]) -> Iterator[Json]:
-    """Yields the events of a streamed message as chunks of a chat completion. Raises
+    """Converts the events of a streamed message to chunks of a chat completion, one by one. Raises
     GatewayCallFailed (502) if an event does not have the form of Anthropic's API."""
     try:
         yield from _chunks_of(events)
@@ -223,8 +223,8 @@ def _delta(content: Mapping[str, Any], call: int) -> Json:
 
 
 def _message(message: Json) -> Json | None:
-    """Returns a message in Anthropic's form; None for instructions of the system or the developer,
-    which the request holds elsewhere, and for unknown roles."""
+    """Converts a chat message to Anthropic's form. Returns None for instructions of the system or
+    the developer, which Anthropic takes in another field, and for unknown roles."""
     role, content = message["role"], message.get("content")
     if role == "user":
         return {**message, "content": _parts(content)} if isinstance(content, list) else message
@@ -289,8 +289,8 @@ def _tool(tool: Json) -> Json:
 
 
 def _move_response_format(request: Json, system: str) -> str:
-    """Moves the response format of a request to where the API expects it. Returns the system text,
-    to which an instruction may be added."""
+    """Moves the response format in the request to the field where the API expects it. Returns the
+    text for the field ``system``."""
     response_format = request.pop("response_format", None) or {}
     if response_format.get("type") == "json_schema" and response_format.get("json_schema"):
         schema = json.loads(json.dumps(response_format["json_schema"].get("schema", {})))
@@ -302,8 +302,8 @@ def _move_response_format(request: Json, system: str) -> str:
 
 
 def _close_objects(schema: Any) -> bool:
-    """Whether every object in a schema lists its properties; sets ``additionalProperties`` to false
-    in each. The API accepts only such schemas."""
+    """Sets ``additionalProperties`` to false in every object of a JSON schema, as the API requires.
+    Returns False if an object does not list its properties, which the API refuses."""
     if isinstance(schema, list):
         return all(_close_objects(item) for item in schema)
     if not isinstance(schema, dict):
@@ -327,8 +327,8 @@ def _finish_reason(stop_reason: Any) -> str:
 
 
 def _usage(counts: Mapping[str, Any]) -> Json:
-    """Anthropic counts tokens read from or written to a cache apart from the input; OpenAI's form
-    includes them."""
+    """Converts Anthropic's token counts to OpenAI's form, which includes tokens read from or
+    written to a cache in the prompt's; Anthropic counts them apart."""
     read, written = counts.get("cache_read_input_tokens"), counts.get("cache_creation_input_tokens")
     prompt, output = counts.get("input_tokens"), counts.get("output_tokens")
     if prompt is not None:

@@ -27,7 +27,8 @@ _REGION: Final = re.compile(r"[a-z]{2,4}(-[a-z]+)+-\d{1,2}")
 
 
 class Bedrock(Provider):
-    """The URL is derived from the region; ``api_base`` is ignored, as on MLflow's server."""
+    """A model at Amazon Bedrock. Its URL is derived from the region; ``api_base`` is ignored, as on
+    MLflow's server."""
 
     display_name = "Amazon Bedrock"
 
@@ -46,7 +47,7 @@ class Bedrock(Provider):
         return converse.chunks_of(event_stream.events(parts), self.model.name)
 
     def _prepared_request(self, operation: str, payload: Json) -> tuple[str, dict[str, str], Json]:
-        """URL, signed headers and body of a request, ready to send."""
+        """Returns the URL, the signed headers and the body of a request for a chat."""
         check_no_model(payload)
         request = converse.request_of(payload)
         region = self._region()

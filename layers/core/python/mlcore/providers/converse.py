@@ -33,7 +33,7 @@ _FINISH_REASONS: Final = {
 
 
 def request_of(payload: Json) -> Json:
-    """Returns a chat as a Converse request; fields that the API does not have are left out. Raises
+    """Converts a chat to a Converse request; fields that the API does not have are left out. Raises
     GatewayCallFailed if the chat needs something that the API cannot express."""
     if (count := payload.get("n", 1)) != 1:
         raise GatewayCallFailed(
@@ -73,7 +73,7 @@ def request_of(payload: Json) -> Json:
 
 
 def completion_of(answer: Json, model: str) -> Json:
-    """Returns a Converse answer as a chat completion.
+    """Converts an answer of Converse to a chat completion.
 
     Args:
         model: the model's name, which the API does not return.
@@ -98,7 +98,8 @@ def completion_of(answer: Json, model: str) -> Json:
 
 
 def chunks_of(events: Iterator[tuple[str, Json]], model: str) -> Iterator[Json]:
-    """Yields the typed events of ConverseStream as chunks of a chat completion."""
+    """Converts (type, event) pairs of a ConverseStream to chunks of a chat completion, one by
+    one."""
     answer_id, created = _answer_id(), int(time.time())
     calls: dict[Any, int] = {}
     for event_type, event in events:
@@ -113,10 +114,10 @@ def chunks_of(events: Iterator[tuple[str, Json]], model: str) -> Iterator[Json]:
 
 
 def _delta(event_type: str, event: Json, calls: dict[Any, int]) -> Json | None:
-    """Returns the chunk delta of an event; None for an event without a counterpart.
+    """Converts a stream event to the delta of a chunk; None for an event without a counterpart.
 
     Args:
-        calls: the index of each tool call so far, by its content block.
+        calls: the index of each tool call so far, by its content block; this function adds to it.
     """
     if event_type == "messageStop":
         return completions.delta(0, _finish_reason(event["stopReason"]))
@@ -145,7 +146,8 @@ def _delta(event_type: str, event: Json, calls: dict[Any, int]) -> Json | None:
 
 
 def _blocks(message: Json) -> list[Json]:
-    """Returns the content blocks of a message, without empty texts, which the API refuses."""
+    """Converts the content of a chat message to Converse's content blocks, without empty texts,
+    which the API refuses."""
     content = message.get("content")
     if message["role"] == "tool":
         result = {
@@ -197,8 +199,11 @@ def _tool_use(call: Json) -> Json:
 
 
 def _tool_config(payload: Json, messages: list[Json]) -> Json | None:
-    """Returns the tools of a request; None without any. The API cannot forbid tools (``none``), and
-    accepts messages with tool calls only together with their tools."""
+    """Converts the tools of a chat to ``toolConfig``; None without tools.
+
+    The API cannot forbid tools (``none``), and accepts messages with tool calls only together with
+    their tools. So with ``none`` the tools are left out unless a message has tool calls.
+    """
     tools = [
         _tool(item["function"]) for item in payload.get("tools") or () if item["type"] == "function"
     ]
@@ -227,8 +232,8 @@ def _tool(function: Json) -> Json:
 
 
 def _format_instruction(response_format: Mapping[str, Any]) -> str:
-    """Returns the requested response format as an instruction in words, which works with models of
-    all makers."""
+    """Returns an instruction in words for the requested response format, which works with all
+    models; an empty text if none is requested."""
     if response_format.get("type") == "json_schema" and response_format.get("json_schema"):
         schema = json.dumps(response_format["json_schema"].get("schema", {}))
         return f"{JSON_ONLY} It follows this JSON schema: {schema}"
@@ -257,5 +262,6 @@ def _usage(counts: Mapping[str, Any]) -> Json:
 
 
 def _answer_id() -> str:
-    """Returns a generated id: the API returns none, and clients of OpenAI's API expect one."""
+    """Returns a new random id for a completion: Bedrock returns none, and clients of OpenAI's API
+    expect one."""
     return f"chatcmpl-{uuid4().hex}"

@@ -1,4 +1,4 @@
-"""The provider classes by provider name."""
+"""Finds the class that calls a model, by the name of its provider."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ class TogetherAi(Compatible):
 
 
 class Other(Compatible):
-    """Any other provider is called by OpenAI's protocol, at the ``api_base`` of its secret."""
+    """Any provider without a class: called by OpenAI's protocol, at the ``api_base`` of the model's
+    secret."""
 
     display_name = "OpenAI-compatible"
 
@@ -84,8 +85,8 @@ _UNSUPPORTED: Final = frozenset(("databricks", "databricks-model-serving", "vert
 
 
 def provider_of(model: Model) -> Provider:
-    """Returns the provider that calls a model. Raises GatewayCallFailed if this server cannot call
-    models of that provider."""
+    """Returns the provider object that calls this model. Raises GatewayCallFailed (501) if this
+    server cannot call models of that provider."""
     if model.provider in _UNSUPPORTED:
         raise GatewayCallFailed(
             501, f"Models of the provider '{model.provider}' cannot be called through this server."

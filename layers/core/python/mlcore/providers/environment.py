@@ -1,4 +1,4 @@
-"""Settings of a deployment for calls of models, in the variables of MLflow's gateway."""
+"""The environment variables of MLflow's gateway that configure calls of models."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _TIMEOUT: Final = "MLFLOW_GATEWAY_ROUTE_TIMEOUT_SECONDS"
 
 
 def private_allowed() -> bool:
-    """Whether a configured ``api_base`` may resolve to private addresses."""
+    """Whether an ``api_base`` that a secret configures may resolve to private addresses."""
     return os.environ.get(ALLOW_PRIVATE, "").lower() in ("true", "1")
 
 
 def timeout_seconds() -> float:
-    """Seconds that a provider may take for each part of its answer."""
+    """Returns how many seconds a provider may take for each part of its answer."""
     return float(os.environ.get(_TIMEOUT, "300"))
 
 
@@ -28,6 +28,7 @@ def own_region() -> str:
 
 
 def bedrock_url(region: str) -> str:
-    """Returns the base URL of Amazon Bedrock; AWS's own endpoint variables can replace it."""
+    """Returns the base URL of Amazon Bedrock in a region, or the one that AWS's endpoint variables
+    set."""
     configured = next(filter(None, map(os.environ.get, _BEDROCK)), None)
     return configured or f"https://bedrock-runtime.{region}.{domain_of(region)}"

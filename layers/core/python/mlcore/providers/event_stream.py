@@ -22,8 +22,8 @@ _STATUSES: Final = {
 
 
 def events(parts: Iterator[bytes]) -> Iterator[tuple[str, Json]]:
-    """Yields type and content of each event. Raises GatewayCallFailed if the stream holds an
-    exception, or cannot be decoded."""
+    """Decodes a binary event stream and yields (type, content) of each event. Raises
+    GatewayCallFailed if the stream holds an exception, or cannot be decoded."""
     buffer = EventStreamBuffer()
     for part in parts:
         buffer.add_data(part)

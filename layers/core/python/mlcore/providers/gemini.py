@@ -91,8 +91,8 @@ class Gemini(Compatible):
 
 
 def _with_thoughts(counts: dict[str, int]) -> dict[str, int]:
-    """Adds the tokens of thoughts to the output, as which Google charges them. The compatible API
-    counts them in the total alone."""
+    """Returns token counts in which the tokens of thoughts count as output, as which Google charges
+    them. The compatible API counts them in the total alone."""
     charged = counts.get("total_tokens", 0) - counts.get("input_tokens", 0)
     if charged > counts.get("output_tokens", 0):
         return {**counts, "output_tokens": charged}

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 
 class Model(NamedTuple):
-    """Exists only during one call. Its printed form holds no credential."""
+    """A model of a provider with its decrypted credentials. Exists only during one call; its
+    printed form shows no credential."""
 
     provider: str
     name: str

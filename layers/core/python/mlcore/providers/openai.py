@@ -24,7 +24,7 @@ _AZURE: Final = ("azure", "azuread")
 
 
 class Compatible(Provider):
-    """A provider with OpenAI's protocol, identified by its base URL and a bearer token."""
+    """Calls a provider with OpenAI's protocol, at a base URL with a bearer token."""
 
     passthrough_paths: ClassVar[Mapping[str, str]] = {
         OPENAI_CHAT: "chat/completions",
@@ -125,7 +125,7 @@ class Compatible(Provider):
 
 
 class OpenAi(Compatible):
-    """OpenAI itself, or a deployment at Azure, whose URL contains the model."""
+    """Calls OpenAI itself, or a deployment at Azure, whose URL contains the model."""
 
     display_name = "OpenAI"
     default_base = "https://api.openai.com/v1"
@@ -137,7 +137,7 @@ class OpenAi(Compatible):
 
     @property
     def _azure(self) -> str | None:
-        """The login mode of a deployment at Azure; None for OpenAI."""
+        """The login mode (``azure``, ``azuread`` …) of a deployment at Azure; None for OpenAI."""
         if self.model.provider == "azure":
             return "azure"
         api_type = self.model.auth_config.get("api_type")
@@ -177,8 +177,8 @@ def join_path(base: str, path: str) -> str:
 
 
 def proxied_url(base: str, path: str) -> str:
-    """Returns the URL of a proxied request: the base URL without its last path segment, which is
-    the version, and then the path, which may end in a query."""
+    """Returns the URL for a request to any path of a provider: the base URL with its last path
+    segment (the version) replaced by the path, which may end in a query."""
     parts = urlsplit(base)
     root = parts.path.rstrip("/").rpartition("/")[0]
     path, _, query = path.partition("?")
@@ -193,7 +193,8 @@ def unexpected_answer(error: Exception) -> GatewayCallFailed:
 
 
 def _with_usage(payload: Json) -> Json:
-    """Adds ``include_usage`` to a streaming request, unless it is set already."""
+    """Returns the streaming request with ``include_usage`` set in ``stream_options``, unless the
+    caller has set it."""
     options = payload.get("stream_options")
     given_options = options if isinstance(options, dict) else {}
     return {**payload, "stream_options": {"include_usage": True, **given_options}}

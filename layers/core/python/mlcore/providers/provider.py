@@ -1,4 +1,6 @@
-"""The interface of providers. Default methods refuse the calls that a provider does not support."""
+"""The interface of providers. The methods of the base class refuse the calls; a provider overrides
+those that it supports.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ gateway knows them: Claude Code, Codex and Gemini CLI."""
 
 
 class Provider:
-    """A client of one model at its provider. Chats, chunks and embeddings have the form of OpenAI's
+    """Calls one model at its provider. Chats, chunks and embeddings have the form of OpenAI's
     API."""
 
     display_name: ClassVar[str] = ""
@@ -54,25 +56,28 @@ class Provider:
 
     @property
     def configured(self) -> bool:
-        """Whether the secret configures the provider's address, so that it must be checked to be
+        """Whether the model's secret sets the provider's address, which must then be checked to be
         public."""
         return bool(self.model.auth_config.get("api_base"))
 
     def chat(self, payload: Json) -> Json:
-        """Returns a completion; ``payload`` has no ``model``."""
+        """Completes a chat and returns the completion. ``payload`` is the chat without
+        ``model``."""
         raise self._unsupported("The chat route is")
 
     def chat_stream(self, payload: Json) -> Iterator[Json]:
-        """Yields the chunks of a completion; the last ones hold the token usage."""
+        """Completes a chat and yields the chunks of the completion; the last ones hold the token
+        usage."""
         raise self._unsupported("The chat streaming route is")
 
     def embeddings(self, payload: Json) -> Json:
         raise self._unsupported("The embeddings route is")
 
     def passthrough(self, action: str, payload: Json, headers: Mapping[str, str]) -> Json:
-        """Returns the provider's own answer to a request in its own form.
+        """Sends a request in the provider's own form and returns the provider's own answer.
 
         Args:
+            action: a key of ``passthrough_paths``.
             headers: the caller's; those without credentials are forwarded.
         """
         raise self.unsupported_action(action)
@@ -80,8 +85,8 @@ class Provider:
     def passthrough_stream(
         self, action: str, payload: Json, headers: Mapping[str, str]
     ) -> Iterator[bytes]:
-        """Forwards a call like :meth:`passthrough`, and yields the lines of the answer as a
-        stream."""
+        """Sends a request as :meth:`passthrough` does, and yields the lines of the streamed
+        answer."""
         raise self.unsupported_action(action)
 
     def proxy(self, path: str, payload: Json, headers: Mapping[str, str]) -> Iterator[Json | bytes]:
@@ -95,18 +100,18 @@ class Provider:
         raise self._unsupported("The proxy endpoint is")
 
     def usage(self, answer: Json) -> dict[str, int]:
-        """Returns the token counts, by MLflow's names, in a provider's own answer or in one event
-        of its stream."""
+        """Returns the token counts in a provider's own answer, or in one event of its stream, by
+        MLflow's names."""
         return {}
 
     def chat_usage(self, answer: Json) -> dict[str, int]:
-        """Returns the token counts, by MLflow's names, in a completion, chunk or embeddings answer
-        of this class's other methods."""
+        """Returns the token counts in a completion, chunk or embeddings answer of OpenAI's form, by
+        MLflow's names."""
         return token_counts_of(answer)
 
     def path(self, action: str) -> str:
-        """Returns the provider's path of a passthrough action. Raises GatewayCallFailed if it has
-        none."""
+        """Returns the path at the provider of a passthrough action. Raises GatewayCallFailed if the
+        provider does not have the action."""
         try:
             return self.passthrough_paths[action]
         except KeyError:
@@ -136,9 +141,9 @@ class Provider:
 
 
 def forwarded_headers(headers: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """Returns the caller's headers, overridden by the provider's own. The caller's credentials are
-    removed, unless a program of :data:`_SUBSCRIPTION_AGENTS` sends them: then they replace the
-    provider's own."""
+    """Returns the headers to send to the provider: the caller's without credentials, overridden by
+    those in ``own``, which hold the server's credentials. If a program of
+    :data:`_SUBSCRIPTION_AGENTS` calls, the caller's credentials replace the server's."""
     agent = headers.get("user-agent", "").lower()
     credentials = _CLIENT_AUTH & headers.keys()
     if credentials and any(known in agent for known in _SUBSCRIPTION_AGENTS):
@@ -170,7 +175,8 @@ def check_no_model(payload: Json) -> None:
 def token_counts(
     usage: Any, input_key: str, output_key: str, total_key: str = "", cached: str = ""
 ) -> dict[str, int]:
-    """Returns token counts by MLflow's names.
+    """Converts a provider's token counts to MLflow's names; counts that are missing or no numbers
+    are left out.
 
     Args:
         usage: the provider's counts.
@@ -195,7 +201,8 @@ def token_counts(
 
 
 def with_total(usage: dict[str, int]) -> dict[str, int]:
-    """Adds ``total_tokens`` if it is missing and can be summed."""
+    """Adds ``total_tokens`` to the counts if it is missing and both parts are known. Returns the
+    same dict."""
     if "total_tokens" not in usage and {"input_tokens", "output_tokens"} <= usage.keys():
         usage["total_tokens"] = usage["input_tokens"] + usage["output_tokens"]
     return usage

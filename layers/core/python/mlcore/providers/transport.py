@@ -125,7 +125,8 @@ def _lines_in(parts: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _answer_of(response: BaseHTTPResponse) -> Json:
-    """Reads the whole answer. Raises GatewayCallFailed: as :func:`ask`."""
+    """Reads and returns the provider's JSON answer. Raises GatewayCallFailed for an error or an
+    answer that is no JSON object."""
     content = _read_all(response)
     content_type = response.headers.get("Content-Type")
     if content_type and "application/json" in content_type:
@@ -146,8 +147,8 @@ def _answer_of(response: BaseHTTPResponse) -> Json:
 
 
 def _refused(response: BaseHTTPResponse, detail: Any) -> GatewayCallFailed:
-    """Returns the error for a provider's refusal, with the time after which to try again if the
-    provider names one."""
+    """Returns the error to raise when a provider refuses a request. It has the time to try again,
+    if the provider names one."""
     return GatewayCallFailed(response.status, detail, response.headers.get("Retry-After"))
 
 
@@ -164,7 +165,8 @@ def _read_all(response: BaseHTTPResponse) -> bytes:
 
 
 def _read_chunks(response: BaseHTTPResponse) -> Iterator[bytes]:
-    """Yields chunks until the deadline, so that a slow provider cannot block the function."""
+    """Yields chunks of the answer until the request's deadline; then raises GatewayCallFailed
+    (504), so that a slow provider cannot block the function."""
     while part := response.read1(decode_content=True):
         yield part
         if time.monotonic() > deadline.current():
@@ -251,8 +253,8 @@ def _address(host: str, *, guarded: bool) -> str:
 
 
 def _is_ambiguous_literal(host: str) -> bool:
-    """Whether a host consists of digits but is not a canonical address: programs interpret such
-    hosts differently."""
+    """Whether a host consists of digits and dots but is not a canonical address. Programs interpret
+    such hosts differently."""
     if not host.replace(".", "").isdigit():
         return False
     try:
@@ -283,7 +285,7 @@ def _parse(content: bytes) -> Any:
 
 
 def _detail(answer: Any, response: BaseHTTPResponse) -> Any:
-    """Returns the error detail as MLflow's gateway returns it: the provider's error message, or its
+    """Returns what MLflow's gateway shows of a provider's error: the error's message, or else the
     whole answer."""
     if isinstance(answer, dict) and "error" in answer:
         error = answer["error"]
@@ -293,7 +295,8 @@ def _detail(answer: Any, response: BaseHTTPResponse) -> Any:
 
 
 def _error_message(content: bytes) -> str:
-    """Returns the most specific message that a provider's error holds."""
+    """Returns the most specific text in the body of a provider's error: its message, or else the
+    whole body."""
     try:
         answer = json.loads(content)
     except ValueError:

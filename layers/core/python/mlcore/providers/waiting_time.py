@@ -1,4 +1,4 @@
-"""Sums the time for which the current thread has waited for providers."""
+"""Measures for how long the current thread has waited for providers."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ _thread: Final = threading.local()
 
 
 def reset() -> None:
-    """Begins a new sum in this thread."""
+    """Sets this thread's waiting time to zero."""
     _thread.seconds = 0.0
 
 
 def total() -> float:
-    """Returns the seconds since :func:`reset`."""
+    """Returns the seconds for which this thread has waited since :func:`reset`."""
     seconds: float = getattr(_thread, "seconds", 0.0)
     return seconds
 
 
 @contextmanager
 def counted() -> Iterator[None]:
-    """Adds the time of the ``with`` block, also if it raises."""
+    """Adds the time of the ``with`` block to this thread's waiting time, also if the block
+    raises."""
     started = time.perf_counter()
     try:
         yield

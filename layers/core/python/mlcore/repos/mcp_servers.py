@@ -15,8 +15,7 @@ from typing import Any, Final
 
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw
-from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
+from mlcore.db.table import Delete, Operation, Put, table
 from mlcore.entities.mcp_servers import (
     DELETED,
     AccessEndpoint,
@@ -25,11 +24,10 @@ from mlcore.entities.mcp_servers import (
     MCPServerVersion,
     VersionState,
 )
-from mlcore.ids import new_ulid, now_ms
+from mlcore.ids import now_ms
 from mlcore.models.mcp_servers import MCPServer as ServerItem
 from mlcore.models.mcp_servers import MCPServerVersion as VersionItem
-from mlcore.optimistic_retry import WriteConflict
-from mlcore.repos.workspaces import workspaces
+from mlcore.repos.workspaces import guarded_writes
 
 _VERSIONS_AT_ONCE: Final = 60
 """Versions deleted in one transaction, which leaves room for the grants on the server."""
@@ -120,14 +118,13 @@ def write(
         for version in deletes
     ]
     operations += also
-    entering = [] if server.revision else workspaces.creation_guard(server.workspace)
-    _transact([*entering, *operations], server.workspace if entering else None)
+    guarded_writes.write(operations, creates_in=None if server.revision else server.workspace)
 
 
 def write_version(version: MCPServerVersion) -> None:
     """Writes a changed version of a server. Raises WriteConflict if it was written since it was
     read."""
-    _transact([_putting(version)])
+    guarded_writes.write([_putting(version)])
 
 
 def delete(server: MCPServer, also: Sequence[Operation] = ()) -> None:
@@ -139,7 +136,7 @@ def delete(server: MCPServer, also: Sequence[Operation] = ()) -> None:
         server = server._replace(versions=kept)
         write(server, deletes=gone)
         server = server._replace(revision=server.revision + 1)
-    _transact(
+    guarded_writes.write(
         [
             Delete(keys.mcp_server(server.workspace, server.name), _unchanged(server.revision)),
             *(
@@ -159,24 +156,6 @@ def move(server: MCPServer, workspace: str) -> None:
     table.batch_write([_version_item(version) for version in moved])
     table.put(_item(server._replace(workspace=workspace, revision=0)))
     delete(server)
-
-
-def _transact(operations: Sequence[Operation], workspace: str | None = None) -> None:
-    """Executes operations in one transaction. Raises WriteConflict if a condition fails. If
-    ``workspace`` is given, the first operation requires that the workspace exists; if that fails,
-    raises ResourceDoesNotExist."""
-    first = operations[0]
-    try:
-        if len(operations) == 1 and isinstance(first, Put):
-            table.put(first.item, first.condition)
-        else:
-            table.transact(operations, new_ulid())
-    except ConditionFailed as failed:
-        raise WriteConflict from failed
-    except TransactionFailed as failed:
-        if workspace is not None and 0 in failed.items:
-            raise workspaces.missing(workspace) from failed
-        raise WriteConflict from failed
 
 
 def _putting(version: MCPServerVersion) -> Put:

@@ -15,9 +15,8 @@ from typing import Any, Final
 
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw
-from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
-from mlcore.db.table import Delete, Operation, Put, TransactionFailed, table
+from mlcore.db.table import Delete, Operation, Put, table
 from mlcore.entities.skills import (
     DELETED,
     MLFLOW,
@@ -27,11 +26,10 @@ from mlcore.entities.skills import (
     SkillVersion,
     VersionState,
 )
-from mlcore.ids import new_ulid, now_ms
+from mlcore.ids import now_ms
 from mlcore.models.skills import Skill as SkillItem
 from mlcore.models.skills import SkillVersion as VersionItem
-from mlcore.optimistic_retry import WriteConflict
-from mlcore.repos.workspaces import workspaces
+from mlcore.repos.workspaces import guarded_writes
 
 _VERSIONS_AT_ONCE: Final = 40
 """Versions deleted in one transaction, which leaves room for the grants on the skill."""
@@ -123,8 +121,9 @@ def write(
         WriteConflict: the skill or a version was written by another request since it was read.
         ResourceDoesNotExist: the workspace was deleted.
     """
-    guard = [] if skill.revision else workspaces.creation_guard(skill.workspace)
-    _transact([*guard, *writing(skill, puts), *also], skill.workspace if guard else None)
+    guarded_writes.write(
+        [*writing(skill, puts), *also], creates_in=None if skill.revision else skill.workspace
+    )
 
 
 def writing(skill: Skill, puts: Sequence[SkillVersion] = ()) -> list[Operation]:
@@ -143,21 +142,21 @@ def write_all(workspace: str, groups: Sequence[Sequence[Operation]], *, creates:
             written.
         ResourceDoesNotExist: the workspace was deleted.
     """
-    guard = workspaces.creation_guard(workspace) if creates else []
+    creates_in = workspace if creates else None
     operations: list[Operation] = []
     for group in groups:
         if operations and len(operations) + len(group) > MAX_OPERATIONS:
-            _transact([*guard, *operations], workspace if guard else None)
+            guarded_writes.write(operations, creates_in=creates_in)
             operations = []
         operations += group
     if operations:
-        _transact([*guard, *operations], workspace if guard else None)
+        guarded_writes.write(operations, creates_in=creates_in)
 
 
 def write_version(version: SkillVersion) -> None:
     """Writes a changed version of a skill. Raises WriteConflict if it was written since it was
     read."""
-    _transact([_putting(version)])
+    guarded_writes.write([_putting(version)])
 
 
 def delete(skill: Skill, also: Sequence[Operation] = ()) -> None:
@@ -170,10 +169,10 @@ def delete(skill: Skill, also: Sequence[Operation] = ()) -> None:
     while len(places) > _VERSIONS_AT_ONCE:
         batch, places = places[:_VERSIONS_AT_ONCE], places[_VERSIONS_AT_ONCE:]
         skill = _without(skill, batch)
-        _transact([*writing(skill), *map(Delete, batch)])
+        guarded_writes.write([*writing(skill), *map(Delete, batch)])
         skill = skill._replace(revision=skill.revision + 1)
     place = keys.skill(skill.workspace, *skill.identity)
-    _transact([Delete(place, _unchanged(skill)), *map(Delete, places), *also])
+    guarded_writes.write([Delete(place, _unchanged(skill)), *map(Delete, places), *also])
 
 
 def move(skill: Skill, workspace: str) -> None:
@@ -200,24 +199,6 @@ def _without(skill: Skill, places: Iterable[Key]) -> Skill:
     }
     aliases = {alias: number for alias, number in skill.aliases.items() if number in versions}
     return skill._replace(versions=versions, aliases=aliases)
-
-
-def _transact(operations: Sequence[Operation], workspace: str | None = None) -> None:
-    """Executes operations in one transaction. Raises WriteConflict if a condition fails. If
-    ``workspace`` is given, the first operation requires that the workspace exists; if that fails,
-    raises ResourceDoesNotExist."""
-    first = operations[0]
-    try:
-        if len(operations) == 1 and isinstance(first, Put):
-            table.put(first.item, first.condition)
-        else:
-            table.transact(operations, new_ulid())
-    except ConditionFailed as failed:
-        raise WriteConflict from failed
-    except TransactionFailed as failed:
-        if workspace is not None and 0 in failed.items:
-            raise workspaces.missing(workspace) from failed
-        raise WriteConflict from failed
 
 
 def _putting(version: SkillVersion) -> Put:

@@ -35,7 +35,7 @@ LISTED = 1_000
 FOLLOWED = 100
 """Texts whose entities are read list by list. For more texts, all lists of the field are
 scanned."""
-STRETCHES = 2
+TRIGRAMS_READ = 2
 """How many trigrams of a pattern are looked up; the shortest of their lists is used."""
 FORESEEN = 2
 """Searches of more experiments than this read nothing ahead."""
@@ -54,12 +54,12 @@ class Foreseen:
         if len(experiment_ids) > FORESEEN:
             return
         asked = [access for access in accesses if isinstance(access, TextLookups)]
-        stretched = any(lookup.stretches for access in asked for lookup in access.lookups)
-        for experiment_id in experiment_ids if stretched else ():
+        by_trigrams = any(lookup.trigrams for access in asked for lookup in access.lookups)
+        for experiment_id in experiment_ids if by_trigrams else ():
             self._pages[experiment_id] = _Page(experiment_id)
             for field, lookups in asked:
                 for lookup in lookups:
-                    for trigram in _spread(lookup.stretches):
+                    for trigram in _spread(lookup.trigrams):
                         place = (experiment_id, field, trigram)
                         self._lists[place] = _texts_with(*place, entity_type)
         self.calls += [one.read for one in (*self._lists.values(), *self._pages.values())]
@@ -76,7 +76,7 @@ class Foreseen:
         lists that were read ahead completely; None if there are none."""
         lists = [
             (trigram, entries)
-            for trigram in lookup.stretches
+            for trigram in lookup.trigrams
             if (entries := self._lists.get((experiment_id, field, trigram))) and entries.done
         ]
         return min(lists, key=lambda list: len(list[1].items), default=None)
@@ -206,8 +206,8 @@ class _Candidates(Candidates):
             self._entities["begin"] = reader.begun(lookup.begin)
         else:
             known = foreseen.shortest(reader.experiment_id, reader.field, lookup)
-            stretches = _spread(lookup.stretches) if known is None else [known[0]]
-            self._lists = [reader.texts(trigram) for trigram in stretches]
+            trigrams = _spread(lookup.trigrams) if known is None else [known[0]]
+            self._lists = [reader.texts(trigram) for trigram in trigrams]
             if lookup.numbers:
                 self._entities["number"] = reader.numbers()
             listed = None if known is None else known[1]
@@ -282,6 +282,6 @@ def _entities_with(
     )
 
 
-def _spread(stretches: Sequence[str]) -> Sequence[str]:
-    step = max(1, -(-len(stretches) // STRETCHES))
-    return stretches[::step]
+def _spread(trigrams: Sequence[str]) -> Sequence[str]:
+    step = max(1, -(-len(trigrams) // TRIGRAMS_READ))
+    return trigrams[::step]

@@ -10,11 +10,11 @@ from mlcore.db import keys
 from mlcore.db.attributes import TextAttribute
 from mlcore.db.expression import Raw, Update
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Put, TransactionFailed, table
+from mlcore.db.table import Put, table
 from mlcore.entities.webhooks import EventName, Webhook
-from mlcore.ids import new_ulid, now_ms
+from mlcore.ids import now_ms
 from mlcore.models.webhooks import Webhook as WebhookItem
-from mlcore.repos.workspaces import workspaces
+from mlcore.repos.workspaces import guarded_writes
 
 
 def put(webhook: Webhook) -> None:
@@ -35,14 +35,7 @@ def put(webhook: Webhook) -> None:
         updated_at=now_ms(),
         version=1,
     )
-    entered = workspaces.creation_guard(webhook.workspace)
-    if not entered:
-        table.put(model.serialize())
-        return
-    try:
-        table.transact([Put(model.serialize()), *entered], new_ulid())
-    except TransactionFailed as failed:
-        raise workspaces.missing(webhook.workspace) from failed
+    guarded_writes.write([Put(model.serialize())], creates_in=webhook.workspace)
 
 
 def find(workspace: str, webhook_id: str) -> Webhook | None:

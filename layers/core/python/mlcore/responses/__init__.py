@@ -1,1 +1,3 @@
-"""Builds MLflow's JSON of entities, for all functions that return them."""
+"""Converts entities to MLflow's JSON, for all functions that return them. A function is named after
+the entity whose JSON it returns.
+"""

@@ -36,7 +36,8 @@ def secret(entity: Secret) -> Json:
 
 
 def model_definition(entity: ModelDefinition, known: Configuration) -> Json:
-    """Returns the JSON of ``mlflow.GatewayModelDefinition``. A deleted secret is left out."""
+    """Returns the JSON of ``mlflow.GatewayModelDefinition``. If its secret was deleted, id and name
+    of the secret are left out."""
     secret = known.secrets.get(entity.secret_id)
     return _without_none(
         model_definition_id=entity.model_definition_id,
@@ -106,7 +107,8 @@ def binding(endpoint_id: str, entity: Binding) -> Json:
 
 
 def guardrail(entity: Guardrail, known: Configuration) -> Json:
-    """Returns the JSON of ``mlflow.GatewayGuardrail``, with the sanitizing endpoint by its name."""
+    """Returns the JSON of ``mlflow.GatewayGuardrail``. The endpoint that rewrites refused texts is
+    given by its name."""
     action_endpoint = known.endpoints.get(entity.action_endpoint_id or "")
     return _without_none(
         guardrail_id=entity.guardrail_id,
@@ -123,7 +125,8 @@ def guardrail(entity: Guardrail, known: Configuration) -> Json:
 
 
 def guardrail_config(endpoint_id: str, use: GuardrailUse, known: Configuration) -> Json:
-    """Returns the JSON of ``mlflow.GatewayGuardrailConfig``; the guardrail must exist."""
+    """Returns the JSON of ``mlflow.GatewayGuardrailConfig``: one use of a guardrail by an endpoint.
+    The guardrail must exist."""
     return _without_none(
         endpoint_id=endpoint_id,
         guardrail_id=use.guardrail_id,

@@ -14,7 +14,7 @@ _TOOL_FIELDS: Final = (
 
 
 ACTIONS: Final = ("USE", "UPDATE", "DELETE", "MANAGE")
-"""What a caller may be allowed to do with a server. Everything, unless a policy says less."""
+"""The actions that an answer lists as allowed on a server, unless a policy removes some."""
 
 
 def server(
@@ -57,7 +57,7 @@ def version(entity: MCPServerVersion, server: MCPServer) -> Json:
     """Returns the JSON of a version.
 
     Args:
-        server: its aliases that name the version are included.
+        server: the version's server, whose aliases of the version are included.
     """
     options = entity.connect_options or {}
     return {
@@ -80,8 +80,7 @@ def version(entity: MCPServerVersion, server: MCPServer) -> Json:
 
 
 def endpoint(entity: AccessEndpoint, resolved: MCPServerVersion, server: MCPServer) -> Json:
-    """Returns the JSON of an access endpoint in an answer of its own, with the tools of its
-    version."""
+    """Returns the JSON of one access endpoint, with the tools of its version."""
     fields = _endpoint(entity, version(resolved, server))
     fields["tools"] = _tools(resolved.tools)
     return fields
@@ -110,8 +109,8 @@ def _tools(tools: list[Json] | None) -> list[Json] | None:
 
 
 def _icons(own: list[Json] | None, of_version: Any) -> list[Json] | None:
-    """Returns the server's icons, followed by its version's icons of other themes. An empty list of
-    own icons hides all."""
+    """Returns the icons of a server's JSON: the server's own, then its version's icons of other
+    themes. An empty list of own icons hides all."""
     if own is not None and not own:
         return []
     themes = {icon.get("theme") for icon in own or ()}

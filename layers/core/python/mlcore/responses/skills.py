@@ -6,7 +6,8 @@ from mlcore.entities.skills import Json, Skill, SkillVersion, latest_version
 
 
 def skill(entity: Skill) -> Json:
-    """Returns the JSON of a skill; status and type of source are those of its latest version."""
+    """Returns the JSON of a skill; its status and type of source are those of its latest
+    version."""
     number = latest_version(entity)
     state = None if number is None else entity.versions[number]
     return {
@@ -30,7 +31,7 @@ def version(entity: SkillVersion, skill: Skill) -> Json:
     """Returns the JSON of a version.
 
     Args:
-        skill: its aliases that name the version are included.
+        skill: the version's skill, whose aliases of the version are included.
     """
     source = entity.source
     return {

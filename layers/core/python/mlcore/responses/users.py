@@ -15,8 +15,8 @@ def user(entity: User) -> dict[str, Any]:
 
 
 def profile(entity: Profile) -> dict[str, Any]:
-    """Returns a user with the lists of grants that clients from before roles expect. Clients 3.5 to
-    3.7 fail without the list of scorer permissions; earlier ones ignore it."""
+    """Returns the JSON of a user with the lists of grants that clients from before roles expect.
+    Clients 3.5 to 3.7 fail without the list of scorer permissions; earlier ones ignore it."""
     return {
         **user(entity.user),
         "experiment_permissions": [
@@ -38,7 +38,8 @@ def profile(entity: Profile) -> dict[str, Any]:
 
 
 def api_key(entity: ApiKey) -> dict[str, Any]:
-    """Returns a key without its secret. ``last_used_at`` is the beginning of the day of use."""
+    """Returns the JSON of an API key, without its secret. ``last_used_at`` is the beginning of the
+    day of use."""
     return {
         "key_id": entity.key_id,
         "name": entity.name,
@@ -103,8 +104,8 @@ def assignment(entity: Assignment) -> dict[str, Any]:
 
 
 def own_roles(owner: Profile) -> list[Role]:
-    """Returns a user's own grants in the form in which MLflow shows them: one role per workspace
-    that belongs to the user alone, and remains when its last grant is removed."""
+    """Returns a user's own grants as MLflow shows them: for each workspace a role that belongs to
+    the user alone, and remains when its last grant is removed."""
     grant_workspaces = {grant.workspace for grant in owner.grants}
     workspaces = sorted(grant_workspaces | set(owner.user.role_ids), key=_default_first)
     return [

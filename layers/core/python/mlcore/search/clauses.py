@@ -1,5 +1,8 @@
-"""Groups the tokens of a filter or an order into clauses, as MLflow's SQL parser (sqlparse) does.
-It does not interpret the clauses.
+"""Groups the tokens of a filter or an order into clause items, as MLflow's SQL parser (sqlparse)
+does.
+
+An item is, for example, a whole comparison (``metrics.a > 1``), a name, a keyword or a text in
+parentheses. This module does not interpret the items.
 """
 
 from __future__ import annotations
@@ -24,11 +27,12 @@ class ClauseItem(NamedTuple):
     start: int
     end: int
     parts: tuple[ClauseItem, ...] = ()
-    """Of a comparison: left side, operator, right side. Else empty."""
+    """Left side, operator and right side of a comparison; empty for other items."""
 
 
 def parse_clauses(text: str, tokens: list[t.Token]) -> list[ClauseItem]:
-    """Returns the items of a filter without AND; comparisons are single items.
+    """Returns the items of a filter, with each comparison as a single item and without the ANDs
+    between them.
 
     Raises InvalidParameterValue if the filter has more than one statement (``;``).
     """
@@ -39,7 +43,8 @@ def parse_clauses(text: str, tokens: list[t.Token]) -> list[ClauseItem]:
 
 
 class ClauseReader:
-    """Groups tokens into items. It never fails: a token that fits nowhere becomes its own item."""
+    """Groups the tokens of one filter or order into items (:meth:`items`). Never fails: a token
+    that fits nowhere becomes an item by itself."""
 
     def __init__(self, text: str, tokens: list[t.Token]) -> None:
         self._text = text
@@ -131,7 +136,8 @@ class ClauseReader:
 
 
 def _closings(tokens: list[t.Token]) -> dict[int, int]:
-    """Positions of opening parentheses to positions of their closing ones, for those closed."""
+    """Returns the position of each opening parenthesis that is closed, mapped to the position of
+    its closing one."""
     closings: dict[int, int] = {}
     open_: list[int] = []
     for at, token in enumerate(tokens):
@@ -150,7 +156,8 @@ def _refuse_second_statement(text: str, items: list[ClauseItem]) -> None:
 
 
 def join_aliases(text: str, items: list[ClauseItem]) -> list[ClauseItem]:
-    """Returns the items, with each name that follows another item directly joined to that item."""
+    """Joins each name to the item directly before it, as SQL reads ``a b`` as "a, called b".
+    Returns the items."""
     joined: list[ClauseItem] = []
     for item in items:
         last = joined[-1] if joined else None
@@ -166,7 +173,8 @@ def join_aliases(text: str, items: list[ClauseItem]) -> list[ClauseItem]:
 
 
 def _join_word_operators(text: str, items: list[ClauseItem]) -> list[ClauseItem]:
-    """Join ``x IN (…)``, ``x NOT IN (…)``, ``x IS NULL`` and ``x IS NOT NULL``."""
+    """Returns the items, with ``x IN (…)``, ``x NOT IN (…)``, ``x IS NULL`` and ``x IS NOT NULL``
+    each joined to one item."""
     joined = []
     at = 0
     while at < len(items):

@@ -1,7 +1,7 @@
 """The searchable fields of runs and experiments, as data: names, types, operators, error messages.
 
-Each kind of entity is one :class:`SearchableEntity`. The messages are MLflow's, with the
-placeholders ``{operator}``, ``{key}``, ``{label}`` and ``{found}``.
+Each kind of entity (run, experiment, model …) is one :class:`SearchableEntity`. The messages are
+MLflow's, with the placeholders ``{operator}``, ``{key}``, ``{label}`` and ``{found}``.
 """
 
 from __future__ import annotations
@@ -23,20 +23,22 @@ IDENTIFIER = "identifier"
 """A text that MLflow stores as a number: only equality and lists make sense for it."""
 
 
-def _set(*words: str) -> str:
-    """Returns a Python set as MLflow prints it, in a stable order."""
+def _as_set(*words: str) -> str:
+    """Returns the words as MLflow prints a Python set (``{'a', 'b'}``), sorted."""
     return "{" + ", ".join(repr(word) for word in sorted(words)) + "}"
 
 
 class Operators(NamedTuple):
-    """The operators that a type of field allows, and the error message for all others."""
+    """The operators that fields of one type allow, and the error message (``refusal``) for all
+    others."""
 
     allowed: frozenset[str]
     refusal: str
 
 
 class SearchableAttribute(NamedTuple):
-    """An attribute: the entity's field ``name``, or, if ``tag`` is set, the tag with that key."""
+    """Where the value of an attribute is: in the entity's field ``name`` or, if ``tag`` is set, in
+    the entity's tag with that key."""
 
     name: str
     type: str
@@ -44,7 +46,8 @@ class SearchableAttribute(NamedTuple):
 
 
 class FieldKind(NamedTuple):
-    """A family of fields such as ``metrics.…``; ``label`` is its name in MLflow's messages."""
+    """A family of fields with a common prefix, such as ``metrics.<key>``: the type of its values,
+    its operators and its error messages. ``label`` is its name in MLflow's messages."""
 
     name: str
     label: str
@@ -60,17 +63,17 @@ class FieldKind(NamedTuple):
 
 
 class SearchableEntity(NamedTuple):
-    """The searchable fields and the error messages of one kind of entity, as the parser, the
-    matcher and the ordering need them."""
+    """What a filter and an order of one kind of entity (such as runs) may contain: fields,
+    operators, default order, and MLflow's error messages for everything else."""
 
     name: str
     kinds: dict[str, FieldKind]
-    """By each word that may stand before the first dot."""
+    """The kinds of fields, by each word that may stand before the first dot of a name."""
     quoted_kinds: bool
-    """Whether that word may be in backticks."""
+    """Whether the word before the first dot may be in backticks."""
     unknown_kind: str
     attributes: dict[str, SearchableAttribute]
-    """By each name and alias that a filter may use."""
+    """The attributes, by each name and alias that a filter may use."""
     sortable: dict[str, SearchableAttribute]
     operators: dict[str, Operators]
     """Operators of attributes, by type."""
@@ -115,7 +118,8 @@ def _operators(
 ) -> Operators:
     return Operators(
         allowed,
-        _NOT_ONE_OF.format(_set(*(names or allowed)).replace("{", "{{").replace("}", "}}")) + quote,
+        _NOT_ONE_OF.format(_as_set(*(names or allowed)).replace("{", "{{").replace("}", "}}"))
+        + quote,
     )
 
 
@@ -237,5 +241,5 @@ EXPERIMENT = SearchableEntity(
 
 
 def valid_keys(names: dict[str, SearchableAttribute] | tuple[str, ...]) -> str:
-    """Returns the names as MLflow's messages print them: a sorted set."""
-    return _set(*names)
+    """Returns the names as MLflow's messages print them: ``{'a', 'b'}``, sorted."""
+    return _as_set(*names)

@@ -18,8 +18,8 @@ _FOLD = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
 def like(pattern: str) -> Callable[[str], bool]:
-    """Returns a test whether a text matches the pattern. Time is at worst length of text times
-    pattern."""
+    """Compiles a LIKE pattern to a function that says whether a text matches. The function takes at
+    worst time proportional to (length of text × length of pattern)."""
     if "_" not in pattern:
         pieces = pattern.split("%")
         if len(pieces) == 1:
@@ -35,7 +35,7 @@ def like(pattern: str) -> Callable[[str], bool]:
 
 
 def ilike(pattern: str) -> Callable[[str], bool]:
-    """Compiles a pattern like :func:`like`, ignoring the case of ASCII letters."""
+    """Compiles an ILIKE pattern: as :func:`like`, but ignoring the case of ASCII letters."""
     test = like(fold_ascii_case(pattern))
     return lambda text: test(fold_ascii_case(text))
 
@@ -77,8 +77,8 @@ def _general(pattern: str) -> Callable[[str], bool]:
 
 
 def unescape(pattern: str) -> str:
-    """Returns the pattern without backslashes; an escaped % or _ is replaced as
-    :func:`with_escapes` expects it."""
+    """Returns the pattern without backslashes. A wildcard (% or _) after a backslash becomes a
+    placeholder, which :func:`with_escapes` matches literally."""
     return re.sub(r"\\(.)", _literal, pattern, flags=re.DOTALL)
 
 
@@ -89,10 +89,11 @@ def _literal(escaped: re.Match[str]) -> str:
 def with_escapes(
     pattern: str, test_of: Callable[[str], Callable[[str], bool]]
 ) -> Callable[[str], bool]:
-    """Returns a test of a pattern from :func:`unescape`: an escaped % or _ matches only itself.
+    """Compiles a pattern from :func:`unescape` to a function that says whether a text matches.
+    Escaped % and _ match only themselves.
 
     Args:
-        test_of: :func:`like` or :func:`ilike`.
+        test_of: the operator: :func:`like` or :func:`ilike`.
     """
     test = test_of(pattern)
     if not any(literal in pattern for literal in _LITERALS.values()):

@@ -1,9 +1,11 @@
 """Filters and orders of logged models: parsing, matching, and which index to search.
 
-MLflow has a separate parser for logged models: values need no quotes, the kinds are ``attributes``,
-``metrics``, ``params`` and ``tags``, and attributes are the columns of MLflow's table. Of a metric
-the latest point counts, in filters and orders: the one with the highest step, then time, then
-value. The error messages are MLflow's.
+MLflow has a separate parser for logged models: values need no quotes, the kinds of fields are
+``attributes``, ``metrics``, ``params`` and ``tags``, and attributes are the columns of MLflow's
+table. A model may have many points of a metric; filters and orders use only the latest point: the
+one with the highest step, then time, then value. The error messages are MLflow's.
+
+An *access* is a set of models that an index can list and that contains every match.
 """
 
 from __future__ import annotations
@@ -82,14 +84,16 @@ class ModelComparison(NamedTuple):
 
 
 class MetricDataset(NamedTuple):
-    """The dataset that metric points must have. Without a digest no point matches, as in MLflow."""
+    """A dataset to which metric points are restricted, by name and digest. Without a digest no
+    point matches, as in MLflow."""
 
     name: str
     digest: str | None
 
 
 class ModelOrderBy(NamedTuple):
-    """An ordering by a column, or, if ``metric``, by the latest point of the metric ``key``."""
+    """An ordering by the column ``key`` or, if ``metric`` is true, by the latest point of the
+    metric ``key``."""
 
     key: str
     ascending: bool
@@ -99,19 +103,19 @@ class ModelOrderBy(NamedTuple):
 
 
 class ModelsByName(NamedTuple):
-    """The models with this name."""
+    """Access: the models with this name."""
 
     name: str
 
 
 class ModelsByRun(NamedTuple):
-    """The models that this run made."""
+    """Access: the models that this run made."""
 
     run_id: str
 
 
 class ModelIds(NamedTuple):
-    """The models with these ids."""
+    """Access: the models with these ids."""
 
     model_ids: tuple[str, ...]
 
@@ -152,7 +156,8 @@ def parse_order(field_name: str, ascending: bool, dataset: MetricDataset) -> Mod
 
 
 def access(comparisons: Sequence[ModelComparison]) -> Access | None:
-    """Returns the narrowest access that contains every match; None if all models must be read."""
+    """Returns the narrowest access (ids, run or name) that contains every match of the comparisons;
+    None if all models must be read."""
     accesses: dict[type, Access] = {}
     for kind, key, sign, value in comparisons:
         if kind != ATTRIBUTES or sign not in ("=", "IN"):
@@ -167,20 +172,21 @@ def access(comparisons: Sequence[ModelComparison]) -> Access | None:
 
 
 def predicate(comparisons: Sequence[ModelComparison], datasets: Sequence[MetricDataset]) -> Test:
-    """Returns a test whether a model meets all comparisons.
+    """Compiles comparisons to a function that says whether a model meets all of them.
 
-    With datasets, comparisons of metrics consider only points of one of these datasets; without a
-    comparison of a metric, the model must have such a point.
+    With ``datasets``, comparisons of metrics use only points of one of these datasets, and a filter
+    without a comparison of a metric requires that the model has such a point.
     """
-    counts = _restriction(datasets)
+    counts = _dataset_test(datasets)
     tests = [_test(comparison, counts) for comparison in comparisons]
     if datasets and not any(comparison.kind == METRICS for comparison in comparisons):
         tests.append(lambda model: any(map(counts, model.metrics)))
     return lambda model: all(test(model) for test in tests)
 
 
-def _restriction(datasets: Sequence[MetricDataset]) -> Test:
-    """Returns a test whether a point is of one of the datasets; without datasets any is."""
+def _dataset_test(datasets: Sequence[MetricDataset]) -> Test:
+    """Returns a function that says whether a metric point belongs to one of the datasets; without
+    datasets every point does."""
 
     def counts(point: ModelMetric) -> bool:
         return not datasets or any(
@@ -192,7 +198,7 @@ def _restriction(datasets: Sequence[MetricDataset]) -> Test:
 
 
 def newest_first(ordering: Sequence[ModelOrderBy]) -> bool:
-    """Whether the order is the default: latest creation first, then by id."""
+    """Returns whether the order is the default one: latest creation first, then by id."""
     return not ordering or list(ordering) == [ModelOrderBy("creation_timestamp_ms", False)]
 
 
@@ -201,7 +207,7 @@ def reads_points(
     datasets: Sequence[MetricDataset],
     ordering: Sequence[ModelOrderBy],
 ) -> bool:
-    """Whether matching or ordering needs the models' metric points."""
+    """Returns whether the filter, the datasets or the order need the models' metric points."""
     return (
         bool(datasets)
         or any(comparison.kind == METRICS for comparison in comparisons)
@@ -212,10 +218,14 @@ def reads_points(
 def sort_key(
     ordering: Sequence[ModelOrderBy], datasets: Sequence[MetricDataset] = ()
 ) -> Callable[[LoggedModel], Key]:
-    """Returns the function from a model to its sort key, as in :mod:`mlcore.search.order`: total,
-    with missing values last. With datasets only their points count."""
+    """Returns a function that makes the sort key of a model, for the requested order followed by
+    the default one. Missing values sort last; no two models have equal keys.
+
+    Keys are described in :mod:`mlcore.search.order`. With ``datasets``, only metric points of these
+    datasets are used.
+    """
     total = _total(ordering)
-    counts = _restriction(datasets)
+    counts = _dataset_test(datasets)
 
     def key(model: LoggedModel) -> Key:
         elements: list[str | int | float] = []
@@ -234,8 +244,8 @@ def _value(model: LoggedModel, order: ModelOrderBy, counts: Test) -> Any:
 
 
 def restore_key(values: object, ordering: Sequence[ModelOrderBy]) -> Key:
-    """Returns the sort key in a page token. Raises InvalidParameterValue if it does not fit this
-    order."""
+    """Checks that the values of a page token are a sort key of this order, and returns the key.
+    Raises InvalidParameterValue otherwise."""
     total = _total(ordering)
     if not isinstance(values, list) or len(values) != 2 * len(total):
         raise InvalidParameterValue("Invalid page token")
@@ -307,8 +317,8 @@ def _comparison(text: str, item: ClauseItem) -> ModelComparison:
 
 
 def _with_status_codes(comparison: ModelComparison) -> ModelComparison:
-    """Returns the comparison with the code of the status that it names, as text; any other
-    unchanged."""
+    """Replaces the status names in a comparison of ``status`` by their codes, as texts. Returns all
+    other comparisons unchanged."""
     kind, key, sign, value = comparison
     if (kind, key) != (ATTRIBUTES, "status"):
         return comparison

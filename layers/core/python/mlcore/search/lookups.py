@@ -1,8 +1,8 @@
-"""Turns a condition on a text into lookups in the full-text index.
+"""Turns a condition on a text (``tags.team LIKE 'a%'``) into lookups in the full-text index.
 
 Names of entities and contents of spans are indexed by word, all other texts as whole values. A
-lookup finds *at least* every indexed text that meets the condition. Texts that are too long to be
-indexed (:data:`mlcore.search.text.LONG_TEXT_TOKEN`) have to be checked besides.
+lookup finds *at least* every indexed text that meets the condition. The search must test texts that
+are too long to be indexed (:data:`mlcore.search.text.LONG_TEXT_TOKEN`) besides.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ MAX_LOOKUPS = 3
 
 
 class Lookup(NamedTuple):
-    """A lookup of words or whole values (``level``) in the full-text index."""
+    """A search in the full-text index for the words, or for the whole values (``level`` says
+    which), that meet a condition: by the exact text, by its beginning, or by trigrams."""
 
     level: str
     condition: Fragment | Comparison
@@ -30,20 +31,22 @@ class Lookup(NamedTuple):
     """The word or value equals this text."""
     begin: str | None = None
     """The word or value begins with this text."""
-    stretches: tuple[str, ...] = ()
-    """Trigrams: the word or value contains all of them, or is a number."""
+    trigrams: tuple[str, ...] = ()
+    """The word or value contains all of these trigrams, or is a number."""
     numbers: bool = False
     """Whether the word or value may be a number; numbers have no trigrams in the index."""
 
     def test(self) -> Callable[[str], bool]:
-        """Returns a test whether a word or value meets the condition."""
+        """Returns a function that says whether a word or value found in the index meets the
+        condition."""
         condition = self.condition
         return condition.is_in if isinstance(condition, Fragment) else value_test(condition)
 
 
 def lookups_for(field: str, operator: str, pattern: str) -> tuple[Lookup, ...]:
-    """Returns the lookups for a condition; each of them finds all matches, so one is enough. No
-    lookups: the condition cannot use the index."""
+    """Returns up to ``MAX_LOOKUPS`` lookups for a condition on a field. Each lookup alone finds all
+    matches, so the search may use any of them. An empty tuple means that the index cannot answer
+    the condition."""
     made = _by_words if text_fields.has_words(field) else _by_value
     return tuple(made(field, operator, pattern))[:MAX_LOOKUPS]
 
@@ -57,16 +60,16 @@ def _by_words(field: str, operator: str, pattern: str) -> Iterator[Lookup]:
         if fragment.begins and not fragment.ends:
             yield Lookup(WORD, fragment, begin=fragment.text)
         elif not fragment.begins:
-            yield from _within(field, fragment)
+            yield from _by_trigrams(field, fragment)
 
 
-def _within(field: str, fragment: Fragment) -> Iterator[Lookup]:
+def _by_trigrams(field: str, fragment: Fragment) -> Iterator[Lookup]:
     trigrams = text.pattern_trigrams("=", fragment.text)
     if field == text_fields.CONTENT:
         trigrams = tuple(filter(text.is_indexed_in_contents, trigrams))
     if trigrams:
         numbers = text.is_number(fragment.text)
-        yield Lookup(WORD, fragment, stretches=trigrams, numbers=numbers)
+        yield Lookup(WORD, fragment, trigrams=trigrams, numbers=numbers)
 
 
 def _by_value(field: str, operator: str, pattern: str) -> Iterator[Lookup]:
@@ -82,4 +85,4 @@ def _by_value(field: str, operator: str, pattern: str) -> Iterator[Lookup]:
     trigrams = text.pattern_trigrams(operator, pattern)
     if trigrams:
         numbers = all(text.is_number(piece) for piece in pieces if piece)
-        yield Lookup(VALUE, condition, stretches=trigrams, numbers=numbers)
+        yield Lookup(VALUE, condition, trigrams=trigrams, numbers=numbers)

@@ -32,8 +32,8 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def predicate(comparisons: Sequence[Comparison], entity: SearchableEntity) -> Predicate:
-    """Returns a test whether an entity meets all comparisons, which must come from this entity's
-    filter."""
+    """Compiles the comparisons of a filter of this entity to a function that says whether an entity
+    meets all of them."""
     tests = [_test(comparison, entity) for comparison in comparisons]
     if not tests:
         return lambda _: True
@@ -103,7 +103,7 @@ def _dataset(comparison: Comparison) -> Predicate:
 
 
 def value_test(comparison: Comparison) -> Callable[[Any], bool]:
-    """Returns a test of a value that exists: whether it meets the comparison."""
+    """Returns a function that says whether a value (not None) meets the comparison."""
     operand = comparison.value
     match comparison.operator:
         case "LIKE":

@@ -27,13 +27,13 @@ _END = "\u0100"
 
 
 def metric_field(value: float, *, ascending: bool) -> Key:
-    """Returns the elements that the value of a metric contributes to a key."""
+    """Returns the two elements (rank, value) that a metric's value contributes to a sort key."""
     return (PRESENT, value if ascending else -value) if value == value else _NOT_A_NUMBER  # noqa: PLR0124 - NaN
 
 
 def value_field(value: str | float | None, *, ascending: bool) -> Key:
-    """Returns the elements that any other field contributes to a key; None means that it is
-    missing."""
+    """Returns the two elements (rank, value) that a text or number other than a metric contributes
+    to a sort key; None means a missing value."""
     if value is None:
         return _LAST
     if ascending:
@@ -60,9 +60,9 @@ def sortable_experiment_id(experiment_id: str) -> str:
 
 
 def restore_text(value: object, *, ascending: bool) -> str:
-    """Returns the text that :func:`value_field` was given, from the value in a key.
+    """Returns the text that was given to :func:`value_field`, from the value in the sort key.
 
-    Raises InvalidParameterValue: the value is not one that value_field makes.
+    Raises InvalidParameterValue if value_field cannot have made the value.
     """
     if not isinstance(value, str):
         raise InvalidParameterValue("Invalid page token")
@@ -75,10 +75,10 @@ def restore_text(value: object, *, ascending: bool) -> str:
 
 
 def sort_key(order_by: Sequence[OrderBy], entity: SearchableEntity) -> SortKey:
-    """Returns the function from an entity to its sort key; without an ordering, that of the default
-    order.
+    """Returns a function that makes the sort key of an entity for the requested order, or for the
+    entity's default order if none is requested.
 
-    The entity's tie-break is appended, so no two entities have the same key.
+    The entity's tie-break is appended to the order, so no two entities have the same key.
     """
     fields = [_field(order, entity) for order in _total(order_by, entity)]
     if len(fields) == 1:
@@ -100,8 +100,8 @@ def sort_key(order_by: Sequence[OrderBy], entity: SearchableEntity) -> SortKey:
 
 
 def restore_key(values: object, order_by: Sequence[OrderBy], entity: SearchableEntity) -> Key:
-    """Returns the sort key in a page token. Raises InvalidParameterValue if it does not fit this
-    order."""
+    """Checks that the values of a page token are a sort key of this order, and returns the key.
+    Raises InvalidParameterValue otherwise."""
     total = _total(order_by, entity)
     if not isinstance(values, list | tuple) or len(values) != 2 * len(total):
         raise InvalidParameterValue("Invalid page token")

@@ -1,8 +1,9 @@
-"""Plans a search of runs: which accesses to indexes can find its matches.
+"""Plans a search of runs: translates a filter into accesses, each of which can find its matches.
 
-An *access* describes a set of entities that contains every match of the filter; it may contain
-more, because each candidate is tested against the whole filter afterwards. The planner does not
-know which access is the cheapest: the search runs them in parallel and uses the first that ends.
+An *access* describes a set of runs that an index can list and that contains every match of the
+filter. The set may contain more runs, because each candidate is tested against the whole filter
+afterwards. The planner does not know which access is the cheapest: the search runs them in parallel
+and uses the first that ends.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from mlcore.search.lookups import Lookup
 
 
 class MetricRange(NamedTuple):
-    """Entities whose latest value of a metric is in a closed range. NaN is in no range."""
+    """Access: the runs whose latest value of the metric ``key`` is in a closed range. NaN is in no
+    range."""
 
     key: str
     lowest: float
@@ -26,41 +28,45 @@ class MetricRange(NamedTuple):
 
 
 class ParamValue(NamedTuple):
-    """Entities with exactly this value of a param."""
+    """Access: the runs with exactly this value of the param ``key``."""
 
     key: str
     value: str
 
 
 class NamePrefix(NamedTuple):
-    """Entities whose name begins with ``text``, or, if ``whole``, equals it."""
+    """Access: the runs or traces whose name begins with ``text`` or, if ``whole`` is true, equals
+    it."""
 
     text: str
     whole: bool
 
 
 class Status(NamedTuple):
-    """A condition that selects entities with this status."""
+    """Access: the runs with this status."""
 
     status: str
 
 
 class ParamTexts(NamedTuple):
-    """Entities with a value of a param that meets the condition and begins with ``begin``."""
+    """Access: the runs with a value of a param that begins with ``begin`` and meets the
+    condition."""
 
     condition: Comparison
     begin: str
 
 
 class TextLookups(NamedTuple):
-    """Entities found in full text. Each lookup by itself finds all matches, so one is enough."""
+    """Access: the runs or traces that the full-text index finds. Each of ``lookups`` alone finds
+    all matches, so one is enough."""
 
     field: str
     lookups: tuple[Lookup, ...]
 
 
 class DatasetLinks(NamedTuple):
-    """A condition that selects entities with a matching dataset, in any context."""
+    """Access: the runs with an input dataset that meets ``condition``, whatever the dataset was
+    used for."""
 
     condition: Comparison
 
@@ -69,7 +75,8 @@ Access = MetricRange | ParamValue | ParamTexts | NamePrefix | Status | TextLooku
 
 
 class MetricOrder(NamedTuple):
-    """An ordering whose first field is a metric; an index holds runs in this order."""
+    """An order whose first field is the metric ``key``; the metric's index lists runs in this
+    order."""
 
     key: str
     ascending: bool
@@ -79,26 +86,27 @@ _WILDCARDS = ("%", "_")
 
 
 def accesses(comparisons: Sequence[Comparison]) -> list[Access]:
-    """Returns the accesses for a filter of runs; each of them by itself finds all matches."""
+    """Returns the accesses that the comparisons of a filter of runs allow. Each access alone
+    contains all matches."""
     return [access for comparison in comparisons for access in _accesses(comparison)]
 
 
 def metric_order(ordering: Sequence[OrderBy]) -> MetricOrder | None:
-    """Returns the metric that runs are ordered by first, or None."""
+    """Returns the metric by which runs are ordered first; None if the first field is no metric."""
     if ordering and ordering[0].kind == METRIC:
         return MetricOrder(ordering[0].key, ordering[0].ascending)
     return None
 
 
 def ranked_metrics(comparisons: Sequence[Comparison], ordering: Sequence[OrderBy]) -> list[str]:
-    """Keys of the metrics whose sorted index the filter or the ordering can use."""
+    """Returns the keys of the metrics whose sorted index the filter or the order can use."""
     ranges = [access.key for access in accesses(comparisons) if isinstance(access, MetricRange)]
     ordered = metric_order(ordering)
     return list(dict.fromkeys([*ranges, *([ordered.key] if ordered else [])]))
 
 
 def newest_first(ordering: Sequence[OrderBy]) -> bool:
-    """Whether the order is the default: latest start time first, then by id."""
+    """Returns whether the order is the default one: latest start time first, then by id."""
     return not ordering or (
         len(ordering) == 1
         and (ordering[0].kind, ordering[0].key, ordering[0].ascending)

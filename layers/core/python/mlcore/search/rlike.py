@@ -15,11 +15,11 @@ from typing import Final
 from mlcore.errors import InvalidParameterValue
 
 MATCH_SECONDS: Final = 0.1
-"""CPU time for one expression in one text."""
+"""Longest CPU time for one expression in one text."""
 SEARCH_SECONDS: Final = 5.0
-"""Time for all expressions of one search in all texts together."""
+"""Longest time for all expressions of one search in all texts together."""
 MAX_CHARACTERS: Final = 5_000
-"""Length of one expression: a longer one takes too long to compile."""
+"""Greatest length of an expression: a longer one takes too long to compile."""
 MAX_REPETITIONS: Final = 100_000
 """Product of the minimum counts of ``{n}`` in one expression: ``regex`` compiles ``a{n}`` to n
 nodes of about 0.4 KB each."""
@@ -35,7 +35,7 @@ _ESCAPE_OR_BRACKET: Final = re.compile(r"\\.|\[", re.DOTALL)
 
 
 class TimeBudget:
-    """The seconds that are left to all RLIKE conditions of one search."""
+    """The time in seconds that all RLIKE conditions of one search may still take."""
 
     __slots__ = ("seconds_left",)
 
@@ -53,18 +53,18 @@ class TimeBudget:
 
 
 def matcher(expression: str, budget: TimeBudget) -> Callable[[str], bool]:
-    """Returns a test whether the expression matches somewhere in a text.
+    """Compiles a regular expression to a function that says whether it matches somewhere in a text.
 
     As in MLflow, an expression that ``re`` cannot compile matches no text.
 
     Args:
         budget: shared by all expressions of one search; each compilation and each text takes its
-            time from it.
+            time from the budget.
 
     Raises:
         InvalidParameterValue: the expression is too long, repeats too much or cannot be searched
-            for; the returned test raises it when the expression takes too long on a text, or when
-            the budget is spent.
+            for. The returned function raises this error when the expression takes too long on a
+            text, or when the budget is spent.
     """
     if len(expression) > MAX_CHARACTERS:
         raise InvalidParameterValue(
@@ -97,8 +97,12 @@ def matcher(expression: str, budget: TimeBudget) -> Callable[[str], bool]:
 
 
 def _compile(expression: str) -> Callable[..., object]:
-    """Returns the ``search`` method of the expression, which ``re`` accepts, compiled by
-    ``regex``."""
+    """Compiles an expression that ``re`` accepts by the package ``regex``. Returns the compiled
+    expression's ``search`` method.
+
+    Raises InvalidParameterValue if ``regex`` does not support the expression or its counts are too
+    large.
+    """
     import regex  # noqa: PLC0415 - only a filter with RLIKE pays for this import
 
     if math.prod(max(1, int(count)) for count in _COUNT.findall(expression)) > MAX_REPETITIONS:
@@ -118,8 +122,8 @@ def _compile(expression: str) -> Callable[..., object]:
 
 
 def _without_extensions(expression: str) -> str:
-    """Returns the expression with those characters escaped that mean themselves to ``re`` but more
-    to ``regex``: ``{`` that begins no count (an approximate match), ``[`` in a set
+    """Returns the expression, with each character escaped that ``re`` takes literally and ``regex``
+    does not: a ``{`` that begins no count (an approximate match) and a ``[`` in a set
     (``[:alpha:]``)."""
     return _DIFFERENT_SYNTAX.sub(_escaped, expression)
 

@@ -34,7 +34,7 @@ _ANY: Final = Operators(
 
 
 class _AnyCase(frozenset[str]):
-    """Words in any case."""
+    """A set of lower-case words that contains a word in any case."""
 
     def __contains__(self, word: object) -> bool:
         return isinstance(word, str) and super().__contains__(word.lower())

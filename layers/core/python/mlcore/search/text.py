@@ -1,10 +1,11 @@
-"""The tokens of the full-text index, and which of them the matches of a pattern must have.
+"""Splits texts into the tokens of the full-text index, and patterns into what a matching text must
+contain.
 
-A text is indexed by its words or as one whole value; a text longer than
-:data:`MAX_TEXT_CHARACTERS` has :data:`LONG_TEXT_TOKEN` instead, so every search has to check the
-texts with that token as well. Words and values are found by their trigrams (all parts of three
-characters). Words and trigrams are in lower case for ASCII letters only, as ILIKE compares; so
-they also find everything that LIKE matches.
+A text is indexed by its words or as one whole value. A text longer than :data:`MAX_TEXT_CHARACTERS`
+has the single token :data:`LONG_TEXT_TOKEN` instead, so every search has to test the texts with
+that token as well. Words and values are found by their trigrams (all parts of three characters).
+Words and trigrams have their ASCII letters in lower case, as ILIKE compares; so they also find
+everything that LIKE matches.
 """
 
 from __future__ import annotations
@@ -42,12 +43,13 @@ LONG_TEXT_TOKEN = IndexToken(TRIGRAM, "*")
 
 
 def index_tokens(text: str, longest: int = MAX_TEXT_CHARACTERS) -> frozenset[IndexToken]:
-    """Returns the words and the trigrams of a text."""
+    """Returns the words and the trigrams of a text as tokens; only LONG_TEXT_TOKEN if the text has
+    more than ``longest`` characters."""
     if len(text) > longest:
         return frozenset((LONG_TEXT_TOKEN,))
     plain = fold_ascii_case(text)
     return word_tokens(text, longest) | {
-        IndexToken(TRIGRAM, stretch) for stretch in _trigrams(plain)
+        IndexToken(TRIGRAM, trigram) for trigram in _trigrams(plain)
     }
 
 
@@ -58,15 +60,16 @@ def word_tokens(text: str, longest: int = MAX_TEXT_CHARACTERS) -> frozenset[Inde
 
 
 def value_token(text: str) -> IndexToken:
-    """Returns the token of the whole text."""
+    """Returns the token of a text that is indexed as one whole value; LONG_TEXT_TOKEN if the text
+    is too long."""
     return LONG_TEXT_TOKEN if len(text) > MAX_TEXT_CHARACTERS else IndexToken(VALUE, text)
 
 
 def trigrams_of_token(token: IndexToken) -> frozenset[str]:
-    """Returns the trigrams by which a word or value is found; none for a number.
+    """Returns the trigrams by which the index finds a word or value; none for a number.
 
-    Numbers (ids, counters) would have nearly all trigrams of digits; they are searched as a whole
-    or by their beginning.
+    Numbers (ids, counters) would have nearly all trigrams of digits, so they are searched as a
+    whole or by their beginning.
     """
     if token == LONG_TEXT_TOKEN or is_number(token.text):
         return frozenset()
@@ -78,13 +81,14 @@ def is_number(word: str) -> bool:
 
 
 def is_indexed_in_contents(trigram: str) -> bool:
-    """Whether words in contents of spans are indexed by this trigram. Trigrams of hexadecimal
-    digits are not: ids and times have nearly all of them."""
+    """Returns whether the index of span contents has this trigram. It leaves out trigrams of
+    hexadecimal digits: ids and times contain nearly all of them."""
     return not _HEXADECIMAL.issuperset(trigram)
 
 
 class Fragment(NamedTuple):
-    """A word, or part of a word, that every match of a pattern contains."""
+    """A piece of a pattern: every matching text has a word that equals, begins with, ends with or
+    contains ``text``, as ``begins`` and ``ends`` say."""
 
     text: str
     begins: bool
@@ -99,10 +103,10 @@ class Fragment(NamedTuple):
 
 
 def fragments(operator: str, pattern: str) -> list[Fragment]:
-    """Returns the fragments that every matching text contains, longest first.
+    """Returns the word fragments that every text matching the pattern contains, longest first.
 
-    Operators other than ``=``, ``LIKE`` and ``ILIKE`` have none. Texts that are too long to be
-    indexed are not considered.
+    Operators other than ``=``, ``LIKE`` and ``ILIKE`` give none. Texts that are too long to be
+    indexed may match without them.
     """
     result: set[Fragment] = set()
     pieces = literals(operator, pattern)
@@ -117,14 +121,15 @@ def fragments(operator: str, pattern: str) -> list[Fragment]:
 
 
 def literals(operator: str, pattern: str) -> list[str]:
-    """Returns the pieces of a pattern between its wildcards."""
+    """Splits a pattern at its wildcards. Returns the pieces between them; none for an operator
+    other than ``=``, ``LIKE`` and ``ILIKE``."""
     if operator == "=":
         return [pattern]
     return _WILDCARDS.split(pattern) if operator in ("LIKE", "ILIKE") else []
 
 
 def pattern_trigrams(operator: str, pattern: str) -> tuple[str, ...]:
-    """Returns the trigrams that every matching text contains, sorted."""
+    """Returns the trigrams that every text matching the pattern contains, sorted."""
     trigrams = (_trigrams(fold_ascii_case(piece)) for piece in literals(operator, pattern))
     return tuple(sorted(set().union(*trigrams)))
 

@@ -36,7 +36,7 @@ _WHOLE = (CLIENT_REQUEST, PROMPT, SOURCE_RUN, MODEL, USER)
 
 
 class IndexedFields:
-    """The set of fields that an index covers, or is to cover."""
+    """A set of field names, with wildcards, that a full-text index covers or will cover."""
 
     __slots__ = ("fields",)
 
@@ -50,7 +50,7 @@ class IndexedFields:
         return hash(self.fields)
 
     def covers(self, field: str) -> bool:
-        """Whether the field is in this set, by its name or by a wildcard."""
+        """Returns whether the set contains the field, by its name or by a wildcard."""
         if field == NAME or field in self.fields:
             return True
         kind, _, key = field.partition(".")
@@ -58,21 +58,23 @@ class IndexedFields:
 
     @property
     def of_traces(self) -> IndexedFields | None:
-        """The fields of traces, without the prefix ``traces.``; None if traces are not indexed."""
+        """The fields of traces in this set, without the prefix ``traces.``; None if traces are not
+        indexed."""
         if _TRACES + NAME not in self.fields:
             return None
         own = [field for field in self.fields if field.startswith(_TRACES)]
         return IndexedFields([*_WHOLE, *(field.removeprefix(_TRACES) for field in own)])
 
     def encode(self) -> str:
-        """JSON of the fields and the version of the token rules; see :func:`decode`."""
+        """Returns the set as JSON, with the version of the rules that make tokens, for
+        :func:`decode`."""
         return json.dumps({"rules": RULES_VERSION, "fields": sorted(self.fields)})
 
 
 def decode(text: str | None) -> IndexedFields | None:
-    """Returns the fields of an index from :meth:`IndexedFields.encode`.
+    """Returns the set of fields that :meth:`IndexedFields.encode` stored.
 
-    None if the index does not exist, or was made by another version of the token rules.
+    Returns None if the index does not exist, or was made by another version of the token rules.
     """
     if text is None:
         return None
@@ -81,8 +83,8 @@ def decode(text: str | None) -> IndexedFields | None:
 
 
 def parse_setting(setting: Any) -> IndexedFields:
-    """Returns the fields that a value of the setting lists, or the default if it is not a list of
-    texts."""
+    """Returns the fields that a value of the setting ``fts_fields`` lists; the default fields if
+    the value is not a list of texts."""
     listed: Iterable[str] = DEFAULT
     if isinstance(setting, list) and all(isinstance(field, str) for field in setting):
         listed = setting
@@ -102,7 +104,8 @@ def attribute_field(name: str) -> str:
 
 
 def field_of(comparison: Comparison) -> str | None:
-    """Returns the field of a run that a condition is about; None if it cannot be indexed."""
+    """Returns the name of the full-text field that a condition on runs tests; None if that field
+    cannot be indexed."""
     if comparison.kind == TAG:
         return tag_field(comparison.key)
     if comparison.kind == PARAM:
@@ -113,17 +116,19 @@ def field_of(comparison: Comparison) -> str | None:
 
 
 def has_words(field: str) -> bool:
-    """Whether a field is indexed by word; others are indexed as whole values."""
+    """Returns whether the index holds the field's texts word by word; it holds those of other
+    fields as whole values."""
     return field in (NAME, CONTENT)
 
 
 def text_entity_type(entity_type: str) -> str:
-    """Returns the entity type under which the index keeps words and values of entities of this
-    type."""
+    """Returns the entity type under which index keys hold the words and values themselves
+    (``run_text``), as opposed to the entities that have them (``run``)."""
     return f"{entity_type}_text"
 
 
 def key_level(level: str, field: str) -> str:
-    """Returns the level of a token in index keys: for names the token's own level, for other fields
-    ``<level>.<field>``, so that each field has lists of its own."""
+    """Returns the part of an index key that tells level and field: for names the token's level
+    (``word``), for other fields ``<level>.<field>``, so that each field has posting lists of its
+    own."""
     return level if field == NAME else f"{level}.{field}"

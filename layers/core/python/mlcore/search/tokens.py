@@ -80,7 +80,8 @@ _KINDS = {
 
 
 class Token(NamedTuple):
-    """``text[start:end]`` of the filter; ``word`` is the text, in upper case for keywords."""
+    """The part ``text[start:end]`` of a filter; ``word`` is that text, in upper case if it is a
+    keyword."""
 
     kind: str
     word: str

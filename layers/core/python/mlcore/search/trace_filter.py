@@ -72,8 +72,8 @@ Value = str | int | float | tuple[str, ...] | None
 
 
 class TraceCondition(NamedTuple):
-    """A condition of a search for traces. Aliases in ``key`` are resolved: a trace's name is a tag,
-    its run metadata."""
+    """A condition of a filter of traces (``tags.a = 'x'``). Aliases in ``key`` are resolved: a
+    trace's name is a tag, its run is metadata."""
 
     kind: str
     key: str
@@ -82,7 +82,8 @@ class TraceCondition(NamedTuple):
 
 
 class TraceFilter(NamedTuple):
-    """The conditions of a filter, grouped by the data needed to test them; all must hold."""
+    """A parsed filter of traces: its conditions, all of which must hold, grouped by the data that
+    tests them."""
 
     own: tuple[TraceCondition, ...] = ()
     """Conditions on the trace itself."""
@@ -106,19 +107,21 @@ class TraceFilter(NamedTuple):
 def parse_filter(text: str) -> TraceFilter:
     """Parses the filter of a search for traces. Raises InvalidParameterValue if it is malformed, or
     a field does not support its comparison."""
-    conditions = [_renamed(_condition(item)) for item in parse_conditions(text, "'{found}'")]
+    conditions = [
+        _without_aliases(_condition(item)) for item in parse_conditions(text, "'{found}'")
+    ]
     for condition in conditions:
         _check(condition)
-    return _sorted_out(conditions)
+    return _grouped(conditions)
 
 
 def parse_order_by(texts: Sequence[str]) -> tuple[OrderBy, ...]:
-    """Returns the orderings, most significant first. Of a repeated field only the first one
-    counts."""
+    """Parses ``order_by`` entries to orderings, most significant first. If a field is repeated,
+    only its first ordering is kept."""
     orders: dict[tuple[str, str], OrderBy] = {}
     for text in texts:
         field, ascending = parse_direction(text)
-        kind, key, _, _ = _renamed(TraceCondition(*_field(field, _SORTABLE), "", None))
+        kind, key, _, _ = _without_aliases(TraceCondition(*_field(field, _SORTABLE), "", None))
         if kind == METADATA and key in AMOUNTS:
             raise InvalidParameterValue(
                 f"Ordering by reserved metadata '{key}' is not supported because it is represented "
@@ -130,7 +133,7 @@ def parse_order_by(texts: Sequence[str]) -> tuple[OrderBy, ...]:
     return tuple(orders.values())
 
 
-def _sorted_out(conditions: Sequence[TraceCondition]) -> TraceFilter:
+def _grouped(conditions: Sequence[TraceCondition]) -> TraceFilter:
     earliest, latest, spans_from = -(2**63), _LATEST, None
     for kind, key, sign, value in conditions:
         if (kind, key) != (ATTRIBUTE, "timestamp_ms") or not isinstance(value, int | float):
@@ -158,7 +161,8 @@ def _sorted_out(conditions: Sequence[TraceCondition]) -> TraceFilter:
 
 
 def _bounds(sign: str, value: float) -> tuple[int, int]:
-    """Returns the least and the greatest integer that meet a comparison."""
+    """Returns the least and the greatest integer that meet the comparison ``integer sign
+    value``."""
     value = max(-(2**64), min(2**64, value))
     low = math.floor(value) + 1 if sign == ">" else math.ceil(value)
     high = math.ceil(value) - 1 if sign == "<" else math.floor(value)
@@ -192,8 +196,8 @@ def _condition(item: ClauseItem) -> TraceCondition:
 
 
 def _refuse_type_names(left: ClauseItem, sign: ClauseItem, right: ClauseItem) -> None:
-    """Refuses the bare words ``text`` and ``timestamp``, which MLflow's parser takes for SQL
-    types."""
+    """Raises InvalidParameterValue for a comparison of the bare words ``text`` and ``timestamp``,
+    which MLflow's parser takes for SQL types."""
     refused = left.text.lower() == "text" or (
         left.text == "timestamp" and (right.kind != t.INTEGER or sign.text not in _NUMERIC)
     )
@@ -210,13 +214,13 @@ def _field(text: str, attributes: Sequence[str]) -> tuple[str, str]:
     word = strip_quotes(word, "`")
     if word not in _KINDS:
         raise InvalidParameterValue(
-            f"Invalid entity type '{word}'. Valid values are {_shown(_KINDS)}"
+            f"Invalid entity type '{word}'. Valid values are {_as_set(_KINDS)}"
         )
     kind = _KINDS[word]
     key = strip_quotes(strip_quotes(key, "'\""), "`")
     if kind == ATTRIBUTE and key not in attributes:
         raise InvalidParameterValue(
-            f"Invalid attribute key '{key}' specified. Valid keys are '{_shown(attributes)}'"
+            f"Invalid attribute key '{key}' specified. Valid keys are '{_as_set(attributes)}'"
         )
     return kind, key
 
@@ -227,14 +231,14 @@ def _value(kind: str, key: str, right: ClauseItem) -> Value:
     if right.kind == PARENTHESIS and kind in (ATTRIBUTE, TAG, SPAN):
         if kind == ATTRIBUTE and key not in _LISTS:
             raise InvalidParameterValue(
-                f"Only attributes in {_shown(_LISTS)} supports comparison with a list of quoted "
+                f"Only attributes in {_as_set(_LISTS)} supports comparison with a list of quoted "
                 "string values."
             )
         return parse_list(right.text)
     if right.kind in (t.INTEGER, t.FLOAT) and kind in (ATTRIBUTE, *ASSESSED):
         if kind == ATTRIBUTE and key not in _NUMBERS:
             raise InvalidParameterValue(
-                f"Only the '{_shown(_NUMBERS)}' attributes support comparison with numeric values."
+                f"Only the '{_as_set(_NUMBERS)}' attributes support comparison with numeric values."
             )
         # A bound outside int64 counts as infinite.
         whole = right.kind == t.INTEGER and len(right.text) < 100
@@ -268,9 +272,9 @@ def _check_assessed(kind: str, sign: str, right: ClauseItem) -> None:
     )
 
 
-def _renamed(condition: TraceCondition) -> TraceCondition:
-    """Returns the condition with its aliases resolved. As in MLflow this applies to all kinds but
-    spans: ``tags.name`` is the trace's name."""
+def _without_aliases(condition: TraceCondition) -> TraceCondition:
+    """Returns the condition with aliases replaced by the stored field. As in MLflow this applies to
+    all kinds of fields but spans: even ``tags.name`` means the trace's name."""
     if condition.kind == SPAN:
         return condition
     word = condition.key.lower()
@@ -297,7 +301,7 @@ def _check(condition: TraceCondition) -> None:
     elif kind == ATTRIBUTE and key in _NUMBERS:
         if sign not in _NUMERIC:
             # MLflow lists the operators of texts in this message.
-            raise InvalidParameterValue(f"Invalid comparator '{sign}' not one of '{_shown(_LIST)}")
+            raise InvalidParameterValue(f"Invalid comparator '{sign}' not one of '{_as_set(_LIST)}")
     elif kind == ATTRIBUTE:
         _require(sign, _LIST, f"Invalid comparator '{sign}' ")
     elif kind in (TAG, METADATA):
@@ -317,7 +321,7 @@ def _check_text(condition: TraceCondition) -> None:
     if kind == TAG:
         if sign not in _NULLABLE:
             raise InvalidParameterValue(
-                f"Invalid comparator '{sign}' not one of '{_shown(_NULLABLE)}"
+                f"Invalid comparator '{sign}' not one of '{_as_set(_NULLABLE)}"
             )
         if key == reserved_tags.LINKED_PROMPTS:
             _check_prompt(sign, value)
@@ -358,9 +362,9 @@ def _check_prompt(sign: str, value: Value) -> None:
 
 def _require(sign: str, allowed: Sequence[str], about: str) -> None:
     if sign not in allowed:
-        raise InvalidParameterValue(f"{about}not one of '{_shown(allowed)}'")
+        raise InvalidParameterValue(f"{about}not one of '{_as_set(allowed)}'")
 
 
-def _shown(words: Sequence[str] | dict[str, str]) -> str:
-    """Returns a set as MLflow prints it."""
+def _as_set(words: Sequence[str] | dict[str, str]) -> str:
+    """Returns the words as MLflow prints a Python set (``{'a', 'b'}``), sorted."""
     return "{" + ", ".join(repr(word) for word in sorted(words)) + "}"

@@ -1,7 +1,9 @@
-"""Compiles the conditions of a filter of traces into tests, and orderings into sort keys.
+"""Compiles the conditions of a filter of traces into functions that test a trace, an assessment
+(somebody's judgement of a trace) or a span, and orderings into sort keys.
 
 The meaning is that of MLflow's SQL store on SQLite: a missing field matches only IS NULL; the value
-of an assessment is compared as JSON text; an invalid regular expression matches nothing.
+of an assessment is compared as JSON text; an invalid regular expression matches nothing. A span's
+node is the list of its few indexed values (:mod:`mlcore.repos.traces.span_packs`).
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ from mlcore.search.trace_filter import (
 
 Test = Callable[[Any], bool]
 Node = list[Any]
-"""As in :mod:`mlcore.repos.traces.span_packs`."""
+"""The few values of a span that most conditions test, in the order of
+:func:`mlcore.spans.stored.node`."""
 
 _COLUMNS: Final[dict[str, Callable[[Trace], Any]]] = {
     "request_id": operator.attrgetter("trace_id"),
@@ -58,15 +61,18 @@ TIE_BREAK: Final = (
 
 
 def trace_test(conditions: Sequence[TraceCondition], budget: TimeBudget) -> Callable[[Trace], bool]:
-    """Returns a test whether a trace meets the conditions on itself; ``budget`` is that of the
-    search."""
+    """Compiles conditions on traces themselves to a function that says whether a trace meets them
+    all. ``budget`` limits the time of regular expressions in this search."""
     tests = [_own(condition, budget) for condition in conditions]
     return lambda trace: all(test(trace) for test in tests)
 
 
 def assessment_test(condition: TraceCondition, budget: TimeBudget) -> Callable[[Assessment], bool]:
-    """Returns a test whether an assessment meets the condition; for IS NULL, whether it violates
-    it."""
+    """Compiles a condition on assessments to a function of one assessment.
+
+    The function says whether the assessment meets the condition; for IS NULL it says whether the
+    assessment exists, so that the trace does not match.
+    """
     kind, key, sign, value = condition
     if sign in ("IS NULL", "IS NOT NULL"):
         return lambda item: item.valid and item.kind == kind and item.name == key
@@ -93,14 +99,16 @@ def assessment_test(condition: TraceCondition, budget: TimeBudget) -> Callable[[
 
 
 def is_session_assessment(assessment: Assessment) -> bool:
-    """Whether an assessment is of all traces of its trace's session."""
+    """Returns whether the assessment applies to all traces of its trace's session."""
     return assessment.metadata is not None and reserved_tags.TRACE_SESSION in assessment.metadata
 
 
 def assessment_number(value: Any) -> tuple[float | None, bool]:
-    """Returns the number to aggregate for an assessment's value, and whether the value is a number.
+    """Returns the number that an assessment's value counts as in averages, and whether the value
+    itself is a number.
 
-    True and "yes" are 1, false and "no" are 0. Other values give None.
+    True and "yes" are 1, false and "no" are 0; all other values that are not finite numbers give
+    None.
     """
     if isinstance(value, bool):
         return float(value), False
@@ -116,14 +124,16 @@ def assessment_number(value: Any) -> tuple[float | None, bool]:
 
 
 def reads_content(conditions: Sequence[TraceCondition]) -> bool:
-    """Whether conditions on spans need the spans' JSON, not only their nodes."""
+    """Returns whether testing these conditions on spans needs the spans' JSON, not only their
+    nodes."""
     return any(condition.key not in _NODE_POSITIONS for condition in conditions)
 
 
 def span_test(
     conditions: Sequence[TraceCondition], spans_from: int | None, budget: TimeBudget
 ) -> Callable[[Node, str], bool]:
-    """Returns a test whether a span, given as its node and its JSON, meets all conditions.
+    """Compiles conditions on spans to a function of a span's node and JSON that says whether the
+    span meets them all.
 
     ``spans_from``: earliest start in nanoseconds; None for any.
     """
@@ -135,15 +145,15 @@ def span_test(
 
 
 def newest_first(ordering: Sequence[OrderBy]) -> bool:
-    """Whether the order is the default: latest request time first, then by id."""
+    """Returns whether the order is the default one: latest request time first, then by id."""
     return not ordering or (
         ordering[0] == TIE_BREAK[0] and tuple(ordering[1:]) in ((), TIE_BREAK[1:])
     )
 
 
 def sort_key(ordering: Sequence[OrderBy]) -> Callable[[Trace], Key]:
-    """Returns the function from a trace to its sort key, as in :mod:`mlcore.search.order`: total,
-    with missing values last."""
+    """Returns a function that makes the sort key of a trace, for the requested order followed by
+    the tie-break. Missing values sort last. Keys are described in :mod:`mlcore.search.order`."""
     fields = [(_value_of(order), order) for order in _total(ordering)]
 
     def key(trace: Trace) -> Key:
@@ -156,8 +166,8 @@ def sort_key(ordering: Sequence[OrderBy]) -> Callable[[Trace], Key]:
 
 
 def restore_key(values: object, ordering: Sequence[OrderBy]) -> Key:
-    """Returns the sort key in a page token. Raises InvalidParameterValue if it does not fit this
-    order."""
+    """Checks that the values of a page token are a sort key of this order, and returns the key.
+    Raises InvalidParameterValue otherwise."""
     total = _total(ordering)
     if not isinstance(values, list) or len(values) != 2 * len(total):
         raise InvalidParameterValue("Invalid page token")

@@ -1,4 +1,5 @@
-"""Aggregated metrics of traces: checks a query and computes the data points from rows.
+"""Statistics of traces, spans and assessments (counts, averages, percentiles by time and
+dimension): checks a query and computes its data points from rows.
 
 The rules, the error messages and the interpolation of percentiles are MLflow's.
 """
@@ -75,7 +76,8 @@ class Aggregation(NamedTuple):
 
 
 class MetricFilter(NamedTuple):
-    """A field of a trace, span or assessment (``view``) and the value that it must equal."""
+    """The condition of a metric query: the field ``entity`` (with ``key`` if it is a tag or
+    metadata) of a trace, span or assessment (``view``) must equal ``value``."""
 
     view: str
     entity: str
@@ -84,10 +86,10 @@ class MetricFilter(NamedTuple):
 
 
 class MetricRow(NamedTuple):
-    """A trace, span or assessment to count or aggregate."""
+    """The time, dimensions and value of one trace, span or assessment in a metric query."""
 
     time: float
-    """Milliseconds; decides the time bucket."""
+    """The time in milliseconds, which decides the time bucket."""
     dimensions: Mapping[str, Any]
     value: Any
     """A row with the value None is ignored."""
@@ -143,9 +145,10 @@ def check(query: MetricQuery) -> None:
 
 
 def parse_filter(text: str, view: str) -> MetricFilter:
-    """Returns the condition of a filter with one clause, on a field of the view or of traces.
+    """Parses a filter of a metric query, which must be one ``field = 'value'`` clause on a field of
+    traces or of the queried view.
 
-    Raises InvalidParameterValue.
+    Raises InvalidParameterValue for anything else.
     """
     items = parse_conditions(text, "{found}")
     strays = [item.text for item in items if item.kind != COMPARISON]
@@ -206,7 +209,8 @@ def _field(text: str) -> tuple[str, str, str]:
 
 
 def points(rows: Iterable[MetricRow], query: MetricQuery) -> list[dict[str, Any]]:
-    """Returns the data points, ordered by time bucket and dimensions, at most ``query.limit``."""
+    """Computes the data points of a query from its rows: one for each time bucket and combination
+    of dimensions, in that order, at most ``query.limit``."""
     groups: dict[tuple[Any, ...], list[Any]] = {}
     if not query.interval and not query.dimensions:
         groups[()] = []

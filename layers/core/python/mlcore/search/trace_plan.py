@@ -1,6 +1,7 @@
-"""Plans a search of traces: which accesses to indexes can find its matches.
+"""Plans a search of traces: translates a filter into accesses, each of which can find its matches.
 
-As in :mod:`mlcore.search.plan`, an access contains every match of the filter and perhaps more.
+As in :mod:`mlcore.search.plan`, an access is a set of traces that an index can list and that
+contains every match of the filter and perhaps more.
 """
 
 from __future__ import annotations
@@ -32,20 +33,21 @@ WHOLE_METADATA: Final = {
 
 
 class TraceIds(NamedTuple):
-    """The traces with these ids."""
+    """Access: the traces with these ids."""
 
     trace_ids: tuple[str, ...]
 
 
 class WholeValues(NamedTuple):
-    """Traces that have one of the values in a field that is indexed as a whole."""
+    """Access: the traces that have one of ``values`` in ``field``, whose values are indexed as
+    wholes."""
 
     field: str
     values: tuple[str, ...]
 
 
 class TracesOfRun(NamedTuple):
-    """Traces that were made in a run or linked to it."""
+    """Access: the traces that were made in a run or linked to it."""
 
     run_id: str
 
@@ -57,7 +59,7 @@ _NOT_AS_IS: Final = re.compile(r'["\\\x00-\x1f]')
 
 
 def accesses(query: TraceFilter) -> list[Access]:
-    """Returns the accesses for a filter of traces; each of them by itself finds all matches."""
+    """Returns the accesses that a filter of traces allows. Each one alone contains all matches."""
     result: list[Access] = [TracesOfRun(run_id) for run_id in query.runs]
     for condition in (*query.own, *query.spans):
         result += _accesses(condition)
@@ -65,12 +67,13 @@ def accesses(query: TraceFilter) -> list[Access]:
 
 
 def is_asynchronous(access: Access) -> bool:
-    """Whether the indexer writes some of the entries, so that they may lag behind the traces."""
+    """Returns whether the indexer writes index entries that this access reads, so that they may lag
+    behind the traces."""
     return not isinstance(access, TraceIds | NamePrefix)
 
 
 def field_of(kind: str, key: str) -> str:
-    """Returns the full-text field that a condition of this kind and key is about."""
+    """Returns the name of the full-text field that holds the values of this kind and key."""
     if kind == SPAN:
         return text_fields.CONTENT
     if kind == TAG:
@@ -130,8 +133,8 @@ def _texts(condition: TraceCondition) -> Iterator[Access]:
 
 
 def _pattern(condition: TraceCondition) -> tuple[str, str] | None:
-    """Returns the operator and the pattern to look up in full text for a condition; None if the
-    condition cannot be looked up."""
+    """Returns the operator and the pattern with which the full-text index finds a condition's
+    matches; None if it cannot."""
     kind, key, sign, value = condition
     if not isinstance(value, str):
         return None

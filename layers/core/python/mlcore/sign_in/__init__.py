@@ -1,2 +1,3 @@
-"""Sign-in of browsers: the cookie of a session, and how long sessions last. Needs the layer
-``tokens``."""
+"""Sign-in of browsers: the encrypted cookie of a session, and how long sessions last. Needs the
+layer ``tokens``.
+"""

@@ -1,8 +1,8 @@
-"""The cookies of sign-in. Each is sealed: a browser can neither read nor change it.
+"""The contents of the cookies of sign-in. Each is encrypted ("sealed"): a browser can neither read
+nor change it.
 
-Where the product is served over HTTPS, their names begin with ``__Host-``: browsers then take them
-only from this host itself, over HTTPS, for all paths. The name is sealed with the content, so a
-cookie of another name, which a neighbour of the same domain could set, is never opened.
+The name is sealed with the content, so a cookie of another name, which a neighbour of the same
+domain could set, is never opened.
 """
 
 from __future__ import annotations
@@ -13,22 +13,12 @@ from typing import Any, Final
 
 from mlcore.repos.users import session_keys
 
-SESSION: Final = "mlflow-session"
-SIGN_IN: Final = "mlflow-sign-in"
-"""Between the redirect to the issuer and the return from there."""
-
-SECURE_PREFIX: Final = "__Host-"
 MAXIMUM_COOKIE: Final = 4_000
 """Characters of a cookie that browsers keep."""
 
 
-def cookie_name(cookie: str, *, is_secure: bool) -> str:
-    """Returns the name under which a cookie is set."""
-    return f"{SECURE_PREFIX}{cookie}" if is_secure else cookie
-
-
 def seal(content: Any, name: str) -> str:
-    """Returns a cookie's value: a JSON value sealed with the current key.
+    """Returns the value of a cookie: a JSON value, encrypted with the current key.
 
     Args:
         name: the cookie's full name.
@@ -40,7 +30,8 @@ def seal(content: Any, name: str) -> str:
 
 
 def open_sealed(value: str, name: str) -> Any:
-    """Returns the JSON value in a cookie; None if it was not sealed here under this name."""
+    """Decrypts the value of a cookie and returns its JSON value; None if it was not sealed here
+    under this name."""
     from mlcore.oidc import sealing  # noqa: PLC0415 -- as above
 
     key_id, _, sealed = value.partition(".")
@@ -52,18 +43,6 @@ def open_sealed(value: str, name: str) -> Any:
 
 
 def open_only(values: Sequence[str], name: str) -> Any:
-    """Returns the JSON value in the only cookie of a name; None without a valid one. A browser that
-    has several is not trusted: one of them was planted."""
+    """Decrypts the only cookie of a name and returns its JSON value; None without a valid one. A
+    browser that has several cookies of the name is not trusted: one of them was planted."""
     return open_sealed(values[0], name) if len(values) == 1 else None
-
-
-def set_cookie(name: str, value: str, seconds: int) -> str:
-    """Returns the value of a Set-Cookie header. ``Lax``: the return from the issuer is a request
-    that another site began."""
-    secure = "; Secure" if name.startswith(SECURE_PREFIX) else ""
-    return f"{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}"
-
-
-def remove_cookie(name: str) -> str:
-    """Returns the value of a Set-Cookie header that removes a cookie."""
-    return set_cookie(name, "", 0)

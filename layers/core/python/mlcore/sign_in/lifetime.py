@@ -15,12 +15,12 @@ _TOUCHES: Final = 10
 
 
 def longest_seconds() -> int:
-    """Returns how long a session lasts, however often it is used."""
+    """Returns the seconds that a session lasts at most, however often it is used."""
     return min(int(float(os.environ.get(_HOURS) or 12) * 3_600), MAXIMUM_SECONDS)
 
 
 def idle_seconds() -> int:
-    """Returns how long a session lasts without a request."""
+    """Returns the seconds that a session lasts without a request."""
     return int(float(os.environ.get(_IDLE_MINUTES) or 60) * 60)
 
 
@@ -30,5 +30,6 @@ def is_alive(session: Session, now: float) -> bool:
 
 
 def is_due(session: Session, now: float) -> bool:
-    """Whether the use of a session should be recorded."""
+    """Whether this use of a session should be stored, so that the session does not count as
+    idle."""
     return now >= session.seen_at + idle_seconds() / _TOUCHES

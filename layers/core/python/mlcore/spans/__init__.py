@@ -1,2 +1,3 @@
-"""Spans in MLflow's stored form, and the data about a trace that is derived from them, independent
-of how they arrive."""
+"""Spans in MLflow's stored form, and the data about a trace that is derived from its spans,
+independent of the order in which they arrive.
+"""

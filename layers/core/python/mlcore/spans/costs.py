@@ -15,9 +15,9 @@ _AGENT: Final = "AGENT"
 
 
 def lacks_cost(attributes: Attributes) -> bool:
-    """Whether a span has tokens and a model but no cost attribute. An attribute that states that
-    there is no cost counts as one. Spans of agents get no cost: their tokens sum up those of other
-    spans, perhaps of several models."""
+    """Whether a span has tokens and a model but no cost attribute. An attribute that says that
+    there is no cost is one. Spans of agents get no cost: their tokens sum up those of other spans,
+    perhaps of several models."""
     return (
         SPAN_COST not in attributes
         and reserved_tags.SPAN_TOKEN_USAGE in attributes
@@ -27,7 +27,8 @@ def lacks_cost(attributes: Attributes) -> bool:
 
 
 def add_cost(attributes: Attributes, own_prices: Own) -> None:
-    """Adds the cost in place, if it is missing and the model's price is known."""
+    """Adds the cost to a span's attributes, in place, if it is missing and the model's price is
+    known."""
     if not lacks_cost(attributes):
         return
     model, usage, provider = [

@@ -1,4 +1,4 @@
-"""Derives from the spans of a trace facts about the trace, such as its times.
+"""Facts: data about a trace, such as its times, that is derived from its spans.
 
 Facts of two sets of spans can be joined in any order and any number of times with the same result:
 each fact is a minimum, of a time or of the earliest span's value. Sums over spans do not have this
@@ -26,7 +26,7 @@ OrderedText = list[Any]
 
 
 class Root(NamedTuple):
-    """Facts of the trace's earliest root span."""
+    """The facts that come from the trace's earliest root span."""
 
     start: int
     span_id: str
@@ -38,7 +38,7 @@ class Root(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """The joined facts of spans. Times are in milliseconds."""
+    """The facts of a set of spans. Times are in milliseconds."""
 
     start: int
     end: int | None = None
@@ -46,7 +46,7 @@ class Facts(NamedTuple):
     session: OrderedText | None = None
     user: OrderedText | None = None
     tags: Mapping[str, OrderedText] = {}
-    """Each preceded by a rank, so that tags of the trace win over attributes of the resource."""
+    """By key. A number before each text lets the trace's tags win over attributes of resources."""
     usage: Mapping[str, int] = {}
     cost: Mapping[str, float] = {}
     masked: tuple[str, ...] = ()
@@ -90,7 +90,8 @@ def facts_of_spans(spans: Iterable[tuple[StoredSpan, Mapping[str, Any]]]) -> Fac
 
 
 def join(facts: Facts, other: Facts) -> Facts:
-    """Returns the joined facts; sums and masked keys are taken from ``facts``."""
+    """Returns the facts of both sets of spans together; sums and masked keys are taken from
+    ``facts``."""
     tags = dict(facts.tags)
     for key, ordered_text in other.tags.items():
         tags[key] = min(tags.get(key, ordered_text), ordered_text)

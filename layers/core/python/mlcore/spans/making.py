@@ -1,4 +1,6 @@
-"""Creates traces from their spans."""
+"""Creates traces from spans. Spans are stored in *packs*, items with the spans of one request; a
+*node* is the list of a span's few values that searches need.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,16 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def owner(experiment: Experiment, trace_id: str) -> Owner:
-    """Returns the owner of a trace's span packs, with whether their content is indexed for
-    full-text search."""
+    """Returns the owner of a trace's span packs: its ids, and whether full-text search covers the
+    content of its spans."""
     followed = experiment.followed.of_traces if experiment.followed else None
     indexed = followed is not None and followed.covers(CONTENT)
     return Owner(experiment.workspace, experiment.experiment_id, trace_id, indexed)
 
 
 def with_sums(span_facts: Facts, nodes: Mapping[str, Node]) -> Facts:
-    """Adds token usage and cost, computed from the nodes of all spans by id."""
+    """Returns the facts with the trace's token usage and cost, computed from the nodes of all spans
+    (by span id)."""
     parts = nodes.values()
     return span_facts._replace(
         usage=usage.total_tokens(
@@ -46,10 +49,10 @@ def create(
     tags: Mapping[str, str] = _NOTHING,
     metadata: Mapping[str, str] = _NOTHING,
 ) -> bool:
-    """Writes a trace and its first pack in one transaction, after its other packs.
+    """Writes a trace and its first pack of spans in one transaction, after the other packs.
 
     Args:
-        tags, metadata: in addition to those from the spans; these win.
+        tags, metadata: added to those from the spans, which they override.
 
     Returns:
         False if the trace exists already: the caller must read it and decide again.

@@ -1,4 +1,4 @@
-"""MLflow's names in the tags and metadata of traces and in the attributes of spans."""
+"""The names that MLflow uses in the tags and metadata of traces and in the attributes of spans."""
 
 from __future__ import annotations
 

@@ -9,8 +9,9 @@ MAX_LENGTH: Final = 1000
 
 
 def preview(text: str, role: str) -> str | None:
-    """Returns the beginning of a JSON text; if it contains chat messages, of the last message with
-    the role. None if the text looks like messages but cannot be read as such."""
+    """Returns the preview: the first MAX_LENGTH characters of a JSON text or, if it contains chat
+    messages, of the last message with the role. None if the text looks like messages but cannot be
+    read as such."""
     try:
         content = _content(text, role) or text
     except (AttributeError, IndexError, KeyError, TypeError):

@@ -1,7 +1,9 @@
-"""Computes the state of a trace from client reports about the trace and from its spans.
+"""Computes the state of a trace from its spans and from a *report*, the data that a client sends
+about the trace itself.
 
-Both may arrive in any order and any number of times with the same final result. Values that a
-client reports take precedence over values from spans.
+Spans and reports may arrive in any order and any number of times with the same final result. Values
+of a report take precedence over values from spans. Keys whose tags or metadata a client has set are
+*masked*: spans do not change them any more.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ def report_of(info: Info) -> Report | None:
 
 
 def info(report: Report | None, span_facts: Facts | None, first_pack: str | None) -> Info:
-    """Returns the shown info of a trace, from a client's report and the facts of its spans."""
+    """Returns the info of a trace that users see, from a client's report and the facts of its
+    spans."""
     root = span_facts.root if span_facts else None
     text = report.text if report else None
     if report is None:
@@ -64,7 +67,7 @@ def info(report: Report | None, span_facts: Facts | None, first_pack: str | None
 
 
 def with_report(trace: StoredTrace, report: Report, tags: Texts, metadata: Texts) -> Change:
-    """Returns the change to a trace after a client's report."""
+    """Returns how a client's report changes a stored trace."""
     span_facts = facts.parse(trace.info.facts)
     if span_facts:
         span_facts = masked(span_facts, tags, metadata)
@@ -76,7 +79,7 @@ def with_report(trace: StoredTrace, report: Report, tags: Texts, metadata: Texts
 
 
 def with_facts(trace: StoredTrace, span_facts: Facts, first_pack: str | None) -> Change | None:
-    """Returns the change to a trace after spans have arrived; None if nothing changes.
+    """Returns how spans that have arrived change a stored trace; None if nothing changes.
 
     Args:
         span_facts: the facts of all spans so far.
@@ -106,8 +109,8 @@ def with_facts(trace: StoredTrace, span_facts: Facts, first_pack: str | None) ->
 
 
 def masked(span_facts: Facts, tags: Texts, metadata: Texts) -> Facts:
-    """Returns the facts with these tags and metadata masked, since a client has set or deleted
-    them."""
+    """Returns the facts with the keys of these tags and metadata masked, since a client has set or
+    deleted them."""
     hidden = {*span_facts.masked, *(span_facts.tag_texts().keys() & tags.keys())}
     hidden |= span_facts.metadata_texts().keys() & metadata.keys()
     return span_facts._replace(masked=tuple(sorted(hidden)))
@@ -124,7 +127,7 @@ def tags_and_metadata(span_facts: Facts, experiment: Experiment, trace_id: str) 
 
 
 def artifact_location(experiment: Experiment, trace_id: str) -> dict[str, str]:
-    """Returns the tag with the location at which clients store the files of a trace."""
+    """Returns, as a tag, the location at which clients store the files of a trace."""
     root = experiment.artifact_location
     end = min((position for position in map(root.find, "?#") if position >= 0), default=len(root))
     head, tail = root[:end], root[end:]

@@ -28,7 +28,8 @@ def content(span: StoredSpan) -> str:
 
 
 def node(span: StoredSpan) -> Node:
-    """Returns [id, end, parent id, start, usage, cost, name, type, status, model, provider]."""
+    """Returns the node of a span: [id, end, parent id, start, usage, cost, name, type, status,
+    model, provider]."""
     attributes = span["attributes"]
     parent = span["parent_span_id"]
     return [
@@ -51,14 +52,14 @@ def hexadecimal(text: str) -> str:
 
 
 def text_of(value: Any) -> Any:
-    """Returns the parsed JSON text if it is a text; otherwise the value unchanged."""
+    """Returns the text inside a JSON text (``'"a"'`` gives ``a``); any other value unchanged."""
     parsed = json_value(value)
     return parsed if isinstance(parsed, str) else value
 
 
 def base64_id(number: int, length: int) -> str:
-    """Returns a span or trace id of ``length`` bytes in Base64. Raises OverflowError if the number
-    needs more bytes."""
+    """Returns the number of a span or trace as an id of ``length`` bytes in Base64. Raises
+    OverflowError if the number needs more bytes."""
     return base64.b64encode(number.to_bytes(length, "big")).decode()
 
 

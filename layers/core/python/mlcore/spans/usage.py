@@ -1,4 +1,4 @@
-"""Token usage and cost of a trace: sums over its spans that count nothing twice."""
+"""Token usage and cost of a trace: sums over its spans that count no tokens twice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Amounts = dict[str, Any]
 
 
 class SpanAmounts(NamedTuple):
-    """A span's contribution to a sum."""
+    """The tokens or the cost of one span, with the span's position in the tree."""
 
     span_id: str
     parent_id: str | None
@@ -23,13 +23,13 @@ class SpanAmounts(NamedTuple):
 
 
 def total_tokens(parts: Collection[SpanAmounts]) -> dict[str, int]:
-    """Returns the token usage of a trace."""
+    """Returns the token usage of a trace from the tokens of its spans."""
     totals = _sum(parts, TOKEN_KEYS[:3], TOKEN_KEYS[3:], 0)
     return amounts_of(totals, TOKEN_KEYS, token_count)
 
 
 def total_cost(parts: Collection[SpanAmounts]) -> dict[str, float]:
-    """Returns the cost of a trace in US dollars."""
+    """Returns the cost of a trace in US dollars from the cost of its spans."""
     return amounts_of(_sum(parts, COST_KEYS, (), 0.0), COST_KEYS, finite_number)
 
 
@@ -74,8 +74,8 @@ def finite_number(value: Any) -> float | None:
 def _sum(
     parts: Collection[SpanAmounts], always: Collection[str], optional: Collection[str], zero: float
 ) -> Amounts:
-    """Sums amounts over spans. A span below one with amounts of its own is skipped, since those
-    include its amounts.
+    """Sums the amounts of spans by key. A span below one that has amounts is skipped, since the
+    upper span's amounts include those of the lower one.
 
     Spans are added in the order of their ends, as on MLflow's server, so that sums of floats do not
     depend on the order of arrival.

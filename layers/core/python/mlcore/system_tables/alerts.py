@@ -35,7 +35,7 @@ _END: Final = re.compile(r"(;\s*(--[^\n]*\s*)*)+$")
 
 
 class Malformed(ValueError):
-    """An alert file without a valid condition; the message explains the fault."""
+    """Raised for an alert file without a valid condition; the message explains the fault."""
 
 
 class Condition(NamedTuple):
@@ -70,7 +70,7 @@ class Condition(NamedTuple):
 
 
 def _ordered(number: float) -> tuple[bool, float]:
-    """Sorts NaN behind all other numbers."""
+    """Returns a sort key by which NaN is greater than all other numbers."""
     return (True, 0.0) if math.isnan(number) else (False, number)
 
 
@@ -100,8 +100,8 @@ def when(sql: str) -> str | None:
 
 
 def of_text(name: str, sql: str) -> Alert:
-    """Parses the SQL of an alert file. Raises Malformed if the line ``-- when:`` is missing or
-    holds no valid condition."""
+    """Parses the SQL of an alert file to an alert. Raises Malformed if the line ``-- when:`` is
+    missing or holds no valid condition."""
     condition_text = when(sql)
     if condition_text is None:
         raise Malformed("it has no line such as -- when: MIN(success_ratio) < 0.9")
@@ -109,7 +109,7 @@ def of_text(name: str, sql: str) -> Alert:
 
 
 def stored() -> Iterator[tuple[str, str]]:
-    """Yields the names and the SQL of all alert files, ordered by name."""
+    """Yields (alert name, SQL) of all alert files, ordered by name."""
     for entry in store().list(FOLDER):
         if entry.size is not None and entry.name.endswith(SUFFIX):
             content = store().get(f"{FOLDER}/{entry.name}")

@@ -26,8 +26,8 @@ OBJECT_TRACES: Final = 10_000
 
 
 def land() -> Iterator[str]:
-    """Writes the landing objects of each experiment, then yields the experiment's id. The
-    experiment is noted as done when the caller takes the next id. The list of experiments may lag
+    """Writes the landing objects of each experiment, then yields the experiment's id. The journal
+    notes the experiment as done when the caller takes the next id. The list of experiments may lag
     by seconds."""
     known = store().get(JOURNAL)
     through: set[str] = set(json.loads(known)) if known else set()
@@ -50,8 +50,8 @@ def _name(experiment_id: str, number: int) -> str:
 
 
 def _parts(experiment_id: str) -> Iterator[tuple[list[PointRow], Changed]]:
-    """Yields the contents of an experiment's landing objects, each with at most OBJECT_POINTS
-    points."""
+    """Yields (points, changed runs) of an experiment, each the content of one landing object with
+    at most OBJECT_POINTS points."""
     stored = source.find_experiments([experiment_id]).get(experiment_id)
     points: list[PointRow] = []
     runs: set[tuple[str, str]] = set()

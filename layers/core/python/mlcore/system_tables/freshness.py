@@ -1,5 +1,6 @@
-"""Holds the function that updates the system tables at once. The local runner registers one; in AWS
-none exists, and the tables follow on a schedule."""
+"""Holds the function that updates the system tables at once. The local runner registers one. In AWS
+there is none, and the tables are updated on a schedule.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@ until the publisher adds it to the system tables.
 
 An object of the kind :data:`RUNS` is about experiments, runs and points; one of the kind
 :data:`TRACES` is about traces (``trace_landing``). The kind is the end of its name, and a publisher
-ignores kinds that it does not know: version 0.1.0 knows only the first.
+ignores kinds that it does not know: version 0.1.0 knows only the first. Objects are grouped by
+shard of the stream; a backfill has shards of its own.
 
 A line about runs is a metric point (``PointRow`` with short field names), or names what changed:
 ``{"x": experiment}`` or ``{"x": experiment, "r": run}``. The publisher reads the current state of a
@@ -36,8 +37,8 @@ NAMES: Final = ("x", "r", "k", "s", "t", "v", "i", "d")
 
 
 class Changed(NamedTuple):
-    """The experiments and runs that must be read again from the table; runs as (experiment id, run
-    id)."""
+    """The experiments and runs that changed, so that the publisher must read them again; runs as
+    (experiment id, run id)."""
 
     experiments: Collection[str]
     runs: Collection[tuple[str, str]]
@@ -50,7 +51,7 @@ def name_of(shard: str, first: str, last: str) -> str:
 
 
 def encode(points: Iterable[PointRow], changed: Changed) -> bytes:
-    """Returns the content of a landing object. Equal inputs give equal bytes."""
+    """Returns the content of a landing object about runs. Equal inputs give equal bytes."""
     lines = [json.dumps({"x": experiment}) for experiment in sorted(changed.experiments)]
     lines += [json.dumps({"x": one, "r": run}) for one, run in sorted(changed.runs)]
     lines += [json.dumps(dict(zip(NAMES, point, strict=True))) for point in points]
@@ -58,7 +59,7 @@ def encode(points: Iterable[PointRow], changed: Changed) -> bytes:
 
 
 def compress(lines: Iterable[str]) -> bytes:
-    """Returns lines of JSON as the content of a landing object."""
+    """Compresses lines of JSON to the content of a landing object."""
     return gzip.compress("\n".join([*lines, ""]).encode(), _LEVEL, mtime=0)
 
 
@@ -69,9 +70,9 @@ def put(name: str, content: bytes, kind: str = RUNS) -> None:
 def waiting(
     most_bytes: float = math.inf, kinds: tuple[str, ...] = KINDS
 ) -> Iterator[tuple[str, int]]:
-    """Yields the keys and sizes of the objects of some kinds that are not yet published: by shard,
-    oldest first, shards of a backfill last. Stops once the objects have ``most_bytes`` together,
-    but yields at least one."""
+    """Yields (key, size in bytes) of the objects of these kinds that are not yet published: by
+    shard, oldest first, shards of a backfill last. Stops once the objects have ``most_bytes``
+    together, but yields at least one."""
     total = 0
     for shard in _shards():
         for key, size in _landed(shard, kinds):
@@ -110,7 +111,7 @@ def _shards() -> list[str]:
 
 
 def _landed(shard: str, kinds: tuple[str, ...] = KINDS) -> Iterator[tuple[str, int]]:
-    """Yields the keys and sizes of a shard's landing objects, oldest first."""
+    """Yields (key, size in bytes) of a shard's landing objects, oldest first."""
     for entry in store().list(f"{FOLDER}/{shard}"):
         if entry.size is not None and entry.name.endswith(kinds):
             yield f"{FOLDER}/{shard}/{entry.name}", entry.size

@@ -47,7 +47,7 @@ def table_uri(table: str) -> str:
 
 
 def table_key(table: str) -> str:
-    """Returns the key below which :func:`store` has a table's files."""
+    """Returns the key prefix of a table's files in :func:`store`."""
     return f"{_TABLES}/{table}"
 
 

@@ -21,12 +21,12 @@ from mlcore.repos.runs.core.runs import StoredRun
 
 EARLIEST_MS: Final = -62_135_596_800_000
 LATEST_MS: Final = 253_402_300_799_999
-"""The years 1 to 9999, which every reader of the tables can show. MLflow accepts any 64-bit number
-as a time; a time outside is replaced by the nearest of these."""
+"""The end of the years 1 to 9999, which every reader of the tables can show. MLflow accepts any
+64-bit number as a time; a time outside is replaced by the nearest of these."""
 
 
 class ExperimentRow(NamedTuple):
-    """A row of ``experiments_latest``, without the account."""
+    """A row of ``experiments_latest``, without the column of the AWS account."""
 
     experiment_id: str
     workspace_id: str
@@ -37,8 +37,8 @@ class ExperimentRow(NamedTuple):
 
 
 class RunRow(NamedTuple):
-    """A row of ``runs_latest``, without the account and without those metric columns that are
-    computed from the history.
+    """A row of ``runs_latest``, without the column of the AWS account and without those metric
+    columns that are computed from the history.
 
     ``created_by`` is the user who was logged in when the run was created; without login, the user
     that the client named. ``latest`` holds the latest value of each metric, as text
@@ -61,8 +61,8 @@ class RunRow(NamedTuple):
 
 
 class PointRow(NamedTuple):
-    """A row of ``run_metrics_history``, without the account and the workspace, which follow from
-    its experiment."""
+    """A row of ``run_metrics_history``, without the columns of the AWS account and the workspace,
+    which follow from the experiment."""
 
     experiment_id: str
     run_id: str
@@ -91,8 +91,8 @@ def experiment_row(experiment: Experiment, updated_ms: int) -> ExperimentRow:
 
 
 def deleted_ms(experiment: Experiment) -> int | None:
-    """Returns when an experiment was deleted; None if it is not deleted. The time of its last
-    update is that of the deletion, because only a restoration updates it afterwards."""
+    """Returns when an experiment was deleted, in milliseconds; None if it is not deleted. This is
+    the time of its last update, because a deleted experiment cannot be updated."""
     if experiment.lifecycle_stage != DELETED:
         return None
     return within(experiment.last_update_time)

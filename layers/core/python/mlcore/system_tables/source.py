@@ -34,7 +34,8 @@ class Stored(NamedTuple):
 
 
 def find_experiments(experiment_ids: Sequence[str]) -> dict[str, Stored]:
-    """Returns the existing experiments by id. Sends one BatchGetItem per hundred ids."""
+    """Returns the existing ones of these experiments, by id. Sends one BatchGetItem per hundred
+    ids."""
     experiments_by_id: dict[str, Stored] = {}
     for at in range(0, len(experiment_ids), TOGETHER):
         wanted = experiment_ids[at : at + TOGETHER]
@@ -71,8 +72,8 @@ def run_ids(experiment: Experiment) -> Iterator[str]:
 
 
 def points_of(experiment_id: str, run_id: str) -> Iterator[PointRow]:
-    """Yields all points of a run's history, page by page; some of them may appear twice. The insert
-    time of a point is when its present item was written."""
+    """Yields the rows of all points of a run's history, page by page; some points may appear twice.
+    The insert time of a point is when its present item was written."""
     for point, inserted_ms in metric_history.with_times(experiment_id, run_id):
         yield point_row(experiment_id, run_id, point, inserted_ms)
 
@@ -84,7 +85,8 @@ def experiment_ids() -> Iterator[str]:
 
 
 def distinct(points: Iterable[PointRow]) -> list[PointRow]:
-    """Removes duplicates of points; keeps the one that was inserted first."""
+    """Returns the points without duplicates; of several rows of a point, the one that was inserted
+    first."""
     points_by_id: dict[str, PointRow] = {}
     for point in points:
         known = points_by_id.get(point.record_id)

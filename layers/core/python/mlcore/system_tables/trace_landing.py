@@ -3,8 +3,8 @@
 A line is ``{"x": experiment, "t": trace, "m": [milliseconds…]}``, and for a deleted trace also
 ``"gone": true``. The publisher reads the trace itself from the table, so a line that is delivered
 twice, late or out of order has no further effect. ``m`` has the request times that the trace had
-before and after the changes: published rows of the trace are only in the days of such times. A line
-without ``m`` says that they may be in any day.
+before and after the changes: the published rows of the trace are only in the days of these times. A
+line without ``m`` says that the rows may be in any day.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Record = Mapping[str, Any]
 
 
 class ChangedTraces:
-    """Collects changed traces."""
+    """Collects the traces that changed, and makes the lines of their landing object."""
 
     def __init__(self) -> None:
         self._times: dict[tuple[str, str], set[int] | None] = {}
@@ -36,8 +36,8 @@ class ChangedTraces:
         return bool(self._times)
 
     def add_record(self, record: Record) -> None:
-        """Adds the trace of a stream record. A trace that expired is no deleted one: its rows stay
-        in the system tables."""
+        """Adds the trace of a stream record. A trace that expired does not count as deleted: its
+        rows stay in the system tables."""
         change = record["dynamodb"]
         images = [
             Trace.of(image) for name in ("OldImage", "NewImage") if (image := change.get(name))
@@ -78,7 +78,8 @@ def is_expiry(record: Record) -> bool:
 
 
 def of_traces(places: Iterable[tuple[str, str]]) -> ChangedTraces:
-    """Collects existing traces, as (experiment id, trace id)."""
+    """Returns the changes that make the publisher read these existing traces, given as (experiment
+    id, trace id)."""
     changed = ChangedTraces()
     for place in places:
         changed.add(*place)

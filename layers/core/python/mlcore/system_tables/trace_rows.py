@@ -20,7 +20,7 @@ from mlcore.system_tables.rows import within
 
 
 class TraceRow(NamedTuple):
-    """A row of ``traces``, without the account.
+    """A row of ``traces``, without the column of the AWS account.
 
     Tokens and costs are those of the trace's metadata ``mlflow.trace.tokenUsage`` and
     ``mlflow.trace.cost``; None where these have none.
@@ -54,7 +54,7 @@ class TraceRow(NamedTuple):
 
 
 class AssessmentRow(NamedTuple):
-    """A row of ``assessments``, without the account.
+    """A row of ``assessments``, without the column of the AWS account.
 
     ``value`` is JSON. ``numeric_value`` is the value if it is a number, 1 or 0 if it is a boolean,
     else None.
@@ -84,7 +84,7 @@ class AssessmentRow(NamedTuple):
 
 
 def rows_of(stored: StoredTrace) -> tuple[TraceRow, Iterator[AssessmentRow]]:
-    """Returns the row of a trace and those of its assessments."""
+    """Converts a stored trace to its row and the rows of its assessments."""
     trace = traces.entity(stored)
     return _trace_row(stored, trace), _assessment_rows(stored, trace)
 

@@ -1,2 +1,3 @@
-"""Webhooks: events to subscribe to, addresses that may be reached, and deliveries. Does not use the
-table."""
+"""Webhooks (URLs of users that are called after events): the events, which addresses may be called,
+and deliveries. Does not use the table.
+"""

@@ -25,7 +25,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Destination(NamedTuple):
-    """The checked destination of a request."""
+    """Where to send a request: the URL's parts, and one checked address of its host."""
 
     scheme: str
     host: str
@@ -33,7 +33,7 @@ class Destination(NamedTuple):
     address: str
     port: int
     target: str
-    """Path and query."""
+    """The path and query of the URL."""
     credentials: tuple[str, str] | None
     """User and password of the URL."""
 
@@ -52,7 +52,8 @@ def check_url(url: str) -> None:
 
 
 def destination(url: str) -> Destination:
-    """Resolves the URL of a request and checks it again.
+    """Checks the URL of a request again, at the time of the request, and resolves it to the address
+    to connect to.
 
     Raises:
         InvalidParameterValue: as :func:`check_url`.
@@ -75,8 +76,8 @@ def destination(url: str) -> Destination:
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address belongs to the public internet. An IPv6 address that embeds an IPv4
-    address is decided by the embedded one."""
+    """Whether an address belongs to the public internet. For an IPv6 address that embeds an IPv4
+    address, the embedded one decides."""
     if isinstance(address, ipaddress.IPv6Address):
         if address.is_site_local or address.scope_id:
             return False
@@ -89,8 +90,8 @@ def is_public(address: Address) -> bool:
 
 
 def _checked_url(url: str) -> tuple[SplitResult, str, list[Address]]:
-    """Returns the parts of a URL, its host, and its checked addresses; no addresses if private ones
-    are allowed."""
+    """Checks a URL and returns its parts, its host and its addresses; no addresses if private ones
+    are allowed, so that nothing was resolved."""
     if not url.strip():
         raise InvalidParameterValue(f"Webhook URL cannot be empty or just whitespace: {url!r}")
     try:

@@ -1,4 +1,4 @@
-"""Announcements: the events of a write, from which webhooks are notified.
+"""Announcements: texts that name the events of a write, from which webhooks are notified.
 
 A write that MLflow notifies webhooks about sets the attribute ``event`` of the written item in the
 same request. The stream record then holds the event together with the new image of the item: an
@@ -28,7 +28,7 @@ class Announcement(NamedTuple):
     """An event of a registered model, of one of its versions, or of a budget."""
 
     event_id: str
-    """Stays the same when the write, its stream record or its message is repeated."""
+    """The id of the event, the same if the write, its stream record or its message is repeated."""
     time_ms: int
     event: EventName
     workspace: str
@@ -42,7 +42,7 @@ class Announcement(NamedTuple):
     """The data of an event that the item does not hold: a budget's."""
 
     def text(self) -> str:
-        """Returns the value of the item's attribute."""
+        """Returns the announcement as the text that the item's attribute ``event`` holds."""
         fields = {**self._asdict(), "event": str(self.event)}
         return json.dumps({name: value for name, value in fields.items() if value is not None})
 
@@ -54,12 +54,12 @@ def parse(text: str) -> Announcement:
 
 
 def parse_all(text: str) -> list[Announcement]:
-    """Returns the announcements of one write, one per line."""
+    """Returns the announcements in the attribute ``event`` of one write, one per line."""
     return [parse(line) for line in text.splitlines()]
 
 
 def join_texts(texts: Sequence[str]) -> str | None:
-    """Returns the attribute of a write with several announcements; None without any."""
+    """Returns the attribute ``event`` of a write with several announcements; None without any."""
     return "\n".join(texts) or None
 
 
@@ -68,7 +68,7 @@ def model_created(model: RegisteredModel) -> str:
 
 
 def model_tag_set(model: RegisteredModel, key: str, value: str) -> str | None:
-    """Returns the announcement that a tag of a prompt was set; None for a model that is not a
+    """Returns the text that announces a new value of a prompt's tag; None for a model that is not a
     prompt, because MLflow announces only tags of prompts."""
     if not is_prompt({**model.tags, key: value}):
         return None
@@ -107,10 +107,10 @@ def alias_deleted(model: RegisteredModel, alias: str) -> str:
 def budget_exceeded(
     policy: BudgetPolicy, spent_dollars: float, window_start_ms: int, workspace: str
 ) -> str:
-    """Returns the announcement that a budget was exceeded.
+    """Returns the text that announces an exceeded budget.
 
     Args:
-        workspace: of the call that exceeded it; its webhooks are told.
+        workspace: that of the call that exceeded the budget; its webhooks are notified.
     """
     event_data = {
         "budget_policy_id": policy.budget_policy_id,

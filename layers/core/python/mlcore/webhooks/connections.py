@@ -1,5 +1,6 @@
-"""Connections to an address that was checked before. TLS verifies the host name, and the name is
-not resolved again."""
+"""Opens connections to an address that was checked before. TLS verifies the host name, and the name
+is not resolved again.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, Timeout
 def pool(
     scheme: str, address: str, port: int, host: str, *, connect: float, read: float
 ) -> HTTPConnectionPool:
-    """Returns a connection pool for one request; the caller closes it.
+    """Returns a connection pool for one request to a checked address; the caller closes it.
 
     Args:
         address: the address to connect to.

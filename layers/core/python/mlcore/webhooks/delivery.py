@@ -38,7 +38,7 @@ class DeliveryAnswer(NamedTuple):
 
 
 def body(event: EventName, time_ms: int, data: Mapping[str, Any], workspace: str) -> str:
-    """Returns the JSON text of a delivery."""
+    """Returns the JSON text that a delivery of an event sends."""
     moment = datetime.fromtimestamp(time_ms / 1000, tz=UTC)
     payload: dict[str, Any] = {
         "entity": event.entity,
@@ -52,15 +52,16 @@ def body(event: EventName, time_ms: int, data: Mapping[str, Any], workspace: str
 
 
 def signature(secret: str, delivery_id: str, timestamp: str, text: str) -> str:
-    """``v1,`` and the Base64 of the HMAC-SHA256 of ``id.time.body``."""
+    """Returns the signature of a delivery: ``v1,`` and the Base64 of the HMAC-SHA256 of
+    ``id.time.body``."""
     signed = f"{delivery_id}.{timestamp}.{text}".encode()
     digest = hmac.new(secret.encode(), signed, hashlib.sha256).digest()
     return f"v1,{base64.b64encode(digest).decode()}"
 
 
 def headers(secret: str, delivery_id: str, text: str) -> dict[str, str]:
-    """Returns the headers of one attempt. The timestamp is that of the attempt, so that a receiver
-    may refuse old ones; the id is the same in all attempts."""
+    """Returns the headers of one attempt of a delivery. The timestamp is that of the attempt, so
+    that a receiver may refuse old ones; the id is the same in all attempts."""
     timestamp = str(int(time.time()))
     fields = {
         "Content-Type": "application/json",
@@ -75,7 +76,8 @@ def headers(secret: str, delivery_id: str, text: str) -> dict[str, str]:
 def send(
     url: str, own_headers: Mapping[str, str], text: str, timeout_seconds: float
 ) -> DeliveryAnswer:
-    """Posts a delivery. Does not follow redirects and does not use proxies.
+    """Posts a delivery and returns the receiver's answer. Does not follow redirects and does not
+    use proxies.
 
     Raises:
         InvalidParameterValue: the URL is not allowed for webhooks.
@@ -121,8 +123,8 @@ def send(
 
 
 def _read_limited(response: BaseHTTPResponse, deadline: float) -> bytes:
-    """Reads the body until the size limit or the deadline, so that a slow receiver cannot block the
-    function."""
+    """Reads and returns the answer's body up to the size limit or the deadline, so that a slow
+    receiver cannot block the function."""
     content = b""
     while len(content) < MAX_ANSWER_BYTES and time.monotonic() < deadline:
         chunk = response.read1(MAX_ANSWER_BYTES - len(content), decode_content=True)

@@ -25,13 +25,13 @@ class DeliveryMessage(NamedTuple):
 
 
 def delivery_id(event_id: str, webhook_id: str) -> str:
-    """Returns a UUID made from the event and the webhook, so that a repeated message has the same
-    id."""
+    """Returns the id of a delivery: a UUID made from the event and the webhook, so that a repeated
+    message has the same id."""
     return str(uuid5(NAMESPACE_URL, f"mlflow-webhook:{event_id}:{webhook_id}"))
 
 
 def text(message: DeliveryMessage) -> str:
-    """Returns the message as ASCII text."""
+    """Returns the message as ASCII text for the queue; compressed if it is long."""
     text = json.dumps({**message._asdict(), "event": str(message.event)})
     if len(text) <= PLAIN_BYTES:
         return text

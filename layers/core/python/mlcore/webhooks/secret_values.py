@@ -8,12 +8,12 @@ from mlcore.entities.webhooks import Webhook
 
 
 def seal(secret: str, workspace: str, webhook_id: str) -> str:
-    """Returns the encrypted secret, as the item stores it; empty without a secret."""
+    """Encrypts a webhook's secret to the text that its item stores; empty without a secret."""
     return secrets.seal(secret, _encryption_context(workspace, webhook_id)) if secret else ""
 
 
 def open_secret(webhook: Webhook) -> str:
-    """Returns the decrypted secret; empty without one."""
+    """Decrypts and returns a webhook's secret; empty without one."""
     if not webhook.sealed_secret:
         return ""
     context = _encryption_context(webhook.workspace, webhook.webhook_id)

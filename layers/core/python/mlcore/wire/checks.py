@@ -1,4 +1,6 @@
-"""Checks of raw request values, with the messages of MLflow's server."""
+"""Checks of raw request values, with the messages of MLflow's server. A check takes a value and
+raises :class:`CheckFailed`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ Check = Callable[[Any], None]
 
 
 class CheckFailed(Exception):
-    """A check failed. ``text`` replaces the general message about an invalid value."""
+    """Raised by a check. ``text`` replaces the general message about an invalid value."""
 
     def __init__(self, text: str | None = None) -> None:
         super().__init__(text)
@@ -61,13 +63,14 @@ def within(low: int, high: int, text: str) -> Check:
 
 
 def length_at_most(limit: int, text: Callable[[int], str]) -> Check:
-    """Returns a check of a list's length; ``text`` makes the message from the length."""
+    """Returns a check that a list has at most ``limit`` values; ``text`` makes the error message
+    from the list's length."""
     return lambda value: _expect(len(value) <= limit, text(len(value)))
 
 
 def fields_present(parameter: str, *names: str) -> Check:
-    """Returns a check that all objects of a list have the required fields; the message has the path
-    of the first missing or empty one."""
+    """Returns a check that all objects of a list have the named fields. The error message has the
+    path of the first missing or empty field."""
 
     def check(items: Any) -> None:
         for position, item in enumerate(items):

@@ -1,4 +1,4 @@
-"""Response bodies as JSON text."""
+"""Encodes response bodies as JSON text."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ quoted: Final = encode_basestring_ascii
 
 
 class Encoded:
-    """Part of a body that is already JSON text. Long lists are encoded directly, without building
-    dicts first."""
+    """A part of a body that is JSON text already, so that long lists need not be built as dicts
+    first."""
 
     __slots__ = ("text",)
 

@@ -1,8 +1,9 @@
 """Parses requests of MLflow's FastAPI routes, which are not protobuf RPCs: validates JSON bodies
 and query strings as pydantic does, with its messages.
 
-A reader takes a value and returns the value to keep. It notes invalid values with their position.
-All errors of a request are returned together, in one message or as FastAPI's list.
+A *reader* (:data:`Read`) takes a value, its position and the collected errors, and returns the
+value to keep. It notes an invalid value as an error and returns something anyway. All errors of a
+request are returned together, in one message or as FastAPI's list.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ class Misfits:
             self._details.append({**detail, "ctx": context} if context else detail)
 
     def check(self) -> None:
-        """Raises the collected errors, if there are any: InvalidParameterValue, or Detailed (422)
-        for FastAPI's list."""
+        """Raises the collected errors, if there are any: as InvalidParameterValue, or as Detailed
+        (422) for FastAPI's list."""
         if not self.texts:
             return
         if self._listed:
@@ -88,7 +89,7 @@ def _of_bounded_size(details: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 class Field(NamedTuple):
-    """A field of a JSON object; ``key`` is its name in the result, if different."""
+    """How a field of a JSON object is read; ``key`` is its name in the result, if different."""
 
     read: Read
     required: bool = False
@@ -152,7 +153,7 @@ def integer(value: Any, place: Place, misfits: Misfits) -> Any:
 
 
 def optional(read: Read) -> Read:
-    """Returns a reader of null and of values that ``read`` accepts."""
+    """Returns a reader that accepts null, and values that ``read`` accepts."""
 
     def reader(value: Any, place: Place, misfits: Misfits) -> Any:
         return None if value is None else read(value, place, misfits)
@@ -182,7 +183,7 @@ def list_of(read: Read, most: int | None = None, least: int = 0) -> Read:
 
 
 def map_of(read: Read) -> Read:
-    """Returns a reader of objects with arbitrary keys, whose values ``read`` accepts."""
+    """Returns a reader of objects with arbitrary keys; ``read`` reads their values."""
 
     def reader(value: Any, place: Place, misfits: Misfits) -> Any:
         if not isinstance(value, dict):
@@ -196,7 +197,7 @@ def map_of(read: Read) -> Read:
 def object_of(
     fields: Fields, *, extra: bool = False, forbid: bool = False, misfit: str = _OBJECT
 ) -> Read:
-    """Makes a reader of objects with known fields. Fields that were not sent are omitted from the
+    """Returns a reader of objects with known fields. Fields that were not sent are omitted from the
     result.
 
     Args:
@@ -233,8 +234,8 @@ def object_of(
 
 
 class JsonBody(Message):
-    """A request whose fields are those of its JSON body, or of its query string, and the variables
-    of its path. A field that was not sent is None."""
+    """Base of messages whose fields come from the JSON body, or from the query string, and from the
+    variables of the path. A field that was not sent is None."""
 
     pydantic = True
     body: ClassVar[Fields | None] = None
@@ -251,11 +252,12 @@ class JsonBody(Message):
 
     @classmethod
     def of_body(cls, content: str, is_json: bool, parameters: Mapping[str, str]) -> Self:
-        """Returns the request in a JSON body and the path's variables.
+        """Returns the message of a request with a JSON body.
 
         Args:
             content: the body, "" for none.
             is_json: whether its Content-Type is JSON.
+            parameters: the variables of the path.
 
         Raises:
             InvalidParameterValue: the body is invalid.
@@ -281,9 +283,8 @@ class JsonBody(Message):
 
     @classmethod
     def of_query(cls, arguments: Mapping[str, list[str]], parameters: Mapping[str, str]) -> Self:
-        """Returns the request in query parameters and the path's variables. If a parameter is
-        repeated, its last value counts, unless the field is a list. Raises
-        InvalidParameterValue."""
+        """Returns the message of a request with a query string. If a parameter is repeated, its
+        last value is used, unless the field is a list. Raises InvalidParameterValue."""
         misfits = Misfits()
         variables = cls._variables(parameters, misfits)
         made = {
@@ -296,7 +297,7 @@ class JsonBody(Message):
 
     @classmethod
     def _variables(cls, parameters: Mapping[str, str], misfits: Misfits) -> dict[str, Any]:
-        """Returns the variables of the path, read."""
+        """Returns the variables of the path, converted by their readers."""
         if not cls.path:
             return dict(parameters)
         return {

@@ -35,8 +35,8 @@ from mlcore.wire.scalars import Convert, Stop, scalar, string
 
 
 class Message:
-    """Base of request messages. An unset field reads as protobuf's default ("", 0, 0.0, False, a
-    new list or dict), as None for an enum or a message, or as the default given in the class."""
+    """Base of request messages. An unset field reads as the default given in the class, or as
+    protobuf's default: "", 0, 0.0, False, a new list or dict, None for an enum or a message."""
 
     checks: ClassVar[Mapping[str, tuple[Check, ...]]] = {}
     from_arguments: ClassVar[tuple[str, ...]] = ()
@@ -87,8 +87,8 @@ class Message:
 
     @classmethod
     def readable(cls, data: Any) -> Self:
-        """Returns a message with only the fields whose values are valid, without checks. Used for
-        the authorisation of an invalid request."""
+        """Returns a message with only the fields whose values are valid, without checks, to decide
+        whether the caller of an invalid request has the permission."""
         message, plan = cls.__new__(cls), _plan(cls)
         for key, value in data.items() if isinstance(data, dict) else ():
             with contextlib.suppress(Stop):
@@ -137,7 +137,7 @@ Store = Callable[[dict[str, Any], str, Any, list[bool]], None]
 
 
 class Field(NamedTuple):
-    """A field of a message. Either ``convert`` or ``store`` reads it."""
+    """How a field of a message is read: by ``convert`` or by ``store``."""
 
     name: str
     json_name: str
@@ -182,7 +182,8 @@ def _plan(cls: type[Message]) -> _Plan:
 
 
 class _New:
-    """Default of a list or dict field: a new object at each access, so that none is shared."""
+    """Descriptor for the default of a list or dict field: returns a new object at each access, so
+    that none is shared."""
 
     __slots__ = ("make",)
 
@@ -235,7 +236,8 @@ def _message_type(hint: Any) -> type[Message] | None:
 
 
 def _fill(fields: dict[str, Any], data: Any, plan: _Plan, seen_alias: list[bool]) -> None:
-    """Reads a JSON object into the fields of a message."""
+    """Reads a JSON object into the dict of a message's fields. Raises Stop at the first value that
+    does not fit."""
     if data.__class__ is not dict:
         raise Stop
     by_name = plan.by_name

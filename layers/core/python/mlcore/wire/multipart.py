@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 from mlcore.errors import BadRequest
 
 MAX_FIELD_BYTES: Final = 1024 * 1024
-"""Size of a part that is not a file."""
+"""Greatest size of a part that is not a file."""
 MAX_HEADER_BYTES: Final = 16_384
-"""Size of the headers of one part."""
+"""Greatest size of the headers of one part."""
 
 _PARAMETER: Final = re.compile(r';\s*([\w*-]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^;]*)', re.DOTALL)
 
@@ -19,7 +19,7 @@ _PARAMETER: Final = re.compile(r';\s*([\w*-]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^;]*)',
 class Part(NamedTuple):
     name: str
     is_file: bool
-    """Whether it has a file name."""
+    """Whether the part has a file name."""
     content: bytes
 
 

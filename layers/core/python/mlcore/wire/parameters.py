@@ -1,5 +1,6 @@
-"""Requests of MLflow's user API, which are not protobuf: untyped parameters that are checked one by
-one, with MLflow's messages."""
+"""Messages of MLflow's user API, which are not protobuf: untyped parameters that functions check
+one by one, with MLflow's messages.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +12,11 @@ from mlcore.wire.message import Message, fields_of
 
 
 class Parameters(Message):
-    """A message with untyped values, null included."""
+    """Base of messages whose values may have any JSON type, null included."""
 
     @classmethod
     def of(cls, data: Any) -> Self:
-        """Returns the parameters in a parsed body; none if it is not an object. Raises
+        """Returns the message in a parsed body; an empty one if the body is not an object. Raises
         InvalidParameterValue for texts that are not valid Unicode."""
         sent = data if isinstance(data, dict) else {}
         fields = (field.name for field in fields_of(cls))
@@ -28,7 +29,8 @@ class Parameters(Message):
 
 
 def required(message: Message, name: str) -> Any:
-    """Returns the value of a required parameter. Raises InvalidParameterValue."""
+    """Returns the value of a required parameter. Raises InvalidParameterValue if the request lacks
+    it."""
     if not message.has(name):
         raise errors.InvalidParameterValue(
             f"Missing value for required parameter '{name}'. "
@@ -38,7 +40,8 @@ def required(message: Message, name: str) -> Any:
 
 
 def text(message: Message, name: str) -> str:
-    """Returns the value of a required text parameter. Raises InvalidParameterValue."""
+    """Returns the value of a required text parameter. Raises InvalidParameterValue if it is missing
+    or no text."""
     value = required(message, name)
     if not isinstance(value, str):
         raise errors.InvalidParameterValue(f"Parameter '{name}' must be a string. Got: {value!r}")
@@ -46,7 +49,8 @@ def text(message: Message, name: str) -> str:
 
 
 def integer(message: Message, name: str) -> int:
-    """Returns the value of a required integer parameter. Raises InvalidParameterValue."""
+    """Returns the value of a required integer parameter. Raises InvalidParameterValue if it is
+    missing or no integer."""
     value = required(message, name)
     try:
         return int(value)

@@ -13,12 +13,12 @@ Convert = Callable[[Any], Any]
 
 
 class Stop(Exception):
-    """A value does not fit its field, so parsing ends."""
+    """Raised to end the parsing of a request at a value that does not fit its field."""
 
     path: str = ""
     """The path of the field, the outermost message first."""
     value: Any = None
-    """Its JSON value."""
+    """The JSON value that does not fit."""
 
     def within(self, key: str, value: Any) -> None:
         """Adds the name of an enclosing field; called from the innermost message outwards."""
@@ -29,7 +29,7 @@ class Stop(Exception):
 
 
 class Enum:
-    """Names and numbers of a protobuf enum."""
+    """The names of the values of a protobuf enum, by number."""
 
     __slots__ = ("by_number",)
 
@@ -49,7 +49,8 @@ class Scalar(NamedTuple):
 
 
 def scalar(hint: Any) -> Scalar:
-    """Returns the conversion for the scalar type that an annotation names."""
+    """Returns how to convert JSON to the scalar type that an annotation names, and the type's
+    default."""
     for extra in get_args(hint):
         if isinstance(extra, Enum):
             return Scalar(_enum_converter(extra), None)

@@ -19,7 +19,8 @@ _MAX_MILLISECONDS: Final = 253402300799999
 
 
 def point(milliseconds: int) -> str:
-    """Returns a timestamp in RFC 3339; milliseconds only if they are not 0."""
+    """Returns a timestamp as text in RFC 3339 (``2026-01-31T08:00:00Z``); with milliseconds only if
+    they are not 0."""
     milliseconds = max(-62135596800000, min(_MAX_MILLISECONDS, milliseconds))
     time = _NAIVE_EPOCH + timedelta(milliseconds=milliseconds)
     # Twice as fast as strftime, for each trace and span of an answer.

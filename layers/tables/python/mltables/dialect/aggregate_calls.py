@@ -20,7 +20,7 @@ _ORDERED: Final = frozenset(("string_agg", "listagg"))
 
 
 class _Parts(NamedTuple):
-    """The clauses around a call."""
+    """The clauses around a call of an aggregate: FILTER, OVER and others."""
 
     condition: str | None
     within: exp.Order | None
@@ -29,7 +29,7 @@ class _Parts(NamedTuple):
 
 
 class _Given(NamedTuple):
-    """The translated content of a call's parentheses."""
+    """The translated arguments of a call, with DISTINCT and ORDER BY."""
 
     arguments: list[str]
     distinct: str
@@ -37,10 +37,11 @@ class _Given(NamedTuple):
 
 
 def aggregate(writer: Generator, call: exp.Anonymous, root: exp.Expr | None) -> str:
-    """Translates a call together with the clauses around it.
+    """Returns the DuckDB SQL of an aggregate's call with the clauses around it.
 
     Args:
-        root: the outermost of FILTER, WITHIN GROUP, IGNORE NULLS and OVER.
+        root: the outermost of FILTER, WITHIN GROUP, IGNORE NULLS and OVER; None if the call has
+            none.
     """
     name = call.name.lower()
     parts = _parts(writer, call, root)
@@ -78,7 +79,7 @@ def aggregate(writer: Generator, call: exp.Anonymous, root: exp.Expr | None) -> 
 
 
 def _placed(writer: Generator, name: str, given: _Given, parts: _Parts) -> str:
-    """Translates an aggregate whose arguments are translated already."""
+    """Returns the SQL of an aggregate whose arguments are already translated, with its clauses."""
     definition, first = AGGREGATES[name], given.arguments[0]
     if parts.window and name in FIRST_OR_LAST:
         inner = f"{name.removesuffix('_value')}_value".replace("any_value", "first_value")
@@ -97,7 +98,8 @@ def _placed(writer: Generator, name: str, given: _Given, parts: _Parts) -> str:
 
 
 def _all_present(writer: Generator, arguments: list[exp.Expr], *, is_distinct: bool) -> exp.Expr:
-    """Returns the argument for a count of the rows in which no argument is NULL."""
+    """Returns an expression that is NULL if one of the arguments is NULL, so that ``count`` skips
+    that row."""
     given = [writer.text(argument) for argument in arguments]
     present = " AND ".join(f"{one} IS NOT NULL" for one in given)
     value = f"row({', '.join(given)})" if is_distinct else "1"
@@ -175,7 +177,8 @@ def _parts(writer: Generator, call: exp.Anonymous, root: exp.Expr | None) -> _Pa
 
 
 def _order(writer: Generator, arguments: list[exp.Expr]) -> tuple[str, list[exp.Expr]]:
-    """Separates the ORDER BY inside the parentheses from the arguments."""
+    """Splits the arguments of a call. Returns the SQL of the ORDER BY inside the parentheses ("" if
+    there is none), and the arguments without it."""
     if not arguments or not isinstance(arguments[-1], exp.Order):
         return "", arguments
     last = arguments[-1]

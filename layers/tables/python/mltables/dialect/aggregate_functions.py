@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 
 
 class Aggregate(NamedTuple):
-    """``inner`` is the aggregate over rows, ``outer`` the expression on its result. In both,
-    ``{0}`` is the first argument and ``{a}`` the aggregate. ``least`` and ``most`` bound the number
-    of arguments."""
+    """How an aggregate of Databricks is computed in DuckDB. ``inner`` is DuckDB's aggregate over
+    the rows, ``outer`` an expression on its result. In both, ``{0}`` stands for the first argument
+    and ``{a}`` for the aggregate. ``least`` and ``most`` bound the number of arguments."""
 
     least: int
     most: int

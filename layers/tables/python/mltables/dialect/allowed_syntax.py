@@ -1,5 +1,5 @@
-"""The list of allowed syntax. Anything else is refused: sqlglot would translate it for DuckDB, but
-the results have not been compared with Spark's."""
+"""The list of allowed syntax. A statement with any other syntax is refused: sqlglot could translate
+it for DuckDB, but nobody has compared the results with Spark's."""
 
 from __future__ import annotations
 

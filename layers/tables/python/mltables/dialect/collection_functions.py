@@ -90,7 +90,7 @@ def _aggregate(writer: Generator, call: exp.Anonymous) -> str:
 
 
 def _of_map(key: str | None, value: str | None) -> Callable[[Generator, exp.Anonymous], str]:
-    """Translates a function that makes a map from the entries of another, for example
+    """Returns a translator for a function that makes a map from the entries of another, for example
     ``transform_values(m, (k, v) -> v + 1)``. ``key`` or ``value`` is None if the lambda computes
     it; if both are given, the lambda filters the entries, as in ``map_filter``."""
 

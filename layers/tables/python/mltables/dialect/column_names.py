@@ -1,5 +1,5 @@
-"""Gives columns without an alias the names that Databricks gives them: ``count(1)``, ``(a + b)``,
-``CASE WHEN … END``."""
+"""Writes an expression as Databricks does in the name of a column without an alias: ``count(1)``,
+``(a + b)``, ``CASE WHEN … END``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from sqlglot import exp
-
-from mltables.dialect import row_generators
 
 _IN_CAPITALS: Final = """
 acos acosh asin asinh atan atan2 atanh cbrt ceil cos cosh cot degrees dense_rank e exp expm1 floor
@@ -42,30 +40,6 @@ _SIGNS: Final[dict[type[exp.Expr], str]] = {
 }  # fmt: skip
 
 
-def name_columns(query: exp.Query) -> None:
-    """Gives each column of each SELECT a name, in place."""
-    for select in query.find_all(exp.Select):
-        projections = []
-        for expression in select.expressions:
-            if _is_named(expression):
-                projections.append(expression)
-            else:
-                # DuckDB takes no empty name.
-                projections.append(
-                    exp.alias_(expression, databricks_name(expression) or " ", quoted=True)
-                )
-        select.set("expressions", projections)
-
-
-def _is_named(node: exp.Expr) -> bool:
-    if isinstance(node, exp.Alias | exp.Aliases | exp.Star | row_generators.Duck):
-        return True
-    if isinstance(node, exp.Column):
-        # DuckDB uses the letter case of the table, Databricks that of the query.
-        return node.name == node.name.lower() or node.is_star
-    return row_generators.is_generator(node)
-
-
 def databricks_name(node: Any) -> str:
     """Returns an expression as Databricks writes it in the name of a column."""
     if node is None:
@@ -90,7 +64,7 @@ def _literal(node: exp.Literal) -> str:
 
 
 def double(value: float) -> str:
-    """Returns a number as Java writes it."""
+    """Returns a double as Java prints it, such as ``1.0E10``."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     mantissa, _, exponent = f"{value:.17e}".partition("e")

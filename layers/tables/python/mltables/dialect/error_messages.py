@@ -12,7 +12,7 @@ _OWN: Final = re.compile(r"\b(?:spark|inner|cte)_(\w+)")
 
 
 def databricks_text(text: str) -> str:
-    """Rewrites one line of an error message."""
+    """Returns one line of DuckDB's error message in Databricks' terms."""
     if _ZERO in text:
         return "[DIVIDE_BY_ZERO] Division by zero: try_divide() gives NULL where the divisor is 0."
     if match := _NO_FORM.search(text):

@@ -1,4 +1,4 @@
-"""Derives types of operands from the syntax tree, as far as it shows them."""
+"""Derives the types of operands from the syntax tree, if the tree shows them."""
 
 from __future__ import annotations
 

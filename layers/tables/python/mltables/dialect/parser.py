@@ -23,14 +23,16 @@ _SPECIAL = ("EXTRACT", "POSITION", "SUBSTR", "SUBSTRING", "TRIM")
 
 
 def _cast(parser: Any, *, safe: bool) -> exp.Expr:
-    """Marks an explicit CAST. ``DATE '2026-01-05'`` and ``1.5D`` are casts in the tree, too."""
+    """Parses CAST and marks the node as explicit. In the syntax tree ``DATE '2026-01-05'`` and
+    ``1.5D`` are casts too; they get no mark."""
     cast: exp.Expr = parser._parse_cast(not safe, safe=safe)
     cast.meta["written"] = True
     return cast
 
 
 class Reader(Databricks):
-    """Databricks' dialect with calls as ``exp.Anonymous``."""
+    """sqlglot's Databricks dialect, except that a function call stays an ``exp.Anonymous`` node
+    with its name and arguments."""
 
     class Parser(DatabricksParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {}

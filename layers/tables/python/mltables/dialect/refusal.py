@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class Refused(Exception):
-    """A statement is not supported. The message, for the caller, says why."""
+    """Raised if a statement is not supported. The message tells the caller why."""

@@ -47,7 +47,7 @@ def _field(text: str) -> tuple[str, str]:
 
 
 def _parts(text: str) -> list[str]:
-    """Splits at commas outside of parentheses and quotes."""
+    """Splits a text at commas that are outside of parentheses and quotes."""
     parts, depth, quoted, start = [], 0, False, 0
     for place, letter in enumerate(text):
         if letter == '"':

@@ -8,6 +8,7 @@ from typing import Final
 from sqlglot import exp
 
 from mltables import trace_view
+from mltables.dialect.column_names import databricks_name
 from mltables.dialect.refusal import Refused
 from mltables.table_definitions import TABLES
 
@@ -34,7 +35,8 @@ _MAP_COLUMNS: Final = frozenset(
 
 
 class Duck(exp.Expression):
-    """DuckDB SQL as a template: ``{0}`` is the first of ``expressions``."""
+    """A syntax tree node with a template of DuckDB SQL: ``{0}`` stands for the first of
+    ``expressions``."""
 
     arg_types = {"this": True, "expressions": False}  # noqa: RUF012 -- as sqlglot has it
 
@@ -220,7 +222,7 @@ def _pivot(pivot: exp.Pivot) -> None:
         shown = member.alias or value.name or value.sql("databricks")
         for part in pivot.expressions:
             call = part.this if isinstance(part, exp.Alias) else part
-            name = f"{shown}_{part.alias or _written(call)}" if several else shown
+            name = f"{shown}_{part.alias or databricks_name(call)}" if several else shown
             projections.append(exp.alias_(_cell(call, column, value), name, quoted=True))
     inner = source.copy()
     inner.set("pivots", None)
@@ -246,12 +248,6 @@ def _cell(call: exp.Expr, column: exp.Column, value: exp.Expr) -> exp.Expr:
             )
         ]
     )
-
-
-def _written(call: exp.Expr) -> str:
-    from mltables.dialect.column_names import databricks_name  # noqa: PLC0415 -- names ask here what a generator makes
-
-    return databricks_name(call)
 
 
 def _is_named_query(table: exp.Table) -> bool:

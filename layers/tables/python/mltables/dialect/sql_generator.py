@@ -383,7 +383,7 @@ _OWN: Final = frozenset(name for name in vars(Generator) if name.endswith("_sql"
 
 
 class Writer(DuckDB):
-    """DuckDB's dialect, written by ``Generator``."""
+    """sqlglot's DuckDB dialect with :class:`Generator` in place of its own generator."""
 
     class Generator(Generator):
         TRANSFORMS: ClassVar = {

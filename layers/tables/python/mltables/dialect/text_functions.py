@@ -83,8 +83,9 @@ def _concat_ws(writer: Generator, call: exp.Anonymous) -> str:
 
 
 def pattern(writer: Generator, node: exp.Expr) -> str:
-    """Checks and translates a regular expression. RE2 accepts most of Java's syntax and refuses the
-    rest by itself, except ``&&`` in brackets, which it would read as characters."""
+    """Checks a regular expression and returns it as DuckDB SQL. DuckDB's RE2 accepts most of Java's
+    syntax and refuses the rest itself. Only ``&&`` in brackets must be refused here, because RE2
+    would read it as characters."""
     if isinstance(node, exp.Literal) and node.is_string and "&&" in node.name:
         raise Refused("Regular expressions have no && here.")
     return writer.text(node)
@@ -107,7 +108,8 @@ def _regexp_replace(writer: Generator, call: exp.Anonymous) -> str:
 
 
 def _with_pattern(writer: Generator, call: exp.Anonymous) -> None:
-    """Checks the pattern only; a macro with the function's name computes the result."""
+    """Checks the regular expression in a call. The call itself is translated to the macro of its
+    name."""
     if len(call.expressions) > 1:
         pattern(writer, call.expressions[1])
 
@@ -120,7 +122,8 @@ def _split(writer: Generator, call: exp.Anonymous) -> str:
 
 
 def _format(writer: Generator, call: exp.Anonymous) -> str:
-    """Translates ``format_string('%s: %.2f', a, b)``, piece by piece."""
+    """Returns the DuckDB SQL of ``format_string('%s: %.2f', a, b)``, as a concatenation of its
+    pieces."""
     form, *given = call.expressions or [exp.Null()]
     text = literal(form, f"The format of {call.name}()")
     pieces: list[str] = []
@@ -183,7 +186,7 @@ def _get_json_object(writer: Generator, call: exp.Anonymous) -> str | None:
 
 
 def _decode(writer: Generator, call: exp.Anonymous) -> str:
-    """Translates ``decode(value, a, 1, b, 2, otherwise)``."""
+    """Returns the DuckDB SQL of ``decode(value, a, 1, b, 2, otherwise)``."""
     writer.count(call, 3, 1000)
     value, *rest = (writer.text(expression) for expression in call.expressions)
     sql = "CASE"
@@ -209,8 +212,8 @@ def _hash(writer: Generator, call: exp.Anonymous) -> str:
 
 
 def like(writer: Generator, node: exp.Binary, name: str, escape: str = "\\") -> str:
-    """Translates LIKE with its escape character, by default a backslash; also LIKE ANY and LIKE
-    ALL."""
+    """Returns the DuckDB SQL of LIKE, LIKE ANY or LIKE ALL with its escape character, by default a
+    backslash."""
     if node.args.get("negate"):
         plain = node.copy()
         plain.set("negate", None)

@@ -156,8 +156,8 @@ def _date_part(writer: Generator, call: exp.Anonymous) -> str:
 
 
 def _difference(writer: Generator, call: exp.Anonymous) -> str:
-    """Translates ``datediff(end, start)``, days between dates, and ``datediff(unit, start, end)``,
-    whole units."""
+    """Returns the DuckDB SQL of ``datediff(end, start)``, which counts days, or of ``datediff(unit,
+    start, end)``, which counts whole units."""
     writer.count(call, 2, 3)
     if len(call.expressions) == 2:
         if call.name.lower() == "timestampdiff":
@@ -171,7 +171,8 @@ def _difference(writer: Generator, call: exp.Anonymous) -> str:
 
 
 def _addition(writer: Generator, call: exp.Anonymous) -> str | None:
-    """Translates ``date_add(unit, number, start)``."""
+    """Returns the DuckDB SQL of ``date_add(unit, number, start)``; None for the form without a
+    unit."""
     if len(call.expressions) == 2 and call.name.lower() != "timestampadd":
         days = writer.arguments(call.expressions, FUNCTIONS["date_add"])
         return f"spark_date_add({', '.join(days)})"
@@ -182,7 +183,11 @@ def _addition(writer: Generator, call: exp.Anonymous) -> str | None:
 
 
 def strftime_format(node: exp.Expr, function: str) -> str:
-    """Translates a Java date pattern to strftime's, as an SQL literal."""
+    """Returns the strftime format for a Java date pattern, as an SQL literal.
+
+    Raises:
+        Refused: the pattern is not a literal, or strftime cannot express it.
+    """
     pattern_text = ""
     place = 0
     text = literal(node, f"The pattern of {function}()")
@@ -219,7 +224,8 @@ def _from_unixtime(writer: Generator, call: exp.Anonymous) -> str | None:
 
 
 def _parsed(writer: Generator, call: exp.Anonymous) -> str | None:
-    """Translates ``to_date(text, pattern)`` and similar functions."""
+    """Returns the DuckDB SQL of ``to_date(text, pattern)`` and similar functions; None for the form
+    without a pattern."""
     if len(call.expressions) < 2:
         return None
     writer.count(call, 1, 2)

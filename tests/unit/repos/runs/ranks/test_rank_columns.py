@@ -67,8 +67,12 @@ def test_runs_come_back_by_metric(runs: list[RunRanks], others: set[str]) -> Non
     data = rank_columns.pack_runs(runs)
     assert rank_columns.unpack_runs(data) == wanted
     for asked in (others, {*others, *list(wanted)[::2]}):
-        found = rank_columns.unpack_runs(data, asked)
-        assert found == {key: wanted[key] for key in wanted if key in asked}
+        found = rank_columns.unpack_values(data, asked)
+        assert found == {
+            key: [one._replace(version=0, minute=0) for one in entries]
+            for key, entries in wanted.items()
+            if key in asked
+        }
 
 
 @pytest.mark.parametrize("data", [b"", b"\x02" + rank_columns.pack([])[1:], b"\x00"])
@@ -77,6 +81,8 @@ def test_what_a_later_version_wrote_is_refused(data: bytes) -> None:
         rank_columns.unpack(data)
     with pytest.raises(UnknownRanks):
         rank_columns.unpack_runs(data)
+    with pytest.raises(UnknownRanks):
+        rank_columns.unpack_values(data, {"m"})
 
 
 # A life of a run: how long after the write before (minutes), by how much the clock of the writer is

@@ -90,6 +90,8 @@ Items: under each partition key its sort keys, and the items' ``type``::
         SESSION#<hash>                                      session
     SESSION_KEYS
         SESSION_KEY#<key_id>                                session_key
+    CALLERUSAGE#<target>
+        CUSAGE#<time>                                       caller_usage
     COUNTERS
         COUNTER#<key>                                       counter
     CTR
@@ -123,6 +125,7 @@ Items: under each partition key its sort keys, and the items' ``type``::
         GWSPENDING#<time>                                   gateway_spending
     GATEWAYUSAGE#<target>
         GWUSAGE#<time>                                      gateway_usage
+        GWCALLS                                             gateway_open_calls
     EVALDATASETS#<workspace>
         EVALDATASET#<evaluation_dataset_id>                 evaluation_dataset
     EVALRECORDS#<evaluation_dataset_id>
@@ -289,8 +292,8 @@ for _pattern in PATTERNS.values():
 
 
 def parse(pk: str, sk: str) -> ParsedKey:
-    """Returns the pattern of an item's key, and its fields. Raises ValueError if no pattern
-    matches."""
+    """Finds the pattern that an item's key follows. Returns it with the key's fields. Raises
+    ValueError if no pattern matches."""
     for pattern in _BY_FIRST_SEGMENTS.get((pk.split("#", 1)[0], sk.split("#", 1)[0]), ()):
         fields = pattern.parse(pk, sk)
         if fields is not None:
@@ -299,7 +302,7 @@ def parse(pk: str, sk: str) -> ParsedKey:
 
 
 def run_of(key: Key) -> tuple[str, str]:
-    """Returns the ids of the experiment and the run that an item belongs to. Raises as
-    :func:`parse`."""
+    """Returns (experiment id, run id) of the run to which an item belongs. Raises ValueError if no
+    pattern matches the key."""
     fields = parse(*key).fields
     return fields["experiment_id"], fields["run_id"]

@@ -1,5 +1,6 @@
-"""Keys of the model catalog: the current generation, the list of generations, and a partition with
-the items of each generation."""
+"""Keys of the model catalog. A *generation* is one complete version of the catalog; the table holds
+the id of the current one, a list of all, and for each a partition with its items.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def catalog_generation_prefix() -> str:
 
 
 def catalog_shards(generation: str) -> str:
-    """Returns the partition key of a generation's items."""
+    """Returns the partition key of the items of one generation of the catalog."""
     return CATALOG_SHARD.pk.build(generation)
 
 

@@ -1,9 +1,13 @@
-"""Keys of the items that the indexer derives (ranks, full text, links), and of the items that
-record its pending work."""
+"""Keys of the items that the indexer derives from others (ranks, full text, links), and of the
+items that record its pending work.
+
+Ranks are the sorted index of metrics and params; the mechanisms are described in
+``docs/mechanisms/ranks.md`` and ``full-text.md``.
+"""
 
 from __future__ import annotations
 
-from mlcore.db.keys.pattern import UPPER_BOUND, Key, Pattern
+from mlcore.db.keys.pattern import UPPER_BOUND, Key, Pattern, remembering
 from mlcore.db.sortable import escape, escape_ordered
 
 _EXP = "EXP#<experiment_id>"
@@ -103,7 +107,7 @@ DERIVED_PATTERNS = (
     MARKED_EXPERIMENT,
 )
 
-_partition = RANK_METRIC.pk.build
+_partition = remembering(RANK_METRIC.pk.build)
 
 
 def dataset_link(experiment_id: str, run_id: str, name: str, digest: str) -> Key:
@@ -111,7 +115,7 @@ def dataset_link(experiment_id: str, run_id: str, name: str, digest: str) -> Key
 
 
 def dataset_links_prefix() -> str:
-    """Prefix of the links of all runs."""
+    """Returns the prefix of the sort keys of all runs' links to datasets."""
     return DATASET_LINK.sk.prefix()
 
 
@@ -120,7 +124,8 @@ def rank_metric(experiment_id: str, key: str, value: float, run_id: str) -> Key:
 
 
 def rank_metric_range(key: str, highest: float, lowest: float) -> tuple[str, str]:
-    """Inclusive bounds, in key order (greatest value first); NaN sorts after -inf."""
+    """Returns inclusive bounds of the sort keys of a metric's values from ``highest`` down to
+    ``lowest``: in key order the greatest value comes first, and NaN last."""
     return RANK_METRIC.sk.prefix(key, highest), RANK_METRIC.sk.prefix(key, lowest) + UPPER_BOUND
 
 
@@ -129,13 +134,13 @@ def rank_param(experiment_id: str, key: str, value: str, run_id: str) -> Key:
 
 
 def rank_param_value_prefix(key: str, value: str) -> str:
-    """Prefix of the runs that logged exactly this value."""
+    """Returns the prefix of the sort keys of the runs that logged exactly this value of a param."""
     return RANK_PARAM.sk.prefix(key, value)
 
 
 def rank_param_begin(key: str, text: str) -> str:
-    """Prefix of the keys of all values that begin with the text. A long text is shortened, so more
-    values may match."""
+    """Returns the prefix of the sort keys of all values of a param that begin with the text. A long
+    text is shortened, so more values may match."""
     return RANK_PARAM.sk.prefix(key) + escape_ordered(text)[:_MAX_PREFIX]
 
 
@@ -144,7 +149,8 @@ def rank_rows(experiment_id: str, rows_id: str) -> Key:
 
 
 def rank_rows_prefix() -> str:
-    """Prefix of all rows of an experiment."""
+    """Returns the prefix of the sort keys of all ``RANKROWS`` items: metric values that are not
+    sorted yet."""
     return RANK_ROWS.sk.prefix()
 
 
@@ -153,7 +159,8 @@ def rank_rows_sorted(experiment_id: str) -> Key:
 
 
 def rank_rows_range() -> tuple[str, str]:
-    """Inclusive bounds of all rows and of the sort counter, which comes last."""
+    """Returns inclusive bounds of the sort keys of all ``RANKROWS`` items and of the counter of
+    sorts, which comes last."""
     return RANK_ROWS.sk.prefix(), RANK_ROWS_SORTED.sk.build()
 
 
@@ -162,7 +169,8 @@ def rank_segment(experiment_id: str, key: str, level: int, segment_id: str) -> K
 
 
 def rank_segment_prefix(key: str | None = None) -> str:
-    """Prefix of the segments of one metric, or of all metrics."""
+    """Returns the prefix of the sort keys of one metric's segments (sorted values), or of all
+    metrics' segments."""
     return RANK_SEGMENT.sk.prefix() if key is None else RANK_SEGMENT.sk.prefix(key)
 
 
@@ -175,18 +183,20 @@ def fts(experiment_id: str, level: str, token: str, entity_type: str, entity_id:
 
 
 def fts_begin(level: str, text: str) -> str:
-    """Prefix of the keys of all tokens of a level that begin with the text. A long text is
-    shortened, so more tokens may match."""
+    """Returns the prefix of the sort keys of all full-text tokens of a level that begin with the
+    text. A long text is shortened, so more tokens may match."""
     return FTS.sk.prefix(level) + escape(text[:_MAX_TOKEN_PREFIX])
 
 
 def fts_numbers(level: str) -> tuple[str, str]:
-    """Inclusive bounds that contain all tokens of a level that are numbers, and some others."""
+    """Returns inclusive bounds of sort keys that contain all full-text tokens of a level that are
+    numbers, and some others."""
     return FTS.sk.prefix(level) + "0", FTS.sk.prefix(level) + "9" + UPPER_BOUND
 
 
 def fts_of_type_prefix(level: str, token: str, entity_type: str) -> str:
-    """Prefix of the entities of one type that have exactly this token."""
+    """Returns the prefix of the sort keys of the entities of one type that have exactly this
+    full-text token."""
     return FTS.sk.prefix(level, token, entity_type)
 
 

@@ -116,7 +116,7 @@ def lsi2_evaluation_record_prefix() -> str:
 def lsi2_evaluation_records_after(
     created_time: int, number: int, record_id: str
 ) -> tuple[str, str]:
-    """Inclusive bounds of the records after the given one."""
+    """Returns inclusive bounds of the LSI2 sort keys of the records that follow the given one."""
     prefix = lsi2_evaluation_record_prefix()
     return lsi2_evaluation_record(created_time, number, record_id) + "\0", prefix + UPPER_BOUND
 
@@ -134,7 +134,8 @@ def online_scorer(workspace: str, experiment_id: str, name: str) -> Key:
 
 
 def online_scorer_prefix(*scope: str) -> str:
-    """Prefix of all online scorers, of a workspace's, or of an experiment's (workspace, id)."""
+    """Returns the prefix of the sort keys of online scorers: of all, of a workspace, or of an
+    experiment (``scope`` is workspace and experiment id)."""
     return ONLINE_SCORER.sk.prefix(*scope)
 
 
@@ -171,7 +172,8 @@ def review_queue_prefix() -> str:
 
 
 def review_queue_name(experiment_id: str, name: str) -> Key:
-    """Returns the key that reserves a review queue's name, which is case-insensitive."""
+    """Returns the key of the item that reserves a review queue's name. Names that differ in case
+    only have the same key."""
     folded = name.lower()
     return Key(REVIEW_QUEUE_NAME.pk.build(experiment_id), REVIEW_QUEUE_NAME.sk.build(folded))
 

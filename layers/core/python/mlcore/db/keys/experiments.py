@@ -1,9 +1,14 @@
-"""Keys of experiments, runs and datasets in an experiment's partition, and of references to
-them."""
+"""Keys of experiments, runs and datasets in an experiment's partition, and of the items that find
+them by id.
+
+A run's children are the items of its metrics, params, tags and so on. Points of a metric are stored
+in batches (of one request), packs (of one metric) and files; a *span* is a class of how far the
+last point of such an item is from its first.
+"""
 
 from __future__ import annotations
 
-from mlcore.db.keys.pattern import UPPER_BOUND, Key, Pattern
+from mlcore.db.keys.pattern import UPPER_BOUND, Key, Pattern, remembering
 from mlcore.db.sortable import parse_double
 
 _EXP = "EXP#<experiment_id>"
@@ -91,7 +96,7 @@ EXPERIMENT_PATTERNS = (
     DATASET_PART,
 )
 
-_partition = EXPERIMENT.pk.build
+_partition = remembering(EXPERIMENT.pk.build)
 
 
 def experiment_id_of(pk: str) -> str:
@@ -129,8 +134,8 @@ def run(experiment_id: str, run_id: str) -> Key:
 
 
 def run_prefix(run_id: str = "") -> str:
-    """Prefix of a run's children, without the run itself; without an id, of all runs and their
-    children."""
+    """Returns the prefix of the sort keys of a run's children, without the run itself; without an
+    id, of all runs and their children."""
     return RUN.sk.build(run_id) + "#" if run_id else RUN.sk.prefix()
 
 
@@ -145,7 +150,8 @@ def run_metric(experiment_id: str, run_id: str, key: str) -> Key:
 def run_metric_history(
     experiment_id: str, run_id: str, key: str, step: int, timestamp: int, suffix: str
 ) -> Key:
-    """``suffix`` distinguishes packs that begin with the same step and timestamp."""
+    """Returns the key of a pack of one metric's points. ``suffix`` distinguishes packs that begin
+    with the same step and timestamp."""
     sk = RUN_METRIC_HISTORY.sk.build(run_id, key, step, timestamp, suffix)
     return Key(_partition(experiment_id), sk)
 
@@ -157,20 +163,25 @@ def run_metric_history_prefix(run_id: str, key: str) -> str:
 def lsi2_metric_history(
     run_id: str, key: str, span: int, first: str, last: str, number: int, value: float
 ) -> str:
-    """``first`` and ``last`` are positions of points, encoded by
+    """Returns the LSI2 sort key of a pack of one metric's points.
+
+    ``first`` and ``last`` are positions of points, encoded by
     :mod:`mlcore.repos.runs.history.point_positions`; ``number`` counts the points; ``value`` is
-    that of the first."""
+    that of the first.
+    """
     return LSI2_METRIC_HISTORY.sk.build(run_id, key, f"{span:02d}", first, last, number, value)
 
 
 def lsi2_metric_history_from(run_id: str, key: str, span: int, first: str) -> tuple[str, str]:
-    """Inclusive bounds of the entries whose first point is at ``first`` or later."""
+    """Returns inclusive bounds of the LSI2 sort keys of a metric's packs of one span whose first
+    point is at ``first`` or later."""
     prefix = LSI2_METRIC_HISTORY.sk.prefix(run_id, key, f"{span:02d}")
     return prefix + first, prefix + UPPER_BOUND
 
 
 def parse_lsi2_metric_history(sk: str) -> tuple[str, str, int, float]:
-    """Returns (first position, last position, number of points, value of the first point)."""
+    """Returns (first position, last position, number of points, value of the first point) from a
+    pack's LSI2 sort key."""
     first, last, number, value = sk.rsplit("#", 4)[1:]
     return first, last, int(number), parse_double(value)
 
@@ -192,25 +203,28 @@ def run_metric_file_prefix(run_id: str) -> str:
 
 
 def run_metric_batches(run_id: str) -> tuple[str, str]:
-    """Inclusive bounds of a run's batches and, after them, of the files that batches are moved to.
-    So a query that misses a batch because it is being moved returns the batch's file."""
+    """Returns inclusive bounds of the sort keys of a run's batches and, after them, of the files to
+    which batches are moved. So a query that misses a batch because it is being moved returns the
+    batch's file."""
     return RUN_METRIC_BATCH.sk.prefix(run_id), RUN_METRIC_FILE.sk.prefix(run_id) + UPPER_BOUND
 
 
 def batch_id(span: int, first: str, digest: str) -> str:
-    """Ids order batches by class of spans, then by their first points."""
+    """Returns the id of a batch of points. Ids order batches by class of spans, then by their first
+    points."""
     return f"{span:02d}{first}{digest}"
 
 
 def parse_batch_id(sk: str) -> tuple[int, str]:
-    """Returns the class of spans of a batch and the position of its first point, without the
-    value."""
+    """Returns (class of spans, position of the first point without its value) from the sort key of
+    a batch."""
     batch = sk.rpartition("#")[2]
     return int(batch[:2]), batch[2:34]
 
 
 def run_metric_batch_from(run_id: str, span: int, first: str) -> tuple[str, str]:
-    """Inclusive bounds of the entries whose first point is at ``first`` or later."""
+    """Returns inclusive bounds of the sort keys of a run's batches of one span whose first point is
+    at ``first`` or later."""
     prefix = RUN_METRIC_BATCH.sk.prefix(run_id) + f"{span:02d}"
     return prefix + first[:32], prefix + UPPER_BOUND
 
@@ -244,8 +258,8 @@ _CHILDREN = {
 
 
 def run_child_prefix(run_id: str, kind: str) -> str:
-    """Prefix of one kind of a run's children: METRIC, MHIST, MBATCH, MBFILE, PARAM, TAG, INPUT or
-    LM."""
+    """Returns the prefix of the sort keys of a run's children of one kind: METRIC, MHIST, MBATCH,
+    MBFILE, PARAM, TAG, INPUT or LM."""
     return _CHILDREN[kind].sk.prefix(run_id)
 
 

@@ -48,6 +48,12 @@ GATEWAY_USAGE = Pattern(
     "GWUSAGE#<time>",
     "requests and tokens of a key, user, endpoint or workspace in one day",
 )
+GATEWAY_OPEN_CALLS = Pattern(
+    "gateway_open_calls",
+    "GATEWAYUSAGE#<target>",
+    "GWCALLS",
+    "the calls of a key, user, endpoint or workspace that have not ended",
+)
 
 GATEWAY_PATTERNS = (
     GATEWAY_CONFIGURATION,
@@ -58,6 +64,7 @@ GATEWAY_PATTERNS = (
     GATEWAY_BUDGET,
     GATEWAY_SPENDING,
     GATEWAY_USAGE,
+    GATEWAY_OPEN_CALLS,
 )
 
 
@@ -98,3 +105,7 @@ def gateway_spending(budget_policy_id: str, window_start_ms: int) -> Key:
 def gateway_usage(target: str, day_start_ms: int) -> Key:
     pattern = GATEWAY_USAGE
     return Key(pattern.pk.build(target), pattern.sk.build(day_start_ms))
+
+
+def gateway_open_calls(target: str) -> Key:
+    return Key(GATEWAY_OPEN_CALLS.pk.build(target), GATEWAY_OPEN_CALLS.sk.build())

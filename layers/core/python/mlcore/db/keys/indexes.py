@@ -179,13 +179,13 @@ def lsi4_run(run_name: str, run_id: str) -> str:
 
 
 def lsi4_run_name_prefix(run_name: str) -> str:
-    """Prefix of the runs with exactly this name."""
+    """Returns the prefix of the LSI4 sort keys of the runs with exactly this name."""
     return LSI4_RUN.sk.prefix(run_name)
 
 
 def lsi4_run_begin(text: str) -> str:
-    """Prefix of the keys of all runs whose name begins with the text. A long text is shortened, so
-    more runs may match."""
+    """Returns the prefix of the LSI4 sort keys of all runs whose name begins with the text. A long
+    text is shortened, so more runs may match."""
     return LSI4_RUN.sk.prefix() + escape_ordered(text)[:_MAX_PREFIX]
 
 
@@ -194,7 +194,8 @@ def lsi5_run(key: str, value: float, run_id: str) -> str:
 
 
 def lsi5_run_mark(run_id: str, since: int) -> str:
-    """``since`` is the first version of the run that the indexer has not processed."""
+    """Returns a run's mark: the LSI5 sort key that says that the indexer has not processed the
+    run's versions from ``since`` on."""
     return LSI5_RUN_MARK.sk.build(run_id, since)
 
 
@@ -203,16 +204,20 @@ def lsi5_run_mark_prefix() -> str:
 
 
 def marked_since(lsi5sk: str) -> int | None:
-    """Returns the first version that the indexer has not processed; None if the key is not a run's
-    mark."""
+    """Returns the first version of a run that the indexer has not processed, from the run's LSI5
+    sort key; None if the key is not a mark."""
     if not lsi5sk.startswith(LSI5_RUN_MARK.sk.prefix()):
         return None
     return parse_integer(lsi5sk.rpartition("#")[2])
 
 
 def lsi1_trace(trace_id: str, suffix: str) -> str:
-    """Builds the mark of a trace or of a pack of spans. ``suffix``: for a trace, its first version
-    that the indexer has not processed; for spans, the suffix of their pack."""
+    """Returns the mark of a trace or of a pack of spans: the LSI1 sort key that says that the
+    indexer has not processed it.
+
+    ``suffix``: for a trace, its first version that the indexer has not processed; for spans, the
+    suffix of their pack.
+    """
     return LSI1_TRACE.sk.build(trace_id, suffix)
 
 
@@ -229,7 +234,8 @@ def lsi2_trace_prefix() -> str:
 
 
 def lsi2_trace_from(request_time: int) -> str:
-    """Lower bound of the keys of traces of this time or later."""
+    """Returns the lower bound of the LSI2 sort keys of traces that were requested at this time
+    (milliseconds) or later."""
     return LSI2_TRACE.sk.prefix(request_time)
 
 
@@ -250,13 +256,13 @@ def lsi4_trace_prefix() -> str:
 
 
 def lsi4_trace_name_prefix(trace_name: str) -> str:
-    """Prefix of the traces with exactly this name."""
+    """Returns the prefix of the LSI4 sort keys of the traces with exactly this name."""
     return LSI4_TRACE.sk.prefix(trace_name)
 
 
 def lsi4_trace_begin(text: str) -> str:
-    """Prefix of the keys of all traces whose name begins with the text. A long text is shortened,
-    so more traces may match."""
+    """Returns the prefix of the LSI4 sort keys of all traces whose name begins with the text. A
+    long text is shortened, so more traces may match."""
     return LSI4_TRACE.sk.prefix() + escape_ordered(text)[:_MAX_PREFIX]
 
 
@@ -293,7 +299,7 @@ def lsi4_logged_model(name: str, creation_time: int, model_id: str) -> str:
 
 
 def lsi4_logged_model_prefix(name: str) -> str:
-    """Prefix of the logged models with exactly this name."""
+    """Returns the prefix of the LSI4 sort keys of the logged models with exactly this name."""
     return LSI4_LOGGED_MODEL.sk.prefix(name)
 
 
@@ -341,8 +347,8 @@ def gsi4_model_permission(model_name: str, username: str) -> IndexKey:
 
 
 def gsi5_experiment_begin(workspace: str, text: str) -> IndexKey:
-    """Partition key and sort key prefix of a workspace's experiments whose name begins with the
-    text. A long text is shortened, so more experiments may match."""
+    """Returns the GSI5 partition key, and the prefix of the sort keys, of a workspace's experiments
+    whose name begins with the text. A long text is shortened, so more experiments may match."""
     return IndexKey(GSI5_EXPERIMENT.pk.build(workspace), text[:_MAX_PREFIX])
 
 
@@ -351,7 +357,7 @@ def gsi5_experiment(workspace: str, name: str) -> IndexKey:
 
 
 def gsi5_model(workspace: str, name: str) -> IndexKey:
-    """Returns the key for any workspace, including the default one."""
+    """Returns the GSI5 key of a registered model in any workspace, the default one included."""
     return IndexKey(gsi5_model_pk(workspace), GSI5_MODEL.sk.build(name))
 
 
@@ -366,7 +372,9 @@ def gsi5_model_pk(workspace: str) -> str:
 
 
 def gsi5_model_range(prefix: str, start: str, *, descending: bool) -> tuple[str, str]:
-    """Inclusive bounds for the models whose name begins with ``prefix``, from ``start`` on."""
+    """Returns inclusive bounds of the GSI5 sort keys of the models whose name begins with
+    ``prefix``. If ``start`` is not empty, the bounds begin at this name (end at it if
+    ``descending``)."""
     first = prefix[:_MAX_PREFIX]
     low, high = first or _FIRST, first + UPPER_BOUND
     if start:

@@ -1,9 +1,9 @@
 """Keys of entities that exist in Kubeflow's model registry only, and of references to MLflow's.
 
-Kubeflow's ids are numbers, unique among contexts (models, versions, runs, environments, services),
-among artifacts and among executions. Each number has a partition. It holds the names that the
-entity's children use, and either the entity itself or, for an entity that MLflow also has, a
-reference to its item.
+Kubeflow's ids are numbers. They are unique among artifacts, among executions, and among *contexts*:
+Kubeflow's word for models, versions, runs, environments and services. Each number has a partition.
+It holds the names that the entity's children use, and either the entity itself or, for an entity
+that MLflow also has, a reference to its item.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ KUBEFLOW_INDEX_PATTERNS = (GSI1_CREATED, GSI2_NUMBER, GSI2_UNSEEN, GSI4_UPDATED)
 
 
 def context(number: int) -> str:
-    """Returns the partition key of a context."""
+    """Returns the partition key of the context with this number."""
     return CONTEXT_REF.pk.build(str(number))
 
 
@@ -133,7 +133,7 @@ def gsi2_number(workspace: str, kind: str, number: int) -> IndexKey:
 
 
 def gsi2_unseen(workspace: str, kind: str, suffix: str) -> IndexKey:
-    """Builds the GSI2 key of an entity that was made through MLflow and has no number yet, because
+    """Returns the GSI2 key of an entity that was made through MLflow and has no number yet, because
     Kubeflow's API has not listed it. ``suffix`` is a ULID of the entity, so the oldest entities
     come first."""
     return IndexKey(GSI2_UNSEEN.pk.build(workspace, kind), GSI2_UNSEEN.sk.build(suffix))
@@ -152,6 +152,7 @@ def gsi4_updated_sk(time: int, number: int) -> str:
 
 
 def time_and_number(sk: str) -> tuple[int, int]:
-    """Returns the time and the number in a sort key of an index by time."""
+    """Returns (time in milliseconds, number) from a sort key of an index by creation or update
+    time."""
     fields = GSI4_UPDATED.sk.parse(sk) or {}
     return fields["time"], fields["number"]

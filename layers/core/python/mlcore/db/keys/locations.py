@@ -1,4 +1,5 @@
-"""Keys of the list of locations: artifact paths that differ from the default path of their owner.
+"""Keys of the list of *locations*: artifact paths that differ from the default path of the
+experiment or version (the holder) that uses them.
 
 The list is sorted by path, so all locations below a path are one range, and the locations above a
 path are one prefix for each of its segments. A key holds only the first segments of a path, at most
@@ -12,7 +13,7 @@ from typing import Final
 from mlcore.db.keys.pattern import Key, Pattern
 
 STEM_BYTES: Final = 150
-"""A third of the room in the key, because an escaped character takes three."""
+"""Most bytes of a path in a key: a third of the room, because an escaped character takes three."""
 
 LOCATION = Pattern(
     "location",
@@ -36,21 +37,21 @@ def location_list() -> Key:
 
 
 def locations_above(path: str) -> list[str]:
-    """Prefixes of the sort keys of a path and of all paths above it, the root first."""
+    """Returns the prefixes of the sort keys of a path and of all paths above it, the root first."""
     segments = [segment for segment in stem(path).split("/") if segment]
     return [LOCATION.sk.prefix("/".join(segments[:count])) for count in range(len(segments) + 1)]
 
 
 def locations_below(path: str) -> str | None:
-    """Prefix of the sort keys of all paths below a path; None if they share the path's own key
-    prefix, because the path is longer than STEM_BYTES."""
+    """Returns the prefix of the sort keys of all paths below a path; None if keys cannot tell them
+    apart from the path, because it is longer than STEM_BYTES."""
     if stem(path) != path:
         return None
     return LOCATION.sk.prefix(path).removesuffix("#") + "/" if path else LOCATION.sk.prefix()
 
 
 def stem(path: str) -> str:
-    """Returns the first segments of a path that have at most STEM_BYTES."""
+    """Returns as many first segments of a path as fit into STEM_BYTES."""
     if len(path.encode()) <= STEM_BYTES:
         return path
     return path.encode()[: STEM_BYTES + 1].decode(errors="ignore").rpartition("/")[0]

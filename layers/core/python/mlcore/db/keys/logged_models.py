@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlcore.db.keys.pattern import Key, Pattern
+from mlcore.db.keys.pattern import Key, Pattern, remembering
 
 _EXP = "EXP#<experiment_id>"
 
@@ -36,7 +36,7 @@ LOGGED_MODEL_PATTERNS = (
     LOGGED_MODEL_REF,
 )
 
-_partition = LOGGED_MODEL.pk.build
+_partition = remembering(LOGGED_MODEL.pk.build)
 
 
 def logged_model(experiment_id: str, model_id: str) -> Key:
@@ -60,7 +60,8 @@ def logged_model_tag_prefix(model_id: str) -> str:
 
 
 def logged_model_points(experiment_id: str, model_id: str, suffix: str) -> Key:
-    """``suffix`` distinguishes the packs of a model."""
+    """Returns the key of a pack of a logged model's metric points. ``suffix`` distinguishes the
+    model's packs."""
     return Key(_partition(experiment_id), LOGGED_MODEL_POINTS.sk.build(model_id, suffix))
 
 

@@ -35,7 +35,7 @@ UPPER_BOUND = "\U0010ffff"
 
 
 def prefix_range(prefix: str) -> tuple[str, str]:
-    """Inclusive bounds of all sort keys that begin with ``prefix``.
+    """Returns inclusive bounds of all sort keys that begin with ``prefix``.
 
     A Query with these bounds is equivalent to one with begins_with(). DynamoDB is equally fast for
     both, but the local engine compares every key of the partition for begins_with(): 80 ms in an
@@ -60,7 +60,8 @@ class IndexKey(NamedTuple):
 
 
 def _fitted(room: int, text: str) -> str:
-    """Returns the text if it has at most ``room`` bytes; else its beginning, ``~`` and a hash."""
+    """Returns the text if it has at most ``room`` bytes; else its beginning, ``~`` and a hash of
+    the whole text."""
     if len(text) <= room and text.isascii():
         return text
     whole = text.encode()
@@ -74,6 +75,8 @@ def _fitted(room: int, text: str) -> str:
 
 
 def _escaped(room: int, text: str) -> str:
+    if len(text) <= room and text.isascii() and text.isalnum():  # as most ids are
+        return text
     return _fitted(room, sortable.escape(text))
 
 
@@ -142,8 +145,8 @@ _NEVER_OPEN = _ORDERED.union(_FIXED) - {"inv_run_id", "inv_trace_id", "inv_model
 
 
 class KeyTemplate:
-    """Builds and parses one half of a key, such as ``EXP#<experiment_id>``, ``E#META`` or
-    ``<experiment_name>``."""
+    """The template of a partition key or sort key, such as ``EXP#<experiment_id>``, ``E#META`` or
+    ``<experiment_name>``. It builds and parses keys."""
 
     __slots__ = ("_decoders", "_encoders", "_formats", "_open", "_segments", "fields", "text")
 
@@ -190,14 +193,14 @@ class KeyTemplate:
         )
 
     def prefix(self, *values: Any) -> str:
-        """Returns the common prefix of all keys whose first fields have these values."""
+        """Returns the prefix shared by all keys whose first fields have these values."""
         return self._formats[len(values)] % tuple(
             [encode(value) for encode, value in zip(self._encoders, values, strict=False)]
         )
 
     def parse(self, text: str) -> dict[str, Any] | None:
-        """Returns the fields by name; None if the text does not match. Shortened texts stay
-        shortened."""
+        """Returns the fields of a key by name; None if the key does not follow this template. Texts
+        that were shortened in the key stay shortened."""
         parts = text.split("#", len(self._segments) - 1) if self._open else text.split("#")
         if len(parts) != len(self._segments):
             return None
@@ -213,8 +216,25 @@ class KeyTemplate:
 _template = cache(KeyTemplate)
 
 
+def remembering(build: Callable[[str], str]) -> Callable[[str], str]:
+    """Returns a function like ``build`` that remembers its last result: most keys that a request
+    needs are in one partition. Callable from many threads."""
+    last = "", build("")
+
+    def build_or_recall(text: str) -> str:
+        nonlocal last
+        known, built = last
+        if text != known:
+            built = build(text)
+            last = text, built
+        return built
+
+    return build_or_recall
+
+
 class Pattern:
-    """The key of one kind of item, or (``index`` is not empty) its key in a secondary index.
+    """The key of one kind of item: its partition key and sort key, in the table or (``index`` is
+    not empty) in a secondary index.
 
     ``name`` is also the value of the items' ``type`` attribute. ``writer`` is ``api``, ``indexer``,
     ``both``, or ``overflow``: the indexer, and the API if the parent item is full.
@@ -236,7 +256,8 @@ class Pattern:
         return f"Pattern({self.name}: {self.pk.text} / {self.sk.text})"
 
     def parse(self, pk: str, sk: str) -> dict[str, Any] | None:
-        """Returns the fields of both halves by name; None if the key does not match."""
+        """Returns the fields of the partition key and the sort key by name; None if one does not
+        match."""
         halves, right = self.pk.parse(pk), self.sk.parse(sk)
         return None if halves is None or right is None else {**halves, **right}
 

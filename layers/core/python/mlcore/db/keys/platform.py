@@ -50,6 +50,12 @@ SESSION = Pattern(
 SESSION_KEY = Pattern(
     "session_key", "SESSION_KEYS", "SESSION_KEY#<key_id>", "a sealed key that seals cookies"
 )
+CALLER_USAGE = Pattern(
+    "caller_usage",
+    "CALLERUSAGE#<target>",
+    "CUSAGE#<time>",
+    "requests of a key, user or workspace in one day",
+)
 COUNTER = Pattern("counter", "COUNTERS", "COUNTER#<key>", "the last number that was given out")
 ID_COUNTER = Pattern("id_counter", "CTR", "CTR", "the last number that each kind of id was given")
 CONFIG = Pattern("config", "CONFIG", "CFG#<key>", "one setting of the deployment")
@@ -72,6 +78,7 @@ PLATFORM_PATTERNS = (
     SIGN_IN,
     SESSION,
     SESSION_KEY,
+    CALLER_USAGE,
     COUNTER,
     ID_COUNTER,
     CONFIG,
@@ -99,8 +106,8 @@ def model_permission(username: str, model_name: str) -> Key:
 
 
 def user_grant(username: str, workspace: str, resource_type: str, resource_pattern: str) -> Key:
-    """Returns the key of a grant. Experiments and registered models of the default workspace have
-    patterns of their own."""
+    """Returns the key of a user's grant. Grants on experiments and registered models of the default
+    workspace have patterns of their own."""
     if workspace == DEFAULT_WORKSPACE and resource_type == "experiment":
         return experiment_permission(username, resource_pattern)
     if workspace == DEFAULT_WORKSPACE and resource_type == "registered_model":
@@ -176,3 +183,7 @@ def config(key: str) -> Key:
 
 def config_prefix() -> str:
     return CONFIG.sk.prefix()
+
+
+def caller_usage(target: str, day_start_ms: int) -> Key:
+    return Key(CALLER_USAGE.pk.build(target), CALLER_USAGE.sk.build(day_start_ms))

@@ -2,13 +2,14 @@
 
 The partition key contains the name, so names are unique without a lock. Two kinds of partitions
 have names that begin with ``:``, which MLflow does not allow: those of models outside the default
-workspace, and those for versions of a model whose own partition holds another model's versions
-(see :mod:`mlcore.repos.registry.registered_models`).
+workspace, and those for versions of a model whose own partition holds another model's versions (see
+:mod:`mlcore.repos.registry.registered_models`). An *incarnation* is the id of one model among the
+successive models of a name.
 """
 
 from __future__ import annotations
 
-from mlcore.db.keys.pattern import Key, Pattern
+from mlcore.db.keys.pattern import Key, Pattern, remembering
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 
 _RM = "RM#<model_name>"
@@ -49,12 +50,12 @@ REGISTRY_PATTERNS = (
     RUN_MODEL_VERSION,
 )
 
-_partition = REGISTERED_MODEL.pk.build
+_partition = remembering(REGISTERED_MODEL.pk.build)
 
 
 def place_of_model(workspace: str, name: str) -> str:
-    """Returns the model's name as its keys contain it: in other workspaces than the default one
-    with the workspace as prefix."""
+    """Returns a model's name as its keys contain it: outside the default workspace, with the
+    workspace as prefix."""
     return name if workspace == DEFAULT_WORKSPACE else f":{workspace}:{name}"
 
 
@@ -63,13 +64,13 @@ def registered_model(workspace: str, name: str) -> Key:
 
 
 def model_at(pk: str) -> Key:
-    """Returns the key of the model item in this partition."""
+    """Returns the key of the model item in a partition."""
     return Key(pk, REGISTERED_MODEL.sk.text)
 
 
 def separate_home(incarnation: str) -> str:
-    """Returns the partition key for versions of a model whose own partition holds another model's
-    versions."""
+    """Returns the partition key for versions of a model whose partition still holds the versions of
+    an earlier model of the name."""
     return _partition(f"::{incarnation}")
 
 

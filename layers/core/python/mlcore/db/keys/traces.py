@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlcore.db.keys.pattern import Key, Pattern
+from mlcore.db.keys.pattern import Key, Pattern, remembering
 
 _EXP = "EXP#<experiment_id>"
 
@@ -40,7 +40,7 @@ TRACE_PATTERNS = (
     TRACE_LINK,
 )
 
-_partition = TRACE.pk.build
+_partition = remembering(TRACE.pk.build)
 
 
 def trace(experiment_id: str, trace_id: str) -> Key:
@@ -48,13 +48,14 @@ def trace(experiment_id: str, trace_id: str) -> Key:
 
 
 def trace_prefix(trace_id: str = "") -> str:
-    """Prefix of a trace's children, without the trace itself; without an id, of all traces and
-    their children."""
+    """Returns the prefix of the sort keys of a trace's children, without the trace itself; without
+    an id, of all traces and their children."""
     return TRACE.sk.build(trace_id) + "#" if trace_id else TRACE.sk.prefix()
 
 
 def trace_of(key: Key) -> Key:
-    """Returns the key of the trace that an item belongs to; the same key for the trace itself."""
+    """Returns the key of the trace to which an item belongs; a trace's own key is returned
+    unchanged."""
     return Key(key.pk, "#".join(key.sk.split("#")[:2]))
 
 
@@ -99,7 +100,7 @@ def trace_spans_pack(experiment_id: str, trace_id: str, suffix: str) -> Key:
 
 
 def trace_spans_prefix(trace_id: str) -> str:
-    """Prefix of all packs of spans of the trace."""
+    """Returns the prefix of the sort keys of all packs of a trace's spans."""
     return TRACE_SPANS.sk.build(trace_id)
 
 

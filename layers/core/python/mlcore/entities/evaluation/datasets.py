@@ -8,7 +8,8 @@ Json = dict[str, Any]
 
 
 class EvaluationDataset(NamedTuple):
-    """``schema`` and ``profile`` are JSON texts; None before the first record."""
+    """An evaluation dataset, without its records. ``schema`` and ``profile`` are JSON texts; None
+    before the first record."""
 
     dataset_id: str
     workspace: str
@@ -27,8 +28,8 @@ class EvaluationDataset(NamedTuple):
 
 
 class EvaluationRecord(NamedTuple):
-    """``number`` is the position within the request that created the record, so that records of one
-    request stay in order."""
+    """A record of an evaluation dataset. ``number`` is the position within the request that created
+    the record, so that records of one request stay in order."""
 
     record_id: str
     dataset_id: str

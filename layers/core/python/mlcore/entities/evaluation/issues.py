@@ -27,9 +27,9 @@ class Issue(NamedTuple):
     version: int = 0
     """Version of the stored item."""
     later_seen_time: int | None = None
-    """The latest observation, if it is not the creation."""
+    """When the issue was last observed, if later than its creation."""
     updated_by: str | None = None
-    """Who updated it last, if it is not who created it."""
+    """Who updated the issue last, if not its creator."""
     metadata: Mapping[str, str] = MappingProxyType({})
 
     @property
@@ -42,5 +42,5 @@ class Issue(NamedTuple):
 
     @property
     def rank(self) -> int:
-        """Sort key by severity: higher is worse; without a severity -1."""
+        """A sort key by severity: a higher number is worse; -1 without a severity."""
         return SEVERITIES.index(self.severity) if self.severity else -1

@@ -28,7 +28,7 @@ TRACES_PER_JOB: Final = 100
 
 
 class Job(NamedTuple):
-    """Times are in milliseconds since the epoch."""
+    """A job with its status, progress and result. Times are in milliseconds since the epoch."""
 
     job_id: str
     workspace: str
@@ -39,9 +39,9 @@ class Job(NamedTuple):
     creation_time: int
     last_update_time: int
     creator: str | None = None
-    """The user who started it; None without login."""
+    """The user who started the job; None without login."""
     timeout: float | None = None
-    """Seconds after its creation at which it times out."""
+    """Seconds after its creation at which the job times out."""
     result: Any = None
     """The result as a JSON value."""
     error_message: str | None = None
@@ -60,7 +60,7 @@ class Job(NamedTuple):
 
 
 def batches(trace_ids: Sequence[str]) -> list[list[str]]:
-    """Returns the trace ids of each job, when traces are distributed over several jobs."""
+    """Distributes traces over several jobs: returns the trace ids of each."""
     starts = range(0, len(trace_ids), TRACES_PER_JOB)
     return [list(trace_ids[start : start + TRACES_PER_JOB]) for start in starts]
 
@@ -72,8 +72,8 @@ def deadline(job: Job) -> int:
 
 
 def as_of(job: Job, now: int) -> Job:
-    """Returns the job as it is at ``now``: timed out if its deadline has passed, even if its worker
-    has died."""
+    """Returns the job as it is at ``now``: a job whose deadline has passed is timed out, even if
+    its worker has died and could not say so."""
     if job.status in FINAL or now <= deadline(job):
         return job
     return job._replace(status=TIMEOUT, last_update_time=deadline(job))

@@ -1,5 +1,6 @@
-"""The settings of scorers that judge new traces automatically, and their progress in an
-experiment."""
+"""Online scorers: settings of scorers that judge new traces automatically, and their progress in an
+experiment.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ class OnlineScorer(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """The last trace that an experiment's online scorers were given."""
+    """The last trace that was given to an experiment's online scorers."""
 
     trace_time: int
     trace_id: str

@@ -22,8 +22,8 @@ def digest(name: str, last_update_time: int) -> str:
 
 
 def record_id(dataset_id: str, fields: Mapping[str, Any]) -> str:
-    """Returns the id of a record, a hash of its inputs: records with the same inputs are the same
-    record, which also makes requests idempotent."""
+    """Returns the id of a record, which is a hash of its inputs. Records with the same inputs are
+    the same record, so repeating a request has no further effect."""
     inputs = json.dumps(fields.get("inputs", {}), sort_keys=True)
     return "dr-" + hashlib.sha256(f"{dataset_id}:{inputs}".encode()).hexdigest()[:32]
 
@@ -68,8 +68,8 @@ def new_record(
 def merge_record(
     record: EvaluationRecord, fields: Mapping[str, Any], now_ms: int
 ) -> EvaluationRecord:
-    """Merges a record of a request into the stored one: replaces outputs if given, adds
-    expectations and tags, and keeps the source."""
+    """Returns the stored record updated by a record of a request: outputs are replaced if given,
+    expectations and tags are added, the source is kept."""
     content = dict(record.content)
     if "outputs" in fields:
         content["outputs"] = fields["outputs"]
@@ -105,8 +105,8 @@ def extend_schema(schema: str | None, records: Iterable[Mapping[str, Any]]) -> s
 
 
 def profile_text(count: int, stored_profile: str | None) -> str | None:
-    """Returns the JSON text of the profile of a dataset with ``count`` records; None if it never
-    had any."""
+    """Returns the JSON text that profiles a dataset with ``count`` records; None if the dataset
+    never had records."""
     if count:
         return json.dumps({"num_records": count})
     return None if stored_profile is None else "null"

@@ -16,7 +16,7 @@ MAX_ENTRIES: Final = 100
 MAX_KEY_LENGTH: Final = 250
 MAX_VALUE_LENGTH: Final = 65_536
 MAX_METADATA_BYTES: Final = 300_000
-"""Of all metadata together, as a DynamoDB item ends at 400 KB; MLflow has no such limit."""
+"""Most bytes of all metadata together, as a DynamoDB item ends at 400 KB. MLflow has no limit."""
 _ISSUE_ID: Final = re.compile(r"iss-[A-Za-z0-9_-]{1,32}")
 
 
@@ -48,7 +48,7 @@ def check_actor(name: str | None, field: str) -> None:
 
 
 def check_texts(texts: Sequence[str], field: str) -> None:
-    """Checks categories, or the keys of metadata to delete."""
+    """Checks a list of categories, or of metadata keys to delete. Raises InvalidParameterValue."""
     if len(texts) > MAX_ENTRIES or not all(1 <= len(text) <= MAX_KEY_LENGTH for text in texts):
         raise InvalidParameterValue(
             f"{field} must contain at most 100 nonempty strings of at most 250 characters"
@@ -56,7 +56,8 @@ def check_texts(texts: Sequence[str], field: str) -> None:
 
 
 def check_metadata(metadata: Any) -> None:
-    """Checks metadata as a request sends it, or as it would be stored."""
+    """Checks the metadata of an issue, as a request sends it or as it would be stored. Raises
+    InvalidParameterValue."""
     if metadata is None:
         return
     if (
@@ -87,7 +88,8 @@ def check_metadata_changes(metadata: Mapping[str, str], deleted: Sequence[str]) 
 
 
 def check_last_seen(value: Any) -> None:
-    """Checks a time as a request sends it: milliseconds, as a number or in decimal digits."""
+    """Checks ``last_seen_timestamp`` of a request: milliseconds, as a number or in decimal digits.
+    Raises InvalidParameterValue."""
     if isinstance(value, str):
         try:
             value = int(value)
@@ -98,7 +100,8 @@ def check_last_seen(value: Any) -> None:
 
 
 def check_condition(values: Sequence[str], field: str) -> None:
-    """Checks the length of a list in a search."""
+    """Checks that a list in a search has at most MAX_ENTRIES values. Raises InvalidParameterValue
+    otherwise."""
     if len(values) > MAX_ENTRIES:
         raise InvalidParameterValue(f"{field} must be a list of at most 100 strings")
 

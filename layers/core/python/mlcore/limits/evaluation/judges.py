@@ -65,7 +65,7 @@ _OTHER_KINDS: Final = {
 
 
 class OnlyRunByClients(InvalidParameterValue):
-    """The scorer is valid, but only a client can run it."""
+    """Raised for a valid scorer that only a client can run."""
 
 
 def parse_judge(data: dict[str, Any]) -> Judge:
@@ -250,7 +250,7 @@ def _is_primitive(value: Any) -> bool:
 
 
 def _aggregations(data: dict[str, Any]) -> tuple[str, ...]:
-    """Returns the names of built-in aggregations; without any in the JSON, ``mean`` alone."""
+    """Returns the names of the scorer's aggregations; only ``mean`` if the JSON has none."""
     aggregations = data.get("aggregations")
     if aggregations is None:
         return ("mean",)

@@ -45,7 +45,7 @@ def check_input(question: Input) -> None:
 
 def check_same_kind(before: Input, after: Input) -> None:
     """Checks that an update of a label schema keeps the kind of input, and single or multiple
-    choice: answers that were already collected must stay valid. Raises InvalidParameterValue
+    choice, so that answers that were already collected stay valid. Raises InvalidParameterValue
     otherwise."""
     (old_kind,), (new_kind,) = before, after
     if old_kind != new_kind:

@@ -74,7 +74,7 @@ def owner_of(text: str) -> str:
 def members_of_user_queue(
     name: str, users: tuple[str, ...], schema_ids: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Returns the members of a user queue: exactly one, the user that it is named after. The queue
+    """Returns the members of a user queue: exactly one, the user after whom it is named. The queue
     has no questions of its own but shows all label schemas of the experiment. Raises
     InvalidParameterValue if the request names other members or questions."""
     if users and users != (name,):
@@ -91,8 +91,8 @@ def members_of_user_queue(
 
 
 def completed_by_of(status: str, text: str | None) -> str | None:
-    """Returns the user who completed an item; None while it is pending. Raises
-    InvalidParameterValue."""
+    """Returns the user who completed an item, as stored; None while the item is pending. Raises
+    InvalidParameterValue if a pending item names a user or the name is too long."""
     user = None if text is None else user_of(text)
     if status == PENDING:
         if user is not None:

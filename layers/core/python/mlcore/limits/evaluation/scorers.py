@@ -1,4 +1,6 @@
-"""Rules about serialized scorers; does not run them."""
+"""Rules about serialized scorers: the JSON text of code or instructions that judge traces. Does not
+run scorers.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,8 @@ def check_name(name: str) -> None:
 
 
 def check_payload(serialized_scorer: str) -> dict[str, Any]:
-    """Parses the JSON text of a scorer. Raises InvalidParameterValue if it is not a JSON object, or
-    holds code although MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS is off."""
+    """Parses the JSON text of a scorer and returns its object. Raises InvalidParameterValue if it
+    is not a JSON object, or holds code although MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS is off."""
     try:
         data = json.loads(serialized_scorer)
     except (ValueError, RecursionError):
@@ -93,8 +95,8 @@ def name_in_text(serialized_scorer: Any) -> str | None:
 
 
 def with_endpoint(data: dict[str, Any], endpoint: str | None) -> dict[str, Any]:
-    """Returns the judge's JSON with its model replaced by another endpoint; by None if ``endpoint``
-    is None."""
+    """Returns a copy of a judge's JSON with its model replaced by a gateway endpoint, or by null if
+    ``endpoint`` is None. A scorer without a model is returned unchanged."""
     model = None if endpoint is None else f"gateway:/{endpoint}"
     for field in _MODEL_FIELDS:
         fields = data.get(field)
@@ -124,7 +126,7 @@ def _is_code_allowed() -> bool:
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    """Yields all JSON objects within a value."""
+    """Yields all JSON objects in a value, at any depth."""
     pending = [value]
     while pending:
         part = pending.pop()
@@ -136,8 +138,8 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _option_names(value: Any) -> Iterator[str]:
-    """Yields the keys of all objects within a value, and the first items of pairs in lists, which
-    ``dict`` would turn into keys."""
+    """Yields the keys of all objects in a value, at any depth, and the first items of pairs in
+    lists, which ``dict`` would turn into keys."""
     pending = [value]
     while pending:
         part = pending.pop()

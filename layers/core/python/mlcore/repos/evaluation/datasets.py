@@ -6,24 +6,17 @@ from __future__ import annotations
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Put, TransactionFailed, table
+from mlcore.db.table import Put, table
 from mlcore.entities.evaluation.datasets import EvaluationDataset
-from mlcore.ids import new_ulid, now_ms
+from mlcore.ids import now_ms
 from mlcore.models.evaluation import EvaluationDataset as DatasetItem
 from mlcore.optimistic_retry import WriteConflict
-from mlcore.repos.workspaces import workspaces
+from mlcore.repos.workspaces import guarded_writes
 
 
 def create(dataset: EvaluationDataset) -> None:
     """Creates a dataset with a new id."""
-    entered = workspaces.creation_guard(dataset.workspace)
-    if not entered:
-        table.put(_item(dataset))
-        return
-    try:
-        table.transact([Put(_item(dataset)), *entered], new_ulid())
-    except TransactionFailed as failed:
-        raise workspaces.missing(dataset.workspace) from failed
+    guarded_writes.write([Put(_item(dataset))], creates_in=dataset.workspace)
 
 
 def find(workspace: str, dataset_id: str) -> EvaluationDataset | None:

@@ -24,7 +24,7 @@ from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.environment import settings, workspaces_enabled
 from mlcore.ids import new_ulid, now_ms
 from mlcore.limits.artifact_locations import join
-from mlcore.limits.experiments import is_given_out, no_experiment_id
+from mlcore.limits.experiments import is_numeric_id, no_experiment_id
 from mlcore.models.experiments import Experiment as ExperimentItem
 from mlcore.models.experiments import ExperimentNameLock, ExperimentTag
 from mlcore.optimistic_retry import WriteConflict
@@ -72,7 +72,7 @@ def get_active(experiment_id: str, workspace: str) -> StoredExperiment:
 def missing(experiment_id: str) -> errors.MlflowError:
     """Returns the error for an unknown id: ResourceDoesNotExist for a number, InvalidParameterValue
     for other texts."""
-    if not is_given_out(experiment_id):
+    if not is_numeric_id(experiment_id):
         return no_experiment_id(experiment_id)
     return errors.ResourceDoesNotExist(f"No Experiment with id={experiment_id} exists")
 

@@ -19,7 +19,7 @@ from mlcore.ids import now_ms
 from mlcore.limits.experiments import (
     check_searched,
     experiment_id,
-    is_given_out,
+    is_numeric_id,
     no_experiment_id,
 )
 from mlcore.models.platform import IdCounter
@@ -56,7 +56,7 @@ def canonical_ids(texts: Sequence[str]) -> list[str]:
     if a text is not an id, or there are too many."""
     check_searched(texts)
     ids = list(dict.fromkeys(map(experiment_id, texts)))
-    others = [one for one in ids if not is_given_out(one)][:MOST_TOGETHER]
+    others = [one for one in ids if not is_numeric_id(one)][:MOST_TOGETHER]
     if others:
         for one, item in zip(
             others, table.batch_get(list(map(keys.experiment, others))), strict=True

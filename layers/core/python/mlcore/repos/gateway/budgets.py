@@ -5,13 +5,11 @@ from __future__ import annotations
 
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw
-from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import Put, TransactionFailed, table
+from mlcore.db.table import Put, table
 from mlcore.entities.gateway import BudgetPolicy
-from mlcore.ids import new_ulid, now_ms
+from mlcore.ids import now_ms
 from mlcore.models.gateway import GatewayBudget
-from mlcore.optimistic_retry import WriteConflict
-from mlcore.repos.workspaces import workspaces
+from mlcore.repos.workspaces import guarded_writes
 
 
 def find(workspace: str, budget_policy_id: str) -> BudgetPolicy | None:
@@ -43,16 +41,9 @@ def write(policy: BudgetPolicy) -> None:
         unchanged.require_equal(GatewayBudget.version, policy.revision)
     else:
         unchanged.require_absent(GatewayBudget.PK)
-    entering = [] if policy.revision else workspaces.creation_guard(policy.workspace)
-    try:
-        if entering:
-            table.transact([*entering, Put(_item(policy), unchanged)], new_ulid())
-        else:
-            table.put(_item(policy), unchanged)
-    except ConditionFailed as failed:
-        raise WriteConflict from failed
-    except TransactionFailed as failed:
-        raise workspaces.missing(policy.workspace) from failed
+    guarded_writes.write(
+        [Put(_item(policy), unchanged)], creates_in=None if policy.revision else policy.workspace
+    )
 
 
 def delete(policy: BudgetPolicy) -> None:

@@ -7,10 +7,10 @@ instead, and stores the original when a client writes that URI back.
 
 from __future__ import annotations
 
-import os
 from typing import Final
 
 from mlcore.artifacts.locations import PROXIED, locate, scheme
+from mlcore.environment import artifact_bucket
 from mlcore.errors import InvalidParameterValue
 from mlcore.kubeflow.entity import RESOLVED, Entity
 from mlcore.models.kubeflow import Artifact
@@ -26,8 +26,8 @@ def resolved(uri: str, location: str | None, workspace: str) -> str | None:
     Args:
         location: where the files are that the URI names, if known.
     """
-    bucket = os.environ.get("ARTIFACT_BUCKET")
-    if not bucket or os.environ.get("ARTIFACT_FOLDER"):
+    bucket = artifact_bucket()
+    if bucket is None:
         return None
     place = location if scheme(uri) in _BY_NAME else uri
     if place is None or scheme(place) not in (*PROXIED, "s3"):

@@ -29,9 +29,9 @@ from mlcore.repos.runs.core import children as run_children
 from mlcore.repos.runs.core import datasets
 from mlcore.repos.runs.core import runs as mlflow_runs
 from mlcore.repos.runs.core import writes as run_writes
-from mlcore.repos.runs.core.latest_point_text import latest_text, parse_latest
 from mlcore.repos.runs.core.runs import StoredRun as RunRecord
 from mlcore.repos.runs.history import metric_history
+from mlcore.repos.runs.history.latest_point_text import latest_text, parse_latest
 
 TOGETHER: Final = 40
 """Artifacts numbered in one transaction; each takes two items."""

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 from mlcore import artifacts, errors
 from mlcore.db import keys
 from mlcore.db.attributes import ItemAttribute
+from mlcore.db.deflate import compressed
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import table
@@ -195,9 +196,7 @@ def _fitting(spans: list[Span]) -> Pack:
         [span.node for span in spans], ensure_ascii=False, separators=(",", ":")
     )
     suffix = blake2b(content, digest_size=16).hexdigest()
-    return Pack(
-        suffix, len(spans), zlib.compress(content, 6), zlib.compress(nodes_text.encode(), 6)
-    )
+    return Pack(suffix, len(spans), compressed(content), compressed(nodes_text.encode()))
 
 
 def _item(model: type[TraceSpans], key: keys.Key, owner: Owner, pack: Pack) -> Raw:

@@ -9,8 +9,8 @@ from mlcore.entities.evaluation.datasets import EvaluationDataset, EvaluationRec
 
 
 def dataset(entity: EvaluationDataset) -> dict[str, Any]:
-    """Returns the JSON of ``mlflow.datasets.Dataset``, without its experiments, for which clients
-    send a request of their own."""
+    """Returns the JSON of ``mlflow.datasets.Dataset``. It has no experiments: clients read them by
+    another request."""
     fields = {
         "dataset_id": entity.dataset_id,
         "name": entity.name,

@@ -27,7 +27,8 @@ def scorer(version: ScorerVersion) -> dict[str, Any]:
 
 
 def online_config(config: OnlineScorer) -> dict[str, Any]:
-    """``OnlineScoringConfig``; without a filter it names none."""
+    """Returns the JSON of ``OnlineScoringConfig``. The field of the filter is left out if there is
+    no filter."""
     fields: dict[str, Any] = {
         "online_scoring_config_id": config.config_id,
         "scorer_id": config.scorer_id,

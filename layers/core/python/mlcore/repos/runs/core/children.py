@@ -15,7 +15,8 @@ from mlcore.entities.tags import Tag
 from mlcore.models.runs import Run as RunItem
 from mlcore.models.runs import RunInput, RunLoggedModel, RunMetric, RunParam, RunTag
 from mlcore.repos import document
-from mlcore.repos.runs.core import datasets, latest_point_text
+from mlcore.repos.runs.core import datasets
+from mlcore.repos.runs.history import latest_point_text
 
 
 class DatasetReference(NamedTuple):

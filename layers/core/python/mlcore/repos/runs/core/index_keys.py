@@ -10,7 +10,8 @@ from mlcore.db import keys
 from mlcore.db.attributes import ItemAttribute
 from mlcore.entities.runs import Run
 from mlcore.models.runs import Run as RunItem
-from mlcore.repos.runs.core import latest_point_text, marks
+from mlcore.repos.runs.core import marks
+from mlcore.repos.runs.history import latest_point_text
 
 Values = Sequence[tuple[ItemAttribute[Any], Any]]
 """Attributes of a run item with their new values."""

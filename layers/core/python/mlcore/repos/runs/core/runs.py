@@ -28,7 +28,8 @@ from mlcore.repos import document
 from mlcore.repos.document import Document
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs.core import children as run_children
-from mlcore.repos.runs.core import datasets, latest_point_text
+from mlcore.repos.runs.core import datasets
+from mlcore.repos.runs.history import latest_point_text
 from mlcore.repos.settings import ttl_policy
 
 PRIMARY_METRIC_TAG = "mlflow.experiment.primaryMetric.name"

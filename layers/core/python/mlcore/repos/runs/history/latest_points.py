@@ -22,9 +22,9 @@ from mlcore.db.expression import Raw
 from mlcore.db.table import table
 from mlcore.entities.metrics import Metric, recency
 from mlcore.models.runs import Run, RunMetric
-from mlcore.repos.runs.core.latest_point_text import parse_latest
 from mlcore.repos.runs.history import point_positions
 from mlcore.repos.runs.history.history_pages import HistoryPage
+from mlcore.repos.runs.history.latest_point_text import parse_latest
 from mlcore.repos.runs.history.metric_history import distinct
 from mlcore.repos.runs.history.point_positions import Order
 from mlcore.repos.settings import ttl_policy

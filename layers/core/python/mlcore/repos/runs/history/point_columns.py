@@ -20,6 +20,7 @@ from itertools import accumulate
 from typing import Final
 
 from mlcore.db import byte_planes
+from mlcore.db.deflate import compressed
 from mlcore.entities.metrics import Metric, MetricColumns
 
 _PACKED: Final = 1
@@ -29,7 +30,6 @@ _HEADER: Final = struct.Struct("<I")
 _COLUMNS: Final = 3
 POINT_BYTES: Final = byte_planes.NUMBER_BYTES * _COLUMNS
 """Bytes of a point before compression; with its key, an upper bound of its size."""
-_LEVEL: Final = 6
 _INT64: Final = 1 << 63
 
 
@@ -60,7 +60,7 @@ def pack(series: Mapping[str, Sequence[Metric]]) -> tuple[bytes, str]:
         )
     )
     digest = blake2b(body, digest_size=12).hexdigest()
-    packed = zlib.compress(body, _LEVEL)
+    packed = compressed(body)
     if len(packed) < len(body):
         return bytes((flags | _PACKED,)) + packed, digest
     return bytes((flags,)) + body, digest

@@ -122,12 +122,15 @@ def every_row(experiment_id: str) -> Iterator[Raw]:
     return table.query_all(pk, prefix=keys.rank_rows_prefix())
 
 
-def by_key(rows: Iterable[Raw], wanted: Sequence[str] | None = None) -> dict[str, list[Ranked]]:
-    """Returns the metric values in items of rows by metric, unordered; only those of ``wanted``
-    metrics, if given."""
+def by_key(rows: Iterable[Raw]) -> dict[str, list[Ranked]]:
+    """Returns the metric values in items of rows by metric, unordered."""
+    return _joined(rank_columns.unpack_runs(RankRows.of(item).data) for item in rows)
+
+
+def _joined(items: Iterable[dict[str, list[Ranked]]]) -> dict[str, list[Ranked]]:
     ranked: dict[str, list[Ranked]] = {}
-    for item in rows:
-        for key, entries in rank_columns.unpack_runs(RankRows.of(item).data, wanted).items():
+    for values in items:
+        for key, entries in values.items():
             ranked.setdefault(key, []).extend(entries)
     return ranked
 
@@ -176,6 +179,7 @@ class Rows:
         self._experiment_id = experiment_id
         self._wanted = wanted
         self.by_key: dict[str, list[Ranked]] = {}
+        """The values by metric, unordered, without versions and minutes."""
         self.sorted = 0
         self.done = False
 
@@ -184,7 +188,10 @@ class Rows:
         items = list(table.query_all(pk, between=keys.rank_rows_range()))
         if items and Item.of(items[-1]).type == RankRowsSorted.pattern.name:
             self.sorted = RankRowsSorted.of(items.pop()).version
-        self.by_key = by_key(items, self._wanted)
+        wanted = frozenset(self._wanted)
+        self.by_key = _joined(
+            rank_columns.unpack_values(RankRows.of(item).data, wanted) for item in items
+        )
         self.done = True
 
 

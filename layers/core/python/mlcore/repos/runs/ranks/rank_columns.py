@@ -19,15 +19,15 @@ import json
 import re
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, repeat
 from typing import Any, Final, NamedTuple
 
 from mlcore.db import byte_planes
+from mlcore.db.deflate import compressed
 
 _FORM: Final = b"\x01"
 _HEADER: Final = struct.Struct("<I")
-_LEVEL: Final = 6
 _ID_BYTES: Final = 16
 _IS_HEX: Final = re.compile(r"[0-9a-f]{32}").fullmatch
 _SIZE: Final = byte_planes.NUMBER_BYTES
@@ -102,23 +102,37 @@ def pack_runs(runs: Sequence[RunRanks]) -> bytes:
     return _whole({"runs": len(runs), "ids": header, "keys": counts}, columns)
 
 
-def unpack_runs(data: bytes, wanted: Iterable[str] | None = None) -> dict[str, list[Ranked]]:
-    """Returns the values in an item of rows by metric, unordered; only those of ``wanted`` metrics,
-    if given. Raises UnknownRanks."""
+def unpack_runs(data: bytes) -> dict[str, list[Ranked]]:
+    """Returns the values in an item of rows by metric, unordered. Raises UnknownRanks."""
     header, body, at = _parts(data)
     count: int = header["runs"]
     versions, minutes = _column(body, at, count), _column(body, at + count * _SIZE, count)
     ids, at = _ids_at(header["ids"], body, at + 2 * count * _SIZE, count)
-    chosen = None if wanted is None else set(wanted)
     ranked: dict[str, list[Ranked]] = {}
     for key, number in header["keys"].items():
-        if chosen is None or key in chosen:
+        places = _column(body, at, number)
+        positions = _column(body, at + number * _SIZE, number)
+        ranked[key] = [
+            Ranked(place, ids[position], versions[position], minutes[position])
+            for place, position in zip(places, positions, strict=True)
+        ]
+        at += 2 * number * _SIZE
+    return ranked
+
+
+def unpack_values(data: bytes, wanted: Container[str]) -> dict[str, list[Ranked]]:
+    """Like :func:`unpack_runs`, but returns only the ``wanted`` metrics, with 0 as version and
+    minute, which searches do not need."""
+    header, body, at = _parts(data)
+    count: int = header["runs"]
+    ids, at = _ids_at(header["ids"], body, at + 2 * count * _SIZE, count)
+    ranked: dict[str, list[Ranked]] = {}
+    for key, number in header["keys"].items():
+        if key in wanted:
             places = _column(body, at, number)
             positions = _column(body, at + number * _SIZE, number)
-            ranked[key] = [
-                Ranked(place, ids[position], versions[position], minutes[position])
-                for place, position in zip(places, positions, strict=True)
-            ]
+            named = [ids[position] for position in positions]
+            ranked[key] = list(map(Ranked, places, named, repeat(0), repeat(0)))
         at += 2 * number * _SIZE
     return ranked
 
@@ -201,7 +215,7 @@ def _column(body: bytes, at: int, count: int) -> tuple[int, ...]:
 def _whole(header: Mapping[str, Any], columns: Iterable[bytes]) -> bytes:
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     body = b"".join((_HEADER.pack(len(text)), text, *columns))
-    return _FORM + zlib.compress(body, _LEVEL)
+    return _FORM + compressed(body)
 
 
 def _parts(data: bytes) -> tuple[dict[str, Any], bytes, int]:

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from mlcore.entities.metrics import Metric
 from mlcore.repos.document import Document
-from mlcore.repos.runs.core import latest_point_text, runs
+from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.core.runs import StoredRun
+from mlcore.repos.runs.history import latest_point_text
 
 
 class _Texts:

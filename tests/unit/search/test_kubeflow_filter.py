@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 
 from mlcore.errors import InvalidParameterValue
-from mlcore.search import filter_query
-from mlcore.search.filter_query import BOOL, DOUBLE, INT, TEXT, PropertySource
+from mlcore.search import kubeflow_filter
+from mlcore.search.kubeflow_filter import BOOL, DOUBLE, INT, TEXT, PropertySource
 
 KNOWN = {"name": TEXT, "id": INT, "score": DOUBLE}
 
@@ -134,7 +134,7 @@ FILTERS = st.recursive(conditions() | own_conditions(), joined, max_leaves=5)
 
 @given(FILTERS, st.lists(THINGS, max_size=4))
 def test_a_filter_means_what_it_is_made_of(made: Filter, things: list[Thing]) -> None:
-    test = filter_query.parse_test(f" {made.text} -- and so on", SOURCE)
+    test = kubeflow_filter.parse_test(f" {made.text} -- and so on", SOURCE)
     assert [bool(test(thing)) for thing in things] == [made.holds(thing) for thing in things]
 
 
@@ -143,13 +143,13 @@ def test_and_binds_closer_than_or(found: list[Filter], thing: Thing) -> None:
     first, second, third = found
     text = f"{first.text} OR {second.text} AND {third.text}"
     expected = first.holds(thing) or (second.holds(thing) and third.holds(thing))
-    assert filter_query.parse_test(text, SOURCE)(thing) == expected
+    assert kubeflow_filter.parse_test(text, SOURCE)(thing) == expected
 
 
 @given(st.text("ab%_", max_size=6), st.text("abAB", max_size=6), st.booleans())
 def test_patterns(pattern: str, text: str, folded: bool) -> None:
     word = "ILIKE" if folded else "LIKE"
-    test = filter_query.parse_test(f"p {word} '{pattern}'", SOURCE)
+    test = kubeflow_filter.parse_test(f"p {word} '{pattern}'", SOURCE)
     glob = pattern.replace("%", "*").replace("_", "?")
     asked, wanted = (text.lower(), glob.lower()) if folded else (text, glob)
     assert test(Thing({}, {"p": (TEXT, text)})) == fnmatch.fnmatchcase(asked, wanted)
@@ -158,7 +158,7 @@ def test_patterns(pattern: str, text: str, folded: bool) -> None:
 @given(st.text(max_size=30))
 def test_any_text_is_a_filter_or_refused(text: str) -> None:
     with contextlib.suppress(InvalidParameterValue):
-        filter_query.parse_test(text, SOURCE)(Thing({"name": "a"}, {"p": (INT, 1)}))
+        kubeflow_filter.parse_test(text, SOURCE)(Thing({"name": "a"}, {"p": (INT, 1)}))
 
 
 @pytest.mark.parametrize(
@@ -180,14 +180,14 @@ def test_any_text_is_a_filter_or_refused(text: str) -> None:
 )
 def test_what_is_no_filter(text: str) -> None:
     with pytest.raises(InvalidParameterValue):
-        filter_query.parse_test(text, SOURCE)
+        kubeflow_filter.parse_test(text, SOURCE)
 
 
 def test_a_number_in_a_text_is_one_for_a_number() -> None:
     """As clients ask for ids."""
     thing = Thing({"id": 3}, {"p": (INT, 3)})
     for text in ("id IN ('3', '5')", "id = '3'", "p.int_value = '3'"):
-        assert filter_query.parse_test(text, SOURCE)(thing), text
-    assert filter_query.parse_test("", SOURCE)(thing)
-    assert filter_query.parse_test(" \n", SOURCE)(thing)
-    assert not filter_query.parse_test("id IN ()", SOURCE)(thing)
+        assert kubeflow_filter.parse_test(text, SOURCE)(thing), text
+    assert kubeflow_filter.parse_test("", SOURCE)(thing)
+    assert kubeflow_filter.parse_test(" \n", SOURCE)(thing)
+    assert not kubeflow_filter.parse_test("id IN ()", SOURCE)(thing)

@@ -1,8 +1,10 @@
-"""Compiles filters in the language of Kubeflow's model registry into tests of one entity.
+"""Parses ``filterQuery``, the filter language of Kubeflow's model registry, and tests entities with
+it.
 
-Conditions are joined by AND and OR, with parentheses. A name that is not a property of the entity's
-kind is a custom property. A condition is false if the property is missing. LIKE and the comparison
-operators mean the same as in MLflow's filters.
+A filter is parsed to a tree of nodes: conditions on one property each (:class:`PropertyTest`),
+joined by AND and OR, with parentheses. A name that is not a property of the entity's kind is a
+custom property. A condition is false if the property is missing. LIKE and the comparison operators
+mean the same as in MLflow's filters.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from mlcore.errors import InvalidParameterValue
-from mlcore.search.filter_tokens import KubeflowToken, syntax_error, tokenize
+from mlcore.search.kubeflow_tokens import KubeflowToken, syntax_error, tokenize
 from mlcore.search.like import ilike, like, unescape, with_escapes
 from mlcore.search.match import COMPARE
 from mlcore.search.tokens import check_length
@@ -36,20 +38,20 @@ _SIGNS: Final = {"<>": "!="}
 
 
 class PropertySource(NamedTuple):
-    """How to read the property values of an entity."""
+    """How to read the properties of an entity, and of its parts, that a filter names."""
 
     known: Mapping[str, str]
     """The properties of the kind, and the type of each."""
     attribute: Callable[[Any, str], Any]
-    """(entity, property) to the value; None if the entity has none."""
+    """Takes entity and property; returns the value, or None if the entity has none."""
     custom: Callable[[Any, str], tuple[str, Any] | None]
-    """(entity, name) to (type, value) of a custom property; None if there is none."""
+    """Takes entity and name of a custom property; returns (type, value), or None."""
     parts: PartSource | None = None
 
 
 class PartSource(NamedTuple):
-    """Entities that belong to another entity as its parts. Conditions on parts that are joined by
-    AND must all hold for the same part."""
+    """How to reach the parts of an entity, such as the artifacts of a version, and to read their
+    properties. Conditions on parts that are joined by AND must all hold for the same part."""
 
     prefix: str
     """Prefix of the names of the parts' properties in a filter."""
@@ -62,14 +64,15 @@ PropertyCondition = tuple[str, str, Any]
 
 
 class PropertyTest(NamedTuple):
-    """True if the property has a value of one of these types and the type's test accepts it."""
+    """A node: true if the property has a value of a type in ``tests`` that passes this type's
+    test."""
 
     name: str
     known: bool
-    """Whether it is a property of the kind, not a custom one. Then ``tests`` has the one key ""."""
+    """Whether it is a property of the kind, not a custom one; ``tests`` then has the one key ""."""
     tests: Mapping[str, Test]
     equal: Value | None = None
-    """Of a condition ``known property = value``: the value. Else None."""
+    """The value of a condition ``known property = value``; None for any other condition."""
 
 
 class Not(NamedTuple):
@@ -85,7 +88,7 @@ class AnyOf(NamedTuple):
 
 
 class AnyPart(NamedTuple):
-    """True if one part meets all nodes."""
+    """A node: true if at least one part of the entity meets all of ``nodes``."""
 
     nodes: tuple[Node, ...]
 
@@ -98,7 +101,10 @@ NOTHING: Final = AllOf(())
 
 
 def all_of(conditions: Iterable[PropertyCondition], source: PropertySource) -> Node:
-    """Returns the node that is true if all conditions hold. Raises InvalidParameterValue."""
+    """Makes a node from (name, operator, value) conditions: true if all of them hold.
+
+    Raises InvalidParameterValue for a value that does not fit the operator or the property.
+    """
     nodes = []
     for name, operator, value in conditions:
         operand = tuple(value) if isinstance(value, list | tuple) else value
@@ -108,20 +114,20 @@ def all_of(conditions: Iterable[PropertyCondition], source: PropertySource) -> N
         sign = "IN" if unlike else _SIGNS.get(operator, operator)
         if (sign == "IN") != isinstance(operand, tuple):
             raise InvalidParameterValue(_MISMATCH)
-        node, of_part = _placed(base if kind else name, kind, sign, operand, source)
+        node, of_part = _condition_node(base if kind else name, kind, sign, operand, source)
         nodes.append((Not(node) if unlike else node, of_part))
-    return _joined(nodes)
+    return _joined_by_and(nodes)
 
 
-def _placed(
+def _condition_node(
     name: str,
     kind: str | None,
     operator: str,
     operand: Value | tuple[Value, ...],
     source: PropertySource,
 ) -> tuple[Node, bool]:
-    """Returns the node of a condition, and whether it is about a part of the entity, such as an
-    artifact of a version (``artifacts.uri = '…'``)."""
+    """Returns a condition as a node, and True if the condition is on the parts of the entity, such
+    as ``artifacts.uri = '…'`` on the artifacts of a version."""
     parts = source.parts
     if parts is not None and name.startswith(parts.prefix):
         name = name.removeprefix(parts.prefix)
@@ -129,8 +135,8 @@ def _placed(
     return _condition(name, kind, operator, operand, source), False
 
 
-def _joined(nodes: list[tuple[Node, bool]]) -> Node:
-    """Returns the node that joins all nodes by AND; those on parts must hold for the same part."""
+def _joined_by_and(nodes: list[tuple[Node, bool]]) -> Node:
+    """Joins (node, is on parts) pairs by AND; conditions on parts must hold for the same part."""
     own = [node for node, of_part in nodes if not of_part]
     of_parts = tuple(node for node, of_part in nodes if of_part)
     if of_parts:
@@ -139,7 +145,8 @@ def _joined(nodes: list[tuple[Node, bool]]) -> Node:
 
 
 def required_tests(node: Node) -> Iterator[PropertyTest]:
-    """Yields the conditions that hold for every entity that meets the filter."""
+    """Yields the conditions that every entity must meet that meets the filter: those joined
+    by AND."""
     if isinstance(node, PropertyTest):
         yield node
     elif isinstance(node, AllOf):
@@ -148,7 +155,7 @@ def required_tests(node: Node) -> Iterator[PropertyTest]:
 
 
 def compile_test(node: Node, source: PropertySource) -> Test:
-    """Returns a test whether an entity meets the filter."""
+    """Returns a function that says whether an entity meets the parsed filter."""
     match node:
         case PropertyTest():
             return _leaf(node, source)
@@ -186,7 +193,8 @@ def _leaf(leaf: PropertyTest, source: PropertySource) -> Test:
 
 
 def parse_test(text: str, source: PropertySource) -> Test:
-    """Returns a test whether an entity meets the filter; always true for a blank filter.
+    """Parses a filter and returns a function that says whether an entity meets it. A blank filter
+    is met by all.
 
     Raises:
         InvalidParameterValue: invalid syntax, or a value that does not fit the property's type.
@@ -195,7 +203,7 @@ def parse_test(text: str, source: PropertySource) -> Test:
 
 
 def parse_node(text: str, source: PropertySource) -> Node:
-    """Returns the parsed filter. Raises InvalidParameterValue, as :func:`parse_test`."""
+    """Parses a filter to a tree for :func:`compile_test`; raises as :func:`parse_test`."""
     if not text.strip():
         return NOTHING
     check_length(text)
@@ -240,11 +248,10 @@ class _Reader:
         nodes = [self._term(depth)]
         while self._takes("AND"):
             nodes.append(self._term(depth))
-        return _joined(nodes)
+        return _joined_by_and(nodes)
 
     def _term(self, depth: int) -> tuple[Node, bool]:
-        """Returns a condition or a group in parentheses, and whether it is a condition on a
-        part."""
+        """Reads a condition or a group in parentheses; True if it is a condition on a part."""
         if self._takes("("):
             node = self.either(depth + 1)
             self._demand(")")
@@ -252,11 +259,11 @@ class _Reader:
         name, kind = self._property()
         operator = self._next()
         if operator.text == "IN" and operator.kind == "keyword":
-            return _placed(name, kind, "IN", tuple(self._list()), self._source)
+            return _condition_node(name, kind, "IN", tuple(self._list()), self._source)
         if operator.kind == "sign" or operator.text in ("LIKE", "ILIKE"):
             sign = _SIGNS.get(operator.text, operator.text)
             value = self._value() if operator.kind == "sign" else self._pattern()
-            return _placed(name, kind, sign, value, self._source)
+            return _condition_node(name, kind, sign, value, self._source)
         raise syntax_error(f"unexpected {operator.text!r} at {operator.at}")
 
     def _demand(self, text: str) -> None:
@@ -265,7 +272,8 @@ class _Reader:
             raise syntax_error(f"expected {text!r} at {token.at}, found {token.text!r}")
 
     def _property(self) -> tuple[str, str | None]:
-        """Returns a name, and the type that its suffix requires, such as ``int_value``."""
+        """Reads a name such as ``p.int_value``; returns the name and the type in its suffix, or
+        None."""
         token = self._next()
         if token.kind not in ("word", "escaped"):
             raise syntax_error(f"unexpected {token.text!r} at {token.at}")
@@ -291,7 +299,7 @@ class _Reader:
         return values
 
     def _pattern(self) -> Value:
-        """Returns the pattern of LIKE; an escaped % or _ matches only itself."""
+        """Reads a LIKE pattern; returns it with escapes replaced (:func:`unescape`)."""
         token = self._next()
         if token.kind != "text":
             raise InvalidParameterValue(_MISMATCH)
@@ -348,7 +356,7 @@ def _membership(operator: str, operand: Value | tuple[Value, ...]) -> Test:
 
 
 def _types(value: Value) -> tuple[str, ...]:
-    """Returns the types of custom properties that can be equal to a literal without a suffix."""
+    """Returns the types of custom properties to compare with a literal that has no type suffix."""
     if isinstance(value, bool):
         return (BOOL,)
     if isinstance(value, int):

@@ -1,4 +1,4 @@
-"""The tokenizer of the filter language of Kubeflow's model registry."""
+"""Splits ``filterQuery``, the filter language of Kubeflow's model registry, into tokens."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class KubeflowToken(NamedTuple):
 
 
 def syntax_error(why: str) -> InvalidParameterValue:
-    """Returns the error to raise for a filter with wrong syntax; ``why`` is shown to the caller."""
+    """Returns the error to raise for a malformed filter; the message includes ``why``."""
     return InvalidParameterValue(
         f"invalid filter query syntax: {why}. Hint: conditions such as name = 'x' are joined by "
         "AND and OR in upper case; texts stand in quotes"
@@ -39,8 +39,8 @@ def syntax_error(why: str) -> InvalidParameterValue:
 
 
 def tokenize(text: str) -> list[KubeflowToken]:
-    """Returns the tokens of a filter without spaces and comments; the last one has the kind
-    ``end``.
+    """Splits a filter into tokens, without spaces and comments. A token of kind ``end`` follows the
+    last.
 
     Raises InvalidParameterValue for an unknown character and for too many tokens.
     """

@@ -1,0 +1,19 @@
+"""The rule about addresses of issuers, for settings and for what issuers publish."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import urlsplit
+
+_THIS_MACHINE: Final = frozenset(("127.0.0.1", "localhost"))
+
+
+def is_safe(url: str) -> bool:
+    """Whether a URL is HTTPS, or plain HTTP of this machine."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    if parts.scheme == "http":
+        return parts.hostname in _THIS_MACHINE
+    return parts.scheme == "https" and bool(parts.hostname)

@@ -1,0 +1,45 @@
+"""Limits of the requests of each caller, as the environment of a function states them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+KEY, USER, WORKSPACE = KINDS = ("key", "user", "workspace")
+"""What is limited, narrowest first."""
+
+
+class CallerLimit(NamedTuple):
+    """How many requests each key, user or workspace may send; None for no limit."""
+
+    per_second: int | None = None
+    per_day: int | None = None
+    """In a day of UTC."""
+
+
+def variables(kind: str) -> tuple[str, str]:
+    """Returns the environment variables with the limits of a kind: per second, per day."""
+    return f"{kind.upper()}_REQUESTS_PER_SECOND", f"{kind.upper()}_REQUESTS_PER_DAY"
+
+
+def stated(environment: Mapping[str, str]) -> dict[str, CallerLimit]:
+    """Returns the limits by kind; kinds without any are left out. 0 and an empty text state none.
+
+    Raises:
+        ValueError: a limit is no whole number; the process then does not start.
+    """
+    limits = {
+        kind: CallerLimit(*(_number(environment, name) for name in variables(kind)))
+        for kind in KINDS
+    }
+    return {kind: limit for kind, limit in limits.items() if limit != _UNLIMITED}
+
+
+def _number(environment: Mapping[str, str], name: str) -> int | None:
+    text = environment.get(name) or "0"
+    if not text.isdecimal():
+        raise ValueError(f"{name} must be a whole number of requests, 0 for no limit: {text!r}")
+    return int(text) or None
+
+
+_UNLIMITED: Final = CallerLimit()

@@ -1,0 +1,95 @@
+"""Holds which calls through the AI gateway have not ended, in one item for each key, user, endpoint
+or workspace that is limited in them.
+
+A call has a lease: if its process dies, it counts as ended when the lease does.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final
+
+from mlcore.db import keys
+from mlcore.db.expression import Update
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import table
+from mlcore.errors import TemporarilyUnavailable
+from mlcore.models.gateway import GatewayOpenCalls
+
+KEPT_SECONDS: Final = 24 * 3600
+"""How long the item is kept after the last lease."""
+_ATTEMPTS: Final = 4
+"""An attempt fails without the limit being reached only when leases have ended."""
+_SECOND_DIGITS: Final = 10
+
+
+class Reached(Exception):
+    """As many calls are open as the limit allows."""
+
+
+def new_call(until: int) -> str:
+    """Returns an id for a call.
+
+    Args:
+        until: second since 1970 at which the lease ends.
+    """
+    return f"{until:0{_SECOND_DIGITS}d}{secrets.token_hex(4)}"
+
+
+def begin(target: str, call: str, limit: int, now: int) -> None:
+    """Adds a call, in one write. Repeating it has no further effect.
+
+    Args:
+        target: what is limited, such as ``user:ann``.
+        now: second since 1970.
+
+    Raises:
+        Reached: ``limit`` calls are open. Of calls at the same time exactly as many pass as the
+            limit allows.
+    """
+    key = keys.gateway_open_calls(target)
+    for _ in range(_ATTEMPTS):
+        update = Update()
+        update.set(GatewayOpenCalls.type, keys.GATEWAY_OPEN_CALLS.name)
+        update.set(GatewayOpenCalls.updated_at, now * 1000)
+        update.set(GatewayOpenCalls.ttl, _end_of_lease(call) + KEPT_SECONDS)
+        update.require_fewer_members(GatewayOpenCalls.calls, limit)
+        update.add_members(GatewayOpenCalls.calls, [call])
+        try:
+            table.update(key, update)
+        except ConditionFailed as failure:
+            calls = _calls(failure)
+            if call in calls:  # an earlier attempt of the same write
+                return
+            ended = [other for other in calls if _end_of_lease(other) <= now]
+            if not ended:
+                raise Reached from None
+            _delete(target, ended)
+            continue
+        return
+    raise TemporarilyUnavailable("The limits of the gateway could not be checked. Try again.")
+
+
+def end(target: str, call: str) -> None:
+    """Removes a call, in one write."""
+    _delete(target, [call])
+
+
+def _calls(failure: ConditionFailed) -> frozenset[str]:
+    if failure.item is None:
+        return frozenset()
+    return GatewayOpenCalls.of(failure.item).calls or frozenset()
+
+
+def _delete(target: str, calls: list[str]) -> None:
+    update = Update()
+    update.require_exists(GatewayOpenCalls.calls)  # so that no item without a TTL is made
+    update.delete_members(GatewayOpenCalls.calls, calls)
+    try:
+        table.update(keys.gateway_open_calls(target), update)
+    except ConditionFailed:
+        return  # no call is open
+
+
+def _end_of_lease(call: str) -> int:
+    return int(call[:_SECOND_DIGITS])

@@ -1,0 +1,40 @@
+"""Adds up the requests of callers over all processes: one item for each day of a key, user or
+workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from mlcore.db import keys
+from mlcore.db.expression import Update
+from mlcore.db.table import table
+from mlcore.ids import now_ms
+from mlcore.models.platform import CallerUsage
+
+DAY_MS: Final = 24 * 3600 * 1000
+KEPT_SECONDS: Final = 2 * 24 * 3600
+"""How long a day's item is kept after its end."""
+
+
+def totals(targets: Sequence[str], day: int) -> list[int]:
+    """Returns the requests that processes have reported, in one round trip.
+
+    Args:
+        targets: what was counted, such as ``user:ann``.
+        day: beginning of the day in UTC, ms since 1970.
+    """
+    items = table.batch_get([keys.caller_usage(target, day) for target in targets])
+    return [0 if item is None else CallerUsage.of(item).requests for item in items]
+
+
+def add(target: str, day: int, requests: int) -> int:
+    """Adds requests to a day's number and returns the new one, in one write of one unit. A report
+    whose answer is lost is repeated and then counts twice."""
+    update = Update()
+    update.set(CallerUsage.type, keys.CALLER_USAGE.name)
+    update.set(CallerUsage.updated_at, now_ms())
+    update.set(CallerUsage.ttl, (day + DAY_MS) // 1000 + KEPT_SECONDS)
+    update.add(CallerUsage.requests, requests)
+    key = keys.caller_usage(target, day)
+    return CallerUsage.of(table.update(key, update, returning=True)).requests

@@ -1,0 +1,32 @@
+"""Gives columns without an alias the names that Databricks gives them."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from mltables.dialect import row_generators
+from mltables.dialect.column_names import databricks_name
+
+
+def name_columns(query: exp.Query) -> None:
+    """Gives each column of each SELECT a name, in place."""
+    for select in query.find_all(exp.Select):
+        projections = []
+        for expression in select.expressions:
+            if _is_named(expression):
+                projections.append(expression)
+            else:
+                # DuckDB takes no empty name.
+                projections.append(
+                    exp.alias_(expression, databricks_name(expression) or " ", quoted=True)
+                )
+        select.set("expressions", projections)
+
+
+def _is_named(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Alias | exp.Aliases | exp.Star | row_generators.Duck):
+        return True
+    if isinstance(node, exp.Column):
+        # DuckDB uses the letter case of the table, Databricks that of the query.
+        return node.name == node.name.lower() or node.is_star
+    return row_generators.is_generator(node)
