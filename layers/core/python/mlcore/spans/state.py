@@ -128,8 +128,7 @@ def with_facts(trace: StoredTrace, span_facts: Facts, first_pack: str | None) ->
 
 def masked(span_facts: Facts, tags: Texts, metadata: Texts) -> Facts:
     """Returns the facts after masking those whose keys are among ``tags`` and ``metadata``, which a
-    client has set or deleted: the trace then keeps the client's values of these keys.
-    """
+    client has set or deleted: the trace then keeps the client's values of these keys."""
     hidden = {*span_facts.masked, *(span_facts.tag_texts().keys() & tags.keys())}
     hidden |= span_facts.metadata_texts().keys() & metadata.keys()
     return span_facts._replace(masked=tuple(sorted(hidden)))

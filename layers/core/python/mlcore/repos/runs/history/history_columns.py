@@ -1,6 +1,5 @@
 """Points of one metric, ordered by step, as columns (lists of steps, timestamps and values): no
-object is created for a point.
-"""
+object is created for a point."""
 
 from __future__ import annotations
 
@@ -17,8 +16,7 @@ from mlcore.repos.runs.history.metric_history import Kept
 def in_order(stored: Kept, key: str) -> MetricColumns | None:
     """Returns all points of a metric as columns, if the stored batches, packs and segments, one
     after the other, have them strictly ordered by step and timestamp already. Otherwise returns
-    None, and the caller must sort them.
-    """
+    None, and the caller must sort them."""
     parts = [part for part in _parts(stored, key) if part.steps]
     parts.sort(key=lambda part: (part.steps[0], part.timestamps[0]))
     steps: list[int] = []

@@ -41,8 +41,7 @@ class NoStore(errors.TemporarilyUnavailable):
 
 class Segment(NamedTuple):
     """A part of a file of metric history that has points of one metric: the file, the part's offset
-    and length in it, and its first and last point.
-    """
+    and length in it, and its first and last point."""
 
     location: str
     begin: int
@@ -120,8 +119,7 @@ def has_place(experiment_id: str, run_id: str) -> bool:
 
 def store(made: Sequence[HistoryFile]) -> None:
     """Writes files of metric history to the artifact store. The caller must put the items that
-    describe them afterwards, so that no reader finds an item without its file.
-    """
+    describe them afterwards, so that no reader finds an item without its file."""
     from mlcore import artifacts  # noqa: PLC0415 -- as above
 
     table.parallel([partial(artifacts.store().put, one.location, one.content) for one in made])

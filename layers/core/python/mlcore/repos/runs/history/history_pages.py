@@ -107,8 +107,7 @@ def read(
 
 def _few_batches(series: _Series) -> list[Stretch] | None:
     """Returns where a run's batches (items with the points of one request) and files have points of
-    the metric; None if the run has so many batches that one request does not list them all.
-    """
+    the metric; None if the run has so many batches that one request does not list them all."""
     page = table.query(
         series.pk,
         between=keys.run_metric_batches(series.run_id),
@@ -163,8 +162,7 @@ def _read(
 
 def _few_packs(series: _Series) -> list[Stretch] | None:
     """Returns the ranges of all packs of the metric (items with many points of it); None if there
-    are so many that one request does not read them all.
-    """
+    are so many that one request does not read them all."""
     page = table.query(
         series.pk,
         prefix=keys.run_metric_history_prefix(series.run_id, series.key),
@@ -292,8 +290,7 @@ def _batches(series: _Series, span: int, first: str) -> _Ask:
 
 def _batch(item: Raw, key: str) -> Stretch:
     """Returns the range of the metric's points in a batch item, with the points unpacked. The
-    number of points is then exact, so that fewer requests are needed.
-    """
+    number of points is then exact, so that fewer requests are needed."""
     _, first = keys.parse_batch_id(RunMetricBatch.of(item).SK)
     return history_ranges.of_points(metric_history.points_of_batch(item, key))._replace(first=first)
 

@@ -82,8 +82,7 @@ def of_pack(item: Raw) -> Stretch:
 def of_entry(item: Raw, key: str) -> Stretch:
     """Returns the range of the points in a pack of metric ``key``, from the pack's entry in LSI2,
     without reading the pack. The key of the entry contains the bounds and the number of the points,
-    and the point itself if there is only one.
-    """
+    and the point itself if there is only one."""
     entry = RunMetricHistory.of(item)
     first, last, count, value = keys.parse_lsi2_metric_history(entry.lsi2sk)
     if count > 1:

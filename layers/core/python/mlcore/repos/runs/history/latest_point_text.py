@@ -49,8 +49,7 @@ def parse_all_latest(texts: Mapping[str, str]) -> dict[str, Metric]:
 
 def latest_of(metrics: Iterable[Metric]) -> dict[str, Metric]:
     """Returns the latest point of each metric; of equal ones the first, because MLflow replaces a
-    point only by a strictly later one.
-    """
+    point only by a strictly later one."""
     latest: dict[str, Metric] = {}
     for metric in metrics:
         known = latest.get(metric.key)

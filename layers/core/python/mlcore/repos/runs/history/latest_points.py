@@ -36,8 +36,7 @@ _MOMENT: Final = itemgetter(3, 2)
 
 class Place(NamedTuple):
     """Which page of a history to read: at most ``size`` points after the point ``after`` (None for
-    the first page).
-    """
+    the first page)."""
 
     after: Order | None
     size: int

@@ -98,24 +98,21 @@ def history_items(experiment_id: str, run_id: str, key: str, series: Sequence[Me
 
 def ending(made: Iterable[Raw]) -> list[Raw]:
     """Returns the given items of metric history with the time at which DynamoDB deletes them, if
-    the setting ``ttl_policy`` lets history expire; otherwise unchanged.
-    """
+    the setting ``ttl_policy`` lets history expire; otherwise unchanged."""
     end = ttl_policy.expires_at("metric_history")
     return [ttl_policy.with_expiry(item, end) for item in made]
 
 
 def batches(experiment_id: str, run_id: str, metrics: Sequence[Metric]) -> list[Raw]:
     """Returns the batches of :func:`items`, each with the time at which it expires, if history
-    expires; an empty list if there are no points.
-    """
+    expires; an empty list if there are no points."""
     return ending(items(experiment_id, run_id, metrics)) if metrics else []
 
 
 def refuse(batch: Raw) -> None:
     """Removes the points from a batch that a request wrote before it turned out to be forbidden.
     Does nothing if the batch was deleted or put again since. The item itself remains, so that the
-    indexer sees the change in the stream.
-    """
+    indexer sees the change in the stream."""
     update = Update()
     update.remove(RunMetricBatch.data)
     update.set(RunMetricBatch.refused, True)
@@ -275,7 +272,6 @@ def _batch_item(experiment_id: str, run_id: str, series: Mapping[str, Sequence[M
 
 def _reach(series: Sequence[Metric]) -> tuple[str, str]:
     """Returns the positions (:mod:`.point_positions`) of the first and the last of some points,
-    given in any order.
-    """
+    given in any order."""
     orders = [point_positions.order(metric) for metric in series]
     return point_positions.place(min(orders)), point_positions.place(max(orders))
