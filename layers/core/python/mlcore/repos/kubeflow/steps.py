@@ -76,8 +76,8 @@ def child(
 def external_id(
     workspace: str, kind: Kind, number: int, before: str | None, after: str | None
 ) -> list[Step]:
-    """Returns the steps that lock an entity's new external id and free the former one; none if it
-    stays.
+    """Returns the steps that lock an entity's new external id and free the former one; none if the
+    external id stays the same.
 
     Args:
         number: the entity's number.

@@ -198,11 +198,13 @@ def delete(
     are deleted later, can no longer be reached.
 
     Args:
-        referred: a condition on the reference from Kubeflow's number to the model.
+        referred: a condition on the model's reference (the item that maps its Kubeflow number to
+            it); None for no condition.
 
     Raises:
         ResourceDoesNotExist: the model was renamed meanwhile.
-        ConditionFailed: an item of ``also`` changed meanwhile.
+        ConditionFailed: the model, or an item of ``also``, changed meanwhile, or ``referred`` does
+            not hold.
     """
     mine = ConditionExpression()
     mine.require_equal(RegisteredModelItem.incarnation, stored.incarnation)
@@ -247,7 +249,11 @@ def _moving(item: RegisteredModelItem, key: keys.Key, name: str, now: int) -> li
 
 def _leaving(item: RegisteredModelItem, referred: ConditionExpression | None) -> list[Operation]:
     """Returns the deletions of a deleted model's Kubeflow number and external id; none for a model
-    without them."""
+    without them.
+
+    Args:
+        referred: a condition on the model's reference; None for no condition.
+    """
     if item.number is None:
         return []
     leaving: list[Operation] = [Delete(keys.context_ref(item.number), referred)]
