@@ -2,8 +2,9 @@
 changed as a whole.
 
 It is small and seldom changed, and its parts depend on one another: names are unique, a model that
-an endpoint uses cannot be deleted. So each write requires that the change counter has not changed
-since it was read; if another writer was first, the caller reads and decides again.
+an endpoint uses cannot be deleted. So each write requires that no other write has increased the
+configuration's change counter since it was read. If another writer was first, the caller reads the
+configuration again and computes the change again.
 """
 
 from __future__ import annotations

@@ -202,8 +202,8 @@ def reference(
         kind: the kind of the entity.
         item_key: the key of the MLflow item.
         parent: the number of the entity's parent, such as a version's model.
-        incarnation: of a model, its id among successive models of its name.
-        home: of a model, the partition of its versions.
+        incarnation: of a model or version, the model's id among successive models of its name.
+        home: of a model or version, the partition of the model's versions.
         name: of a model, its current name.
         renamed_at: when the model was renamed, in milliseconds since the epoch.
     """

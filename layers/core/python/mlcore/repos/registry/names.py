@@ -41,12 +41,12 @@ model's key, home and incarnation."""
 def create(
     model: RegisteredModel, *, announced: bool = True, also: Also = (), more: Raw | None = None
 ) -> None:
-    """Creates a registered model, and executes ``also`` in the same transaction. The model's
-    versions will be stored in its home: the partition of its name, or another one if that still
-    holds items of a former model.
+    """Creates a registered model in one transaction. The model's versions will be stored in its
+    home: the partition of its name, or another one if that still holds items of a former model.
 
     Args:
         announced: whether webhooks get an event.
+        also: further operations of the transaction.
         more: further attributes of the model's item.
 
     Raises:
@@ -76,9 +76,16 @@ def _claim(
     attributes: Raw,
     also: Also,
 ) -> bool:
-    """Creates a model: locks its name and takes ``home``, the partition of its versions, in one
-    transaction with ``also``. Returns False if that partition belongs to another model. Raises
-    ModelNameTaken."""
+    """Creates a model in one transaction: puts its item under its name, and the item that makes it
+    the owner of its home. Returns False if that partition belongs to another model. Raises
+    ModelNameTaken.
+
+    Args:
+        incarnation: the id of the model among successive models of its name.
+        home: the partition in which the model's versions will be stored.
+        attributes: further attributes of the model's item.
+        also: further operations of the transaction.
+    """
     key = keys.registered_model(model.workspace, model.name)
     item = RegisteredModelItem(
         PK=key.pk,

@@ -44,7 +44,7 @@ class Trashed(NamedTuple):
 
 
 class Named(NamedTuple):
-    """Parts of an experiment that a request names and that exist."""
+    """Those runs and logged models of an experiment that a request names and that exist."""
 
     deleted: list[Trashed]
     active: list[Trashed]

@@ -270,7 +270,7 @@ def entity(trace: StoredTrace) -> Trace:
 
 
 def after(trace: StoredTrace, change: Change) -> Trace:
-    """Returns the trace as a write leaves it."""
+    """Returns the trace as it is after the change."""
     maps = {
         name: {**trace.document.texts(name), **change.sets.get(name, {})}
         for name in trace_children.MAPS
