@@ -1,17 +1,16 @@
-"""A META item that holds its entity's key-value data in map attributes, and moves data that does
-not
-fit to child items.
+"""A META item (the item of an entity itself) that holds the entity's key-value data in map
+attributes. Data that do not fit into the item are in child items.
 
 Readers want everything in one item, but DynamoDB limits an item to 400 KB. Up to
 :data:`INLINE_BYTES`, every value is in its map on the item. Beyond that, a new key goes to a child
 item that is marked ``outside``, and the item's ``overflow`` attribute tells readers to look there.
 A key never moves back, and is never in both the item and a child item:
 
-* a write that moves keys out is a transaction over the item and the children, and requires the
-item's ``version`` to be the one it read;
-* a write that does not move keys requires ``overflow`` to be unchanged;
-* once a map has overflowed, no key is added to it: new ones go to child items, and a key in the map
-is written only while it is still there.
+- A write that moves keys out is a transaction over the item and the children, and requires the
+  item's ``version`` to be the one it read.
+- A write that does not move keys requires ``overflow`` to be unchanged.
+- Once a map has overflowed, no key is added to it: new keys go to child items, and a key in the map
+  is written only while it is still there.
 
 A map may be stored as one text (:class:`mlcore.db.attributes.TextMapAttribute`), which is always
 rewritten as a whole, on the condition of the version that was read. That suits a single writer; a
@@ -117,7 +116,7 @@ class Document(NamedTuple):
     owner: Owner
     maps: Maps
     outside: Mapping[str, Mapping[str, str]]
-    """Texts that live in child items only, by map and key."""
+    """Texts that are only in child items, by map and key."""
 
     @property
     def overflowed(self) -> list[str]:

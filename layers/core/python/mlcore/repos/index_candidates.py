@@ -95,12 +95,13 @@ class Candidates:
 
     def __init__(self, access: str, *ranges: Range) -> None:
         self.access = access
-        """The name of the access."""
+        """The name of the way in which an index answers the condition, for the log."""
         self.ranges: tuple[Range, ...] = ranges
         self.late = False
-        """Whether the indexer writes these entries, so that marked entities may be missing."""
+        """Whether the indexer writes these entries. Then runs and traces that it has not processed
+        (which have a mark) may be missing."""
         self.beside = 0
-        """Number of other entities, such as marked ones, that must be read as well."""
+        """Number of other runs or traces that must be read as well, such as those with a mark."""
 
     @property
     def done(self) -> bool:

@@ -4,8 +4,7 @@ code that removes files asks this module first.
 - The folder of a run, logged model or trace is named by its id and belongs to it, wherever its
   experiment keeps files; unless the folder contains a run, model or trace of another experiment.
 - An experiment's default folder (``<root>/<its id>``) belongs to it, unless another experiment
-chose
-  the same location.
+  chose the same location.
 - A location that the creator of an experiment chose belongs to the experiment as a whole only while
   no other experiment has files above or below it. Otherwise the folders of its runs, models and
   traces are removed one by one.

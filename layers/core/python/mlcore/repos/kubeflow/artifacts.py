@@ -67,9 +67,9 @@ class Owned(NamedTuple):
 
     raw: Raw
     model: str | None
-    """Name of its version's model."""
+    """The name of the model to whose version the artifact belongs; None if it belongs to none."""
     experiment: str | None
-    """Id of its run's experiment."""
+    """The id of the experiment to whose run the artifact belongs; None if it belongs to none."""
 
 
 def alive(raws: Sequence[Raw]) -> list[Raw]:

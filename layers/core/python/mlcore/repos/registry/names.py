@@ -241,8 +241,13 @@ def delete(
 
 
 def _moving(item: RegisteredModelItem, key: keys.Key, name: str, now: int) -> list[Operation]:
-    """Returns the update that lets the reference from a model's Kubeflow number point to its item
-    under the new name; none for a model without a number."""
+    """Returns the update for a rename that lets the model's reference (the item that maps its
+    Kubeflow number to it) point to the new key; none for a model without a number.
+
+    Args:
+        key: the key of the model's item under the new name.
+        now: the time of the rename, in milliseconds since the epoch.
+    """
     if item.number is None:
         return []
     change = Update()

@@ -40,7 +40,8 @@ _places: ProcessCache[str, str] = ProcessCache("place of a trace")
 
 
 class Info(NamedTuple):
-    """The attributes of a trace item that are not maps."""
+    """The attributes of a trace item that are not maps. ``given`` is the JSON of a client's report,
+    ``facts`` that of what its spans say (:mod:`mlcore.spans.state`)."""
 
     request_time: int
     execution_duration: int | None
@@ -54,7 +55,7 @@ class Info(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A write: the new info, texts to set by map, (map, key) pairs to remove."""
+    """A write of a trace: its new info, texts to set by map and key, (map, key) pairs to remove."""
 
     info: Info
     sets: Mapping[str, Mapping[str, str]]

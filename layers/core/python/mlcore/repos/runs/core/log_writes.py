@@ -30,7 +30,8 @@ from mlcore.repos.runs.history import metric_history
 
 MOST_TOGETHER: Final = 80
 """Items beside the run that one transaction writes; DynamoDB allows 100, and some texts may move
-out of the run item. Points of more logged models are written after it."""
+out of the run item. If points of logged models do not fit, they are written after the
+transaction."""
 
 
 class ModelPoints(NamedTuple):

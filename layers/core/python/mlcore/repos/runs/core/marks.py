@@ -14,8 +14,8 @@ from mlcore.db import keys
 from mlcore.models.runs import Run
 
 FOR_GOOD = 0
-"""The version in a permanent mark: the run has values outside its item, which have records of their
-own."""
+"""The version in a permanent mark: that of a run that has values in child items, whose changes come
+as records of their own in the stream."""
 
 INDEXED_MAPS = frozenset(("metrics", "params", "tags", "inputs"))
 """The maps of a run that searches look up in an index."""

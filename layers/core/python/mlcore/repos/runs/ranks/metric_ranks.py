@@ -63,7 +63,7 @@ class Segment(NamedTuple):
     entries: Sequence[Ranked] | None
     """All values, if they are few."""
     bounds: Sequence[int]
-    """The rank positions at which its pages begin, and the last position."""
+    """The ranks of the first value on each page, and the rank of the last value."""
 
     def pages(self, first: int, last: int) -> range:
         """Returns the numbers of the pages that may have values from rank ``first`` to rank
@@ -207,7 +207,8 @@ class Ranks:
         self._wanted = wanted
         self._segments: dict[str, list[Segment]] = {}
         self._sorted = _sorted.get(experiment_id) or 0
-        """What was read of the count before any segment was."""
+        """How often rows had been sorted into segments (``RANK_ROWS_SORTED``), as an earlier search
+        read it, before this search reads a segment."""
         self._gone = False
         self.rows = Rows(experiment_id, wanted)
         self.generation = 0

@@ -24,10 +24,11 @@ class Shown(NamedTuple):
     """A run as an answer contains it."""
 
     run: Run
-    """Without the data that are in ``data``."""
+    """The run; from :func:`as_text` without metrics, params and tags, which are in ``data``."""
     weight: int
     """Estimated bytes of its JSON, without its datasets."""
     data: responses.Json | Encoded
+    """The metrics, params and tags of the run as the answer contains them."""
 
 
 def as_objects(stored: StoredRun) -> Shown:
