@@ -20,10 +20,6 @@ GROWTH = 4
 RUN_COST = 10
 """Cost of reading a run, in index entries."""
 
-EXCLUDING = 2
-"""So many index entries of another condition are read for each run that a condition names: a run
-that they exclude need not be read, which costs five times as much."""
-
 FEW = 250
 """Minimum of entries in a page: a further round trip costs as much as reading these."""
 
@@ -162,8 +158,8 @@ def read_first_pages(competitors: Sequence[Candidates]) -> None:
     """Reads the first pages of all candidates in parallel, until one is complete or each has a full
     page.
 
-    If the size of one is known before, the pages of the others are limited to a multiple of it:
-    with more entries they are neither cheaper nor exclude enough of its runs.
+    If the size of one is known before, the pages of the others are limited to it: after more
+    entries than that they cannot be cheaper.
     """
     known = [
         (competitor.most, competitor) for competitor in competitors if competitor.most is not None
@@ -172,7 +168,7 @@ def read_first_pages(competitors: Sequence[Candidates]) -> None:
         fewest, which = min(known, key=itemgetter(0))
         for one in competitors:
             if one is not which:
-                one.hold(max(fewest * EXCLUDING, FEW))
+                one.hold(max(fewest, FEW))
     while not any(competitor.done for competitor in competitors):
         waiting = [competitor for competitor in competitors if competitor.seen < PAGE_IDS]
         if not waiting:
