@@ -19,24 +19,26 @@ INTRODUCTION: Final = f"""\
 
 Generated from the tables in `functions/*/app.py` by `make docs`; a test keeps it true.
 
-A path that begins with a version answers below `/api` and, for the web UI, below `/ajax-api`; those
-marked *UI* answer below `/ajax-api` alone, those that begin otherwise as they are. Those marked
-*preview* are the same RPC under another name as well, `/2.0/preview/mlflow/…`, by which clients
-before 2.0 call it. Whatever else is asked for is answered `ENDPOINT_NOT_FOUND`.
+A path that begins with a version is served below `/api` and, for the web UI, also below
+`/ajax-api`. Paths marked *UI* are served below `/ajax-api` only. All other paths are served as they
+are written. A route marked *preview* is also served under `/2.0/preview/mlflow/…`, which clients
+before 2.0 call. A request to any other path gets `ENDPOINT_NOT_FOUND`.
 
-- **Function** is who answers, as module and name below `functions/`.
-- **Who may** is the policy, a function of `mlcore/policies`; after `follows` what a success means
-  for grants, after `hides` what `mlcore/policies/redactions` takes out of the answer.
-- **Cost** is round trips to DynamoDB one after another, for the smallest sensible request of a
-  process that knows where things are, where nobody logs in (of users: for an administrator).
-  The first time that a process meets a run, a trace or a logged model costs one more, and so does
-  logging to a run that another process wrote to last, and each login what the authorizer
-  remembers for a while. `tests/contract/test_route_costs.py` sends each request and counts. Units
-  are those of capacity, at most, of the calls in `tests/contract/test_budgets.py`. No number:
-  nothing that the test could count.
-- **MLflow** is the first version whose server has the route, where that is later than {OLDEST}, and
-  the last one where newer ones dropped it; *ours* is a route that MLflow's server never had.
-- **Otherwise** is where the answer differs from that of MLflow's server beyond
+- **Function** is the function that answers, as module and name below `functions/`.
+- **Who may** is the policy that decides who may call the route, a function of `mlcore/policies`.
+  After `follows` stands the function that changes grants when a call has succeeded, after `hides`
+  the function of `mlcore/policies/redactions` that removes hidden data from the answer.
+- **Cost** is the number of sequential round trips to DynamoDB for the smallest sensible request,
+  with filled caches and without authentication (for routes of users: for an administrator). A
+  process needs one more the first time that it sees a run, a trace or a logged model, and one more
+  to log to a run to which another process wrote last. Authentication adds round trips
+  ([decision 17](adr/0017-login.md)). `tests/contract/test_route_costs.py` sends each request and
+  counts. Units are the maximum capacity units of the calls in `tests/contract/test_budgets.py`.
+  A route without a number has nothing that the test could count.
+- **MLflow** is the first version of MLflow whose server has the route, if it is later than
+  {OLDEST}, and the last version, if newer ones have dropped it; *ours* is a route that MLflow's
+  server never had.
+- **Otherwise** says how the answer differs from that of MLflow's server, in addition to
   [the rule about errors](architecture.md#errors).
 """
 

@@ -26,7 +26,7 @@ class Options(NamedTuple):
     auth: bool = False
     workspaces: bool = False
     chosen: tuple[tuple[str, str], ...] = ()
-    """Parameters of the template as (name, value)."""
+    """Values for parameters of template.yaml, as (name, value)."""
     catalog: Path | None = None
     """Folder of the model catalog's sources; None for the one in the data folder."""
 

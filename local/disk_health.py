@@ -63,7 +63,7 @@ class DiskHealth(logging.Handler):
         self._file = file
         self._checking = threading.Lock()
         self.suspected = False
-        """Whether a failure was seen since the last check that found no fault."""
+        """Whether a failure has occurred since the last check that found no fault."""
         self._checked_at = float("-inf")
         self._damage: str | None = None
         self._fault: str | None = None

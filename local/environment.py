@@ -52,7 +52,7 @@ _PRIVATE_ADDRESSES = (
 accepts without a setting, and link-local ones."""
 
 THIS_MACHINE = "127.0.0.1,localhost"
-"""The names of this machine that no proxy is asked for."""
+"""Names and addresses of this machine. Requests to them bypass HTTP proxies."""
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 

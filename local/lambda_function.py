@@ -62,8 +62,9 @@ _importing = threading.Lock()
 
 
 LOADED_FIRST = ("experiments.", "runs.")
-"""Beginnings of the handlers that each training calls. Others are imported at their first call, so
-that neither the start nor the memory of an idle runner pays for them."""
+"""Beginnings of the handlers' names that every training calls. They are imported when the runner
+is ready. Other functions are imported at their first call, to keep the start short and the
+memory of an idle runner small."""
 
 
 class Function:

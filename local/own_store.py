@@ -17,7 +17,8 @@ from local.store.store import endpoint_of, is_table_name, table_path
 from local.store.table_file import TableFile, is_damage
 
 CHECK_SECONDS = 0.7
-"""How long a start checks the file for damage: enough for some hundred megabytes."""
+"""How long the check for damage at the start may take; enough for a file of some hundred
+megabytes."""
 
 _STEPS = 20
 _BAR = "█"

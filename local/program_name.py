@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 
 _VARIABLE = "MLFLOW_SERVERLESS_PROGRAM"
-"""The installed command sets it to its own name; a clone does not."""
+"""The environment variable in which the installed command puts its own name; unset in a clone."""
 
 
 def server(environ: Mapping[str, str] = os.environ) -> str:

@@ -29,7 +29,7 @@ _DEFAULT_TIMEOUT_SECONDS = 3
 _MODEL_CALLERS = ("gateway_calls.",)
 """Beginnings of the handlers whose answers wait for models."""
 MODEL_CALL_SECONDS = 900.0
-"""How long they may take: as long as Lambda lets a function run."""
+"""How long these handlers may take: Lambda's longest timeout."""
 _RATE = re.compile(r"rate\((\d+) (minute|hour|day)s?\)")
 _UNIT_SECONDS = {"minute": 60, "hour": 3600, "day": 86_400}
 

@@ -16,7 +16,8 @@ from local import definitions, template
 from local.template import Template
 
 FOLDER: Final = Path(__file__).parent / "__pycache__"
-"""Beside the compiled modules of this package: whoever can write here can change those, too."""
+"""The folder of the cache, beside this package's compiled modules. A user who can write to it
+could also change those modules."""
 
 
 def read(

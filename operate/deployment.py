@@ -29,10 +29,10 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 PROTECTION: Final = "DeletionProtection"
 CAPABILITIES: Final = ("CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND")
 UNMADE: Final = ("", "REVIEW_IN_PROGRESS")
-"""States of a stack that the deployment will create."""
+"""Statuses of a stack that this deployment will create."""
 
 _INEXPRESSIBLE: Final = re.compile(r"""\\(?:[ "'\\]|$)""")
-"""A backslash that SAM would take for the escape of what follows."""
+"""Matches a backslash that the SAM CLI would take for an escape of the character after it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         overrides = [*parameters_in(given.parameters), *given.parameter_overrides]
         plan = plan_of(given.stage, given.stack, overrides, session)
-        findings = preflight.examine(plan, session.client, session.region_name, sam)
+        findings = preflight.examine(plan, session.client, session.region_name or None, sam)
         show(findings)
         if any(finding.state == "missing" for finding in findings):
             print("operate.deployment: nothing was deployed", file=sys.stderr)
@@ -112,7 +112,7 @@ def plan_of(stage: str, stack: str | None, overrides: Sequence[str], session: An
 def _deployed(session: Any, stack: str) -> tuple[str, Mapping[str, str] | None]:
     """Returns the status and the parameters of a stack. Returns ``("", None)`` if the stack does
     not exist, or if there are no credentials or no region to ask with, which the checks report."""
-    if session.region_name is None:
+    if not session.region_name:
         return "", None
     try:
         [found] = session.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]

@@ -17,15 +17,16 @@ UNRESERVED: Final = 100
 "Configuring reserved concurrency")."""
 RESERVING: Final = ("AuthorizerConcurrency", "IndexerConcurrency")
 COMFORTABLE: Final = 100
-"""Concurrent executions of an account below which a team meets throttling. New accounts may have
-ten."""
+"""With a smaller account quota of concurrent executions a team would be throttled. New accounts
+may have ten."""
 LEAST_SAM: Final = (1, 110)
 MOST_NAMES: Final = 2500
-"""Characters that the 4 KB of a function's environment leave for names."""
+"""How many characters of user names fit into a function's environment variables, which are
+limited to 4 KB."""
 NOBODY: Final = "nobody"
-"""Value of ``AlarmEmail`` that says that no alarm shall reach anybody."""
+"""The value of ``AlarmEmail`` that states that nobody shall be notified of alarms."""
 FAR_CERTIFICATES: Final = "us-east-1"
-"""Region of certificates for CloudFront."""
+"""The region in which CloudFront's certificates must be."""
 UNREADY: Final = {
     "ROLLBACK_COMPLETE": "the first deployment failed; delete the stack, then deploy",
     "ROLLBACK_FAILED": "the first deployment failed, and so did its removal; turn off the deletion"
@@ -37,7 +38,7 @@ UNREADY: Final = {
     "UPDATE_ROLLBACK_FAILED": "continue the rollback"
     " (`aws cloudformation continue-update-rollback`), then deploy",
 }
-"""States of a stack that no deployment can start from."""
+"""Statuses of a stack in which no deployment can start."""
 
 
 class Finding(NamedTuple):

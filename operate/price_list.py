@@ -22,7 +22,7 @@ from mlcore.prices.price_list import FILE
 from mlcore.prices.setting import FIELDS
 
 Prices = dict[str, dict[str, list[float | None]]]
-"""By provider, then by model: the parts of a price in the order of FIELDS."""
+"""Prices by provider, then by model. The parts of a price are in the order of FIELDS."""
 
 LITELLM_FIELDS: Final = (
     "input_cost_per_token",

@@ -24,9 +24,9 @@ from uuid import NAMESPACE_URL, uuid5
 ROOT: Final = Path(__file__).resolve().parents[1]
 PRODUCT: Final = "mlflow-serverless"
 LAYERS: Final = {"core": "mlcore", "tables": "mltables", "tokens": "tokens", "catalog": "catalog"}
-"""Folder of a layer → its package in uv.lock."""
+"""The package in uv.lock of each layer's folder."""
 BESIDE: Final = ("samconfig.toml", "LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md")
-"""Files that the zip file has beside the build."""
+"""Files that the zip file contains in addition to the build."""
 CHECKSUMS: Final = "SHA256SUMS"
 _RELEASE: Final = re.compile(r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$", re.MULTILINE)
 _UNRELEASED: Final = "## [Unreleased]"

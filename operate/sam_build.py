@@ -51,8 +51,6 @@ def build(folder: Path, architecture: str, sam: Sequence[str]) -> Path:
             "PATH": os.pathsep.join([str(interpreter().parent), os.environ.get("PATH", "")]),
             "ARCHITECTURE": architecture,
             "SAM_CLI_TELEMETRY": os.environ.get("SAM_CLI_TELEMETRY", "0"),
-            # The product's own modules are not those of the SAM CLI.
-            "PYTHONPATH": "",
         },
     )
     if done.returncode:

@@ -4,6 +4,7 @@ web UI. A clone has ``make deploy`` and ``make publish-ui`` for it."""
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,8 @@ def run(given: argparse.Namespace) -> int:
         CannotRun: something that the deployment needs is missing.
     """
     sam = shlex.split(given.sam)
+    # It leads to the product's modules, which are not those of the SAM CLI.
+    os.environ.pop("PYTHONPATH", None)
     if given.build_only:
         print(sam_build.build(given.build_folder, given.architecture, sam))
         return 0
@@ -67,7 +70,7 @@ def run(given: argparse.Namespace) -> int:
     try:
         overrides = [f"Architecture={given.architecture}", *given.parameter_overrides]
         plan = deployment.plan_of(given.stage, given.stack, overrides, session)
-        findings = preflight.examine(plan, session.client, session.region_name, sam)
+        findings = preflight.examine(plan, session.client, session.region_name or None, sam)
         deployment.show(findings)
         if any(finding.state == "missing" for finding in findings):
             raise CannotRun("nothing was deployed")

@@ -22,7 +22,7 @@ from operate import alert
 from operate.product_modules import CannotRun, load_modules
 
 PATIENCE = 30
-"""How often a query is sent while the server answers that too many queries run."""
+"""How often a query is repeated while the server answers that too many queries run."""
 
 
 def _engines() -> None:

@@ -45,8 +45,8 @@ LANDING_MS: Final = 100.0
 
 PUBLICATION: Final = {"writes": 17, "reads": 210, "seconds": 2.0}
 """S3's requests of one publication of a run's points (PUT and LIST, and GET), counted before an S3
-server in the tests, and its seconds, which mostly wait for S3. A publication of traces and their
-assessments sends as many."""
+server in the tests, and its seconds, which mostly wait for S3. A publication of traces,
+assessments and spans, three tables as well, sends as many."""
 
 DOWNLOADED: Final = 0.1
 """Share of the stored files that leaves the region in a month; an assumption."""
@@ -254,7 +254,8 @@ def traces_text(parameters: Mapping[str, str]) -> str:
     serving = work.functions(memory) + calls * (prices.API_REQUEST + _logged(parameters))
     units = work.writes * prices.WRITE_UNIT + work.reads * prices.READ_UNIT
     # The publisher reads each trace twice on average: when it is new, and after its last change.
-    reads = 2 * prices.MILLION * prices.READ_UNIT
+    publication = capacity()["publication of a trace of 20 spans"]["publisher"]
+    reads = 2 * publication["read_units"] * prices.MILLION * prices.READ_UNIT
     landed = DAY * prices.DAYS * _landing(parameters) + reads
     each, seldom = (
         landed + DAY * prices.DAYS / _minutes(chosen) * _publication(parameters)
@@ -264,8 +265,9 @@ def traces_text(parameters: Mapping[str, str]) -> str:
     return (
         "**A million traces** of 20 spans a month, with a question and an answer in each span, "
         f"cost\n${units:.2f} for DynamoDB ({written:.0f} write units each) and ${serving:.2f} for "
-        f"calls and functions.\nThe tables `traces` and `assessments` cost ${each:.2f} more if "
-        f"they are published each minute, ${seldom:.2f} with\n`SystemTablesMinutes=5`."
+        "calls and functions.\nThe tables `traces`, `assessments` and `spans` cost "
+        f"${each:.2f} more if they are published each minute,\n${seldom:.2f} with "
+        "`SystemTablesMinutes=5`."
     )
 
 

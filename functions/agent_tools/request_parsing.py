@@ -13,7 +13,7 @@ RequestId = str | int
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 MAX_ID_LENGTH: Final = 1000
-"""The answer repeats the id, and must not exceed Lambda's limit by it."""
+"""The longest id of a request. The answer repeats the id and must not exceed Lambda's limit."""
 VERSION_HEADER: Final = "mcp-protocol-version"
 
 

@@ -13,8 +13,8 @@ from mlcore.http import Request, Response
 from mlcore.http.compression import MAX_BODY_BYTES
 
 MAX_INLINE_BYTES: Final = 1 << 20
-"""Largest file that the response itself contains. A larger one is fetched from the store, which
-costs the client one more request and the function no transfer."""
+"""Size of the largest file that a response contains. A larger file is downloaded from the store,
+which costs the client one more request but no transfer through the function."""
 
 MAX_RESPONSE_BYTES: Final = MAX_BODY_BYTES // 4 * 3 - 4
 """Largest file that fits Lambda's response, which is JSON with the file in Base64."""

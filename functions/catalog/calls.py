@@ -55,9 +55,9 @@ class CatalogRequest(NamedTuple):
     parameters: Mapping[str, str]
     """The variables of the path."""
     name: str = ""
-    """The name for the registered model; of registrations only."""
+    """The name for the registered model; set for registrations only."""
     version_name: str = ""
-    """The name for the model's version; of registrations only."""
+    """The name for the model's version; set for registrations only."""
 
 
 def parse(sent: Sent) -> CatalogRequest:

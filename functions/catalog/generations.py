@@ -25,7 +25,7 @@ from mlcore.repos.catalog import Current, Place, unpacked
 T = TypeVar("T")
 
 _MAX_CACHED: Final = 20
-"""Results that a generation caches. Each may hold the positions of all models."""
+"""How many results a generation caches. Each result may hold the positions of all models."""
 
 MODELS: Final = "models"
 SERVERS: Final = "servers"
@@ -59,7 +59,8 @@ class Generation:
         self._parts: dict[str, Any] = {}
         self._cache: dict[tuple[Hashable, ...], Any] = {}
         self.lost: list[bool] = []
-        """Not empty once a part was missing. A list, because :meth:`with_state` shares it."""
+        """A list that is not empty once a part was missing. It is a list so that
+        :meth:`with_state` can share it."""
 
     def with_state(self, state: Mapping[str, Any]) -> Generation:
         """Returns this generation with other states of its sources; entries and caches are

@@ -11,7 +11,7 @@ from mlcore.catalog.entry import ASSET_TYPES, source_key
 from mlcore.kubeflow.errors import invalid
 
 UNLABELLED: Final = "null"
-"""In a request's ``sourceLabel``: sources without a label."""
+"""The value of a request's ``sourceLabel`` that selects sources without a label."""
 
 _ORDERS: Final[dict[str, Callable[[Mapping[str, Any]], str]]] = {
     "ID": lambda source: str(source["id"]),

@@ -14,9 +14,9 @@ from mlcore.catalog.entry import MODEL, SERVER, Entry, number_of
 from mlcore.kubeflow.properties import BOOL, DOUBLE, INT, MEMBER, STRING, STRUCT
 
 MAX_ENTRIES: Final = 100_000
-"""Models or servers of a source."""
+"""The largest number of models or servers in a source."""
 MAX_ARTIFACTS: Final = 500_000
-"""Of all models of a source."""
+"""The largest number of artifacts of all models in a source."""
 
 SCHEMES: Final = ("oci", "http", "https", "s3", "gs", "az", "file", "hf")
 MODEL_ARTIFACT: Final = "model-artifact"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 MAX_TEXT: Final = 255
-"""Characters of a name."""
+"""The largest number of characters of a name."""
 
 _MILLISECONDS: Final = re.compile(r"-?[0-9]{1,18}")
 

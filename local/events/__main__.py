@@ -40,9 +40,9 @@ from local.store.table_file import TableFile
 REPORT_INTERVAL_SECONDS: Final = 0.05
 
 BATCH_SIZE_FACTOR: Final = 5
-"""With the store a batch is this many times the template's size: larger batches have fewer writes.
-The template's size limits the write units that a batch takes from a partition, which the store does
-not limit."""
+"""With the store, a batch has this many times the template's size, because larger batches need
+fewer writes. In AWS the size limits the write units that a batch takes from a partition; the
+store has no such limit."""
 
 
 class Channel(logging.Handler):

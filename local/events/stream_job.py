@@ -22,12 +22,13 @@ class StreamJob(NamedTuple):
     dead_letters: str
     mappings: list[StreamMapping]
     functions: list[FunctionDefinition]
-    """The functions of mappings and schedules."""
+    """The definitions of the functions that mappings and schedules call."""
     schedules: list[ScheduleDefinition]
     shared_activity: int
     """Descriptor of a :class:`local.shared_activity.SharedActivity`."""
     end: int
-    """The last record before the first request was served; 0 if that is not known."""
+    """The sequence number of the last record before the first request was served; 0 if it is
+    unknown."""
 
     def text(self) -> str:
         """Returns the job as one line of JSON."""

@@ -21,14 +21,16 @@ from local.log import AccessLog, RequestCounter, report
 from local.shared_activity import SharedActivity
 
 INTEGRATION_TIMEOUT_SECONDS: Final = 30.0
-"""How long an HTTP API waits for a function."""
+"""How long API Gateway's HTTP API waits for a function's answer."""
 WITHHELD_BYTES: Final = 4 * 1024 * 1024
-"""The body of a larger PUT is not put into the event: as Base64 it would exceed Lambda's limit."""
+"""The body of a PUT that is larger than this is not put into the event, because as Base64 it
+would exceed Lambda's limit."""
 HEALTH_PATH: Final = "/health"
 _SERVER_ERROR: Final = 500
 
 Answer = tuple[HttpResponse, int | None]
-"""A response, and how many DynamoDB requests it took; None if that is unknown."""
+"""A response, and the number of DynamoDB requests that were made for it; None if that is
+unknown."""
 
 
 class Application:
@@ -200,7 +202,7 @@ class Application:
 
 
 _LATE: Final = failure(500, "Internal Server Error")
-"""For a function that ran into its own timeout."""
+"""The response in place of a function that exceeded its own timeout."""
 _LATER: Final = failure(503, "Service Unavailable")
 
 

@@ -22,17 +22,18 @@ from local.http.response_head import WITHOUT_BODY, last_answer, response_head
 from local.log import report
 
 KEEP_ALIVE_SECONDS: Final = 75.0
-"""How long the next request may take to come, with its headers."""
+"""How long the server waits for the next request of a connection, until its headers are
+complete."""
 IDLE_SECONDS: Final = 1.0
-"""After this time a connection without a request may be ended to make room for another."""
+"""A connection that has been idle for this time may be closed to make room for another one."""
 PROGRESS_SECONDS: Final = 60.0
 """How long a client may take to send or to receive the next part of a body."""
 RECEIVED_BYTES: Final = 65_536
 RECEIVED_BODY_BYTES: Final = 262_144
 SENT_BYTES: Final = 1 << 18
-"""How much is sent at once, so that progress is seen."""
+"""Bytes that are sent in one call, so that the client's progress can be observed."""
 _JOINED_BYTES: Final = 65_536
-"""Up to this size a body is copied behind its head and sent with it."""
+"""A body of up to this size is sent in one call together with its headers."""
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -68,15 +69,17 @@ class Connection:
         self._budget = budget
         self._parser = RequestParser()
         self._until = time.monotonic() + KEEP_ALIVE_SECONDS
-        """When :meth:`watch` interferes."""
+        """The monotonic time from which :meth:`watch` acts on this connection."""
         self._late: tuple[HttpResponse, str] | None = None
-        """The answer if the function takes too long, and a message for the log."""
+        """The response to send if the function takes too long, and a message for the log; None
+        without a timeout."""
         self._late_status = 0
-        """The status of that answer, once it is sent."""
+        """The status of the response that :meth:`watch` sent because the function took too long."""
         self._answering = threading.Lock()
-        """Held by whoever sends the answer of a request; forever by :meth:`watch`."""
+        """A lock that the thread holds which answers the current request. :meth:`watch` never
+        releases it."""
         self._waiting = True
-        """Whether no byte of a next request has come."""
+        """Whether the connection waits for its next request and has received no byte of it."""
         self._ending = False
         self._body_ended = True
         self._must_continue = False

@@ -19,8 +19,8 @@ MAXIMUM_PAYLOAD_BYTES = 6 * 1024 * 1024
 """Lambda's limit for a synchronous request and, separately, for its answer (as JSON)."""
 
 MAXIMUM_SKILL_BYTES = 32 * 1024 * 1024
-"""Limit for the upload of a skill, which AWS cannot take above Lambda's limit. Clients send it in
-one request, so that there is no other way; the function has a limit of its own below this one."""
+"""Limit for the upload of a skill. Clients send it in one request, so it is allowed to exceed
+Lambda's limit here; in AWS that is impossible. The function has a smaller limit of its own."""
 
 MAXIMUM_HEADER_BYTES = 10_240
 """An HTTP API's limit for the request line and the headers together."""
@@ -30,7 +30,7 @@ _TEXT_SUFFIXES = ("+json", "+xml")
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _CONTROLS = bytes(range(32))
 _FRAMING = frozenset({"connection", "content-length", "transfer-encoding"})
-"""Headers that the server sets, whatever a function says."""
+"""Headers that only the server sets; those in a function's answer are dropped."""
 _JSON = [(b"content-type", b"application/json")]
 
 _request_prefix = uuid.uuid4().hex[:8]
@@ -71,7 +71,8 @@ class HttpResponse(NamedTuple):
     parts: Iterator[bytes] | None = None
     """The parts of the body, if it is streamed; ``body`` is empty then."""
     file: FileContent | None = None
-    """What is sent of a file, if the body is one; its headers hold Content-Length."""
+    """The range of a file that is sent as the body; the response's headers include
+    Content-Length."""
 
 
 class BadAnswer(Exception):

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
 
 MAXIMUM_HEAD_BYTES: Final = 65_536
-"""How many bytes may come without completing a head or a part of a body."""
+"""How many bytes may arrive before a head or a part of a body is complete."""
 
 _CHUNKED: Final = b"chunked"
 _BLANKS: Final = b" \t"
@@ -45,7 +45,7 @@ class Malformed(NamedTuple):
 
 
 Event = RequestHead | bytes | Malformed | None
-"""A head, a part of the body, the end of the body (None), or what ends the connection."""
+"""A head, a part of the body, None at the end of the body, or an error that ends the connection."""
 
 
 class RequestParser:

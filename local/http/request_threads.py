@@ -22,7 +22,7 @@ class RequestThreads:
         self._lock = threading.Lock()
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._idle = 0
-        """Threads that wait for a job and are not yet promised one."""
+        """The number of threads that wait for a job and for which no job is queued yet."""
         self._stopped = False
 
     def run(self, job: Job) -> None:

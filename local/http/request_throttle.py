@@ -16,8 +16,8 @@ REQUESTS_WHILE_LAGGING: Final = 4
 LONGEST_WAIT_SECONDS: Final = 0.25
 """The longest time that a request waits for a slot."""
 LONGEST_HOLD_SECONDS: Final = 0.25
-"""The longest time that a request holds a slot: what takes longer waits for something else than the
-store, such as a model provider."""
+"""After this time a request no longer counts against the limit: it waits for something other
+than the store, such as a model provider."""
 
 
 class Slot:

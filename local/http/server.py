@@ -19,14 +19,14 @@ from local.http.request_threads import RequestThreads
 from local.log import report
 
 MAXIMUM_CONNECTIONS: Final = 1000
-"""Further clients wait until a connection ends. One that waits for its next request is ended for
-them."""
+"""The limit of open connections. For a further client an idle connection is closed; otherwise
+the client waits until a connection ends."""
 DESCRIPTORS: Final = 4096
 """Open files that the process may have: a connection takes one, and its request a few more."""
 STOP_SECONDS: Final = 5
 _BACKLOG: Final = 1024
 _TICK_SECONDS: Final = 0.25
-"""How often connections are looked at for those that are too slow."""
+"""How often the server checks for connections that are too slow."""
 
 
 def is_loopback(host: str) -> bool:
@@ -71,7 +71,7 @@ class Server:
         self._budget = BodyBudget()
         self._stopped = False
         self._is_full = False
-        """Whether a client waits until a connection ends."""
+        """Whether a client is waiting because the limit of connections is reached."""
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._wake_writer.setblocking(False)
 

@@ -10,11 +10,11 @@ from local.store.parser import Condition, Operand, Path
 from local.store.values import decimal, decoded
 
 Given = dict[Any, Any]
-"""Names or values by placeholder."""
+"""Names or values of placeholders, by placeholder."""
 
 Check = Callable[[str, Given, Given], None]
-"""Takes the request's parameter, which messages name, and the names and values of placeholders.
-Raises ClientError."""
+"""A function that takes the request's parameter, for error messages, and the names and values of
+placeholders. It raises ClientError."""
 
 TYPES: Final = frozenset(("S", "N", "B", "SS", "NS", "BS", "M", "L", "BOOL", "NULL"))
 ORDERED: Final = frozenset("SNB")

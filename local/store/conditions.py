@@ -12,7 +12,8 @@ from local.store.parser import Condition, Operand, Path, parse_condition
 from local.store.values import Raw, decimal, decoded
 
 Evaluate = Callable[[Raw, Given, Given], Any]
-"""Takes an item, the names and the values of placeholders; returns a value or None."""
+"""A function that takes an item, the names and the values of placeholders, and returns a value
+or None."""
 
 Holds = Callable[[Raw, Given, Given], bool]
 

@@ -19,10 +19,12 @@ from local.store.table_store import encode, next_revision, type_of
 from local.store.values import checked_values
 
 ROWS: Final = 2000
-"""Rows of a transaction: what is done again after an interruption."""
+"""Rows that are copied in one transaction. After an interruption at most this many are copied
+again."""
 
 Progress = Callable[[int, int], None]
-"""Takes how many items and stream records are converted, and how many there are."""
+"""A function that takes how many items and stream records are converted, and how many there are
+in all."""
 
 _ARN: Final = "arn:aws:dynamodb:dynoxide:000000000000:table"
 _STREAM: Final = (

@@ -25,18 +25,18 @@ from mlcore.db.failures import NotExecuted
 
 BUSY_SECONDS: Final = 30.0
 _ABANDONED_SECONDS: Final = 3600
-"""Drafts of killed processes are removed when they are this old."""
+"""The age from which the draft file of a killed process is removed."""
 
 _STATEMENTS: Final = 300
 _CACHE_KILOBYTES: Final = 4000
 
 IDLE_CONNECTIONS: Final = 8
-"""Connections that are kept for further calls. Each has two descriptors and a cache; calls hardly
-overlap, because one thread of Python runs at a time."""
+"""How many unused connections are kept for later calls. Each takes two file descriptors and a
+cache. Few are needed, because one thread of Python runs at a time."""
 
 
 _WITHOUT_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
-"""What a filesystem without hard links answers."""
+"""The error codes of a file system that has no hard links."""
 
 
 class Unusable(BotoCoreError):
@@ -57,7 +57,7 @@ class Untouched(Unusable, NotExecuted):
 _REFUSALS: Final = frozenset(
     (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY)
 )
-"""Codes of failures after which nothing of a transaction is in the file."""
+"""SQLite's error codes after which the file contains nothing of the transaction."""
 
 
 def _unusable(path: Path, error: Exception) -> Unusable:

@@ -14,17 +14,18 @@ from local.store.values import name_size
 
 PAGE_BYTES: Final = 1024 * 1024
 FIRST_ROWS: Final = 16
-"""Rows of the first statement for a page: 6.4 MB at most. Further statements stop at the page's
-size, which takes SQLite three times as long for each small row."""
+"""Rows of the first statement for a page (6.4 MB at most). Later statements also stop at the
+page's size, for which SQLite takes three times as long for each small row."""
 
 _MAX_ROWS: Final = 8000
 
 
 class Page(NamedTuple):
     rows: list[Any]
-    """Items; or the texts of the keys' attributes."""
+    """The items, or if only keys are needed the texts of the key attributes."""
     sizes: list[int]
-    """By which the page is cut: of items, or of entries of an index."""
+    """The sizes that count towards the page's limit: those of the items, or of the index's
+    entries."""
     has_more: bool
 
 
@@ -34,9 +35,9 @@ class Wanted(NamedTuple):
     source: Index
     """The index, or the table."""
     entries: KeyRange | None
-    """None for a Scan."""
+    """The partition and the range that are read; None for a Scan."""
     only_keys: bool
-    """Whether the columns of the key suffice."""
+    """Whether the key columns suffice, so that the items' JSON is not read."""
     fetches: bool
     """Whether the table's items are read for the entries of a local index."""
     descending: bool

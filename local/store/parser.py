@@ -17,8 +17,8 @@ MAX_EXPRESSION_BYTES: Final = 4096
 MAX_OPERATORS: Final = 300
 MAX_IN_OPERANDS: Final = 100
 MAX_NESTING: Final = 100
-"""Of parentheses, NOT and functions. DynamoDB documents no limit; each level takes some frames of
-Python's stack."""
+"""How deeply parentheses, NOT and functions may be nested. DynamoDB documents no limit; here
+each level takes some frames of Python's stack."""
 
 _TOKEN: Final = re.compile(
     r"\s*(?:(?P<word>[#:]?[A-Za-z0-9_]+)|(?P<sign><>|<=|>=|[=<>(),.+\-\[\]])|(?P<end>$))"

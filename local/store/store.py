@@ -53,7 +53,8 @@ _REQUIRED: Final = {
     "TransactWriteItems": ("TransactItems",),
     "ListTables": (),
 }
-"""The parameters without which an operation is refused; for others the table's name alone."""
+"""The required parameters of each operation; operations that are not listed require the table's
+name only."""
 
 
 def endpoint_of(folder: Path) -> str:

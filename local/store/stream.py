@@ -16,13 +16,13 @@ from local.definitions import RecordRequirement
 from local.store.database import Unusable, connect
 
 PAGE_CHARACTERS: Final = 4_000_000
-"""A page ends when its images exceed this size, whatever its limit is."""
+"""A page ends when the images of its records exceed this size, even below its limit of records."""
 
 SCANNED_RECORDS: Final = 20_000
 """How many records are scanned for a page."""
 
 STATEMENT_RECORDS: Final = 100
-"""Records of one statement: 80 MB at most."""
+"""Records that one statement reads; 80 MB at most."""
 
 _COLUMNS: Final = {"NewImage": "new", "OldImage": "old"}
 _TTL: Final = "ttl"

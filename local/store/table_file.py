@@ -25,7 +25,7 @@ _SWEPT_AT_ONCE = 2000
 _OLDEST_EXPIRY = 5 * 365.25 * 24 * 3600
 _PROBE_SECONDS = 2.0
 _BEGIN_SECONDS = 30.0
-"""How long the interpreter of a check may take to start, on a busy machine."""
+"""How long the interpreter that checks the file may take to start on a busy machine."""
 _CHECK = """
 import signal, sqlite3, sys
 signal.signal(signal.SIGALRM, signal.SIG_DFL)

@@ -21,8 +21,8 @@ encode: Final = json.JSONEncoder(
 decode: Final = json.loads
 
 _revisions: Final = itertools.count(random.SystemRandom().getrandbits(62))
-"""Each version of a row gets another number, also among processes: their counters begin far from
-each other."""
+"""Revision numbers of rows. They are unique among processes too, because each process starts
+counting at a random number."""
 
 
 def next_revision() -> int:

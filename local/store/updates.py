@@ -288,7 +288,7 @@ def _check_overlaps(paths: list[Path]) -> None:
             raise _clash("overlap", known[path], path)
         known[path] = path
     inner: dict[Path, Path] = {}
-    """A path by each of its proper starts."""
+    """For each proper beginning of a path, one path that begins with it."""
     for path in paths:
         for depth in range(1, len(path)):
             start = path[:depth]

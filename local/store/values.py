@@ -28,7 +28,8 @@ _EXACT: Final = Context(
     Emin=-999_999,
     traps=[InvalidOperation, Inexact, Overflow, Subnormal],
 )
-"""Takes any sum of two numbers without rounding: their digits lie within 256 places."""
+"""A decimal context that adds any two of DynamoDB's numbers without rounding: their digits lie
+within 256 places."""
 
 _TOO_LARGE: Final = (
     "Number overflow. Attempting to store a number with magnitude larger than supported range"
@@ -38,7 +39,7 @@ _TOO_SMALL: Final = (
 )
 _TOO_LONG: Final = "Attempting to store more than 38 significant digits in a Number"
 _NO_COPY_BYTES: Final = 15
-"""Integers of at most so many digits are in normal form if they have no leading zero."""
+"""An integer of at most this many digits is in normal form if it has no leading zero."""
 
 
 class ValueSize:

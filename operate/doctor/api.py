@@ -22,7 +22,7 @@ from operate.product_modules import CannotRun
 
 TIMEOUT_SECONDS: Final = 60
 MESSAGE_LENGTH: Final = 300
-"""Characters of an answer that an outcome quotes."""
+"""How many characters of an answer are quoted in an outcome."""
 
 
 class Answer(NamedTuple):

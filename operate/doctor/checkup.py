@@ -13,7 +13,7 @@ from operate.doctor.deployment import Deployment
 from operate.doctor.outcome import LeftOut, Wrong
 
 PREFIX: Final = "mlflow-doctor-"
-"""With this begins the name of everything that a checkup makes."""
+"""The names of everything that a checkup creates begin with this."""
 PAUSE_SECONDS: Final = 0.5
 
 
@@ -21,16 +21,16 @@ class Options(NamedTuple):
     """The options of the command line that the steps use."""
 
     client: str | None
-    """An interpreter with mlflow; None looks for one."""
+    """The path of a Python interpreter with mlflow; None to look for one."""
     receiver: str | None
     """``HOST:PORT`` at which this machine listens for a webhook's delivery."""
     receiver_url: str | None
-    """URL that leads to ``receiver``, where the server knows it by another one: that of a tunnel,
-    for example."""
+    """The URL that leads to ``receiver``, if the server knows it by another address, such as a
+    tunnel's."""
     endpoint: str | None
-    """A chat endpoint of the AI gateway that may be called."""
+    """The name of a chat endpoint of the AI gateway that may be called; None for none."""
     patience: float
-    """Seconds to wait for what is followed asynchronously."""
+    """How many seconds to wait for results of asynchronous work."""
 
 
 class Made(NamedTuple):
@@ -49,7 +49,7 @@ class Checkup:
         self.options = options
         self.name = f"{PREFIX}{uuid4().hex[:12]}"
         self.facts: dict[str, Any] = {}
-        """What a step learned and later ones use."""
+        """Values that a step stores for later steps, by name."""
         self.made: list[Made] = []
         self.secrets: list[str] = [*api.login.secrets(), secret := uuid4().hex]
         self.webhook_secret = secret

@@ -22,7 +22,7 @@ from operate.doctor.steps import STEPS, Step
 REMOVAL: Final = "removal"
 REMOVAL_SECONDS: Final = 30.0
 ATTEMPTS: Final = 3
-"""How often the removal of one thing is tried."""
+"""How often the removal of one entity is attempted."""
 
 
 class DoctorOptions(NamedTuple):

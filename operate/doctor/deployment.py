@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from operate.product_modules import CannotRun
 
 URLS = ("ApiUrl", "UiUrl")
-"""Outputs of the stack that a checkup may be given."""
+"""The outputs of a stack that may be given as the URL of a checkup."""
 
 
 class Deployment:

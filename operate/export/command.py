@@ -28,7 +28,7 @@ from operate.transfer.source_reader import SourceReader, proxy_path
 from operate.transfer.transfer_item import Content, Item
 
 _GATEWAY: Final = "gateway:/"
-"""How a scorer names an endpoint."""
+"""The beginning of a model's name in a scorer if the model is a gateway endpoint."""
 
 
 _KIND: Final = "SPAN_KIND_INTERNAL"

@@ -13,10 +13,11 @@ from operate.restore.failure import CannotRestore
 STREAM: Final = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 TTL: Final = {"Enabled": True, "AttributeName": "ttl"}
 INDEXES: Final = 5
-"""Local, and global, indexes of a table."""
+"""The number of local indexes, and also of global indexes, that the table must have."""
 PAUSE_SECONDS: Final = 5.0
 RESTORE_SECONDS: Final = 48 * 3600
-"""A restore takes from minutes to hours, by the table's size."""
+"""How long to wait for a restore, which takes from minutes to hours depending on the table's
+size."""
 
 
 def restore(

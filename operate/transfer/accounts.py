@@ -20,7 +20,8 @@ _OWN_ROLE: Final = re.compile(r"__user_\d+__")
 """The name of the role that holds a user's own grants on a server."""
 
 Target = Callable[[str, str], str]
-"""Takes a resource type and the server's id of a resource; returns this product's id."""
+"""A function that takes a resource type and the server's id of a resource, and returns this
+product's id."""
 
 Place = tuple[str, str, str]
 """Workspace, resource type, pattern."""

@@ -23,7 +23,7 @@ _RECORDS: Final = 1000
 _IDENTITY: Final = ("dataset_record_id", "dataset_id", "created_time")
 """Fields of a record that are not compared."""
 _ALWAYS: Final[Json] = {"inputs": {}, "tags": {}}
-"""Fields that every record of the table has."""
+"""Fields that every record in the table has."""
 
 
 def listed(server: Server) -> list[Json] | None:

@@ -31,7 +31,7 @@ from operate.transfer.transfer_item import Content, Item
 GATEWAY: Final = f"{API_3}/gateway"
 BINDING: Final = "gateway binding"
 NOT_MOVED: Final = "not moved"
-"""Stands for the value of a secret that was not transferred."""
+"""The placeholder for the value of a secret that was not transferred."""
 
 _SECRET_OWN: Final = ("secret_name", "provider", "auth_config")
 _DEFINITION_OWN: Final = ("name", "secret_id", "provider", "model_name")

@@ -45,9 +45,10 @@ class Models:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._numbers: dict[int, int] = {}
-        """The table's numbers of models and versions, by the server's."""
+        """The table's numbers of models and versions, by the registry's numbers."""
         self._artifacts: dict[int, int] = {}
-        """The same of artifacts, which several versions may have."""
+        """The table's numbers of artifacts, by the registry's numbers. Several versions may
+        share an artifact."""
         self._seen: set[int] = set()
         self._locks: dict[int, Lock] = {}
 

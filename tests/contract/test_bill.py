@@ -25,6 +25,7 @@ from mlcore import observability
 from mlcore.auth.passwords import hash_password
 from mlcore.db import capacity
 from mlcore.repos.users import users
+from mlcore.system_tables import source, span_source, trace_source
 from tests.contract.api import pairs
 from tests.contract.conftest import Store, forget
 from tests.contract.logins import proves
@@ -47,6 +48,7 @@ class Meter:
         stream.fresh()
         self.api: Figures = {}
         self.index: Figures = {}
+        self.publisher: Figures = {}
 
     def call(self, made: Callable[..., Any], *arguments: Any, **fields: Any) -> Any:
         started = time.thread_time()
@@ -62,11 +64,22 @@ class Meter:
             assert indexer.app.index(records) is None
         _add(self.index, cost, time.thread_time() - started)
 
+    def publish(self, read: Callable[[], None]) -> None:
+        """As the publisher of the system tables."""
+        started = time.thread_time()
+        with capacity.measure() as cost:
+            read()
+        _add(self.publisher, cost, time.thread_time() - started)
+
     def figures(self, number: int = 1) -> dict[str, Figures]:
         """For one of so many."""
         return {
             part: {name: round(value / number, 2) for name, value in told.items()}
-            for part, told in (("api", self.api), ("index", self.index))
+            for part, told in (
+                ("api", self.api),
+                ("index", self.index),
+                ("publisher", self.publisher),
+            )
             if told
         }
 
@@ -237,6 +250,19 @@ def test_a_trace_of_an_agent(store: Store, stream: Stream) -> None:
         assert meter.call(tell, "POST", "3.0/traces", start("0", f"tr-{trace}", **TOLD))
         meter.follow()
     holds("trace of 20 spans", meter.figures(5))
+    ids = ["tr-" + md5(b"agent %d" % number).hexdigest() for number in range(1, 6)]
+    published = Meter(stream)
+    published.publish(lambda: _publish(ids))
+    holds("publication of a trace of 20 spans", published.figures(5))
+
+
+def _publish(trace_ids: list[str]) -> None:
+    """Reads traces and their spans as a publication does."""
+    known = source.find_experiments(["0"])
+    found = list(trace_source.find_traces([("0", one) for one in trace_ids], known))
+    with_spans = [one for each in found if (one := span_source.trace_of(each, time.time()))]
+    rows = [len(spans) for _, spans in span_source.spans_of(with_spans)]
+    assert rows == [20] * len(trace_ids)
 
 
 def _text(trace: str, number: int) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 import experiments.app
 import server_info.app
-from mlcore import errors, process_cache
+from mlcore import errors, observability, process_cache
 from mlcore.db import capacity, keys
 from mlcore.db.table import table
 from mlcore.environment import AUTHENTICATION
@@ -129,6 +129,19 @@ def test_refusal_is_mlflows_and_writes_nothing(api: Api) -> None:
     assert api.passing(named("ben"), 2) == 2
     api.now += caller_usage.DAY_MS // 2
     assert api.ask(named("ann"), CREATE)["statusCode"] == 200
+
+
+def test_limits_of_callers_are_no_outage(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The alarm of an outage stays silent while somebody floods."""
+    said: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        observability._requests, "info", lambda _message, extra: said.append(dict(extra))
+    )
+    api.limit(user_requests_per_day=1)
+    api.ask(named("ann"))
+    api.ask(named("ann"))
+    assert [line["status"] for line in said] == [200, 429]
+    assert not any("Unavailable" in line for line in said)
 
 
 def test_rate(api: Api) -> None:

@@ -27,7 +27,11 @@ from tests.contract.hidden_rows import (
 __all__ = ["lakes"]
 
 QUERIES = int(os.environ.get("HIDDEN_ROWS_QUERIES", "60"))
+TRIES = 60
 SEED = int(os.environ.get("HIDDEN_ROWS_SEED", "1"))
+
+ASKED = {**TABLES, "u": "trace_unified"}
+LETTERS = "".join(ASKED)
 
 
 class Expressions:
@@ -51,6 +55,10 @@ class Expressions:
                       "trace_id", "trace_metadata['k']", "tags['k']", "linked_prompts[0]"],
                 "a": ["assessment_name", "value", "rationale", "source_id", "workspace_id",
                       "trace_id", "metadata['k']", "error_message"],
+                "p": ["name", "kind", "workspace_id", "trace_id", "span_id", "attributes['k']",
+                      "status.message", "events[0].name", "links[0].attributes['k']"],
+                "u": ["trace_id", "workspace_id", "tags['k']", "request", "client_request_id",
+                      "spans[0].name", "assessments[0].feedback.value", "spans[0].status.message"],
             }
         )  # fmt: skip
 
@@ -62,6 +70,8 @@ class Expressions:
                 "e": ["create_time", "update_time"],
                 "t": ["request_time", "update_time"],
                 "a": ["request_time", "create_time", "last_update_time"],
+                "p": ["request_time", "time"],
+                "u": ["request_time", "assessments[0].create_time"],
             }
         )
         return self.rng.choice((column, column, f"CAST({self.column_of_text()} AS TIMESTAMP)"))
@@ -77,11 +87,14 @@ class Expressions:
                 "e": ["create_time"],
                 "t": asked,
                 "a": asked,
+                "p": asked,
+                "u": asked,
             }
         )
         run = f"{self.rng.randrange(16):x}"
         ids = self._of(
             {"h": ["run_id"], "r": ["run_id"], "e": ["experiment_id"], "t": trace, "a": trace}
+            | {"p": trace, "u": trace}
         )
         return self.rng.choice(
             (f"{column} >= {time}", f"{column} < {time}", f"{ids} > '{run}'", f"{ids} = '{run}'")
@@ -138,18 +151,18 @@ class Expressions:
 
 
 def _statement(rng: random.Random) -> str:
-    aliases = {f"{letter}{rng.randrange(9)}": letter for letter in rng.sample("hreta", 1)}
+    aliases = {f"{letter}{rng.randrange(9)}": letter for letter in rng.sample(LETTERS, 1)}
     froms = ""
     for alias, letter in list(aliases.items()):
-        froms = f"system.mlflow.{TABLES[letter]} {alias}"
+        froms = f"system.mlflow.{ASKED[letter]} {alias}"
     while rng.random() < 0.4 and len(aliases) < 3:
-        letter = rng.choice("hreta")
+        letter = rng.choice(LETTERS)
         alias = f"{letter}{len(aliases)}x"
         aliases[alias] = letter
         made = Expressions(rng, aliases)
         kind = rng.choice(("JOIN", "LEFT JOIN", "FULL JOIN", "JOIN", "LEFT ANTI JOIN"))
         equal = f"{made.column_of_text()} = {made.column_of_text()}"
-        froms += f" {kind} system.mlflow.{TABLES[letter]} {alias} ON {equal}"
+        froms += f" {kind} system.mlflow.{ASKED[letter]} {alias} ON {equal}"
         if rng.random() < 0.3:
             froms += f" AND {made.truth()}"
         if kind == "LEFT ANTI JOIN":
@@ -159,7 +172,7 @@ def _statement(rng: random.Random) -> str:
     where = f" WHERE {made.truth()}" if rng.random() < 0.8 else ""
     if where and rng.random() < 0.4:
         where += f" AND {made.bound()}"
-    other = rng.choice("hreta")
+    other = rng.choice(LETTERS)
     inner = Expressions(rng, {"i": other})
     return rng.choice(
         (
@@ -172,11 +185,11 @@ def _statement(rng: random.Random) -> str:
             f"SELECT {of_row}, row_number() OVER (ORDER BY {made.number()}) FROM {froms}{where} "
             "LIMIT 4",
             f"SELECT count(*) FROM {froms} WHERE {made.text()} IN (SELECT {inner.text()} "
-            f"FROM system.mlflow.{TABLES[other]} i WHERE {inner.truth()})",
-            f"SELECT (SELECT {inner.number()} FROM system.mlflow.{TABLES[other]} i "
+            f"FROM system.mlflow.{ASKED[other]} i WHERE {inner.truth()})",
+            f"SELECT (SELECT {inner.number()} FROM system.mlflow.{ASKED[other]} i "
             f"WHERE {inner.truth()} LIMIT 1), {of_row} FROM {froms}{where} LIMIT 2",
             f"SELECT {made.text()} FROM {froms} UNION SELECT {inner.text()} "
-            f"FROM system.mlflow.{TABLES[other]} i WHERE {inner.truth()} ORDER BY 1",
+            f"FROM system.mlflow.{ASKED[other]} i WHERE {inner.truth()} ORDER BY 1",
             f"SELECT array_agg({of_row}), any_value({made.text()}) FROM {froms}{where}",
         )
     )
@@ -193,7 +206,8 @@ def _answered(sql: str, folder: Path) -> str:
         prepared = statement_check.translate(sql)
         wanted = evaluate_bounds(prepared.bounds, {})
         with query_processes.open_views(
-            row_sources(prepared.reads, READABLE, folder, wanted)
+            row_sources(prepared.reads, READABLE, folder, wanted),
+            prepared.reads.get(ASKED["u"]),
         ) as connection:
             return str(query_processes.execute(connection, prepared.sql, {}))
     except statement_check.Refused as refused:
@@ -218,8 +232,21 @@ def test_neither_answers_nor_errors_depend_on_hidden_rows(
         for name, lake in lakes.items():
             monkeypatch.setenv(location.FOLDER, str(lake))
             told[name] = _answered(sql, tmp_path / name)
-        assert told["others"] == told["altered"] == told["alone"], sql
-        assert SECRET not in told["others"].replace(sql, ""), sql
+        errors_told = set(told.values())
+        if len(errors_told) > 1 and all(one.startswith("error: ") for one in errors_told):
+            # Which of two failing parts fails first is a matter of chance: each may be told of
+            # each set of tables.
+            for name, lake in lakes.items():
+                monkeypatch.setenv(location.FOLDER, str(lake))
+                seen = {told[name]}
+                for _ in range(TRIES):
+                    if seen == errors_told:
+                        break
+                    seen.add(_answered(sql, tmp_path / name))
+                assert seen == errors_told, sql
+        else:
+            assert len(errors_told) == 1, sql
+        assert all(SECRET not in one.replace(sql, "") for one in errors_told), sql
         failed += told["others"].startswith("error")
         empty += "'rows': []" in told["others"]
     # Else the statements would tell little.

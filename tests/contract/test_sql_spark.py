@@ -38,6 +38,7 @@ class Engine:
         self._fill()
 
     def _fill(self) -> None:
+        from mltables import trace_view  # noqa: PLC0415
         from mltables.table_definitions import TABLES  # noqa: PLC0415
 
         rows = json.loads((ANSWERS / "tables.json").read_text("utf-8"))
@@ -49,6 +50,8 @@ class Engine:
                 self.connection.execute(
                     f"INSERT INTO mlflow.{table.name} VALUES ({places})", list(map(_value, row))
                 )
+        view = trace_view.definition("mlflow", trace_view.COLUMNS)
+        self.connection.execute(f"CREATE VIEW mlflow.{trace_view.NAME} AS {view}")
 
     def ask(self, sql: str, **parameters: Any) -> dict[str, Any]:
         from mltables import result_encoding  # noqa: PLC0415
@@ -257,7 +260,7 @@ def test_types_are_told_in_words_of_databricks(engine: Engine) -> None:
 def test_tools_find_tables_and_columns(engine: Engine) -> None:
     names = [
         *("assessments", "experiments_latest", "run_metrics_history", "runs_latest", "spans"),
-        "traces",
+        *("trace_unified", "traces"),
     ]
     assert [row[1] for row in engine.ask("SHOW TABLES IN system.mlflow")["rows"]] == names
     assert [row[1] for row in engine.ask("SHOW TABLES LIKE 'run*'")["rows"]] == names[2:4]

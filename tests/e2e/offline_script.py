@@ -29,7 +29,7 @@ for number in range(runs):
             mlflow.set_tag("gone", "soon")
     if number % 3 == 2:
         client.delete_run(run.info.run_id)
-params = {"depth": "3"}
-model = mlflow.create_external_model(name="net", source_run_id=run.info.run_id, params=params)
+depth = {"depth": "3"}
+model = mlflow.create_external_model(name="net", source_run_id=run.info.run_id, params=depth)
 client.create_registered_model("the net")
 client.create_model_version("the net", f"{run.info.artifact_uri}/texts", run.info.run_id)

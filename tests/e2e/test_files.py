@@ -19,7 +19,7 @@ from tests.servers import REMEMBERED, Server, environment, start_product, stoppe
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 MOST_GROWTH_KIB = 30_000
 LARGE = int(os.environ.get("LARGE_FILE_BYTES", "12000000"))
-"""Larger than what a function can take; the engine of S3 holds twice as much in memory."""
+"""Larger than what a function can take; the emulator of S3 holds it in memory."""
 LARGE_OF_MANY = 12_000_000
 MOST_BYTES_OF_CALLS = 100_000
 PART_URL_BYTES = 1_000

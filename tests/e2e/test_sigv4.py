@@ -20,7 +20,7 @@ from local.environment import _EXAMPLE_CREDENTIALS
 from tests import ministack
 from tests.doubles import s3_front
 from tests.doubles.signatures import Caller, Service
-from tests.e2e.clients import PARTS, SIGNING, SIGNING_OLD, python
+from tests.e2e.clients import CURRENT, PARTS, SIGNING, SIGNING_OLD, python
 from tests.e2e.iam_runner import ARN, ENVIRONMENT
 from tests.engines import ROOT, free_port
 from tests.servers import REMEMBERED, Server, environment, start, stopped
@@ -77,7 +77,10 @@ def run(
     script: Path = SCRIPT,
 ) -> Any:
     return subprocess.run(
-        [str(python(client)), str(script), deployment.server.url, *map(str, arguments)],
+        [
+            sys.executable if client == CURRENT else str(python(client)),
+            *(str(script), deployment.server.url, *map(str, arguments)),
+        ],
         check=False,
         capture_output=True,
         text=True,
@@ -133,6 +136,19 @@ def test_the_client_works_with_files(deployment: Deployment, tmp_path: Path) -> 
         one.startswith("GET") and one.endswith("/single/10000.bin")
         for one in deployment.bucket.presigned
     )
+
+
+def test_a_client_since_3_18_needs_no_setting(deployment: Deployment, tmp_path: Path) -> None:
+    """The newest client, which is the tests' own, with the plugin from the environment of an older
+    one."""
+    [plugin] = python(SIGNING).parents[1].glob("lib/python3*/site-packages/requests_auth_aws_sigv4")
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / plugin.name).symlink_to(plugin)
+    more = {"PYTHONPATH": str(tmp_path / "plugins")}
+    done = run(deployment, CURRENT, tmp_path, SIZES, more)
+    assert done.returncode == 0, done.stdout + done.stderr + "\n".join(deployment.bucket.refused)
+    assert f"ok {CURRENT}" in done.stdout
+    assert deployment.bucket.refused == []
 
 
 def test_without_the_setting_the_client_itself_fails(

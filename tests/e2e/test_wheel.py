@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 UV = ROOT / ".venv/bin/uv"
 START_SECONDS = 120
+FIRST_MINUTE = 60
+"""Seconds from an empty home to a server and a first run with a file."""
 
 
 def interpreters() -> dict[str, str]:
@@ -72,6 +75,22 @@ def program(
     )
     yield folder / "venv/bin/mlflow-serverless"
     shutil.rmtree(folder)
+
+
+def test_the_wheel_holds_what_a_deployment_is_built_from(wheel: Path) -> None:
+    """tests/rehearsal/test_wheel_deployment.py builds from it."""
+    told = subprocess.run(
+        ["git", "ls-files", "template.yaml", "samconfig.toml", "functions", "layers"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
+    assert {"functions/Makefile", "layers/core/requirements.txt"} <= set(told)
+    product = "mlflow_serverless/product"
+    with zipfile.ZipFile(wheel) as archive:
+        for name in told:
+            assert archive.read(f"{product}/{name}") == (ROOT / name).read_bytes(), name
 
 
 FIRST_RUN = """
@@ -141,6 +160,41 @@ def test_an_empty_home_serves_the_product(program: Path, tmp_path: Path) -> None
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     assert (tmp_path / ".local/share/mlflow-serverless/format.json").is_file()
+
+
+def test_one_line_leads_to_a_first_run_within_a_minute(wheel: Path, tmp_path: Path) -> None:
+    """In an empty home. Processor time is what counts, because other tests run meanwhile."""
+    port, log = free_port(), tmp_path / "log"
+    url = f"http://127.0.0.1:{port}"
+    line = [*(str(UV), "tool", "run", "--python", sys.executable, "--from", str(wheel))]
+    line += ["mlflow-serverless", "--port", str(port)]
+    # What has been downloaded before, and where from, is the machine's.
+    mine = {name: text for name, text in os.environ.items() if name.startswith("UV_")}
+    found = subprocess.run([UV, "cache", "dir"], check=True, capture_output=True, text=True)
+    environ = {**clean(tmp_path), **mine, "UV_CACHE_DIR": found.stdout.strip()}
+    before, began = os.times(), time.monotonic()
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            line, cwd=tmp_path, env=environ, stdout=output, stderr=subprocess.STDOUT
+        )
+    try:
+        while "\nready\n" not in log.read_text():
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < began + START_SECONDS, log.read_text()
+            time.sleep(0.05)
+        subprocess.run(
+            [sys.executable, "-c", FIRST_RUN],
+            env={**environ, "PATH": os.environ["PATH"], "MLFLOW_TRACKING_URI": url},
+            check=True,
+            capture_output=True,
+        )
+        seconds = time.monotonic() - began
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+    after = os.times()
+    worked = sum(after[2:4]) - sum(before[2:4])  # of the processes that have ended
+    assert worked < FIRST_MINUTE, f"{worked} s of a processor in {seconds} s"
 
 
 def test_the_image_runs_so_and_writes_into_its_volume_only(program: Path, tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ from operate.product_modules import CannotRun
 RECORDER = """#!{python}
 import json, os, sys
 with open({log!r}, "a") as log:
-    log.write(json.dumps([sys.argv[1:], os.environ["PATH"], os.environ.get("ARCHITECTURE")]))
+    seen = [os.environ.get(name) for name in ("PATH", "ARCHITECTURE", "PYTHONPATH")]
+    log.write(json.dumps([sys.argv[1:], *seen]))
     log.write("\\n")
 sys.exit({code})
 """
@@ -34,6 +35,7 @@ def sam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     python.parent.mkdir()
     python.symlink_to(sys.executable)
     monkeypatch.setattr(sam_build, "interpreter", lambda: python)
+    monkeypatch.setenv("PYTHONPATH", "of the product")
 
     def make(code: int = 0) -> Path:
         program = tmp_path / "sam"
@@ -60,8 +62,8 @@ def test_it_builds_outside_of_the_product(
     folder = tmp_path / "made"
     options = ("--build-folder", str(folder), "--architecture", architecture, "--sam", str(sam()))
     assert admin.main(["deploy", "dev", "--build-only", *options]) == 0
-    [(arguments, path, variable)] = calls(tmp_path)
-    assert variable == architecture
+    [(arguments, path, variable, modules)] = calls(tmp_path)
+    assert (variable, modules) == (architecture, None)
     assert path.split(os.pathsep)[0] == str(tmp_path / "bin")
     named = dict(zip(arguments[1::2], arguments[2::2], strict=False))
     assert arguments[0] == "build"
@@ -79,10 +81,22 @@ def test_a_failed_build_deploys_nothing(
     assert "sam build ended with 3; nothing was deployed" in capsys.readouterr().err
 
 
-def test_without_the_sam_cli(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_without_the_sam_cli(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "")
     absent = str(tmp_path / "absent")
     assert admin.main(["deploy", "dev", "--build-only", "--sam", absent]) == 1
     assert f"there is no SAM CLI ({absent})" in capsys.readouterr().err
+
+
+def test_an_empty_region_is_none(
+    sam: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.setenv(name, "")
+    assert admin.main(["deploy", "dev", "--check", "--sam", str(sam())]) == 1
+    assert "set AWS_DEFAULT_REGION" in capsys.readouterr().out
 
 
 def test_without_lambdas_python(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

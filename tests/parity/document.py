@@ -43,8 +43,8 @@ def _lines(found: Found) -> Iterator[str]:
 Written by `make parity` ({time.strftime("%Y-%m-%d", time.gmtime())}), which compares this product
 with MLflow's own server {found.version} on SQLite and with its client. `make parity VERSION=latest`
 (or a version, or the path of a wheel) compares another release, and prints what is new in it, what
-it changed and what is lacking here. It writes this page only for the version that the product
-follows ({MLFLOW_VERSION}), and ends with 1 if a difference has no reason. Each week
+it changed and what is missing here. It writes this page only for the version that the product
+follows ({MLFLOW_VERSION}), and exits with 1 if a difference has no reason. Each week
 `.github/workflows/parity.yml` compares the newest release
 ([how to follow a release](../CONTRIBUTING.md#follow-a-release)).
 

@@ -25,18 +25,20 @@ STOCK_FAILED: Final = (*SERVER_FAILED, "too many 500 error responses", "sqlalche
 its message shows SQL."""
 
 MEANT: Final = {
-    "search models 0": "a page of nothing with a token to the next one; ours refuses the number",
+    "search models 0": "an empty page with a page token; this product refuses the number",
     "search models -1": "likewise",
     "search_prompts 0": "likewise",
     "search_logged_models -1": "likewise",
-    "get_dataset": "HTML to an unknown path; ours answers `ENDPOINT_NOT_FOUND` as JSON",
+    "get_dataset": "answers an unknown path with HTML; this product answers "
+    "`ENDPOINT_NOT_FOUND` as JSON",
     "search_traces timestamp = 'x' False": "names the field twice in its error",
 }
 """Differences on purpose, by operation, with what stock does."""
 
 BEFORE_3_18: Final = {
-    "search_logged_models metrics.m > 1": "finds models of which any point fits, not the latest",
-    "search_logged_models status = '2'": "takes a status that there is not",
+    "search_logged_models metrics.m > 1": "finds models if any point of the metric matches, "
+    "not only the latest",
+    "search_logged_models status = '2'": "accepts a status that does not exist",
 }
 """What older servers do differently, by operation."""
 

@@ -9,9 +9,9 @@ from operate.doctor.checkup import Checkup, expect
 
 _TYPE: Final = "AWS::CloudWatch::Alarm"
 _AT_ONCE: Final = 100
-"""Names that one call of DescribeAlarms takes."""
+"""The number of names that one call of DescribeAlarms accepts."""
 _PENDING: Final = "PendingConfirmation"
-"""What SNS gives as the ARN of a subscription that its receiver has not confirmed."""
+"""The value that SNS returns as the ARN of a subscription that was not confirmed."""
 
 
 def read(checkup: Checkup) -> str:

@@ -19,9 +19,9 @@ IN_PARTS: Final = {
     "MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE": "4000000",
     "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD": "true",
 }
-"""What docs/clients.md tells users of a deployment to set."""
+"""The variables that docs/clients.md tells users of a deployment to set."""
 _KEPT: Final = ("MLFLOW_TRACKING_",)
-"""Variables of MLflow's that reach the client: the login, and nothing that would change it."""
+"""MLflow's environment variables that are passed to the client: only those of the login."""
 _SECONDS: Final = 300
 _TAIL: Final = 600
 

@@ -6,11 +6,12 @@ import time
 from typing import Any, Final
 from urllib.parse import quote
 
+from local import program_name
 from operate.doctor.checkup import PREFIX, Checkup, expect
 from operate.doctor.outcome import Wrong
 
 LEFTOVER_SECONDS: Final = 3600
-"""Age from which something with the prefix is no longer of a checkup that runs."""
+"""The age from which an entity with the prefix cannot belong to a checkup that is still running."""
 ACTIVE: Final = "ACTIVE_ONLY"
 _BY_NAME: Final = ("GET", "/api/2.0/mlflow/experiments/get-by-name")
 
@@ -40,9 +41,9 @@ def _remove(checkup: Checkup) -> None:
     expect(found.status == 200, f"experiments/get-by-name: {found.status}")
     experiment = found.body["experiment"]["experiment_id"]
     delete(checkup, experiment)
+    command = f"{program_name.commands()} gc --experiment {experiment}"
     checkup.facts["remains"] = (
-        f"experiment {experiment} is in the trash: `local.admin gc --experiment {experiment}` "
-        "removes it for good"
+        f"experiment {experiment} is in the trash: `{command}` removes it for good"
     )
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from operate.doctor.checkup import Checkup
 
 ENOUGH: Final = 100
-"""Concurrent executions below which a team meets throttling. New accounts may have ten."""
+"""With fewer concurrent executions a team would be throttled. New accounts may have ten."""
 
 
 def read(checkup: Checkup) -> str:

@@ -10,7 +10,7 @@ FILTERS = {
     "attributes.run_name = 'doctor'": True,
     "metrics.loss > 1": False,
 }
-"""Filters, and whether the checkup's run meets them."""
+"""Filters, each with whether the checkup's run meets it."""
 
 
 def search_at_once(checkup: Checkup) -> str:

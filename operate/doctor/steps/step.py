@@ -13,7 +13,7 @@ class Step(NamedTuple):
 
     name: str
     seconds: float
-    """The budget, with a cold start of each function that it calls."""
+    """The time budget, which includes a cold start of each function that the step calls."""
     take: Callable[[Checkup], str]
     decides: bool = False
-    """Whether nothing further can be checked if this is wrong."""
+    """Whether no further step can run if this one finds a fault."""

@@ -26,12 +26,12 @@ from operate.doctor.outcome import LeftOut, Wrong
 
 PATH: Final = "/doctor"
 REFUSING: Final = "/health"
-"""Path of the server that takes no POST."""
+"""A path of the server that refuses POST."""
 SENT: Final = ("webhook delivered", "webhook refused by its receiver")
-"""What the sender logs of a delivery that was answered."""
+"""What the webhook sender logs about a delivery that the receiver answered."""
 FAILED: Final = "webhook not delivered"
 _LOGGED: Final = ("INFO", "DEBUG")
-"""Values of ``LogLevel`` with which the sender logs what it delivered."""
+"""Values of ``LogLevel`` with which the webhook sender logs deliveries."""
 _LONGEST: Final = 1_000_000
 _CLOCKS_DIFFER_SECONDS: Final = 60
 

@@ -162,16 +162,21 @@ class ResourceConflict(MlflowError):
 
 
 class RequestLimitExceeded(MlflowError):
-    """A refusal because of the load, or of a limit of the caller."""
+    """A refusal because of the load."""
+
+    error_code = "REQUEST_LIMIT_EXCEEDED"
+    http_status = 429
+    retry_seconds = 1
+    """When the client may repeat the request."""
+
+
+class CallerLimitReached(MlflowError):
+    """A refusal because the caller has sent too many requests; it says nothing about the load."""
 
     error_code = "REQUEST_LIMIT_EXCEEDED"
     http_status = 429
 
-    def __init__(self, message: str, retry_seconds: int = 1) -> None:
-        """
-        Args:
-            retry_seconds: when the client may repeat the request.
-        """
+    def __init__(self, message: str, retry_seconds: int) -> None:
         super().__init__(message)
         self.retry_seconds = retry_seconds
 

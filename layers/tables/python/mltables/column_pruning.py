@@ -13,6 +13,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from mltables import trace_view
 from mltables.table_definitions import TABLES
 
 Columns = frozenset[str]
@@ -21,20 +22,43 @@ _OF_ALL: Final = (exp.Columns, exp.Pivot)
 
 
 def columns_read(query: exp.Query, schema: str) -> Mapping[str, Columns]:
-    """Returns the tables of the schema that the query names, each with the columns to read.
+    """Returns the tables of the schema that the query needs, each with the columns to read, and the
+    view ``trace_unified`` with its columns, if the query names it.
 
     Args:
         query: its table names already point to DuckDB's views.
     """
     named = {table.name for table in query.find_all(exp.Table) if table.db == schema}
     words = None if _needs_all_columns(query) else _identifiers(query)
-    return {
+    reads = {
         table.name: frozenset(
             name for name, *_ in table.columns if words is None or name.lower() in words
         )
         for table in TABLES
         if table.name in named
     }
+    if trace_view.NAME in named:
+        columns = frozenset(name for name in trace_view.COLUMNS if words is None or name in words)
+        _add_view(reads, columns)
+    return reads
+
+
+def all_columns(reads: Mapping[str, Columns]) -> Mapping[str, Columns]:
+    """Returns the tables and the view of a query with all of their columns."""
+    whole = {
+        table.name: frozenset(name for name, *_ in table.columns)
+        for table in TABLES
+        if table.name in reads
+    }
+    if trace_view.NAME in reads:
+        _add_view(whole, frozenset(trace_view.COLUMNS))
+    return whole
+
+
+def _add_view(reads: dict[str, Columns], columns: Columns) -> None:
+    reads[trace_view.NAME] = columns
+    for table, needed in trace_view.tables_read(columns).items():
+        reads[table] = reads.get(table, frozenset()) | needed
 
 
 def _identifiers(query: exp.Query) -> frozenset[str]:

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import duckdb
 from sqlglot import exp
 
+from mltables import trace_view
 from mltables.dialect import macros, sql_generator
 from mltables.duckdb_connection import connect
 from mltables.snapshot import quoted
@@ -99,7 +100,8 @@ alternative. An empty alternative, or no alternative, means all rows."""
 
 
 def where_bounds(query: exp.Query, schema: str) -> Mapping[str, Bounds]:
-    """Returns for each table one list of bounds for each time that the statement names it.
+    """Returns for each table one list of bounds for each time that the statement names it, or the
+    view ``trace_unified`` of it.
 
     Args:
         query: its table names already point to DuckDB's views.
@@ -108,6 +110,10 @@ def where_bounds(query: exp.Query, schema: str) -> Mapping[str, Bounds]:
     for table in query.find_all(exp.Table):
         if table.db == schema:
             bounds_by_table.setdefault(table.name, []).append(tuple(_bounds(table)))
+    for each in bounds_by_table.pop(trace_view.NAME, ()):
+        shared = tuple(bound for bound in each if bound.column in trace_view.BOUNDED)
+        for below in OF_TRACES:
+            bounds_by_table.setdefault(below.name, []).append(shared)
     return bounds_by_table
 
 

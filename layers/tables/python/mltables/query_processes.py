@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import resource
 import signal
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 
-from mltables import permitted_rows, result_encoding, statement_check
+from mltables import permitted_rows, result_encoding, statement_check, trace_view
 from mltables.column_cache import NoRoomForColumns
+from mltables.column_pruning import all_columns
 from mltables.dialect import error_messages, macros
 from mltables.duckdb_connection import connect
 from mltables.file_pruning import evaluate_bounds
 from mltables.permitted_rows import Source
 from mltables.snapshot import quoted
-from mltables.table_definitions import TABLES
 
 MEMORY: Final = "450MB"
 ADDRESS_SPACE: Final = 800 << 20
@@ -51,14 +51,11 @@ def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
             raise statement_check.Refused(f"The parameter {missing[0]!r} has no value.")
         reads = passed.reads
         if request.get("whole"):
-            reads = {
-                table.name: frozenset(name for name, *_ in table.columns)
-                for table in TABLES
-                if table.name in reads
-            }
+            reads = all_columns(reads)
         _set_deadline(float(request["starting"]))
         values = {name: given[name] for name in passed.parameters}
         wanted = evaluate_bounds(passed.bounds, values)
+        view = sorted(reads[trace_view.NAME]) if trace_view.NAME in reads else None
         sources = permitted_rows.row_sources(reads, request.get("workspaces"), folder, wanted)
     except (statement_check.Refused, NoRoomForColumns) as refused:
         return {"error": str(refused)}
@@ -66,7 +63,7 @@ def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
         if "space" in str(error) or isinstance(error, duckdb.OutOfMemoryException):
             return {"error": str(NoRoomForColumns())}
         raise
-    return {"sql": passed.sql, "parameters": values, "sources": sources}
+    return {"sql": passed.sql, "parameters": values, "sources": sources, "view": view}
 
 
 def run_statement(request: dict[str, Any], plan: dict[str, Any]) -> dict[str, Any]:
@@ -77,7 +74,8 @@ def run_statement(request: dict[str, Any], plan: dict[str, Any]) -> dict[str, An
         plan: the result of :func:`prepare_rows`.
     """
     try:
-        connection = open_views([Source.of_json(one) for one in plan["sources"]])
+        sources = [Source.of_json(one) for one in plan["sources"]]
+        connection = open_views(sources, plan["view"])
         # From here on the caller's statement runs. It can neither write files nor reach others.
         _restrict_resources()
         _set_deadline(float(request["seconds"]))
@@ -110,9 +108,15 @@ def execute(
     return result_encoding.encode_json(cursor, int(request.get("rows") or ROWS), most)
 
 
-def open_views(sources: Sequence[Source]) -> duckdb.DuckDBPyConnection:
+def open_views(
+    sources: Sequence[Source], of_traces: Collection[str] | None = None
+) -> duckdb.DuckDBPyConnection:
     """Returns a connection to a new database that has a view of each source. The database can read
-    only the files of the sources, and does not spill to disk."""
+    only the files of the sources, and does not spill to disk.
+
+    Args:
+        of_traces: the columns of the view ``trace_unified``; None for no such view.
+    """
     connection = connect(None, MEMORY)
     macros.set_arithmetic_errors(connection)
     connection.execute(f"CREATE SCHEMA {statement_check.SCHEMA}")
@@ -121,6 +125,9 @@ def open_views(sources: Sequence[Source]) -> duckdb.DuckDBPyConnection:
             f"CREATE VIEW {statement_check.SCHEMA}.{source.table} AS "
             f"SELECT {', '.join(source.columns)} FROM {source.relation()}"
         )
+    if of_traces is not None:
+        view = trace_view.definition(statement_check.SCHEMA, of_traces)
+        connection.execute(f"CREATE VIEW {statement_check.SCHEMA}.{trace_view.NAME} AS {view}")
     paths = ", ".join(quoted(path) for source in sources for path in source.files)
     connection.execute(
         f"SET allowed_paths = [{paths}]; SET python_enable_replacements = false; "

@@ -14,6 +14,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from mltables import trace_view
 from mltables.column_pruning import Columns, columns_read
 from mltables.dialect import (
     allowed_syntax,
@@ -34,7 +35,7 @@ LONGEST: Final = 100_000
 SCHEMA: Final = "mlflow"
 """DuckDB's schema with the views. The catalog's name ``system`` is reserved in DuckDB."""
 
-_NAMES: Final = frozenset(table.name for table in TABLES)
+_NAMES: Final = frozenset((*(table.name for table in TABLES), trace_view.NAME))
 _QUALIFIERS: Final = frozenset((("system", "mlflow"), ("", "mlflow"), ("", "")))
 _INFORMATION: Final = frozenset(
     (("system", metadata_queries.INFORMATION), ("", metadata_queries.INFORMATION))
@@ -121,8 +122,8 @@ def _point_to_views(query: exp.Query) -> None:
     for cte in query.find_all(exp.CTE):
         cte.args["alias"].set("this", exp.to_identifier(_CTE + cte.alias.lower(), quoted=True))
     for column in query.find_all(exp.Column):
-        # system.mlflow.runs_latest.run_id
-        if column.args.get("db"):
+        # system.mlflow.runs_latest.run_id; but not span.status.code, a field of a field
+        if column.db.lower() == SCHEMA and column.catalog.lower() in ("", "system"):
             column.set("db", None)
             column.set("catalog", None)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from math import inf, isnan
 from typing import Any, Final, Literal, TypeVar, overload
 
@@ -126,7 +127,7 @@ class TextMapAttribute(ItemAttribute[V]):
         returns the text, or None for an unknown key."""
         value = item.get(self.attr_name, _EMPTY)
         if STRING in value:
-            return _texts_of(value[STRING]).get
+            return partial(_text_at, "&" + value[STRING])
         entries: dict[str, Any] = value[MAP]
 
         def read(key: str) -> str | None:
@@ -194,6 +195,20 @@ def _texts_of(text: str) -> dict[str, str]:
     if "%" not in text:
         return entries
     return {_plain(key): _plain(value) for key, value in entries.items()}
+
+
+def _text_at(text: str, key: str) -> str | None:
+    """Returns the text of a key in a map that is encoded as one text behind ``&``; None without
+    it."""
+    if "%" in key or "&" in key or "=" in key:
+        key = key.translate(_IN_KEY)
+    begin = text.find(f"&{key}=")
+    if begin < 0:
+        return None
+    begin += len(key) + 2
+    end = text.find("&", begin)
+    found = text[begin:] if end < 0 else text[begin:end]
+    return _plain(found) if "%" in found else found
 
 
 _IN_VALUE: Final = {ord("%"): "%25", ord("&"): "%26"}

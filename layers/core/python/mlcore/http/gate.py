@@ -121,7 +121,7 @@ class Gate:
         return bool(self._limits)
 
     def admit(self, request: Request) -> None:
-        """Counts a request to its caller. Raises RequestLimitExceeded if the caller's limits are
+        """Counts a request to its caller. Raises CallerLimitReached if the caller's limits are
         reached."""
         if request.access is not None:
             self._guard.admit_caller(self._limits, request.access)
@@ -161,7 +161,7 @@ class Gate:
 
         Raises:
             Refused: the caller may not (403).
-            RequestLimitExceeded: the limits of the workspace are reached.
+            CallerLimitReached: the limits of the workspace are reached.
         """
         if request.access is None:
             return

@@ -53,7 +53,8 @@ class ErrorFormat(NamedTuple):
 
 _UNAVAILABLE: Final = (errors.TemporarilyUnavailable, errors.RequestLimitExceeded)
 """Errors that an outage of the table or of another service ends in. Limits and budgets of the AI
-gateway, and what providers answer, are :class:`mlcore.errors.GatewayCallFailed`."""
+gateway, and what providers answer, are :class:`mlcore.errors.GatewayCallFailed`; limits of callers
+are :class:`mlcore.errors.CallerLimitReached`."""
 
 
 def lambda_handler(
@@ -162,7 +163,7 @@ def _joined(response: Response) -> Response:
 
 def _admit(request: Request, trail: Trail, routes: Routes, gate: Gate) -> None:
     """Counts a request to its caller, before anything is read. Pages and unknown paths do not
-    count. Raises RequestLimitExceeded."""
+    count. Raises CallerLimitReached."""
     if not gate.limits_callers():
         return
     with contextlib.suppress(errors.EndpointNotFound):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from mlcore.errors import MlflowError, RequestLimitExceeded
+from mlcore.errors import CallerLimitReached, MlflowError, RequestLimitExceeded
 from mlcore.wire import encode
 
 
@@ -33,6 +33,6 @@ def failure(error: MlflowError) -> Response:
 
 def retry_headers(error: MlflowError) -> dict[str, str]:
     """Returns the header that tells when to repeat a request, if the error has one."""
-    if isinstance(error, RequestLimitExceeded):
+    if isinstance(error, RequestLimitExceeded | CallerLimitReached):
         return {"retry-after": str(error.retry_seconds)}
     return {}

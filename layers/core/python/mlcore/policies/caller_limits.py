@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from mlcore.db import capacity
 from mlcore.entities.caller_limits import KEY, USER, WORKSPACE, CallerLimit
-from mlcore.errors import MlflowError, RequestLimitExceeded
+from mlcore.errors import CallerLimitReached, MlflowError
 from mlcore.ids import now_ms
 from mlcore.observability import logger
 from mlcore.policies.access import Access
@@ -41,7 +41,7 @@ class _Limited(NamedTuple):
 
 
 def admit_caller(limits: Mapping[str, CallerLimit], access: Access) -> None:
-    """Counts a request to its API key and user. Raises RequestLimitExceeded, without a write, if
+    """Counts a request to its API key and user. Raises CallerLimitReached, without a write, if
     one of them has reached a limit; then the request counts to none."""
     names = {KEY: access.key_id, USER: access.username}
     _admit(
@@ -78,7 +78,7 @@ def _admit(limited: Sequence[_Limited]) -> None:
         for one in limited:
             refusal = one.meter.refusal(now)
             if refusal is not None:
-                raise RequestLimitExceeded(
+                raise CallerLimitReached(
                     f"Request limit reached: {refusal.limit} requests per {refusal.unit} for this "
                     f"{one.kind}. Try again in {refusal.seconds} seconds.",
                     refusal.seconds,

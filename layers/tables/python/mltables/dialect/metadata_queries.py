@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from mltables import trace_view
 from mltables.dialect.parser import Reader
 from mltables.dialect.refusal import Refused
 from mltables.dialect.result_types import databricks_type
@@ -16,13 +17,27 @@ from mltables.table_definitions import TABLES
 CATALOG: Final = "system"
 SCHEMA: Final = "mlflow"
 INFORMATION: Final = "information_schema"
-_TABLES: Final = {table.name: table for table in sorted(TABLES, key=lambda table: table.name)}
+_VIEWS: Final = {
+    trace_view.NAME: [(name, kind, True) for name, kind in trace_view.COLUMNS.items()],
+}
+_COLUMNS: Final = dict(
+    sorted(
+        {
+            **{
+                table.name: [(name, kind, null) for name, kind, _, null in table.columns]
+                for table in TABLES
+            },
+            **_VIEWS,
+        }.items()
+    )
+)
+"""(name, type in DuckDB, nullable) of the columns of each table and view, by name."""
 
 Rows = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 
 
 def unknown_table(name: str) -> Refused:
-    *names, last = (f"{CATALOG}.{SCHEMA}.{table}" for table in _TABLES)
+    *names, last = (f"{CATALOG}.{SCHEMA}.{table}" for table in _COLUMNS)
     return Refused(f"There is no table {name}. There are {', '.join(names)} and {last}.")
 
 
@@ -61,7 +76,7 @@ def _shown(words: Sequence[str]) -> Rows:
         place, pattern = _place(rest, ["IN", "FROM"])
         if place not in ((), (SCHEMA,), (CATALOG, SCHEMA)):
             raise Refused(f"There is no schema {'.'.join(place)}. There is system.mlflow.")
-        rows = [(SCHEMA, name, False) for name in _TABLES if _is_like(name, pattern)]
+        rows = [(SCHEMA, name, False) for name in _COLUMNS if _is_like(name, pattern)]
         return ("database", "tableName", "isTemporary"), rows
     if kind == "COLUMNS" and rest and rest[0].upper() in {"IN", "FROM"}:
         for at in range(1, len(rest)):
@@ -70,17 +85,18 @@ def _shown(words: Sequence[str]) -> Rows:
                 rest = [rest[0], *rest[at + 1 :], ".", *rest[1:at]]
                 break
         name, _ = _place(rest, ["IN", "FROM"])
-        return ("col_name",), [(column,) for column, *_ in _table(name).columns]
+        return ("col_name",), [(column,) for column, *_ in _columns_of(name)]
     if kind in {"SCHEMAS", "DATABASES"}:
         place, pattern = _place(rest, ["IN", "FROM"])
         if place not in ((), (CATALOG,)):
             raise Refused(f"There is no catalog {'.'.join(place)}. There is system.")
-        names = [name for name in (INFORMATION, SCHEMA) if _is_like(name, pattern)]
-        return ("databaseName",), [(name,) for name in names]
+        found = [name for name in (INFORMATION, SCHEMA) if _is_like(name, pattern)]
+        return ("databaseName",), [(name,) for name in found]
     if kind == "CATALOGS":
         return ("catalog",), [(CATALOG,)]
     if kind == "VIEWS":
-        return ("namespace", "viewName", "isTemporary", "isMaterialized"), []
+        names = ("namespace", "viewName", "isTemporary", "isMaterialized")
+        return names, [(SCHEMA, name, False, False) for name in _VIEWS]
     raise Refused("SHOW knows TABLES, COLUMNS, SCHEMAS, CATALOGS and VIEWS here.")
 
 
@@ -98,9 +114,7 @@ def _described(words: Sequence[str]) -> Rows:
         facts = [("Catalog Name", CATALOG), ("Namespace Name", SCHEMA), ("Comment", "")]
         return ("database_description_item", "database_description_value"), facts
     name, _ = _place(["IN", *rest], ["IN"])
-    rows = [
-        (column, databricks_type(kind).lower(), None) for column, kind, *_ in _table(name).columns
-    ]
+    rows = [(column, databricks_type(kind).lower(), None) for column, kind, _ in _columns_of(name)]
     return names, rows
 
 
@@ -133,12 +147,12 @@ def _is_like(name: str, pattern: str | None) -> bool:
     return any(re.fullmatch(choice, name) for choice in choices)
 
 
-def _table(place: tuple[str, ...]) -> Any:
+def _columns_of(place: tuple[str, ...]) -> list[tuple[str, str, bool]]:
     if place[:-1] not in ((), (SCHEMA,), (CATALOG, SCHEMA)) or place[-1:] == ():
         raise unknown_table(".".join(place))
-    if place[-1] not in _TABLES:
+    if place[-1] not in _COLUMNS:
         raise unknown_table(".".join(place))
-    return _TABLES[place[-1]]
+    return _COLUMNS[place[-1]]
 
 
 def _tables() -> Rows:
@@ -154,8 +168,11 @@ def _tables() -> Rows:
         "data_source_format",
     )
     rows = [
-        (CATALOG, SCHEMA, name, "MANAGED", "NO", "PRESERVE", "System user", None, "DELTA")
-        for name in _TABLES
+        (
+            *(CATALOG, SCHEMA, name, "VIEW" if name in _VIEWS else "MANAGED", "NO", "PRESERVE"),
+            *("System user", None, "UNKNOWN_DATA_SOURCE_FORMAT" if name in _VIEWS else "DELTA"),
+        )
+        for name in _COLUMNS
     ]
     return names, rows
 
@@ -174,12 +191,12 @@ def _columns() -> Rows:
         "comment",
     )
     rows = []
-    for table in _TABLES.values():
-        for place, (column, kind, _, nullable) in enumerate(table.columns):
+    for table, columns in _COLUMNS.items():
+        for place, (column, kind, nullable) in enumerate(columns):
             full = databricks_type(kind).lower()
             shown = full.split("<")[0].upper().replace("BIGINT", "LONG")
             null = "YES" if nullable else "NO"
-            rows.append((CATALOG, SCHEMA, table.name, column, place, None, null, full, shown, None))
+            rows.append((CATALOG, SCHEMA, table, column, place, None, null, full, shown, None))
     return names, rows
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from mltables import trace_view
 from mltables.dialect.column_names import databricks_name
 from mltables.dialect.refusal import Refused
 from mltables.table_definitions import TABLES
@@ -24,7 +25,13 @@ _MAPS: Final = frozenset(
 _GENERATORS: Final = frozenset(
     ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer")
 )
-_COLUMNS: Final = {table.name: [name for name, *_ in table.columns] for table in TABLES}
+_COLUMNS: Final = {
+    **{table.name: [name for name, *_ in table.columns] for table in TABLES},
+    trace_view.NAME: list(trace_view.COLUMNS),
+}
+_MAP_COLUMNS: Final = frozenset(
+    name for table in TABLES for name, kind, *_ in table.columns if kind.startswith("MAP(")
+)
 
 
 class Duck(exp.Expression):
@@ -59,7 +66,7 @@ def names_of(call: exp.Anonymous) -> list[str]:
 
 def is_map(node: exp.Expr) -> bool:
     if isinstance(node, exp.Column):
-        return node.name.lower() in {"params", "tags"}
+        return node.name.lower() in _MAP_COLUMNS
     return isinstance(node, exp.Anonymous) and node.name.lower() in _MAPS
 
 

@@ -1,0 +1,143 @@
+"""The view ``trace_unified``: one row for each trace with its spans and assessments, in the columns
+of Databricks' view of this name.
+
+A query gets the view with only the columns that it names, so ``spans`` and ``assessments`` are read
+only if it needs them. ``experiment_id`` and ``workspace_id`` are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from mlcore import reserved_tags
+from mltables.table_definitions import ASSESSMENTS, SPANS, TRACES
+
+NAME: Final = "trace_unified"
+
+_SPAN: Final = (
+    *("trace_id", "span_id", "parent_span_id", "name", "kind", "start_time_unix_nano"),
+    *("end_time_unix_nano", "attributes", "events", "links", "status"),
+)
+_KINDS: Final = {name: kind for name, kind, *_ in SPANS.columns}
+_MAP: Final = "MAP(VARCHAR, VARCHAR)"
+_TIME: Final = "TIMESTAMP WITH TIME ZONE"
+_ASSESSMENT: Final = {
+    "assessment_id": ("VARCHAR", "assessment_id"),
+    "trace_id": ("VARCHAR", "trace_id"),
+    "assessment_name": ("VARCHAR", "assessment_name"),
+    "source": (
+        "STRUCT(source_id VARCHAR, source_type VARCHAR)",
+        "{'source_id': source_id, 'source_type': source_type}",
+    ),
+    "create_time": (_TIME, "create_time"),
+    "last_update_time": (_TIME, "last_update_time"),
+    "expectation": (
+        'STRUCT("value" VARCHAR)',
+        "CASE WHEN assessment_type = 'expectation' THEN {'value': \"value\"} END",
+    ),
+    "feedback": (
+        'STRUCT("value" VARCHAR, error STRUCT(error_code VARCHAR, error_message VARCHAR))',
+        "CASE WHEN assessment_type = 'feedback' THEN {'value': \"value\", "
+        "'error': CASE WHEN error_code IS NOT NULL OR error_message IS NOT NULL "
+        "THEN {'error_code': error_code, 'error_message': error_message} END} END",
+    ),
+    "rationale": ("VARCHAR", "rationale"),
+    "metadata": (_MAP, "metadata"),
+    "span_id": ("VARCHAR", "span_id"),
+    "overrides": ("VARCHAR", "overrides"),
+    "valid": ("BOOLEAN", "valid"),
+}
+_OF_TRACE: Final = {
+    "workspace_id": "VARCHAR",
+    "experiment_id": "VARCHAR",
+    "trace_id": "VARCHAR",
+    "client_request_id": "VARCHAR",
+    "request_time": _TIME,
+    "state": "VARCHAR",
+    "execution_duration_ms": "DECIMAL(30,9)",
+    "request": "VARCHAR",
+    "response": "VARCHAR",
+    "trace_metadata": _MAP,
+    "tags": _MAP,
+}
+COLUMNS: Final[Mapping[str, str]] = {
+    **_OF_TRACE,
+    "spans": f"STRUCT({', '.join(f'{name} {_KINDS[name]}' for name in _SPAN)})[]",
+    "assessments": f"STRUCT({', '.join(f'{n} {kind}' for n, (kind, _) in _ASSESSMENT.items())})[]",
+}
+"""The view's columns and their types in DuckDB, in order."""
+BOUNDED: Final = frozenset(("request_time", "trace_id", "experiment_id"))
+"""Columns that the view shares with all tables below it: what bounds them bounds the tables."""
+
+_KEY: Final = frozenset(("experiment_id", "trace_id"))
+_CONTENT: Final = {
+    "request": (reserved_tags.SPAN_INPUTS, "request_preview"),
+    "response": (reserved_tags.SPAN_OUTPUTS, "response_preview"),
+}
+"""The attribute of the root span, and what stands for it if there is none."""
+
+
+def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
+    """Returns the tables, with their columns, that the view needs for some of its columns."""
+    own = {name for name in columns if name not in {*_CONTENT, "spans", "assessments"}}
+    reads = {TRACES.name: _KEY | own}
+    for name in _CONTENT.keys() & columns:
+        reads[TRACES.name] |= {_CONTENT[name][1]}
+        reads[SPANS.name] = _KEY | {
+            *("span_id", "parent_span_id", "start_time_unix_nano", "attributes"),
+            *reads.get(SPANS.name, ()),
+        }
+    if "spans" in columns:
+        reads[SPANS.name] = _KEY | frozenset(_SPAN)
+    if "assessments" in columns:
+        reads[ASSESSMENTS.name] = frozenset(
+            name for name, *_ in ASSESSMENTS.columns if name not in {"account_id", "request_time"}
+        )
+    return {table: frozenset(names) for table, names in reads.items()}
+
+
+def definition(schema: str, columns: Collection[str]) -> str:
+    """Returns the view with some of its columns as a query for DuckDB over the tables' views."""
+    named = [name for name in COLUMNS if name in columns] or ["trace_id"]
+    reads = tables_read(named)
+    joins = ""
+    if SPANS.name in reads:
+        joins += f" LEFT JOIN ({_spans(schema, named)}) s USING (experiment_id, trace_id)"
+    if ASSESSMENTS.name in reads:
+        joins += f" LEFT JOIN ({_assessments(schema)}) a USING (experiment_id, trace_id)"
+    selected = ", ".join(f"{_column(name)} AS {name}" for name in named)
+    return f"SELECT {selected} FROM {schema}.{TRACES.name} t{joins}"
+
+
+def _column(name: str) -> str:
+    if name in _CONTENT:
+        return f"coalesce(s.{name}, t.{_CONTENT[name][1]})"
+    if name in ("spans", "assessments"):
+        return f"coalesce({name[0]}.{name}, [])"
+    return f"CAST(t.{name} AS {COLUMNS[name]})"
+
+
+def _spans(schema: str, named: Collection[str]) -> str:
+    order = "ORDER BY start_time_unix_nano, span_id"
+    lists = []
+    if "spans" in named:
+        packed = ", ".join(f"'{name}': {name}" for name in _SPAN)
+        lists.append(f"list({{{packed}}} {order}) AS spans")
+    lists += [
+        f"first(attributes['{attribute}'] {order}) FILTER (parent_span_id IS NULL) AS {name}"
+        for name, (attribute, _) in _CONTENT.items()
+        if name in named
+    ]
+    return (
+        f"SELECT experiment_id, trace_id, {', '.join(lists)} FROM {schema}.{SPANS.name} "
+        "GROUP BY experiment_id, trace_id"
+    )
+
+
+def _assessments(schema: str) -> str:
+    packed = ", ".join(f"'{name}': {sql}" for name, (_, sql) in _ASSESSMENT.items())
+    return (
+        f"SELECT experiment_id, trace_id, list({{{packed}}} ORDER BY create_time, assessment_id) "
+        f"AS assessments FROM {schema}.{ASSESSMENTS.name} GROUP BY experiment_id, trace_id"
+    )
