@@ -79,8 +79,7 @@ class Map:
             prefix: sort-key prefix of the child items.
             place: returns the key of a map key's child item.
             child: (place, key, text) → the child item.
-            as_text: whether a small map with a single writer is stored as one text.
-        """
+            as_text: whether a small map with a single writer is stored as one text."""
         self.field = field
         self.attribute = field.attr_name
         self.rule = rule
@@ -145,7 +144,13 @@ class Document(NamedTuple):
 
 def load(item: Raw, owner: Owner, maps: Maps) -> Document:
     """Returns the document of a META item (the item of an entity itself); one more Query for each
-    map with values in child items."""
+    map with values in child items.
+
+    Args:
+        item: the META item.
+        owner: the ids of which the keys of its child items are made.
+        maps: the maps that entities of this kind have.
+    """
     if _OVERFLOW not in item:
         return Document(item, owner, maps, {})
     names = (MetaItem.of(item).overflow or "").split()
@@ -154,7 +159,13 @@ def load(item: Raw, owner: Owner, maps: Maps) -> Document:
 
 
 def initial(owner: Owner, maps: Maps, contents: Mapping[str, Texts]) -> tuple[Raw, list[Raw]]:
-    """Returns the attributes of a new META item, and the child items to write before it."""
+    """Returns the attributes of a new META item, and the child items to write before it.
+
+    Args:
+        owner: the ids of which the keys of its child items are made.
+        maps: the maps that entities of this kind have.
+        contents: the keys and values of each map.
+    """
     attributes: Raw = {}
     children: list[Raw] = []
     overflowed = []
@@ -202,7 +213,7 @@ def _read_outside(entry: Map, owner: Owner) -> dict[str, str]:
 
 
 def weight(contents: Mapping[str, Texts]) -> int:
-    """Returns how many bytes maps take in their item."""
+    """Returns how many bytes the given keys and values of maps take in their item."""
     return sum(weight_of(key, text) for texts in contents.values() for key, text in texts.items())
 
 

@@ -1,7 +1,6 @@
 """The common storage of label schemas, review queues and issues: one item in their experiment's
 partition, one item that maps the id to the experiment, and, for kinds with unique names, one item
-that locks the name.
-"""
+that locks the name."""
 
 from __future__ import annotations
 
@@ -60,8 +59,7 @@ class Kind(Generic[E]):
             prefix: returns the sort-key prefix of all entities of the kind.
             item: returns the item to store for an entity, with the next version.
             entity: returns the entity that an item holds.
-            version: the attribute that counts the writes of an item.
-        """
+            version: the attribute that counts the writes of an item."""
         self.entity_id = entity_id
         self.place = place
         self.prefix = prefix
@@ -92,8 +90,7 @@ class Names(Generic[E]):
         Args:
             place: (experiment id, name) → key of the lock item.
             lock: the model of the lock item.
-            holder: the attribute of the lock item with the id of the entity that has the name.
-        """
+            holder: the attribute of the lock item with the id of the entity that has the name."""
         self.place = place
         self._lock = lock
         self._holder = holder
@@ -185,8 +182,9 @@ def replace(kind: Kind[E], after: E) -> None:
 
 
 def rename(kind: Kind[E], names: Names[E], before: E, after: E) -> None:
-    """Writes a changed entity, and moves the lock of its name if the name changed. Raises
-    WriteConflict if the entity was written since ``before`` was read, EntityNameTaken."""
+    """Writes the changed entity ``after``, and moves the lock of its name if the name changed.
+    Raises WriteConflict if the entity was written since ``before`` was read, EntityNameTaken if
+    another entity has the new name."""
     operations: list[Operation] = [Put(kind.item(after), kind.unchanged(before))]
     if names.place_of(after) != names.place_of(before):
         entity_id = kind.entity_id(after)

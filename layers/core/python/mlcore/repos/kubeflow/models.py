@@ -299,8 +299,8 @@ def delete(
 
 
 def at_places(places: Sequence[Entry], workspace: str) -> list[Record]:
-    """Returns the models that entries of a list's index refer to, in their order. One BatchGetItem
-    per hundred; two more if some were renamed or deleted since."""
+    """Returns the models to which entries of a list's index refer, in the order of the entries. One
+    BatchGetItem per hundred; two more if some were renamed or deleted since."""
     models = _by_number([place.key for place in places], workspace)
     lost = [place.number for place in places if place.number not in models]
     references = numbers.find_many(lost, KIND.name, workspace) if lost else []
@@ -317,8 +317,9 @@ def _by_number(places: Sequence[keys.Key], workspace: str) -> dict[int, Record]:
 
 
 def see(places: Sequence[keys.Key], workspace: str) -> list[Record]:
-    """Assigns Kubeflow numbers to models that have none, and returns those that still exist. A
-    prompt among them gets no number and is removed from the index of models without numbers."""
+    """Reads the models at the given keys, assigns Kubeflow numbers to those that have none, and
+    returns those that still exist. A prompt among them gets no number and is removed from the index
+    of models without numbers."""
     reads = registered_models.find_many(places, workspace)
     for read in reads:
         if is_prompt(read.model.tags):

@@ -174,8 +174,13 @@ def _under(entity: Entity, parent: int, kind: Kind) -> list[Step]:
 
 
 def children(parent: int, kind: Kind, workspace: str) -> list[Raw]:
-    """Returns the services of an environment, or the serve models of a service; one Query, and one
-    BatchGetItem per hundred."""
+    """Returns the items of the services of an environment, or of the serve models of a service; one
+    Query, and one BatchGetItem per hundred.
+
+    Args:
+        parent: the number of the environment or service.
+        kind: the kind of the children.
+    """
     return _linked(parent, kind.name, kind, workspace)
 
 

@@ -42,8 +42,8 @@ def at_places(places: Sequence[Entry], workspace: str) -> list[Record]:
 
 
 def see(places: Sequence[Key], workspace: str) -> list[Record]:
-    """Assigns Kubeflow numbers to versions that have none, and to their models; returns the
-    versions that still exist."""
+    """Reads the versions at the given keys, assigns Kubeflow numbers to those that have none, and
+    to their models; returns the versions that still exist."""
     return numbered(_read(places, workspace))
 
 

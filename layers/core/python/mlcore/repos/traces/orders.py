@@ -81,8 +81,8 @@ def ordered(
 
 
 def newest_place(after: Key | None) -> Place | None:
-    """Returns the position in the order "newest first, then smallest id" of the trace with a sort
-    key; None for no key."""
+    """Returns the position in the order "newest first, then smallest id" of the trace whose sort
+    key in this order is ``after``; None for no key."""
     if after is None:
         return None
     _, negated, _, trace_id = after

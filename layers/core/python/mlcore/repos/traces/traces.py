@@ -161,8 +161,9 @@ def create(
     maps: Mapping[str, Mapping[str, str]],
     further: Iterable[Raw] = (),
 ) -> bool:
-    """Creates a trace, the reference to it and further items in one transaction. Returns False if
-    the trace exists already: read it and decide again."""
+    """Creates a trace with its maps, the reference to it and further items in one transaction.
+    Returns False if the trace exists already: the caller must read it and compute its change again.
+    """
     experiment_id = experiment.experiment_id
     attributes, children = document.initial((experiment_id, trace_id), trace_children.MAPS, maps)
     key = keys.trace(experiment_id, trace_id)

@@ -73,7 +73,7 @@ def forget_run(run_id: str) -> None:
 
 
 def set_stage(run: StoredRun, target: str) -> None:
-    """Deletes or restores a run, whatever its stage is.
+    """Deletes a run (``target`` is ``deleted``) or restores it (``active``), whatever its stage is.
 
     The update requires that nobody deleted or restored the run since it was read, so an update that
     DynamoDB executes late or twice changes nothing. Raises ResourceDoesNotExist.

@@ -147,7 +147,8 @@ def folder_of(item: Raw) -> str:
 
 
 def read(wanted: Iterable[Segment]) -> list[Metric]:
-    """Returns the points in segments of metric history files. Raises as :func:`contents`."""
+    """Returns the points in the given segments of metric history files. Raises as
+    :func:`contents`."""
     found = []
     for data in contents(wanted):
         for points in point_columns.unpack(data).values():
@@ -156,11 +157,11 @@ def read(wanted: Iterable[Segment]) -> list[Metric]:
 
 
 def contents(wanted: Iterable[Segment]) -> list[bytes]:
-    """Returns the bytes of segments of metric history files, for :mod:`.point_columns` to unpack.
-    Adjacent segments are read with one request.
+    """Returns the bytes of the given segments of metric history files, for :mod:`.point_columns` to
+    unpack. Adjacent segments are read with one request.
 
     Raises:
-        NoStore: the environment names no store.
+        NoStore: the deployment has no artifact store.
         TemporarilyUnavailable: a file no longer exists, or cannot be read now.
     """
     stretches: list[list[Segment]] = []

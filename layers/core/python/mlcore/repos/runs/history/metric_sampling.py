@@ -34,6 +34,7 @@ def of(stored: Kept, latest: Latest | None, wanted: Wanted) -> MetricColumns:
     Args:
         stored: the history as :func:`mlcore.repos.runs.history.metric_history.kept` read it.
         latest: the latest value in the run item; None if the run does not have the metric.
+        wanted: the metric, the range of steps and the maximum number of points.
     """
     columns = history_columns.in_order(stored, wanted.key)
     if columns is None or not _agree(columns, latest, wanted.key):

@@ -43,8 +43,11 @@ def order(point: Metric) -> Order:
 
 
 def place(at: Order) -> str:
-    """Returns the position of a point in the history of its metric, as text. NaN has the position
-    of 0."""
+    """Returns the position of a point in the history of its metric, as text.
+
+    Args:
+        at: the point's timestamp, step and value; NaN has the position of 0.
+    """
     return moment(at[0], at[1]) + double(at[2] + 0.0)
 
 

@@ -365,7 +365,7 @@ def _looked_at(
 
 
 def _start(after: order.Key | None) -> Start | None:
-    """Returns the position of a key in the order "start_time DESC, run_id ASC"."""
+    """Returns the position of the key ``after`` in the order "start_time DESC, run_id ASC"."""
     if after is None:
         return None
     _, negated, _, run_id = after
