@@ -79,7 +79,8 @@ class Map:
             prefix: sort-key prefix of the child items.
             place: returns the key of a map key's child item.
             child: (place, key, text) → the child item.
-            as_text: whether a small map with a single writer is stored as one text."""
+            as_text: whether a small map with a single writer is stored as one text.
+        """
         self.field = field
         self.attribute = field.attr_name
         self.rule = rule

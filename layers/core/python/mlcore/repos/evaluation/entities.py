@@ -59,7 +59,8 @@ class Kind(Generic[E]):
             prefix: returns the sort-key prefix of all entities of the kind.
             item: returns the item to store for an entity, with the next version.
             entity: returns the entity that an item holds.
-            version: the attribute that counts the writes of an item."""
+            version: the attribute that counts the writes of an item.
+        """
         self.entity_id = entity_id
         self.place = place
         self.prefix = prefix
@@ -90,7 +91,8 @@ class Names(Generic[E]):
         Args:
             place: (experiment id, name) → key of the lock item.
             lock: the model of the lock item.
-            holder: the attribute of the lock item with the id of the entity that has the name."""
+            holder: the attribute of the lock item with the id of the entity that has the name.
+        """
         self.place = place
         self._lock = lock
         self._holder = holder

@@ -35,7 +35,8 @@ class Conditions:
     ) -> None:
         """
         Args:
-            links: the ids of the traces that are linked to each run of the filter."""
+            links: the ids of the traces that are linked to each run of the filter.
+        """
         self._wanted = condition
         self._links = links
         budget = TimeBudget()
