@@ -94,9 +94,12 @@ class Map:
         return self.as_text and self.field.is_text(item)
 
     def whole(self, texts: Texts, most: int) -> Raw | None:
-        """Returns the whole map as an attribute value, as one JSON text if that takes at most
-        ``most`` bytes, else as a map; None if the attribute must be absent, because its text would
-        be empty."""
+        """Returns the attribute value that stores all entries of this map in the document's item.
+
+        The value is one string of the joined entries if that takes at most ``most`` bytes, else a
+        DynamoDB map. Returns None if there is no entry to join: the attribute is then absent,
+        because an empty string would be no map.
+        """
         if not self.as_text or not most:
             return self.field.raw(texts)
         if not texts:
