@@ -265,8 +265,9 @@ def traces_text(parameters: Mapping[str, str]) -> str:
     return (
         "**A million traces** of 20 spans a month, with a question and an answer in each span, "
         f"cost\n${units:.2f} for DynamoDB ({written:.0f} write units each) and ${serving:.2f} for "
-        f"calls and functions.\nThe tables `traces`, `assessments` and `spans` cost ${each:.2f} more "
-        f"if they are published each minute, ${seldom:.2f}\nwith `SystemTablesMinutes=5`."
+        "calls and functions.\nThe tables `traces`, `assessments` and `spans` cost "
+        f"${each:.2f} more if they are published each minute,\n${seldom:.2f} with "
+        "`SystemTablesMinutes=5`."
     )
 
 

@@ -112,7 +112,13 @@ class Models:
         return {**content(versions.entity_of(read)), "artifacts": there}
 
     def _write_version(self, model: int, version: Entity, beside: dict[str, Entity]) -> None:
-        """Creates or updates a version; sets its state last, together with all other fields."""
+        """Creates a version, or changes all differing fields of the existing one at once; then
+        writes its artifacts.
+
+        Args:
+            model: the target model's number.
+            beside: the artifacts of the source's version, by the label that equals in both servers.
+        """
         read = versions.find_by_name(model, version.name, SPACE)
         if read is None:
             reference = numbers.get(model, REGISTERED_MODEL.name, SPACE)

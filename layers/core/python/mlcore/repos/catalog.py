@@ -27,7 +27,7 @@ REPLACED: Final = "replaced"
 LEAVING: Final = "leaving"
 
 KEPT_MS: Final = 3_600_000
-"""How long a replaced generation can still be read."""
+"""How long a generation (a complete load of the catalog) can be read after it was replaced."""
 
 LOADING_MS: Final = 900_000
 """How long a loader may take: Lambda's maximum."""
@@ -51,10 +51,10 @@ class Current(NamedTuple):
 
     generation: str = ""
     directory: bytes = b""
-    """Compressed directory of its parts, in the loader's format."""
+    """The compressed list of where the generation's parts are stored, in the loader's format."""
     version: int = 0
     state: Mapping[str, Any] = {}
-    """JSON from its loader."""
+    """JSON that the loader stored with the generation."""
 
 
 def current() -> Current:

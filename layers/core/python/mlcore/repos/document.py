@@ -1,17 +1,16 @@
-"""A META item that holds its entity's key-value data in map attributes, and moves data that does
-not
-fit to child items.
+"""A META item (the item of an entity itself) that holds the entity's key-value data in map
+attributes. Data that do not fit into the item are in child items.
 
 Readers want everything in one item, but DynamoDB limits an item to 400 KB. Up to
 :data:`INLINE_BYTES`, every value is in its map on the item. Beyond that, a new key goes to a child
 item that is marked ``outside``, and the item's ``overflow`` attribute tells readers to look there.
 A key never moves back, and is never in both the item and a child item:
 
-* a write that moves keys out is a transaction over the item and the children, and requires the
-item's ``version`` to be the one it read;
-* a write that does not move keys requires ``overflow`` to be unchanged;
-* once a map has overflowed, no key is added to it: new ones go to child items, and a key in the map
-is written only while it is still there.
+- A write that moves keys out is a transaction over the item and the children, and requires the
+  item's ``version`` to be the one it read.
+- A write that does not move keys requires ``overflow`` to be unchanged.
+- Once a map has overflowed, no key is added to it: new keys go to child items, and a key in the map
+  is written only while it is still there.
 
 A map may be stored as one text (:class:`mlcore.db.attributes.TextMapAttribute`), which is always
 rewritten as a whole, on the condition of the version that was read. That suits a single writer; a
@@ -95,9 +94,12 @@ class Map:
         return self.as_text and self.field.is_text(item)
 
     def whole(self, texts: Texts, most: int) -> Raw | None:
-        """Returns the whole map as an attribute value, as one JSON text if that takes at most
-        ``most`` bytes, else as a map; None if the attribute must be absent, because its text would
-        be empty."""
+        """Returns the attribute value that stores all entries of this map in the document's item.
+
+        The value is one string of the joined entries if that takes at most ``most`` bytes, else a
+        DynamoDB map. Returns None if there is no entry to join: the attribute is then absent,
+        because an empty string would be no map.
+        """
         if not self.as_text or not most:
             return self.field.raw(texts)
         if not texts:
@@ -117,7 +119,7 @@ class Document(NamedTuple):
     owner: Owner
     maps: Maps
     outside: Mapping[str, Mapping[str, str]]
-    """Texts that live in child items only, by map and key."""
+    """Texts that are only in child items, by map and key."""
 
     @property
     def overflowed(self) -> list[str]:
@@ -146,7 +148,13 @@ class Document(NamedTuple):
 
 def load(item: Raw, owner: Owner, maps: Maps) -> Document:
     """Returns the document of a META item (the item of an entity itself); one more Query for each
-    map with values in child items."""
+    map with values in child items.
+
+    Args:
+        item: the META item.
+        owner: the ids of which the keys of its child items are made.
+        maps: the maps that entities of this kind have.
+    """
     if _OVERFLOW not in item:
         return Document(item, owner, maps, {})
     names = (MetaItem.of(item).overflow or "").split()
@@ -155,7 +163,13 @@ def load(item: Raw, owner: Owner, maps: Maps) -> Document:
 
 
 def initial(owner: Owner, maps: Maps, contents: Mapping[str, Texts]) -> tuple[Raw, list[Raw]]:
-    """Returns the attributes of a new META item, and the child items to write before it."""
+    """Returns the attributes of a new META item, and the child items to write before it.
+
+    Args:
+        owner: the ids of which the keys of its child items are made.
+        maps: the maps that entities of this kind have.
+        contents: the keys and values of each map.
+    """
     attributes: Raw = {}
     children: list[Raw] = []
     overflowed = []
@@ -203,7 +217,7 @@ def _read_outside(entry: Map, owner: Owner) -> dict[str, str]:
 
 
 def weight(contents: Mapping[str, Texts]) -> int:
-    """Returns how many bytes maps take in their item."""
+    """Returns how many bytes the given keys and values of maps take in their item."""
     return sum(weight_of(key, text) for texts in contents.values() for key, text in texts.items())
 
 

@@ -140,7 +140,12 @@ def _placed(
     document: Document, present: Mapping[str, Texts], sets: Mapping[str, Texts]
 ) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, str]], int]:
     """Returns the values to write into the item's maps, the values to write to child items because
-    the item has no room for them, and the size of the maps afterwards in bytes."""
+    the item has no room for them, and the size of the maps afterwards in bytes.
+
+    Args:
+        present: the keys and values that the item has, by map.
+        sets: the values to set, by map and key.
+    """
     inline: dict[str, dict[str, str]] = {}
     outside: dict[str, dict[str, str]] = {}
     size = weight(present)

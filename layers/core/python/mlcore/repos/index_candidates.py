@@ -20,10 +20,6 @@ GROWTH = 4
 RUN_COST = 10
 """Cost of reading a run, in index entries."""
 
-EXCLUDING = 2
-"""So many index entries of another condition are read for each run that a condition names: a run
-that they exclude need not be read, which costs five times as much."""
-
 FEW = 250
 """Minimum of entries in a page: a further round trip costs as much as reading these."""
 
@@ -99,12 +95,13 @@ class Candidates:
 
     def __init__(self, access: str, *ranges: Range) -> None:
         self.access = access
-        """The name of the access."""
+        """The name of the way in which an index answers the condition, for the log."""
         self.ranges: tuple[Range, ...] = ranges
         self.late = False
-        """Whether the indexer writes these entries, so that marked entities may be missing."""
+        """Whether the indexer writes these entries. Then runs and traces that it has not processed
+        (which have a mark) may be missing."""
         self.beside = 0
-        """Number of other entities, such as marked ones, that must be read as well."""
+        """Number of other runs or traces that must be read as well, such as those with a mark."""
 
     @property
     def done(self) -> bool:
@@ -162,8 +159,8 @@ def read_first_pages(competitors: Sequence[Candidates]) -> None:
     """Reads the first pages of all candidates in parallel, until one is complete or each has a full
     page.
 
-    If the size of one is known before, the pages of the others are limited to a multiple of it:
-    with more entries they are neither cheaper nor exclude enough of its runs.
+    If the size of one is known before, the pages of the others are limited to it: after more
+    entries than that they cannot be cheaper.
     """
     known = [
         (competitor.most, competitor) for competitor in competitors if competitor.most is not None
@@ -172,7 +169,7 @@ def read_first_pages(competitors: Sequence[Candidates]) -> None:
         fewest, which = min(known, key=itemgetter(0))
         for one in competitors:
             if one is not which:
-                one.hold(max(fewest * EXCLUDING, FEW))
+                one.hold(max(fewest, FEW))
     while not any(competitor.done for competitor in competitors):
         waiting = [competitor for competitor in competitors if competitor.seen < PAGE_IDS]
         if not waiting:

@@ -60,7 +60,7 @@ def of_workspace(workspace: str) -> list[MCPServer]:
 
 
 def find_versions(wanted: Sequence[tuple[MCPServer, str]]) -> list[MCPServerVersion | None]:
-    """Returns versions of servers, from (server, version) pairs and in their order; None for
+    """Returns for each (server, version) pair the version, in the order of the pairs; None for
     deleted ones."""
     if not wanted:
         return []

@@ -77,8 +77,8 @@ def of_workspace(workspace: str) -> list[Skill]:
 
 
 def find_versions(wanted: Sequence[tuple[Skill, int]]) -> list[SkillVersion | None]:
-    """Returns versions of skills, in the order asked for; None for deleted ones. One consistent
-    BatchGetItem per 100."""
+    """Returns for each (skill, number) pair the version, in the order of the pairs; None for
+    deleted ones. One consistent BatchGetItem per 100."""
     raws = table.batch_get(
         [keys.skill_version(skill.workspace, *skill.identity, number) for skill, number in wanted]
     )

@@ -44,8 +44,15 @@ def report_of(info: Info) -> Report | None:
 
 
 def info(report: Report | None, span_facts: Facts | None, first_pack: str | None) -> Info:
-    """Returns the info of a trace that users see, from a client's report and the facts of its
-    spans."""
+    """Returns the info of a trace that users see. A client's report takes precedence over the facts
+    (times, state and texts that were derived from the trace's spans).
+
+    Args:
+        report: None if no client has sent data about the trace itself.
+        span_facts: None if no span has arrived.
+        first_pack: the suffix of the trace's first pack of spans (see
+            :mod:`mlcore.repos.traces.span_packs`); None if there is none.
+    """
     root = span_facts.root if span_facts else None
     text = report.text if report else None
     if report is None:
@@ -67,7 +74,13 @@ def info(report: Report | None, span_facts: Facts | None, first_pack: str | None
 
 
 def with_report(trace: StoredTrace, report: Report, tags: Texts, metadata: Texts) -> Change:
-    """Returns how a client's report changes a stored trace."""
+    """Returns the change to write to a stored trace when a client has sent data about the trace
+    itself.
+
+    Args:
+        report: the data, which takes precedence over values that were derived from spans.
+        tags, metadata: the tags and metadata to set; spans do not change these keys any more.
+    """
     span_facts = facts.parse(trace.info.facts)
     if span_facts:
         span_facts = masked(span_facts, tags, metadata)
@@ -79,10 +92,15 @@ def with_report(trace: StoredTrace, report: Report, tags: Texts, metadata: Texts
 
 
 def with_facts(trace: StoredTrace, span_facts: Facts, first_pack: str | None) -> Change | None:
-    """Returns how spans that have arrived change a stored trace; None if nothing changes.
+    """Returns the change to write to a stored trace after further spans of it have arrived: its new
+    times, state, previews, tags and metadata. None if all of them stay as they are.
 
     Args:
-        span_facts: the facts of all spans so far.
+        trace: the trace as it is stored.
+        span_facts: the facts (times, state and texts, see :mod:`mlcore.spans.facts`) of all spans
+            of the trace, the new ones included.
+        first_pack: the suffix of the trace's first pack of spans (see
+            :mod:`mlcore.repos.traces.span_packs`); None if there is none.
     """
     before = facts.parse(trace.info.facts)
     tags = trace.document.texts("tags")
@@ -109,15 +127,21 @@ def with_facts(trace: StoredTrace, span_facts: Facts, first_pack: str | None) ->
 
 
 def masked(span_facts: Facts, tags: Texts, metadata: Texts) -> Facts:
-    """Returns the facts with the keys of these tags and metadata masked, since a client has set or
-    deleted them."""
+    """Returns the facts after masking those whose keys are among ``tags`` and ``metadata``, which a
+    client has set or deleted: the trace then keeps the client's values of these keys."""
     hidden = {*span_facts.masked, *(span_facts.tag_texts().keys() & tags.keys())}
     hidden |= span_facts.metadata_texts().keys() & metadata.keys()
     return span_facts._replace(masked=tuple(sorted(hidden)))
 
 
 def tags_and_metadata(span_facts: Facts, experiment: Experiment, trace_id: str) -> dict[str, Texts]:
-    """Returns the tags and metadata of a trace for which only spans have arrived."""
+    """Returns the tags and metadata of a new trace of which only spans have arrived, as
+    ``{"tags": …, "trace_metadata": …}``.
+
+    Args:
+        span_facts: the facts of these spans.
+        experiment: the experiment of the trace.
+    """
     tags = {
         **artifact_location(experiment, trace_id),
         **span_facts.tag_texts(),

@@ -1,7 +1,6 @@
 """The common storage of label schemas, review queues and issues: one item in their experiment's
 partition, one item that maps the id to the experiment, and, for kinds with unique names, one item
-that locks the name.
-"""
+that locks the name."""
 
 from __future__ import annotations
 
@@ -185,8 +184,9 @@ def replace(kind: Kind[E], after: E) -> None:
 
 
 def rename(kind: Kind[E], names: Names[E], before: E, after: E) -> None:
-    """Writes a changed entity, and moves the lock of its name if the name changed. Raises
-    WriteConflict if the entity was written since ``before`` was read, EntityNameTaken."""
+    """Writes the changed entity ``after``, and moves the lock of its name if the name changed.
+    Raises WriteConflict if the entity was written since ``before`` was read, EntityNameTaken if
+    another entity has the new name."""
     operations: list[Operation] = [Put(kind.item(after), kind.unchanged(before))]
     if names.place_of(after) != names.place_of(before):
         entity_id = kind.entity_id(after)

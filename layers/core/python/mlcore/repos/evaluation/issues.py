@@ -15,8 +15,9 @@ from mlcore.repos.evaluation import entities
 
 
 def create(issue: Issue) -> None:
-    """Creates an issue, and the reference from its id. Raises ResourceAlreadyExists: there is an
-    issue with this id, perhaps in another experiment or workspace."""
+    """Creates an issue, and the item that maps its id to its experiment. Raises
+    ResourceAlreadyExists if there is an issue with this id, perhaps in another experiment or
+    workspace."""
     try:
         entities.create(_KIND, issue, chosen_id=True)
     except entities.EntityNameTaken:

@@ -45,7 +45,7 @@ def in_order(
 
     Args:
         after: the position after which to start; None for the first record.
-        most: how many records a Query asks for.
+        most: how many records each Query reads.
     """
     pk = keys.evaluation_record(dataset.dataset_id, "").pk
     between = keys.lsi2_evaluation_records_after(*(after or (0, -1, "")))

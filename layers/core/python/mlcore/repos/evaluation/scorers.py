@@ -92,7 +92,8 @@ def delete(experiment: Experiment, name: str, version: int) -> bool:
 
 
 def delete_all(experiment: Experiment, name: str, scorer_id: str) -> None:
-    """Deletes all versions of a scorer and the reference from its id. Idempotent."""
+    """Deletes all versions of a scorer and the item that maps its id to its experiment.
+    Idempotent."""
     table.delete(entity_refs.deletion(scorer_id).key)
     pk = keys.experiment(experiment.experiment_id).pk
     prefix = keys.scorer_version_prefix(name)

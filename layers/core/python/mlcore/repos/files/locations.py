@@ -137,7 +137,13 @@ def of_version(
     home: str, incarnation: str, version: int, location: str, workspace: str
 ) -> list[Put]:
     """Returns the put of a model version's entry in the list of locations, for the transaction that
-    creates the version; empty if its files lie outside our store."""
+    creates the version; empty if its files lie outside our store.
+
+    Args:
+        home: the partition of the model's versions.
+        incarnation: the id of the model among successive models of its name.
+        location: the URI or path of the version's files.
+    """
     key = key_of(location, workspace)
     if key is None:
         return []

@@ -1,14 +1,14 @@
 """Decides which files may be removed with a deleted item: those that no other item refers to. All
-code
-that removes files asks this module first.
+code that removes files asks this module first.
 
-* The folder of a run, logged model or trace carries its id and belongs to it, wherever its
-experiment keeps files; unless the folder contains a run, model or trace of another experiment.
-* An experiment's own place (``<root>/<its id>``) belongs to it, unless another experiment chose the
-same location.
-* A chosen location belongs to an experiment as a whole only while no other experiment has files
-above or below it. Otherwise the folders of its runs, models and traces are removed one by one.
-* Files at or below the location of another experiment or of a model version are always kept.
+- The folder of a run, logged model or trace is named by its id and belongs to it, wherever its
+  experiment keeps files; unless the folder contains a run, model or trace of another experiment.
+- An experiment's default folder (``<root>/<its id>``) belongs to it, unless another experiment
+  chose the same location.
+- A location that the creator of an experiment chose belongs to the experiment as a whole only while
+  no other experiment has files above or below it. Otherwise the folders of its runs, models and
+  traces are removed one by one.
+- Files at or below the location of another experiment or of a model version are always kept.
 
 In doubt, files are kept, and a warning is logged.
 """
@@ -118,8 +118,8 @@ def _key(part: Part) -> str | None:
 
 
 class _Others:
-    """The other experiments and model versions that have files at, above or below some store
-    keys."""
+    """The existing experiments and model versions that have files at, above or below some keys of
+    the artifact store."""
 
     def __init__(self, file_keys: Sequence[str]) -> None:
         self._listed = locations.is_complete()

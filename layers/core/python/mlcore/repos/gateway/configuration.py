@@ -2,8 +2,9 @@
 changed as a whole.
 
 It is small and seldom changed, and its parts depend on one another: names are unique, a model that
-an endpoint uses cannot be deleted. So each write requires that the change counter has not changed
-since it was read; if another writer was first, the caller reads and decides again.
+an endpoint uses cannot be deleted. So each write requires that no other write has increased the
+configuration's change counter since it was read. If another writer was first, the caller reads the
+configuration again and computes the change again.
 """
 
 from __future__ import annotations
@@ -89,9 +90,9 @@ def clear(workspace: str) -> None:
 
 
 def move(workspace: str, target: str) -> None:
-    """Moves the gateway configuration to another workspace, in which none of its names is taken.
-    Idempotent. Secrets stay encrypted as they are: their encryption does not depend on the
-    workspace. Raises WriteConflict if a configuration changes meanwhile."""
+    """Moves the gateway configuration of a workspace to the workspace ``target``, in which none of
+    its names is taken. Idempotent. Secrets stay encrypted as they are: their encryption does not
+    depend on the workspace. Raises WriteConflict if a configuration changes meanwhile."""
     parts = _parts(to_change(workspace))
     if parts:
         moved = [part._replace(revision=0) for part in parts]
@@ -101,8 +102,8 @@ def move(workspace: str, target: str) -> None:
 
 
 def names_taken(workspace: str, target: str) -> list[tuple[str, str]]:
-    """Returns the names that both workspaces give to different parts, each with MLflow's word for
-    the kind of part."""
+    """Returns (MLflow's word for the kind, name) for each name that a part of the workspace and
+    another part, of the workspace ``target``, have."""
     here, there = read(workspace), read(target)
     taken = []
     for kind, ours, theirs in (

@@ -1,7 +1,8 @@
-"""Holds which calls through the AI gateway have not ended, in one item for each key, user, endpoint
-or workspace that is limited in them.
+"""Counts the calls through the AI gateway that have not ended, in one item for each API key, user,
+endpoint or workspace that has a limit of simultaneous calls.
 
-A call has a lease: if its process dies, it counts as ended when the lease does.
+A call has a lease (a time by which it must have ended): if its process dies, the call counts as
+ended when the lease is over.
 """
 
 from __future__ import annotations
@@ -24,24 +25,26 @@ _SECOND_DIGITS: Final = 10
 
 
 class Reached(Exception):
-    """As many calls are open as the limit allows."""
+    """As many calls are open as the limit of simultaneous calls allows; nothing was counted."""
 
 
 def new_call(until: int) -> str:
-    """Returns an id for a call.
+    """Returns a new id for a call, which contains the end of its lease.
 
     Args:
-        until: second since 1970 at which the lease ends.
+        until: when the lease ends, in seconds since 1970.
     """
     return f"{until:0{_SECOND_DIGITS}d}{secrets.token_hex(4)}"
 
 
 def begin(target: str, call: str, limit: int, now: int) -> None:
-    """Adds a call, in one write. Repeating it has no further effect.
+    """Counts a call as open, in one write. Repeating it has no further effect.
 
     Args:
-        target: what is limited, such as ``user:ann``.
-        now: second since 1970.
+        target: for what the calls are limited, such as ``user:ann``.
+        call: the id of the call, as :func:`new_call` returns it.
+        limit: the maximum number of open calls of the target.
+        now: the time, in seconds since 1970.
 
     Raises:
         Reached: ``limit`` calls are open. Of calls at the same time exactly as many pass as the
@@ -71,7 +74,7 @@ def begin(target: str, call: str, limit: int, now: int) -> None:
 
 
 def end(target: str, call: str) -> None:
-    """Removes a call, in one write."""
+    """Counts a call as ended, in one write. Repeating it has no further effect."""
     _delete(target, [call])
 
 

@@ -24,7 +24,8 @@ _UNLIMITED: Final = CallLimits()
 
 
 class Usage(NamedTuple):
-    """What was used in a minute and its day."""
+    """The requests and tokens of a target (a key, user, endpoint or workspace) in a minute and in
+    the day to which the minute belongs."""
 
     minute_requests: int
     minute_tokens: int
@@ -33,34 +34,40 @@ class Usage(NamedTuple):
 
 
 class Reached(Exception):
-    """A limit is reached; nothing was counted."""
+    """A limit of requests or tokens is reached; nothing was counted."""
 
     def __init__(self, limit: str, used: Usage) -> None:
-        """
-        Args:
-            limit: the field of :class:`CallLimits`.
-        """
+        """Args:
+        limit: the name of the limit: a field of :class:`CallLimits`.
+        used: what was counted of the target before."""
         super().__init__(limit)
         self.limit = limit
         self.used = used
 
 
 def count_request(target: str, limits: CallLimits, now: int) -> Usage:
-    """Counts one request, in one write; two when a minute begins.
+    """Counts one request, in one write; two when a minute begins. Returns the sums afterwards.
 
     Args:
-        target: what is counted, such as ``user:ann``.
-        now: ms since 1970.
+        target: for what requests are counted, such as ``user:ann``.
+        limits: the limits of the target.
+        now: the time, in ms since 1970.
 
     Raises:
         Reached: a limit is reached. Of requests at the same time exactly as many pass as the limit
-            says; tokens are known only after a call.
+            says. Tokens are known only after a call, so calls at the same time may exceed their
+            limit.
     """
     return _count(target, limits, now, requests=1, tokens=0)
 
 
 def add_tokens(target: str, tokens: int, now: int) -> None:
-    """Adds the tokens of a call that is over."""
+    """Adds the tokens of a call that has ended.
+
+    Args:
+        target: for what tokens are counted, such as ``user:ann``.
+        now: the time, in ms since 1970.
+    """
     _count(target, _UNLIMITED, now, requests=0, tokens=tokens)
 
 

@@ -1,4 +1,5 @@
-"""Expiry of archived models and versions."""
+"""Expiry of archived models and versions: an item with a time to live for each, and what the
+indexer does when DynamoDB has removed it."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ VERSIONS: Final = "archived_versions"
 
 
 class Place(NamedTuple):
-    """Identifies a model (version 0) or a version by the partition in which the model's versions
-    are stored, which does not change with the model's name."""
+    """Identifies a model (version 0) or a version: the partition of the model's versions, which
+    does not change with the model's name, and the version's number in MLflow."""
 
     home: str
     version: int
@@ -82,13 +83,13 @@ def end_at(place: Place, end: int) -> None:
 
 
 def forget(place: Place) -> None:
-    """Cancels the expiry of a model or version."""
+    """Cancels the expiry of a model or version that was restored or deleted. Idempotent."""
     table.delete(keys.model_end(place.home, place.version))
 
 
 def expire(place: Place) -> bool:
-    """Deletes a model or version as MLflow does, if it is still archived. Returns False if a
-    deployed service refers to it."""
+    """Deletes a model or version as MLflow does, if it is still archived. Returns False, and
+    deletes nothing, if a deployed service serves it."""
 
     def attempt() -> None:
         archived = _archived(place)

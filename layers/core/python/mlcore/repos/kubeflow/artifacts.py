@@ -1,9 +1,10 @@
-"""Artifacts: one item each under its own number, and a child item for every version or run that has
-it.
+"""Artifacts: one item each under its own number (Kubeflow's integer id), and a child item for every
+version or run that has the artifact.
 
-The URI of a version's first model artifact is MLflow's source of the version. When a version that
-MLflow created gets its number, its first model artifact is created
-(:mod:`mlcore.repos.kubeflow.source_artifacts`).
+A version or run is the *parent* of its artifacts. Its *reference* is the item that maps its number
+to MLflow's item (:mod:`mlcore.repos.kubeflow.numbers`). The URI of a version's first model artifact
+is MLflow's source of the version. When a version that MLflow created gets its number, its first
+model artifact is created (:mod:`mlcore.repos.kubeflow.source_artifacts`).
 """
 
 from __future__ import annotations
@@ -66,9 +67,9 @@ class Owned(NamedTuple):
 
     raw: Raw
     model: str | None
-    """Name of its version's model."""
+    """The name of the model to whose version the artifact belongs; None if it belongs to none."""
     experiment: str | None
-    """Id of its run's experiment."""
+    """The id of the experiment to whose run the artifact belongs; None if it belongs to none."""
 
 
 def alive(raws: Sequence[Raw]) -> list[Raw]:
@@ -103,9 +104,9 @@ def owned(raws: Sequence[Raw]) -> list[Owned]:
 
 
 def owners(raws: Sequence[Raw]) -> list[tuple[str | None, str | None]]:
-    """Returns (model's name, experiment's id) of the version or run under which each artifact was
-    created. The model's name is None for a run's artifact and "" if the owner was deleted; the id
-    is None unless the owner is a run. One BatchGetItem."""
+    """Returns for each artifact the version or run under which it was created, as (model's name,
+    experiment's id). The model's name is None for a run's artifact and "" if the owner was deleted;
+    the id is None unless the owner is a run. One BatchGetItem."""
     items = [Artifact.of(raw) for raw in raws]
     wanted = list(
         dict.fromkeys(item.model or item.parent or 0 for item in items if item.parent is not None)
@@ -126,8 +127,12 @@ def owners(raws: Sequence[Raw]) -> list[tuple[str | None, str | None]]:
 
 
 def is_there(parent: ContextRef) -> bool:
-    """Whether a parent of artifacts exists: a run, or a version together with its model. Reads
-    their references (the items that map Kubeflow's numbers to MLflow's items)."""
+    """Whether a parent of artifacts exists: a run, or a version together with its model. Reads the
+    references of both from the table.
+
+    Args:
+        parent: the reference of the version or run as it was read before.
+    """
     owners = [parent.number, *([parent.parent] if parent.parent is not None else [])]
     if parent.kind != MODEL_VERSION.name:
         owners = owners[:1]
@@ -197,6 +202,7 @@ def create_under(
     """Creates an artifact of a version or run.
 
     Args:
+        parent: the reference of the version or run.
         beside: further steps of the transaction.
         name: the name among the parent's children; None for :func:`child_name`.
         more: further attributes of the artifact's item.
@@ -226,7 +232,11 @@ def present(parent: ContextRef) -> list[Step]:
 
 
 def attribute(entity: Entity, parent: ContextRef) -> None:
-    """Adds an existing artifact to the children of another version or run. Idempotent."""
+    """Adds an existing artifact to the children of another version or run. Idempotent.
+
+    Args:
+        parent: the reference of that version or run.
+    """
     known = table.query(keys.context(parent.number), prefix=keys.context_child_prefix(entity.kind))
     linked = {ContextChild.of(item).number for item in known.items}
     if entity.id in linked:
@@ -282,7 +292,13 @@ def _source_steps(item: Artifact, after: Entity) -> list[Step]:
 
 
 def delete(raw: Raw, parents: Sequence[int] = ()) -> None:
-    """Deletes an artifact, its external id and its child items."""
+    """Deletes an artifact, its external id and its child items.
+
+    Args:
+        raw: the artifact's item.
+        parents: the numbers of the versions and runs that have the artifact, besides the one under
+            which it was created.
+    """
     item = Artifact.of(raw)
     mine = ConditionExpression()
     mine.require_equal(Artifact.version, item.version)
@@ -302,7 +318,8 @@ def delete(raw: Raw, parents: Sequence[int] = ()) -> None:
 
 
 def _source_after(item: Artifact) -> list[Step]:
-    """Returns the steps that make the version's next model artifact its source."""
+    """Returns the steps that make the version's next model artifact its source when this one is
+    deleted."""
     if item.kind != MODEL_ARTIFACT.name or item.model is None or item.parent is None:
         return []
     version = versions.find(item.parent, item.workspace)
@@ -333,10 +350,13 @@ def create_of_version(
     """Creates an artifact of a version; the first model artifact becomes the version's source.
 
     Args:
+        version: the version as it was read.
+        reference: the version's reference.
         name_is_shared: another artifact of the version may have the same type and name.
 
     Raises:
-        ResourceConflict, ResourceDoesNotExist.
+        ResourceConflict: another artifact has the name or the external id.
+        ResourceDoesNotExist: the version was deleted.
         WriteConflict: another request gave the version its source first.
     """
     beside: list[Step] = []

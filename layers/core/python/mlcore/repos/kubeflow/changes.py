@@ -30,6 +30,7 @@ def settled(words: str, read: R, again: Callable[[], R], attempt: Callable[[R], 
 
     Args:
         words: the kind of entity, for the error message if conflicts persist.
+        attempt: computes the change of an entity, writes it and returns it as written.
     """
     current: R | None = read
 
@@ -51,6 +52,7 @@ def write(
     it.
 
     Args:
+        written: the item with its tags as it was read.
         wanted: the tags to set and to remove.
         complete: adds further attributes and conditions to the update.
         external: the steps that take a new external id and free the former one.
@@ -72,7 +74,12 @@ def keep(
     item: type[Experiment | ModelVersion | RegisteredModel], after: Entity, update: Update
 ) -> None:
     """Adds to the update of an MLflow item the attributes that only Kubeflow has: the types of
-    custom properties and the external id."""
+    custom properties, the external id, and the time of the last update by which lists are ordered.
+
+    Args:
+        item: the model of the item.
+        after: the entity as it will be written.
+    """
     if issubclass(item, Experiment):
         update.set(item.last_update_time, after.update_time)
     else:

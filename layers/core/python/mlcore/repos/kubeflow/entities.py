@@ -42,7 +42,8 @@ LISTED_TOGETHER: Final = 100
 
 
 class Numbered(Protocol):
-    """An entity that MLflow has too, as it was read, with its number (Kubeflow's integer id)."""
+    """An entity that MLflow has too, as it was read, with its number (Kubeflow's integer id; 0 if
+    it has none yet)."""
 
     @property
     def number(self) -> int: ...
@@ -113,7 +114,11 @@ def list_kind(kind: str) -> str:
 
 
 def item_of(entity: Entity, workspace: str, **more: Any) -> Raw:
-    """Returns the item of a new entity; ``more`` are further attributes of its model."""
+    """Returns the item of a new entity that only Kubeflow has.
+
+    Args:
+        more: further attributes of the item.
+    """
     model, place = _MODELS[entity.kind]
     key = place(entity.id)
     item = model(

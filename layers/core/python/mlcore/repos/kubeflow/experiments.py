@@ -104,7 +104,8 @@ def find_by_name(workspace: str, name: str) -> Record | None:
 def create(
     entity: Entity, workspace: str, granting: Callable[[str], Sequence[Operation]]
 ) -> Entity:
-    """Takes the next number and creates the experiment under it, in one transaction; returns it.
+    """Takes the next number (Kubeflow's integer id) and creates the experiment under it, in one
+    transaction; returns the experiment.
 
     Args:
         granting: (experiment id) → operations that grant the caller rights on it, for the

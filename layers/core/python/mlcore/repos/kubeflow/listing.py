@@ -1,8 +1,8 @@
 """Reads Kubeflow's lists from the global indexes.
 
-Numbered items are ordered by number, time of creation or time of the last update; items that MLflow
-created and no list has numbered yet have a list of their own. The indexes may lag, so callers read
-the items themselves.
+Items that have a number (Kubeflow's integer id) are ordered by number, time of creation or time of
+the last update. Items that MLflow created have no number until a Kubeflow list shows them first;
+they have a list of their own. The indexes may lag, so callers read the items themselves.
 """
 
 from __future__ import annotations
@@ -38,8 +38,14 @@ class Entry(NamedTuple):
 
 
 def entries(workspace: str, kind: str, order: PageOrder) -> Iterator[Entry]:
-    """Yields index entries of items that have a Kubeflow number, in an order of a list and from the
-    position where the page starts. Each request reads as many entries as a page needs."""
+    """Yields index entries of items that have a Kubeflow number, from the position where the page
+    starts. Each request reads as many entries as a page needs.
+
+    Args:
+        kind: the kind of the entities, as :func:`mlcore.repos.kubeflow.entities.list_kind` names
+            it.
+        order: the order of the list, the page's size and the position after which it starts.
+    """
     index, pk, sort_key = _INDEXES[order.by]
     limit = min(_MOST_KEYS, max(READ_TOGETHER, order.size + 1)) if order.size else _MOST_KEYS
     between = None

@@ -1,5 +1,6 @@
 """Registered models as Kubeflow sees them: MLflow's items, each with a number (Kubeflow's integer
-id)."""
+id). A model's *reference* is the item that maps its number to MLflow's item
+(:mod:`mlcore.repos.kubeflow.numbers`)."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ def find_by_name(workspace: str, name: str) -> Record | None:
 
 def find(number: int, workspace: str) -> Record | None:
     """Returns the model with a Kubeflow number; None if the workspace has none. Two consistent
-    GetItem: the reference from the number to MLflow's item, then the item."""
+    GetItem: the model's reference, then the model."""
     reference = numbers.of_kind(numbers.raw(number), KIND.name, workspace)
     return None if reference is None else at(reference)
 
@@ -77,9 +78,9 @@ def get(number: int, workspace: str) -> Record:
 
 
 def at(reference: ContextRef) -> Record | None:
-    """Returns the model that a reference (the item that maps Kubeflow's number to MLflow's item)
-    points to; None if it was deleted. One consistent GetItem. If MLflow renamed the model after the
-    reference was read, the reference is read again: two more per rename."""
+    """Returns the model to which a reference points; None if it was deleted. One consistent
+    GetItem. If MLflow renamed the model after the reference was read, the reference is read again:
+    two more GetItem per rename."""
     current = reference
 
     def attempt() -> Record | None:
@@ -102,10 +103,11 @@ def under_its_name(
     reference: ContextRef, act: Callable[[Record], R], read: Record | None = None
 ) -> R:
     """Calls ``act``, which writes the model by its current name, and returns its result. If MLflow
-    renames the model meanwhile, calls ``act`` again with the new name.
+    renames the model meanwhile, calls ``act`` again with the renamed model.
 
     Args:
-        reference: the item that maps the model's Kubeflow number to MLflow's item.
+        reference: the model's reference.
+        act: is given the model as it was read.
         read: the model, if it was read already.
 
     Raises:
@@ -208,8 +210,8 @@ def _claim_operations(read: Record, number: int) -> list[Operation]:
 
 
 def _claimed(read: Record, number: int) -> tuple[Update, Put]:
-    """Returns the update that gives a model its Kubeflow number, and the put of the reference that
-    maps the number to the model's item."""
+    """Returns the update that gives a model its Kubeflow number, and the put of the model's
+    reference."""
     model, place = read.model, read.document.key
     claimed = numbers.claim(RegisteredModelItem, number)
     list_keys.set_numbered_item_keys(
@@ -278,10 +280,13 @@ def delete(
 
     Args:
         also: further operations of the transaction that deletes the model.
-        referred: a condition on its reference, which an entity that refers to the model changes.
+        referred: a condition on the model's reference; fails the transaction if a service has
+            started to serve the model since (:func:`mlcore.repos.kubeflow.serving.unserved`). None
+            for no condition.
 
     Raises:
-        WriteConflict: the model, its name or an entity that refers to it changed meanwhile.
+        WriteConflict: the model was changed or renamed since it was read, or the condition
+            ``referred`` or one of ``also`` does not hold.
     """
     try:
         names.delete(read, also, referred)
@@ -294,8 +299,8 @@ def delete(
 
 
 def at_places(places: Sequence[Entry], workspace: str) -> list[Record]:
-    """Returns the models that entries of a list's index refer to, in their order. One BatchGetItem
-    per hundred; two more if some were renamed or deleted since."""
+    """Returns the models to which entries of a list's index refer, in the order of the entries. One
+    BatchGetItem per hundred; two more if some were renamed or deleted since."""
     models = _by_number([place.key for place in places], workspace)
     lost = [place.number for place in places if place.number not in models]
     references = numbers.find_many(lost, KIND.name, workspace) if lost else []
@@ -312,8 +317,9 @@ def _by_number(places: Sequence[keys.Key], workspace: str) -> dict[int, Record]:
 
 
 def see(places: Sequence[keys.Key], workspace: str) -> list[Record]:
-    """Assigns Kubeflow numbers to models that have none, and returns those that still exist. A
-    prompt among them gets no number and is removed from the index of models without numbers."""
+    """Reads the models at the given keys, assigns Kubeflow numbers to those that have none, and
+    returns those that still exist. A prompt among them gets no number and is removed from the index
+    of models without numbers."""
     reads = registered_models.find_many(places, workspace)
     for read in reads:
         if is_prompt(read.model.tags):

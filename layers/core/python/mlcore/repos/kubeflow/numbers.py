@@ -1,5 +1,5 @@
-"""Kubeflow's numbers (integer ids): assigns them, and keeps a reference (an item that maps the
-number to its entity's item) for each.
+"""Kubeflow's numbers (integer ids): assigns them, and keeps for each a *reference*, an item that
+maps the number to the entity's item.
 
 A number is used once. An entity that MLflow created gets its number when Kubeflow's API first shows
 it; a condition makes sure that concurrent requests agree on it.
@@ -39,7 +39,7 @@ def take(space: str, count: int = 1) -> list[int]:
     """Returns the next ``count`` unused numbers; one UpdateItem.
 
     Args:
-        space: whose numbers: contexts', artifacts' or executions'.
+        space: which counter to use: that of contexts, artifacts or executions.
     """
     if not count:
         return []
@@ -152,9 +152,10 @@ def claim(
     listed: tuple[str, str] | None = None,
 ) -> Update:
     """Returns the update that gives an MLflow item its Kubeflow number; it fails if the item has
-    one.
+    one already.
 
     Args:
+        item: the model of the item.
         listed: for a run, its partition and sort key in GSI2, which lists runs by number.
     """
     update = Update()
@@ -174,6 +175,7 @@ def give(key: Key, claimed: Update, refer: Put) -> Raw | None:
     it was deleted. One transaction and one consistent GetItem.
 
     Args:
+        key: the key of the MLflow item.
         claimed: the result of :func:`claim`.
         refer: the result of :func:`reference`.
     """
@@ -194,7 +196,17 @@ def reference(
     name: str | None = None,
     renamed_at: int | None = None,
 ) -> Put:
-    """Returns the put of a reference: the item that maps a Kubeflow number to an MLflow item."""
+    """Returns the put of a reference: the item that maps a Kubeflow number to an MLflow item.
+
+    Args:
+        kind: the kind of the entity.
+        item_key: the key of the MLflow item.
+        parent: the number of the entity's parent, such as a version's model.
+        incarnation: of a model or version, the model's id among successive models of its name.
+        home: of a model or version, the partition of the model's versions.
+        name: of a model, its current name.
+        renamed_at: when the model was renamed, in milliseconds since the epoch.
+    """
     key = keys.context_ref(number)
     item = ContextRef(
         PK=key.pk,
@@ -250,7 +262,8 @@ def place_of(reference: ContextRef) -> Key:
 
 
 def of_kind(item: Raw | None, kind: str, workspace: str) -> ContextRef | None:
-    """Returns the reference in an item if it has the kind and workspace, else None."""
+    """Returns the reference that an item holds; None if there is no item, or the reference is of
+    another kind or workspace."""
     if item is None:
         return None
     reference = ContextRef.of(item)

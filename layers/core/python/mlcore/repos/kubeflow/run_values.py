@@ -54,8 +54,8 @@ class Found(NamedTuple):
 
 
 def see(reference: ContextRef) -> list[Raw]:
-    """Returns the items of all artifacts of a run, after assigning Kubeflow numbers to values that
-    MLflow logged; two more requests if there are such values.
+    """Returns the items of all artifacts of a run. Values that MLflow logged get numbers and
+    artifact items first; two more requests if there are such values.
 
     Args:
         reference: the item that maps the run's Kubeflow number to MLflow's item.
@@ -156,8 +156,8 @@ def _places(reference: ContextRef, read: runs.Record, key: str) -> dict[str, Any
 
 
 def entities_of(raws: Sequence[Raw]) -> list[Entity]:
-    """Returns artifacts with their values, omitting those that MLflow no longer has; one
-    BatchGetItem for their runs."""
+    """Returns artifacts with their values from MLflow's runs, omitting those whose value MLflow no
+    longer has; one BatchGetItem for the runs."""
     wanted = {
         keys.run(item.experiment_id or "", item.run_id): None
         for item in map(Artifact.of, raws)
@@ -219,7 +219,8 @@ def log_metric(read: runs.Record, metric: Metric) -> None:
 
 
 def set_param(read: runs.Record, key: str, value: str) -> None:
-    """Sets a parameter, which Kubeflow may change. Raises InvalidParameterValue."""
+    """Sets a parameter of a run; unlike MLflow, also one that has another value already. Raises
+    InvalidParameterValue if the run's item has no room for it and it is stored in a child item."""
     run = mlflow_runs.load(read.run.run_id, read.run.experiment.workspace)
 
     def decide(current: RunRecord) -> tuple[dict[str, dict[str, str]], tuple[()]]:
@@ -235,8 +236,8 @@ def set_param(read: runs.Record, key: str, value: str) -> None:
 
 
 def log_dataset(read: runs.Record, dataset: Dataset) -> str:
-    """Adds a data set to the run's inputs, as MLflow does; returns the key under which the run has
-    it."""
+    """Adds a data set to the run's inputs, as MLflow does. Returns its key in the map of inputs of
+    the run's item."""
     datasets.ensure(read.run.experiment.experiment_id, [dataset])
     key = run_children.input_key(dataset.name, dataset.digest)
     reference = run_children.DatasetReference(dataset.name, dataset.digest, ())
@@ -253,10 +254,11 @@ def log_dataset(read: runs.Record, dataset: Dataset) -> str:
 
 
 def create(entity: Entity, reference: ContextRef, read: runs.Record, key: str | None) -> None:
-    """Creates the artifact of a value of a run.
+    """Creates the artifact for a metric, parameter or data set of a run.
 
     Args:
         reference: the item that maps the run's Kubeflow number to MLflow's item.
+        read: the run.
         key: the key under which MLflow's run has the value; None for a value that only Kubeflow
             has.
 
@@ -274,7 +276,13 @@ def create(entity: Entity, reference: ContextRef, read: runs.Record, key: str | 
 
 
 def find(reference: ContextRef, kind: str, name: str) -> Raw | None:
-    """Returns the artifact of a metric or parameter; two consistent GetItem."""
+    """Returns the item of the artifact of a metric or parameter; None if there is none. Two
+    consistent GetItem.
+
+    Args:
+        reference: the item that maps the run's Kubeflow number to MLflow's item.
+        name: the name of the metric or parameter.
+    """
     child = steps.find_child(reference.number, KINDS[kind], name)
     return None if child is None else table.get(keys.artifact(child.number))
 
@@ -283,8 +291,13 @@ def find(reference: ContextRef, kind: str, name: str) -> Raw | None:
 
 
 def history_of(read: runs.Record, name: str, wanted: Sequence[int]) -> Iterator[Entity]:
-    """Yields the points of a run's metrics whose names contain a text, oldest first, without points
-    later than the latest value of their metric. Their ids are positions in the list."""
+    """Yields points of a run's metrics, oldest first, without points later than the latest value of
+    their metric. Their ids are positions in the list.
+
+    Args:
+        name: only metrics whose name contains this text.
+        wanted: only points of these steps; all if it is empty.
+    """
     run = read.run
     latest = mlflow_runs.metrics(run.document)
     series: dict[str, list[Metric]] = {}

@@ -184,8 +184,12 @@ def create(entity: Entity, experiment: ExperimentRecord, username: str | None) -
 
 
 def _forsaken(parent: int, name: str, workspace: str) -> bool:
-    """Whether a run's name in its experiment is free for a new run. If the run that locks the name
-    was renamed or deleted, removes the lock."""
+    """Whether a run's name in its experiment is free for a new run. If the run that locked the name
+    was renamed or deleted since, removes the lock.
+
+    Args:
+        parent: the Kubeflow number of the experiment.
+    """
     child = steps.find_child(parent, KIND, name)
     if child is None:
         return True

@@ -1,4 +1,9 @@
-"""Serving environments, their inference services, and which model each service serves."""
+"""Serving environments, their inference services, and which model each service serves.
+
+A model's *reference* is the item that maps its number (Kubeflow's integer id) to MLflow's item
+(:mod:`mlcore.repos.kubeflow.numbers`). Deploying a service writes the reference, so that a deletion
+of the model at the same time fails.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +62,11 @@ def environment_named(workspace: str, name: str) -> int | None:
 def model_in(environment: int, model: int, workspace: str) -> ContextRef | None:
     """Returns the reference of the model that a new service of an environment is to serve; None if
     the model does not exist, which upstream accepts. One BatchGetItem. Raises ResourceDoesNotExist
-    if the environment does not exist."""
+    if the environment does not exist.
+
+    Args:
+        environment, model: the numbers of the environment and of the model.
+    """
     raw, reference = table.batch_get(
         [keys.serving_environment(environment), keys.context_ref(model)]
     )
@@ -88,8 +97,13 @@ def create_service(
 
 
 def change_service(raw: Raw, workspace: str, alter: Callable[[Entity], Entity]) -> Entity:
-    """Writes a service changed by ``alter``; returns it as written. If the change deploys it or
-    lets it serve another version, it fails when the model is deleted meanwhile."""
+    """Writes a service changed by ``alter``; returns it as written. If the change deploys the
+    service, or lets it serve another version, the write fails when the model is deleted meanwhile.
+
+    Args:
+        raw: the service's item as it was read.
+        alter: returns the changed service; called again after a conflict.
+    """
 
     def holding(before: Entity, after: Entity) -> list[Step]:
         if _serves(after) in (None, _serves(before)):
@@ -118,7 +132,7 @@ def _held(model: ContextRef | None) -> list[Step]:
 
 
 def _serving(service: Entity) -> Step:
-    """Returns the step that adds a service to the services of its model."""
+    """Returns the step that adds a service to the services of its model (``CHILD#serving#…``)."""
     key = _served(service)
     item = ContextChild(
         PK=key.pk,
@@ -160,8 +174,13 @@ def _under(entity: Entity, parent: int, kind: Kind) -> list[Step]:
 
 
 def children(parent: int, kind: Kind, workspace: str) -> list[Raw]:
-    """Returns the services of an environment, or the serve models of a service; one Query, and one
-    BatchGetItem per hundred."""
+    """Returns the items of the services of an environment, or of the serve models of a service; one
+    Query, and one BatchGetItem per hundred.
+
+    Args:
+        parent: the number of the environment or service.
+        kind: the kind of the children.
+    """
     return _linked(parent, kind.name, kind, workspace)
 
 
@@ -179,9 +198,15 @@ def unserved(model: ContextRef, version: int | None = None) -> ConditionExpressi
     """Returns a condition on a model's reference that no longer holds once a service starts to
     serve the model; for the transaction that deletes the model or a version.
 
-    Two consistent reads: the services of the model, then each of them. Raises ResourceConflict if a
-    deployed service serves the model, or this version of it (a service that names no version serves
-    any).
+    Two consistent reads: the services of the model, then each of them.
+
+    Args:
+        model: the model's reference.
+        version: the number of the version to delete; None to delete the model.
+
+    Raises:
+        ResourceConflict: a deployed service serves the model, or this version of it (a service that
+            names no version serves any).
     """
     for raw in _linked(model.number, SERVING, INFERENCE_SERVICE, model.workspace):
         service = entity_of(raw)
@@ -194,8 +219,16 @@ def unserved(model: ContextRef, version: int | None = None) -> ConditionExpressi
 
 
 def unserved_version(model: int, workspace: str, version: int) -> list[Operation]:
-    """Returns the checks of :func:`unserved` for the transaction that deletes a version. Raises
-    ResourceDoesNotExist, ResourceConflict."""
+    """Returns the checks for the transaction that deletes a version: no service starts to serve it
+    meanwhile (:func:`unserved`).
+
+    Args:
+        model, version: the numbers of the model and of the version.
+
+    Raises:
+        ResourceDoesNotExist: the model was deleted.
+        ResourceConflict: a deployed service serves the version.
+    """
     reference = numbers.get(model, REGISTERED_MODEL.name, workspace)
     return [Check(keys.context_ref(model), unserved(reference, version))]
 

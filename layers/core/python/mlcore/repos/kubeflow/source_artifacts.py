@@ -18,6 +18,8 @@ def of_version(
     the transaction that gives the version its Kubeflow number.
 
     Args:
+        item: the version.
+        model: the reference of its model (the item that maps Kubeflow's number to MLflow's item).
         number: the Kubeflow number of the version.
         artifact: the Kubeflow number of the artifact.
     """

@@ -76,8 +76,8 @@ def child(
 def external_id(
     workspace: str, kind: Kind, number: int, before: str | None, after: str | None
 ) -> list[Step]:
-    """Returns the steps that lock an entity's new external id and free the former one; none if it
-    stays.
+    """Returns the steps that lock an entity's new external id and free the former one; none if the
+    external id stays the same.
 
     Args:
         number: the entity's number.
@@ -111,6 +111,11 @@ def find_external(workspace: str, kind: Kind, external: str) -> int | None:
 
 
 def find_child(parent: int, kind: Kind, name: str) -> ContextChild | None:
-    """Returns a context's child with a name; one consistent GetItem."""
+    """Returns the child item for a name among the children of a Kubeflow context; None if no child
+    of the kind has the name. One consistent GetItem.
+
+    Args:
+        parent: the context's number.
+    """
     item = table.get(keys.context_child(parent, kind.name, name))
     return None if item is None else ContextChild.of(item)

@@ -79,8 +79,12 @@ def tags_of_tracked(entity: Entity, fields: Sequence[str]) -> dict[str, str]:
 
 
 def changes(now: Mapping[str, str], wanted: Mapping[str, str], fields: Sequence[str]) -> Changes:
-    """Returns the changes that turn the tags ``now`` into ``wanted``. Reserved tags that are not
-    fields are kept."""
+    """Returns the changes that turn the tags ``now`` into ``wanted``. Reserved tags (such as
+    ``mlflow.…``) are kept, except those of ``fields``.
+
+    Args:
+        fields: the fields of the kind of entity that are stored as tags.
+    """
     own = {PREFIX + name for name in fields}
     sets = {key: text for key, text in wanted.items() if now.get(key) != text}
     gone = [

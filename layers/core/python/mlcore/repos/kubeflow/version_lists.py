@@ -21,8 +21,9 @@ from mlcore.repos.registry import homes, registered_models
 
 
 def at_places(places: Sequence[Entry], workspace: str) -> list[Record]:
-    """Returns the versions that entries of a list's index refer to, in their order. Two
-    BatchGetItem per fifty: the versions with their references, then their models' references."""
+    """Returns the versions to which entries of a list's index refer, in their order. Two
+    BatchGetItem per fifty: the versions with their references (the items that map Kubeflow's
+    numbers to MLflow's items), then the references of their models."""
     items = table.batch_get(
         [place.key for place in places] + [keys.context_ref(place.number) for place in places]
     )
@@ -41,8 +42,8 @@ def at_places(places: Sequence[Entry], workspace: str) -> list[Record]:
 
 
 def see(places: Sequence[Key], workspace: str) -> list[Record]:
-    """Assigns Kubeflow numbers to versions that have none, and to their models; returns the
-    versions that still exist."""
+    """Reads the versions at the given keys, assigns Kubeflow numbers to those that have none, and
+    to their models; returns the versions that still exist."""
     return numbered(_read(places, workspace))
 
 
@@ -68,8 +69,12 @@ def _read(places: Sequence[Key], workspace: str) -> list[Record]:
 def _models_of(
     owners: dict[str, ModelHome], workspace: str
 ) -> tuple[dict[str, ContextRef], set[str]]:
-    """Returns the references of models (number → MLflow item) by the partition of their versions,
-    and the partitions that belong to prompts."""
+    """Returns the references of models by the partition of their versions, and the partitions that
+    belong to prompts.
+
+    Args:
+        owners: the items that say which model owns a partition, by partition.
+    """
     items = dict(
         zip(
             owners,
@@ -99,6 +104,10 @@ def _models_of(
 
 
 def newest(model: ContextRef) -> Record | None:
-    """Returns the version that was created last."""
+    """Returns the version of a model that was created last; None if it has none.
+
+    Args:
+        model: the model's reference.
+    """
     records = of_model(model)
     return max(records, key=lambda read: (read.item.creation_time, read.number), default=None)

@@ -19,6 +19,8 @@ def source_change(
     artifact.
 
     Args:
+        read: the version.
+        uri: the URI; None for none.
         artifact: the number of that artifact from now on; None if the version has none.
         first: whether the version had no model artifact before.
     """

@@ -1,5 +1,6 @@
 """Model versions as Kubeflow sees them: MLflow's item, with a number (Kubeflow's integer id) and a
-name. Kubeflow's name of a version that MLflow created is its version number, or ``mlflow-<version
+name. A *reference* maps such a number to its item (:mod:`mlcore.repos.kubeflow.numbers`).
+Kubeflow's name of a version that MLflow created is its version number, or ``mlflow-<version
 number>`` if another version has that name."""
 
 from __future__ import annotations

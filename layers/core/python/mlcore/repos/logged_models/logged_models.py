@@ -1,6 +1,5 @@
 """Logged models: the model's item, which is the source of truth, and the ``LM#`` item that maps its
-id
-to its experiment.
+id to its experiment.
 
 As in MLflow, a model can be changed whether or not its experiment is deleted.
 """

@@ -1,6 +1,9 @@
-"""Home partitions of registered models. A model's versions, aliases and links stay in the partition
-of the name under which it was created, its home, also after a rename. This module finds and claims
-that partition, and deletes items of deleted models there."""
+"""Home partitions of registered models.
+
+A model's versions, aliases and links are in the partition of the name under which the model was
+created, its *home*, also after a rename. An item of this partition (``M#HOME``) says which model
+owns it. This module finds the owner, and deletes what deleted models left in their homes.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +25,20 @@ CLEARED_TOGETHER = 1_000
 
 
 def owner_of(home: str) -> ModelHome | None:
-    """Returns which model owns a home (the partition of a model's versions); None if none does. One
-    consistent GetItem."""
+    """Returns the item that says which model owns a home (the partition of a model's versions);
+    None if none does. One consistent GetItem."""
     item = table.get(keys.model_home(home))
     return None if item is None else ModelHome.of(item)
 
 
 def model_of(owner: ModelHome) -> Raw | None:
-    """Returns the item of the model that owns a partition; None if the model was deleted.
+    """Returns the item of the model that owns a home; None if the model was deleted.
 
     One consistent GetItem. A rename moves the model's item and updates ``M#HOME`` in one
-    transaction, so if the model is not where the owner item says, the owner is read again.
+    transaction, so if the model is not where ``owner`` says, ``M#HOME`` is read again.
+
+    Args:
+        owner: the item ``M#HOME`` of the partition.
     """
     home = owner.PK
     current: ModelHome | None = owner

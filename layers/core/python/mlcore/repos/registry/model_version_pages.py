@@ -81,8 +81,8 @@ def _candidates(
 
 
 def _run_ids(comparisons: Sequence[Comparison]) -> list[str] | None:
-    """Returns the ids of the only runs whose versions can match, if the conditions name them; None
-    if versions of any run can match. Versions without a run match no id."""
+    """Returns the ids of the runs to whose versions the conditions limit the search; None if
+    versions of any run can match. Versions without a run match no id."""
     for comparison in comparisons:
         if (comparison.kind, comparison.key) == (ATTRIBUTE, "run_id"):
             if comparison.operator == "=" and comparison.value:

@@ -185,7 +185,8 @@ def create(
 def creation(
     model: StoredRegisteredModel, version: ModelVersion, creation_id: str, more: Raw | None = None
 ) -> list[Operation]:
-    """Returns the operations that create a version and make its number the model's greatest."""
+    """Returns the operations that create a version and make its number the model's greatest;
+    ``more`` are further attributes of the version's item."""
     key = keys.model_version(model.home, version.version)
     owner = (model.home, str(version.version))
     attributes, children = document.initial(owner, MAPS, {"tags": version.tags})

@@ -41,12 +41,12 @@ model's key, home and incarnation."""
 def create(
     model: RegisteredModel, *, announced: bool = True, also: Also = (), more: Raw | None = None
 ) -> None:
-    """Creates a registered model, and executes ``also`` in the same transaction. The model's
-    versions will be stored in its home: the partition of its name, or another one if that still
-    holds items of a former model.
+    """Creates a registered model in one transaction. The model's versions will be stored in its
+    home: the partition of its name, or another one if that still holds items of a former model.
 
     Args:
         announced: whether webhooks get an event.
+        also: further operations of the transaction.
         more: further attributes of the model's item.
 
     Raises:
@@ -76,9 +76,16 @@ def _claim(
     attributes: Raw,
     also: Also,
 ) -> bool:
-    """Creates a model: locks its name and takes ``home``, the partition of its versions, in one
-    transaction with ``also``. Returns False if that partition belongs to another model. Raises
-    ModelNameTaken."""
+    """Creates a model in one transaction: puts its item under its name, and the item that makes it
+    the owner of its home. Returns False if that partition belongs to another model. Raises
+    ModelNameTaken.
+
+    Args:
+        incarnation: the id of the model among successive models of its name.
+        home: the partition in which the model's versions will be stored.
+        attributes: further attributes of the model's item.
+        also: further operations of the transaction.
+    """
     key = keys.registered_model(model.workspace, model.name)
     item = RegisteredModelItem(
         PK=key.pk,
@@ -198,11 +205,13 @@ def delete(
     are deleted later, can no longer be reached.
 
     Args:
-        referred: a condition on the reference from Kubeflow's number to the model.
+        referred: a condition on the model's reference (the item that maps its Kubeflow number to
+            it); None for no condition.
 
     Raises:
         ResourceDoesNotExist: the model was renamed meanwhile.
-        ConditionFailed: an item of ``also`` changed meanwhile.
+        ConditionFailed: the model, or an item of ``also``, changed meanwhile, or ``referred`` does
+            not hold.
     """
     mine = ConditionExpression()
     mine.require_equal(RegisteredModelItem.incarnation, stored.incarnation)
@@ -232,8 +241,13 @@ def delete(
 
 
 def _moving(item: RegisteredModelItem, key: keys.Key, name: str, now: int) -> list[Operation]:
-    """Returns the update that lets the reference from a model's Kubeflow number point to its item
-    under the new name; none for a model without a number."""
+    """Returns the update for a rename that lets the model's reference (the item that maps its
+    Kubeflow number to it) point to the new key; none for a model without a number.
+
+    Args:
+        key: the key of the model's item under the new name.
+        now: the time of the rename, in milliseconds since the epoch.
+    """
     if item.number is None:
         return []
     change = Update()
@@ -247,7 +261,11 @@ def _moving(item: RegisteredModelItem, key: keys.Key, name: str, now: int) -> li
 
 def _leaving(item: RegisteredModelItem, referred: ConditionExpression | None) -> list[Operation]:
     """Returns the deletions of a deleted model's Kubeflow number and external id; none for a model
-    without them."""
+    without them.
+
+    Args:
+        referred: a condition on the model's reference; None for no condition.
+    """
     if item.number is None:
         return []
     leaving: list[Operation] = [Delete(keys.context_ref(item.number), referred)]

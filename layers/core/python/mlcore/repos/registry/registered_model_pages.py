@@ -153,7 +153,8 @@ def _of_names(comparisons: Iterable[Comparison]) -> list[Comparison]:
 
 
 def _named(comparisons: Sequence[Comparison]) -> list[str] | None:
-    """Returns the only names that can match, each once, if a condition lists names; else None."""
+    """Returns the names to which a condition limits the search, each once; None if no condition
+    lists names."""
     for comparison in _of_names(comparisons):
         if comparison.operator == "=":
             return [str(comparison.value)]
@@ -163,7 +164,8 @@ def _named(comparisons: Sequence[Comparison]) -> list[str] | None:
 
 
 def _prefix(comparisons: Sequence[Comparison]) -> str:
-    """Returns the longest text known to begin every matching name; "" if none is."""
+    """Returns the longest text with which every name begins that meets the conditions; "" if there
+    is none."""
     prefixes = [
         str(comparison.value).split("%")[0].split("_")[0]
         for comparison in _of_names(comparisons)

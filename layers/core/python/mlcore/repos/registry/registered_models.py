@@ -1,11 +1,12 @@
 """Registered models: the ``M#META`` document under the model's name, and the ownership of
 partitions.
 
-A model's versions, aliases and overflowing tags are in its home: its own partition, unless that
-still held another model's items when the model was created. A rename moves only ``M#META``, in one
-transaction; the versions stay. A deletion removes only ``M#META``; the items in the home are
-deleted later. ``M#HOME`` names the owner of a partition, so a name is free at once, and a new model
-of the same name inherits nothing (decision 9).
+A model's versions, aliases and overflowing tags are in its *home*: the partition of its first name,
+unless that still held another model's items when the model was created. A rename moves only
+``M#META``, in one transaction; the versions stay. A deletion removes only ``M#META``; the items in
+the home are deleted later. ``M#HOME`` names the owner of a partition by its *incarnation* (the
+model's id among successive models of its name), so a name is free at once, and a new model of the
+same name inherits nothing (decision 9).
 """
 
 from __future__ import annotations
@@ -134,8 +135,8 @@ def set_description(stored: StoredRegisteredModel, description: str) -> StoredRe
 
 
 def touch_name(stored: StoredRegisteredModel) -> None:
-    """Sets the times that a rename sets. For a rename to the model's present name, which changes
-    nothing else."""
+    """Sets the times of the last update and of the last rename, as a rename does. For a rename to
+    the model's present name, which changes nothing else."""
 
     now, number = now_ms(), stored.item.number
 
@@ -190,8 +191,12 @@ def _listed_by(
 def announcing(
     event: str | None, attribute: TextAttribute[str | None] = RegisteredModelItem.event
 ) -> Callable[[Update], None]:
-    """Returns a function that adds an event for webhooks to an update, in an attribute of the
-    written item."""
+    """Returns a function that adds an event for webhooks to an update of an item.
+
+    Args:
+        event: the JSON of the event; None for none.
+        attribute: the attribute of the item that takes the event.
+    """
 
     def complete(update: Update) -> None:
         if event is not None:

@@ -119,11 +119,12 @@ def _moved(
     aliases: Sequence[str] = (),
     beside: Sequence[Operation] = (),
 ) -> bool:
-    """Moves versions to new stages and executes ``beside``, in one transaction over the model and
-    the versions. Returns False if the model or a version was written since it was read.
+    """Moves versions to new stages, in one transaction over the model and the versions. Returns
+    False if the model or a version was written since it was read.
 
     Args:
         aliases: aliases to remove from the model's item.
+        beside: further operations of the transaction.
     """
     now = now_ms()
     change = Update()
@@ -149,7 +150,8 @@ def _moved(
 
 
 def _leaving(stored: StoredModelVersion) -> list[Operation]:
-    """Returns the deletions of a version's number, name and external id in Kubeflow's registry."""
+    """Returns the deletions of a deleted version's number, name and external id in Kubeflow's
+    registry."""
     item = stored.item
     if item.number is None:
         return []
@@ -164,8 +166,8 @@ def _leaving(stored: StoredModelVersion) -> list[Operation]:
 
 
 def _latest(model: StoredRegisteredModel, moves: Sequence[_Move]) -> dict[str, int]:
-    """Returns the greatest version number that each stage touched by the moves has afterwards; 0
-    for an empty stage."""
+    """Returns for each stage that a version leaves or enters the greatest version number that the
+    stage has afterwards; 0 for an empty stage."""
     gone = {move.item.model_version for move in moves}
     touched = {move.item.current_stage for move in moves} | {move.stage for move in moves}
     stages = sorted(touched - {DELETED})

@@ -22,7 +22,7 @@ EXPERIMENT: Final = "experiment"
 RUN: Final = "run"
 LOGGED_MODEL: Final = "logged_model"
 KINDS: Final = (RUN, LOGGED_MODEL)
-"""Of parts of an experiment, in the order of lists."""
+"""The kinds of deleted parts of an experiment, in the order in which they are listed."""
 
 _OF_RUN: Final = (Run.run_id, Run.run_name, Run.stage, Run.epoch, Run.deleted_time, Run.lsi1sk)
 _OF_MODEL: Final = (
@@ -40,11 +40,11 @@ class Trashed(NamedTuple):
     deleted_time: int | None
     """Milliseconds since the epoch; None if it is not known."""
     position: str = ""
-    """Where it is among those of its kind."""
+    """Its position in the order of the deleted parts of its kind; a list can continue after it."""
 
 
 class Named(NamedTuple):
-    """Parts of an experiment that a request names and that exist."""
+    """Those runs and logged models of an experiment that a request names and that exist."""
 
     deleted: list[Trashed]
     active: list[Trashed]

@@ -1,6 +1,5 @@
 """Moves experiments, registered models and webhooks to another workspace, each in one transaction.
-The
-caller handles permissions.
+The caller handles permissions.
 """
 
 from __future__ import annotations

@@ -44,8 +44,7 @@ def grant(username: str, names: Sequence[str]) -> None:
     """Sets the workspaces whose rows a user may read, replacing earlier ones.
 
     Two round trips. The transaction includes the workspaces, so a concurrent deletion of a
-    workspace
-    either makes it fail or removes the grant too.
+    workspace either makes the transaction fail or removes the grant too.
 
     Raises:
         ResourceDoesNotExist: a workspace does not exist.

@@ -1,4 +1,4 @@
-"""The maps of a trace item, and the child items of map entries that do not fit into it: TAG,
+"""The maps of a trace item, and the child items for map entries that the item has no room for: TAG,
 METADATA, A (assessments) and PROMPT."""
 
 from __future__ import annotations

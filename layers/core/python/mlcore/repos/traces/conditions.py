@@ -1,6 +1,5 @@
 """Tests traces against a filter, and reads the other data that its conditions need: assessments of
-the traces' sessions, and spans.
-"""
+the traces' sessions, and spans."""
 
 from __future__ import annotations
 
@@ -24,8 +23,8 @@ Checked = tuple[StoredTrace, Trace]
 
 
 class Conditions:
-    """All conditions of a filter of traces. The caller provides the experiments and the links of
-    runs to traces."""
+    """Tests whether traces meet a filter. The caller provides the experiments that are searched,
+    and the traces that are linked to the runs which the filter names."""
 
     def __init__(
         self,
@@ -57,7 +56,7 @@ class Conditions:
         return bool(self._wanted.assessed or self._wanted.spans)
 
     def own(self, records: Iterable[StoredTrace]) -> Iterator[Checked]:
-        """Yields the traces that meet the conditions on their own fields."""
+        """Yields those of the traces that meet the conditions on the trace's own fields."""
         for stored in records:
             trace = traces.entity(stored)
             if self._holds(trace) and all(
@@ -68,8 +67,12 @@ class Conditions:
                 yield stored, trace
 
     def others(self, rows: list[Checked]) -> list[Checked]:
-        """Returns those traces that also meet the conditions on assessments and spans, which are
-        read in parallel."""
+        """Returns those of the traces that also meet the conditions on assessments and on spans,
+        which are read in parallel.
+
+        Args:
+            rows: traces that :meth:`own` has yielded.
+        """
         return _with_spans(self._assessed.chosen(rows), self._wanted, self._span_holds)
 
 
@@ -83,11 +86,9 @@ class _Assessed:
         experiment_ids: Sequence[str],
         workspace: str,
     ) -> None:
-        """
-        Args:
-            tests: tests of assessments, each with whether a passing assessment is required or
-                forbidden.
-        """
+        """Args:
+        tests: (test of an assessment, expected): a trace meets the condition if an assessment
+            passes the test and this is expected, or if none passes and it is not."""
         self._tests = tests
         self._experiment_ids = experiment_ids
         self._workspace = workspace
@@ -130,7 +131,12 @@ def _session(trace: Trace) -> str | None:
 def _with_spans(
     rows: list[Checked], condition: TraceFilter, holds: Callable[[Node, str], bool]
 ) -> list[Checked]:
-    """Returns the traces that have a span that meets all conditions on spans."""
+    """Returns those of the traces that have a span which meets all conditions on spans.
+
+    Args:
+        holds: (node of a span, its JSON) → whether the span meets all conditions. The node has the
+            fields that aggregations need; the JSON is "" if no condition reads it.
+    """
     if not condition.spans:
         return rows
     whole = trace_match.reads_content(condition.spans)

@@ -30,8 +30,8 @@ LONGEST_NAME: Final = 100
 
 
 class Ordered(NamedTuple):
-    """Traces of an experiment in an index's order, page by page, from where the page before
-    ended."""
+    """Traces of an experiment in an index's order, page by page, beginning after the last trace of
+    the page that the client has."""
 
     name: str
     """The name of the order."""
@@ -50,12 +50,14 @@ def ordered(
     through: Through,
     page: int,
 ) -> Ordered | None:
-    """Returns the traces of an experiment in the requested order; None if no index has it.
+    """Returns the traces of an experiment in the requested order, or in the order of its first
+    field; None if no index has either.
 
     Args:
+        ordering: the requested order.
         after: the sort key of the last trace of the page before; None for the first page.
         window: the range of request times.
-        through: the index that contains all wanted traces by time.
+        through: a time-ordered index that contains all wanted traces.
         page: how many traces to read at a time.
     """
     order = _Order(experiment, after, window, through, page)
@@ -79,8 +81,8 @@ def ordered(
 
 
 def newest_place(after: Key | None) -> Place | None:
-    """Returns the position in the order "newest first, then smallest id" of the trace with a sort
-    key; None for no key."""
+    """Returns the position in the order "newest first, then smallest id" of the trace whose sort
+    key in this order is ``after``; None for no key."""
     if after is None:
         return None
     _, negated, _, trace_id = after

@@ -45,8 +45,8 @@ class Window(NamedTuple):
 
 
 class Through(NamedTuple):
-    """A local index whose sort keys end in request time and inverted id, and how to build these
-    keys."""
+    """A local index that orders traces by request time, and how to build its sort keys, which end
+    in the request time and the inverted trace id."""
 
     name: str
     sort: str
@@ -62,7 +62,7 @@ class Through(NamedTuple):
         return found
 
     def key_of(self, entry: Raw) -> str:
-        """Returns the sort key of an index entry."""
+        """Returns the sort key that an entry has in this index."""
         key: str = getattr(TraceItem.of(entry), self.sort)
         return key
 
@@ -175,7 +175,8 @@ def of_sessions(
 
 
 def times(experiment_id: str, window: Window, through: Through = BY_TIME) -> Iterator[int]:
-    """Yields the request times of traces, latest first, from the index alone."""
+    """Yields the request times of an experiment's traces in a range, latest first, from the index
+    alone."""
     bounds = bounds_of(through, window, None)
     if bounds is None:
         return
@@ -192,11 +193,11 @@ def times(experiment_id: str, window: Window, through: Through = BY_TIME) -> Ite
 def bounds_of(
     through: Through, window: Window, after: Place | None = None
 ) -> tuple[str, str] | None:
-    """Returns the first and last key of a range of request times in an index; None if the range is
-    empty.
+    """Returns the first and last sort key of a range of request times in an index; None if the
+    range is empty.
 
     Args:
-        after: start after this position.
+        after: begin after this trace; None to begin with the newest.
     """
     if window.earliest > window.latest:
         return None

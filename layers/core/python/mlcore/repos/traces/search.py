@@ -3,16 +3,17 @@
 Newest first, without a condition that an index can answer, traces are read in that order until
 enough match. Otherwise, for each experiment, the first of these that applies:
 
-1. the experiment (or the time window, state or session asked for) is small: all its traces are
-read; 2. a condition's index entries fit one page: the traces that they name are read; 3. an index
-has the order: traces are read in that order until enough match; 4. the index entries of all
-conditions and the list of all traces are read in parallel until none can be cheaper than the
-cheapest that is complete.
+1. The experiment (or the time window, state or session asked for) is small: all its traces are
+   read.
+2. A condition's index entries fit one page: the traces to which these entries refer are read.
+3. An index has the order: traces are read in that order until enough match.
+4. The index entries of all conditions and the list of all traces are read in parallel, until no
+   incomplete one can be cheaper than the cheapest complete one.
 
 All traces are read strongly consistently and tested against the whole filter. Traces that the
-indexer has not processed yet are marked; marks are read before what the indexer writes, and marked
-traces are always tested. Links of runs, assessments of sessions, and spans are read only for traces
-that meet the other conditions.
+indexer has not processed yet have a mark (a key in LSI1). The marks are read before what the
+indexer writes, and these traces are always tested. Links of runs, assessments of sessions, and
+spans are read only for traces that meet the other conditions.
 """
 
 from __future__ import annotations
@@ -236,8 +237,8 @@ class _Search:
         return self._looked_at(cheapest.access, list(named), entries)
 
     def _in_index_order(self) -> list[Row] | None:
-        """Returns rows read in an index's order; None if no index has the order, or too few match
-        early on."""
+        """Returns rows read in the order of an index; None if no index has the requested order, or
+        too few of the first traces match."""
         query = self._query
         page = min(max(query.limit, CHECKED_TOGETHER), READ_TOGETHER)
         traces_in_order = ordered(
@@ -310,7 +311,8 @@ def _together(conditions: Conditions) -> int:
 
 
 def _through(conditions: Iterable[TraceCondition]) -> Through:
-    """Returns the narrowest time-ordered index that contains every match."""
+    """Returns the index that orders traces by time and contains every match with the fewest other
+    traces."""
     through = BY_TIME
     for kind, key, sign, value in conditions:
         if sign != "=" or not isinstance(value, str):

@@ -62,7 +62,7 @@ class Pack(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """The trace to which packs of spans belong."""
+    """The trace to which packs (the spans of one export, stored together) belong."""
 
     workspace: str
     experiment_id: str
@@ -120,7 +120,8 @@ def put(owner: Owner, packs: Iterable[Pack]) -> None:
 
 
 def nodes(owner: Owner) -> dict[str, Node]:
-    """Returns the nodes (the fields that aggregations need) of all spans of a trace, by span id."""
+    """Returns the nodes of all spans of a trace by span id. A node has the fields of a span that
+    aggregations need."""
     nodes_by_id: dict[str, tuple[_Rank, Node]] = {}
     for item in _items(owner, [TraceSpans.suffix, TraceSpans.nodes, TraceSpans.updated_at]):
         came = _came(item)
@@ -152,15 +153,22 @@ _Rank = tuple[int, int, str]
 
 
 def _came(item: Raw) -> tuple[int, str]:
-    """Returns when a pack of spans arrived (milliseconds since the epoch) and its suffix: the order
-    among copies of a span that end at the same time."""
+    """Returns when a pack of spans arrived (milliseconds since the epoch), and its suffix (the hash
+    of its content). Of copies of a span that end at the same time, the greatest such pair wins."""
     pack = TraceSpans.of(item)
     return pack.updated_at or 0, pack.suffix
 
 
 def _keep(entries: dict[str, tuple[_Rank, T]], rank: _Rank, node: Node, entry: T) -> None:
-    """Puts a copy of a span into ``entries``, by span id, unless a copy is in it that ends later,
-    or ends at the same time and arrived later."""
+    """Puts a copy of a span into ``entries``, unless they have a copy that ends later, or that ends
+    at the same time and arrived later.
+
+    Args:
+        entries: by span id, the best copy so far.
+        rank: when this copy ends and arrived.
+        node: the fields of the span that aggregations need.
+        entry: what to keep of this copy.
+    """
     known = entries.get(node[0])
     if known is None or rank > known[0]:
         entries[node[0]] = (rank, entry)

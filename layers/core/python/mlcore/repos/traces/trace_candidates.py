@@ -32,7 +32,7 @@ Links = Mapping[str, Iterable[str]]
 
 
 class _Known(Entries):
-    """Candidates whose ids are known already; there is nothing to read."""
+    """Candidates whose keys are known without reading an index."""
 
     def __init__(self, experiment_id: str, trace_ids: Iterable[str]) -> None:
         super().__init__(experiment_id)
@@ -52,11 +52,13 @@ def candidates(
     links: Links,
     foreseen: Foreseen,
 ) -> list[Candidates]:
-    """Returns candidates for a condition that each refer to every trace that can meet it; none if
+    """Returns candidates for a condition, which each refer to every trace that can meet it; none if
     no index helps.
 
     Args:
-        indexed: the fields of traces that the experiment's full-text index covers completely.
+        access: how an index answers the condition.
+        indexed: the fields of traces that the experiment's full-text index covers completely; None
+            if it must not be used.
         links: the ids of the linked traces, for every run in the filter.
         foreseen: the lists of the full-text index that the search has read ahead.
     """

@@ -40,7 +40,8 @@ _places: ProcessCache[str, str] = ProcessCache("place of a trace")
 
 
 class Info(NamedTuple):
-    """The attributes of a trace item that are not maps."""
+    """The attributes of a trace item that are not maps. ``given`` is the JSON of a client's report,
+    ``facts`` that of what its spans say (:mod:`mlcore.spans.state`)."""
 
     request_time: int
     execution_duration: int | None
@@ -54,7 +55,7 @@ class Info(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A write: the new info, texts to set by map, (map, key) pairs to remove."""
+    """A write of a trace: its new info, texts to set by map and key, (map, key) pairs to remove."""
 
     info: Info
     sets: Mapping[str, Mapping[str, str]]
@@ -160,8 +161,9 @@ def create(
     maps: Mapping[str, Mapping[str, str]],
     further: Iterable[Raw] = (),
 ) -> bool:
-    """Creates a trace, the reference to it and further items in one transaction. Returns False if
-    the trace exists already: read it and decide again."""
+    """Creates a trace with its maps, the reference to it and further items in one transaction.
+    Returns False if the trace exists already: the caller must read it and compute its change again.
+    """
     experiment_id = experiment.experiment_id
     attributes, children = document.initial((experiment_id, trace_id), trace_children.MAPS, maps)
     key = keys.trace(experiment_id, trace_id)
@@ -270,7 +272,7 @@ def entity(trace: StoredTrace) -> Trace:
 
 
 def after(trace: StoredTrace, change: Change) -> Trace:
-    """Returns the trace as a write leaves it."""
+    """Returns the trace as it is after the change."""
     maps = {
         name: {**trace.document.texts(name), **change.sets.get(name, {})}
         for name in trace_children.MAPS

@@ -116,8 +116,8 @@ def find(key_id: str) -> ApiKey | None:
 
 
 def owner_of(key_id: str) -> int | None:
-    """Returns the number of the user whose key would have this id, without reading anything; None
-    for a malformed id."""
+    """Returns the number of the user to whom a key with this id would belong, without a request;
+    None for a malformed id. (A key's id begins with its owner's number.)"""
     match = _KEY_ID.fullmatch(key_id)
     return None if match is None else int(match["user"])
 

@@ -1,4 +1,4 @@
-"""Adds up the requests of callers over all processes: one item for each day of a key, user or
+"""Adds up the requests of callers over all processes: one item for each day of an API key, user or
 workspace."""
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ KEPT_SECONDS: Final = 2 * 24 * 3600
 
 
 def totals(targets: Sequence[str], day: int) -> list[int]:
-    """Returns the requests that processes have reported, in one round trip.
+    """Returns the requests that processes have reported for each target, in one round trip.
 
     Args:
-        targets: what was counted, such as ``user:ann``.
+        targets: for what requests are counted, such as ``user:ann``.
         day: beginning of the day in UTC, ms since 1970.
     """
     items = table.batch_get([keys.caller_usage(target, day) for target in targets])
@@ -29,8 +29,13 @@ def totals(targets: Sequence[str], day: int) -> list[int]:
 
 
 def add(target: str, day: int, requests: int) -> int:
-    """Adds requests to a day's number and returns the new one, in one write of one unit. A report
-    whose answer is lost is repeated and then counts twice."""
+    """Adds requests to a target's number of the day and returns the new number, in one write of one
+    unit. If the answer of the write is lost, the write is repeated, and its requests count twice.
+
+    Args:
+        target: for what requests are counted, such as ``user:ann``.
+        day: beginning of the day in UTC, ms since 1970.
+    """
     update = Update()
     update.set(CallerUsage.type, keys.CALLER_USAGE.name)
     update.set(CallerUsage.updated_at, now_ms())

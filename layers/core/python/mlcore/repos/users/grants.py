@@ -1,5 +1,5 @@
-"""Grants of users: a permission on one resource each. A second item lists the user among those with
-a grant on the resource."""
+"""Grants of users: each is a permission on one resource. A second item for each grant lists the
+user among those who have a grant on the resource."""
 
 from __future__ import annotations
 
@@ -94,8 +94,9 @@ def delete_on_resource(workspace: str, resource_type: str, resource_id: str) -> 
 def transfer_operations(
     workspace: str, resource_type: str, resource_id: str, new_id: str | None
 ) -> list[list[Operation]]:
-    """Returns for each grant on a resource the operations that transfer it to another resource, or
-    delete it if ``new_id`` is None. A grant that changes meanwhile fails the transaction."""
+    """Returns for each grant on a resource the operations that transfer the grant to the resource
+    ``new_id``, or delete it if ``new_id`` is None. A transaction with them fails if the grant was
+    changed since it was read."""
     names = holders(workspace, resource_type, resource_id)
     items = table.batch_get(
         [keys.user_grant(name, workspace, resource_type, resource_id) for name in names]

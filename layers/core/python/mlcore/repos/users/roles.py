@@ -63,7 +63,7 @@ def find_many(role_ids: Iterable[int]) -> list[Role]:
 
 
 def find_named(workspace: str, name: str) -> Role | None:
-    """Returns the role with this name; two GetItems."""
+    """Returns the role of a workspace with a name; None if there is none. Two GetItem."""
     named = table.get(keys.role_name(workspace, name))
     if named is None:
         return None
@@ -77,7 +77,7 @@ def find_all() -> list[Role]:
 
 
 def create(name: str, workspace: str, description: str | None) -> Role:
-    """Creates a role and takes its name, in one transaction. Raises RoleNameTaken."""
+    """Creates a role and the lock of its name, in one transaction. Raises RoleNameTaken."""
     role = Role(next_number("role"), name, workspace, description, ())
     key = keys.role(str(role.role_id))
     item = RoleItem(

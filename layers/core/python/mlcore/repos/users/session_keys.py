@@ -81,8 +81,8 @@ def _stored() -> list[Any]:
 
 
 def _open(item: Any) -> SessionKey | None:
-    """Returns the cookie key in an item, decrypted by KMS; None if it was encrypted in another
-    stack, from which the table was restored."""
+    """Returns the key for cookies that an item holds, decrypted by KMS. None if a KMS key of
+    another stack has encrypted it, from which the table was restored."""
     try:
         text = secrets.open_sealed(item.sealed, {_CONTEXT: item.key_id})
     except InternalError:

@@ -41,8 +41,8 @@ def start(session: Session) -> None:
 
 
 def find(username: str, session_id: str) -> tuple[User | None, Session | None]:
-    """Returns the user and the session, which may have ended; one BatchGetItem. The session of a
-    former user of the same name is none."""
+    """Returns the user and the session, which may have ended; one BatchGetItem. The session is None
+    if it belongs to a former user of the same name."""
     key = _key(username, session_id)
     raw_user, raw = table.batch_get([keys.user(username), key])
     if raw_user is None or raw is None:

@@ -1,7 +1,7 @@
-"""With which account of an OpenID Connect issuer each user signs in, and which roles the account's
-groups gave the user.
+"""With which account of an OpenID Connect issuer each user signs in, and which roles the user has
+because of the account's groups.
 
-The first account that signs in under a user name keeps it: e-mail addresses are given to other
+A user name belongs to the first account that signs in under it: e-mail addresses are given to other
 people, and another issuer may use the same name for somebody else. An administrator who deletes the
 user frees the name.
 """

@@ -54,7 +54,8 @@ def find_profile(username: str) -> Profile | None:
 
 
 def get_profile(username: str) -> Profile:
-    """As :func:`find_profile`. Raises ResourceDoesNotExist."""
+    """Returns a user with grants and roles; one consistent Query of the user's partition. Raises
+    ResourceDoesNotExist if there is no such user."""
     profile = find_profile(username)
     if profile is None:
         raise missing(username)
@@ -97,11 +98,11 @@ def create(username: str, password_hash: str, is_admin: bool) -> User:
 
 
 def ensure(username: str) -> User:
-    """Returns the user with this name, and creates a missing one without password and grants. For
-    names that an external login has verified. One GetItem for an existing user.
+    """Returns the user with a name that an external login has verified; creates the user, without
+    password and grants, if there is none. One GetItem for an existing user.
 
     Raises:
-        PermissionDenied: the name is that of a service account, which no issuer may speak for.
+        PermissionDenied: the name is that of a service account. An issuer may not sign in as one.
     """
     user = find(username)
     if user is not None:
@@ -160,8 +161,8 @@ def delete(profile: Profile) -> None:
 
 
 def own_role_id(user: User, workspace: str) -> int:
-    """Returns the role number that stands for a user's own grants in a workspace; assigned at first
-    use."""
+    """Returns the id of the role that stands for a user's own grants in a workspace, as MLflow's
+    API shows them; the id is assigned when it is first asked for."""
     known = user.role_ids.get(workspace)
     if known is not None:
         return known

@@ -29,8 +29,12 @@ def below(root: str, path: str, workspace: str) -> dict[str, Any]:
 
 
 def listing(entries: list[DirectoryEntry], directory: str, **more: str) -> dict[str, Any]:
-    """Returns the JSON of MLflow's list-artifacts for entries of the artifact store; ``directory``
-    is put before their names."""
+    """Returns the JSON of MLflow's list-artifacts for entries of the artifact store.
+
+    Args:
+        directory: the path of the entries' directory below the artifact root; "" for the root.
+        more: further fields of the answer, such as ``root_uri``.
+    """
     if not entries:
         return {**more}
     return {**more, "files": [_file_info(entry, directory) for entry in entries]}
@@ -38,7 +42,11 @@ def listing(entries: list[DirectoryEntry], directory: str, **more: str) -> dict[
 
 def _file_info(entry: DirectoryEntry, directory: str) -> dict[str, Any]:
     """Returns one file or directory as MLflow's JSON. Like MLflow, omits the size of an empty
-    file."""
+    file.
+
+    Args:
+        directory: the path of the entry's directory below the artifact root; "" for the root.
+    """
     info: dict[str, Any] = {
         "path": f"{directory}/{entry.name}" if directory else entry.name,
         "is_dir": entry.size is None,

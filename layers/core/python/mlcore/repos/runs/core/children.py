@@ -68,7 +68,11 @@ def texts(run: Run) -> dict[str, dict[str, str]]:
 
 
 def dataset_inputs(texts: Mapping[str, str]) -> list[DatasetReference]:
-    """Returns the dataset inputs in the order in which they were logged."""
+    """Returns the dataset inputs in the order in which they were logged.
+
+    Args:
+        texts: the run's map ``inputs``.
+    """
     parsed = map(json.loads, texts.values())
     entries = sorted(parsed, key=lambda entry: (entry["at"], entry["name"], entry["digest"]))
     return [
@@ -85,7 +89,11 @@ def in_order(texts: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def model_outputs(texts: Mapping[str, str]) -> tuple[ModelOutput, ...]:
-    """Returns the models that the run created, in the order in which they were logged."""
+    """Returns the models that the run created, in the order in which they were logged.
+
+    Args:
+        texts: the run's map ``models``.
+    """
     parsed = map(json.loads, texts.values())
     entries = sorted(parsed, key=lambda entry: (entry["at"], entry["model_id"]))
     return tuple(ModelOutput(entry["model_id"], entry["step"]) for entry in entries)
@@ -94,7 +102,13 @@ def model_outputs(texts: Mapping[str, str]) -> tuple[ModelOutput, ...]:
 def resolve(
     outline: Run, by_identity: Mapping[datasets.Identity, Dataset]
 ) -> tuple[DatasetInput, ...]:
-    """Returns the run's dataset inputs with their whole datasets; omits unknown datasets."""
+    """Returns the run's dataset inputs with all fields of their datasets. Leaves out datasets that
+    are not in ``by_identity``.
+
+    Args:
+        outline: a run whose datasets have only name and digest.
+        by_identity: the datasets by (name, digest).
+    """
     return tuple(
         DatasetInput(by_identity[identity], entry.tags)
         for entry in outline.dataset_inputs

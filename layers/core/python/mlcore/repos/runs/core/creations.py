@@ -29,10 +29,12 @@ def create(
     *,
     created_by: str | None = None,
 ) -> None:
-    """Creates a run in one transaction with ``also``: its item, the reference to it by id, and its
+    """Creates a run in one transaction: its item, the reference to it by id (``RUN#REF``), and its
     mark (a key in LSI5 that says that the indexer has not processed it). Idempotent.
 
     Args:
+        experiment: the experiment to which the run belongs.
+        also: further operations of the transaction.
         more: further attributes of the run's item.
         created_by: the caller's user name; None if there is no login.
 

@@ -95,8 +95,8 @@ def ensure(experiment_id: str, datasets: Sequence[Dataset]) -> None:
 
 
 class Summary(NamedTuple):
-    """A dataset in one of the contexts (``mlflow.data.context``) in which runs used it; None for no
-    context."""
+    """A dataset in one of the contexts (``mlflow.data.context``) in which runs used it. The context
+    is None for runs that named none."""
 
     experiment_id: str
     name: str

@@ -39,8 +39,13 @@ def of_new(run: Run) -> LocalKeys:
 
 
 def of_texts(item: RunItem, sets: Mapping[str, Mapping[str, str]]) -> Values:
-    """Returns the attributes of a run item that change with values written to its maps: its name
-    and the name's index key, if the tag with the name is written."""
+    """Returns the attributes of a run item that follow from values written to its maps: the run's
+    name and the key by which LSI4 orders names, if the write sets the tag with the name.
+
+    Args:
+        item: the run's item before the write.
+        sets: the values that the write sets, by map and key.
+    """
     extra: list[tuple[ItemAttribute[Any], Any]] = []
     name = sets.get("tags", {}).get(reserved_tags.RUN_NAME)
     if name is not None:
@@ -50,8 +55,8 @@ def of_texts(item: RunItem, sets: Mapping[str, Mapping[str, str]]) -> Values:
 
 
 def primary_metric(item: RunItem) -> str | None:
-    """Returns the key in LSI5 of a run that the indexer has processed: it holds the value of its
-    experiment's primary metric. None if the run has none."""
+    """Returns the key in LSI5 for a run that the indexer has processed: it contains the run's
+    latest value of its experiment's primary metric. None if the run has no value of that metric."""
     primary = item.primary_metric
     latest = (item.metrics or {}).get(primary) if primary else None
     if primary is None or latest is None:

@@ -30,11 +30,12 @@ from mlcore.repos.runs.history import metric_history
 
 MOST_TOGETHER: Final = 80
 """Items beside the run that one transaction writes; DynamoDB allows 100, and some texts may move
-out of the run item. Points of more logged models are written after it."""
+out of the run item. If points of logged models do not fit, they are written after the
+transaction."""
 
 
 class ModelPoints(NamedTuple):
-    """Points to write for a logged model, with its item."""
+    """Metric points to write for a logged model, and the item of the model."""
 
     item: Raw
     points: Sequence[ModelMetric]
@@ -46,10 +47,12 @@ def write(
     metrics: Sequence[Metric],
     models: Sequence[ModelPoints] = (),
 ) -> None:
-    """Writes logged values and metric points of a run that was just read; calls ``decide`` again
+    """Writes logged values and metric points of a run that was just read. Calls ``decide`` again
     after each conflict with another writer. Raises InvalidParameterValue if the run is not active.
 
     Args:
+        decide: returns the values to set and to remove in the maps of the run's item, from the
+            current run (:data:`mlcore.repos.runs.core.writes.Decision`).
         metrics: the points to add to the metric history.
         models: the points to write for logged models.
     """
@@ -73,7 +76,7 @@ def write(
 
 
 def are_latest(change: Change, metrics: Sequence[Metric]) -> bool:
-    """Whether each point becomes the latest value of its metric in the run item."""
+    """Whether a change makes each of the points the latest value of its metric in the run item."""
     return len(change.sets.get("metrics", ())) == len(metrics)
 
 

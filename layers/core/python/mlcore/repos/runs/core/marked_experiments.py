@@ -1,7 +1,8 @@
 """The list of experiments that may have runs which the indexer has not processed.
 
-The indexer enters an experiment when it postpones one of its runs. The search for quiet runs reads
-the list and removes experiments without such runs. An experiment with new records is entered again,
+When the indexer postpones a run, it adds the run's experiment to the list. The search for quiet
+runs (those that are not written any more) reads the list, and removes the experiments that have no
+unprocessed runs. While an experiment has new records in the stream, it is added again and again,
 more often than it is removed.
 """
 

@@ -1,9 +1,9 @@
 """Marks of runs that the indexer has not processed yet: which writes set one.
 
 A mark is the run's key in LSI5, set by the write itself. A search reads the marks before the items
-that the indexer writes, and reads marked runs from their own items. A run keeps its mark until it
-ends. Once the indexer has processed the run, its key in LSI5 is its primary metric. See
-``docs/adr/0033``.
+that the indexer writes, and reads the runs that have a mark from their own items. A run keeps its
+mark at least until it ends. Once the indexer has processed the run, its key in LSI5 is the value of
+its primary metric. See ``docs/adr/0033``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from mlcore.db import keys
 from mlcore.models.runs import Run
 
 FOR_GOOD = 0
-"""The version in a permanent mark: the run has values outside its item, which have records of their
-own."""
+"""The version in a permanent mark: that of a run that has values in child items, whose changes come
+as records of their own in the stream."""
 
 INDEXED_MAPS = frozenset(("metrics", "params", "tags", "inputs"))
 """The maps of a run that searches look up in an index."""

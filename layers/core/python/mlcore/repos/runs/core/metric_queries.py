@@ -33,8 +33,9 @@ def history_interval(
     high: int | None,
     limit: int,
 ) -> list[tuple[str, MetricColumns]]:
-    """Returns for each run at most ``limit`` of its points from step ``low`` to ``high``, spread
-    evenly and including the last."""
+    """Returns (run id, points) for each run: at most ``limit`` of its points of the metric ``key``
+    from step ``low`` to step ``high``, chosen at equal distances and including the last. If
+    ``low`` or ``high`` is None, points of all steps count."""
     limits.check_step_range(low, high)
 
     def read(run_id: str, home: str) -> Kept:
@@ -51,13 +52,15 @@ def history_interval(
 def read_page(
     workspace: str, run_id: str, key: str, after: Order | None, size: int, large: int
 ) -> HistoryPage:
-    """Returns a page of a metric's points in a run after a position; see
-    :mod:`mlcore.repos.runs.history.history_pages`. The run's latest value of the metric is read in
-    parallel: it is included if its point is missing, and points later than it are left out.
+    """Returns a page of the points of the metric ``key`` in a run; see
+    :mod:`mlcore.repos.runs.history.history_pages`. The latest value of the metric in the run item
+    is read in parallel: it is included if its point is missing, and points later than it are left
+    out.
 
     Args:
         after: the last point of the page before; None for the first page.
-        large: ``HistoryPage.large`` of the page before.
+        size: the maximum number of points.
+        large: ``HistoryPage.large`` of the page before; 0 for the first page.
 
     Raises:
         ResourceDoesNotExist: with workspaces, if the run does not exist.
@@ -140,10 +143,12 @@ def _of_runs(
     *,
     refuse: bool = False,
 ) -> list[_OfRun[T] | None]:
-    """Returns the result of ``page_of`` for each run, with the latest value of the metric; None for
-    runs of another workspace. Workspaces and latest values are read in parallel with the points.
+    """Returns for each run the result of ``page_of`` with the latest value of the metric ``key``;
+    None for runs of another workspace. Workspaces and latest values are read in parallel with the
+    points.
 
     Args:
+        page_of: (run id, experiment id) → what was read of the run's points.
         refuse: with workspaces, raise for missing runs instead of treating them as empty.
 
     Raises:

@@ -49,6 +49,11 @@ def write(run_id: str, workspace: str, decide: Decision, metrics: Sequence[Metri
     """Writes the values that ``decide`` returns, and points of metric history, to a run that this
     process has cached.
 
+    Args:
+        decide: returns the values to set and to remove in the maps of the run's item, from the
+            current run (:data:`mlcore.repos.runs.core.writes.Decision`).
+        metrics: the points to add to the metric history.
+
     Returns:
         False if nothing was written, for example because the run is not cached: the caller should
             read the run and write then.
@@ -105,7 +110,8 @@ def _sending(run: StoredRun, decide: Decision, metrics: Sequence[Metric]) -> _Se
 
 
 class _Sending:
-    """A write in progress, and the results of its parts."""
+    """A write in progress, which consists of the update of the run's item, the puts of its points
+    and the read of its experiment, and the results of these parts."""
 
     def __init__(
         self,
@@ -116,11 +122,10 @@ class _Sending:
         *,
         together: bool,
     ) -> None:
-        """
-        Args:
-            together: whether the run's item and the points are written in one transaction (see
-                :mod:`.log_writes`) rather than in parallel.
-        """
+        """Args:
+        batches: the items with the points of ``metrics``.
+        together: whether the run's item and the points are written in one transaction (see
+            :mod:`.log_writes`) rather than in parallel."""
         self._run = run
         self._change = change
         self._metrics = metrics
@@ -139,6 +144,7 @@ class _Sending:
         written; see :func:`write`.
 
         Args:
+            decide: as for :func:`write`; called again after a conflict with another writer.
             calls: the update of the run's item, and the read of the experiment if it is needed.
         """
         try:
@@ -216,8 +222,14 @@ def _allowing(run: StoredRun, meta: Raw | None) -> Experiment | None:
 
 
 def _revert(run: StoredRun, change: Change, written: Raw) -> None:
-    """Restores the former values of the attributes that a change set, except values that another
-    write has changed since."""
+    """Restores the values that the run had before a forbidden write, except values that another
+    write has changed since.
+
+    Args:
+        run: the run before the write.
+        change: the change that was written.
+        written: the run's item as the write left it.
+    """
     found: Raw | None = written
 
     def attempt() -> None:
@@ -235,7 +247,13 @@ def _revert(run: StoredRun, change: Change, written: Raw) -> None:
 
 
 def _reverting(run: StoredRun, change: Change, current_item: Raw) -> Update | None:
-    """Returns the update that reverts a change; None if none of its values are left."""
+    """Returns the update that :func:`_revert` executes; None if another write has changed all
+    values of the change since.
+
+    Args:
+        run: the run before the forbidden write.
+        current_item: the run's item now.
+    """
     update = Update()
     reverted = False
     for name, texts in change.sets.items():

@@ -73,7 +73,7 @@ def forget_run(run_id: str) -> None:
 
 
 def set_stage(run: StoredRun, target: str) -> None:
-    """Deletes or restores a run, whatever its stage is.
+    """Deletes a run (``target`` is ``deleted``) or restores it (``active``), whatever its stage is.
 
     The update requires that nobody deleted or restored the run since it was read, so an update that
     DynamoDB executes late or twice changes nothing. Raises ResourceDoesNotExist.
@@ -160,7 +160,7 @@ def write(
 
 
 def _any(_: StoredRun) -> None:
-    """Accepts a run in any stage; takes the place of a check that it is active."""
+    """Accepts an active or deleted run: the check of :func:`write` for ``any_stage``."""
 
 
 class Change(NamedTuple):
@@ -233,11 +233,12 @@ def send_change(
 
 
 def meanwhile(run: StoredRun, item: Raw | None) -> StoredRun:
-    """Returns the current run after another writer was first. If its stage changed, or ``item`` is
-    missing or incomplete, reads it again with its experiment.
+    """Returns the current run after another writer was first. Reads the run again with its
+    experiment if the run was deleted or restored, or if ``item`` is missing or incomplete.
 
     Args:
-        item: the run's item as the other writer left it.
+        run: the run as it was read.
+        item: the run's item as the other writer left it; None if it is not known.
     """
     moved = item is None or RunItem.of(item).epoch != run.item.epoch
     if item is None or moved or RunItem.run_id.attr_name not in item:

@@ -1,4 +1,5 @@
-"""A metric's points ordered by step, as columns without point objects."""
+"""Points of one metric, ordered by step, as columns (lists of steps, timestamps and values): no
+object is created for a point."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ from mlcore.repos.runs.history.metric_history import Kept
 
 
 def in_order(stored: Kept, key: str) -> MetricColumns | None:
-    """Returns the points of a metric as columns, ordered by step and timestamp; None if the stored
-    items, one after the other, do not have them strictly in that order."""
+    """Returns all points of a metric as columns, if the stored batches, packs and segments, one
+    after the other, have them strictly ordered by step and timestamp already. Otherwise returns
+    None, and the caller must sort them."""
     parts = [part for part in _parts(stored, key) if part.steps]
     parts.sort(key=lambda part: (part.steps[0], part.timestamps[0]))
     steps: list[int] = []
@@ -28,7 +30,7 @@ def in_order(stored: Kept, key: str) -> MetricColumns | None:
 
 
 def holds(columns: MetricColumns, point: Metric) -> bool:
-    """Whether columns of points, ordered by step and timestamp, contain a point."""
+    """Whether ``columns``, which are ordered by step and timestamp, contain a point."""
     steps, timestamps, values = columns
     begin = bisect_left(steps, point.step)
     end = bisect_left(steps, point.step + 1, begin)

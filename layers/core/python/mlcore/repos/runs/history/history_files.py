@@ -2,7 +2,8 @@
 
 An experiment's items may take 10 GB, and a write unit costs a fifth of writing a file. So the
 points of many batches go into one file as a sequence of segments, each with points of one metric in
-order. The file's item sorts right after the run's batches and contains its directory, so a read
+order. An item describes the file and sorts right after the run's batches. It contains the file's
+*directory*, the list of its segments: their offsets, lengths, and first and last points. So a read
 fetches only the segments that it needs. A file is named by its content and never changes; it is
 deleted with its run (:mod:`mlcore.repos.files.owners`).
 """
@@ -35,11 +36,12 @@ _NAME: Final = "points"
 
 
 class NoStore(errors.TemporarilyUnavailable):
-    """The environment names no artifact store."""
+    """The deployment has no artifact store: no environment variable names one."""
 
 
 class Segment(NamedTuple):
-    """Where a file of metric history has points of one metric, and from which point to which."""
+    """A part of a file of metric history that has points of one metric: the file, the part's offset
+    and length in it, and its first and last point."""
 
     location: str
     begin: int
@@ -47,13 +49,13 @@ class Segment(NamedTuple):
     size: int
     """Number of points."""
     first: str
-    """Timestamp and step of the first point, in the form of :mod:`.point_positions`; ``last`` of
-    the last one."""
+    """Timestamp and step of the first point, in the form of :mod:`.point_positions`."""
     last: str
+    """The same of the last point."""
 
 
 class HistoryFile(NamedTuple):
-    """A file of metric history to write, and the item that describes it."""
+    """A file of metric history to write, and the item to put for it."""
 
     location: str
     content: bytes
@@ -61,12 +63,17 @@ class HistoryFile(NamedTuple):
 
 
 _Entry = tuple[int, int, int, int, int, int, int]
-"""Offset, length, number of points, timestamp and step of the first and of the last."""
+"""A segment in the directory of a file: its offset and length in bytes, its number of points, and
+timestamp and step of its first and of its last point."""
 
 
 def chunks(series: Sequence[Metric]) -> Iterator[list[Metric]]:
-    """Yields points of one metric, in their order, in lists that fit a segment of a file or a
-    pack."""
+    """Yields the points in lists of at most :data:`SEGMENT_POINTS`, each for one segment of a file
+    or for one pack.
+
+    Args:
+        series: points of one metric, in order.
+    """
     ordered = sorted(series, key=point_positions.order)
     for at in range(0, len(ordered), SEGMENT_POINTS):
         yield ordered[at : at + SEGMENT_POINTS]
@@ -75,8 +82,12 @@ def chunks(series: Sequence[Metric]) -> Iterator[list[Metric]]:
 def made_of(
     experiment_id: str, run_id: str, series: Mapping[str, Sequence[Metric]]
 ) -> list[HistoryFile]:
-    """Returns the files that hold a run's points, given by metric without duplicates: one file,
-    unless there are very many metrics."""
+    """Returns the files of metric history to write for points of a run: one file, unless there are
+    very many metrics.
+
+    Args:
+        series: the points by metric, in order and without duplicates.
+    """
     made: list[HistoryFile] = []
     named: dict[str, Sequence[Metric]] = {}
     size = 0
@@ -107,16 +118,15 @@ def has_place(experiment_id: str, run_id: str) -> bool:
 
 
 def store(made: Sequence[HistoryFile]) -> None:
-    """Writes files of metric history to the artifact store. The caller puts their items
-    afterwards."""
+    """Writes files of metric history to the artifact store. The caller must put the items that
+    describe them afterwards, so that no reader finds an item without its file."""
     from mlcore import artifacts  # noqa: PLC0415 -- as above
 
     table.parallel([partial(artifacts.store().put, one.location, one.content) for one in made])
 
 
 def segments(item: Raw, key: str) -> list[Segment]:
-    """Returns the segments (stretches of points of one metric) that the file of an item has for a
-    metric, in order."""
+    """Returns where the file that an item describes has points of the metric ``key``, in order."""
     item_view = RunMetricFile.of(item)
     return [
         _segment(item_view.location, entry)
@@ -137,7 +147,8 @@ def folder_of(item: Raw) -> str:
 
 
 def read(wanted: Iterable[Segment]) -> list[Metric]:
-    """Returns the points in segments of metric history files. Raises as :func:`contents`."""
+    """Returns the points in the given segments of metric history files. Raises as
+    :func:`contents`."""
     found = []
     for data in contents(wanted):
         for points in point_columns.unpack(data).values():
@@ -146,11 +157,11 @@ def read(wanted: Iterable[Segment]) -> list[Metric]:
 
 
 def contents(wanted: Iterable[Segment]) -> list[bytes]:
-    """Returns the bytes of segments of metric history files, for :mod:`.point_columns` to unpack.
-    Adjacent segments are read with one request.
+    """Returns the bytes of the given segments of metric history files, for :mod:`.point_columns` to
+    unpack. Adjacent segments are read with one request.
 
     Raises:
-        NoStore: the environment names no store.
+        NoStore: the deployment has no artifact store.
         TemporarilyUnavailable: a file no longer exists, or cannot be read now.
     """
     stretches: list[list[Segment]] = []

@@ -1,9 +1,11 @@
 """Pages of metric history, each at a cost proportional to its length.
 
-A small history is read whole: the batches, then the packs, one request each. Of a large one, items
-are taken in the order of their first points, starting with the first that may overlap the page:
-batches by their own sort keys, packs by LSI2, whose keys tell what is in a pack and contain single
-points. Only packs and file segments that overlap the page are fetched and unpacked. As in
+Points are stored in batches (an item for each request), packs (items with many points of one
+metric) and segments of files. A small history is read whole: the batches with the directories of
+the files, then the packs, one request each. Of a large one, items are taken in the order of their
+first points, starting with the first that may overlap the page: batches by their own sort keys,
+packs by LSI2, whose keys contain the bounds of a pack and also single points. Only packs and
+segments that overlap the page are fetched and unpacked. As in
 :mod:`mlcore.repos.runs.history.metric_history`, batches are read before packs and files.
 """
 
@@ -25,7 +27,8 @@ from mlcore.repos.runs.history.history_ranges import Stretch
 from mlcore.repos.runs.history.point_positions import Order
 
 IN_VAIN: Final = 18
-"""Items of one class of spans expected to end before the page, plus a few."""
+"""Items that a request for one class of spans reads in addition to those that the page needs: they
+begin before the page and may end before it."""
 POINTS_TOGETHER: Final = 500
 """Points expected in an item that has more than one. If there are fewer, each further request of a
 class asks for more items."""
@@ -39,8 +42,8 @@ class HistoryPage(NamedTuple):
     points: list[Metric]
     more: bool
     large: int
-    """The classes of spans that needed more than one request; pass it when asking for the next
-    page."""
+    """The sum of :data:`LARGE_PACKS` and :data:`LARGE_BATCHES`, each if one request did not read
+    all packs, or all batches. The caller passes it when it asks for the next page."""
 
 
 class _Series(NamedTuple):
@@ -54,11 +57,11 @@ class _Series(NamedTuple):
 
 
 Kept = Callable[[list[Metric]], list[Metric]]
-"""Filters points."""
+"""Returns those of the points that a page may contain."""
 
 _Ask = Callable[[Raw | None, int], tuple[list[Stretch], Raw | None]]
-"""Reads items of one class, from a position and up to a number; returns them and the next
-position."""
+"""Reads items of one class of spans: (key of the last item read before, number of items) → (their
+ranges, key of the last item read now; None after the last item)."""
 
 
 def read(
@@ -71,14 +74,15 @@ def read(
     beside: Sequence[Callable[[], None]] = (),
     kept: Kept | None = None,
 ) -> HistoryPage:
-    """Returns the first ``size`` distinct points of a metric after ``after``, in MLflow's order of
-    history (timestamp, step, value).
+    """Returns the first ``size`` distinct points of the metric ``key`` after ``after``, in MLflow's
+    order of history (timestamp, step, value).
 
     Args:
         after: the last point of the page before; None for the first page.
-        large: ``HistoryPage.large`` of the page before.
-        beside: is called in parallel with the first request.
-        kept: filters the points that were read; None to keep all.
+        large: ``HistoryPage.large`` of the page before; 0 for the first page.
+        beside: functions to call in parallel with the first request.
+        kept: is given points that were read and returns those that the page may contain; None for
+            all.
     """
     series = _Series(experiment_id, run_id, key)
     few: list[list[Stretch] | None] = [None]
@@ -102,8 +106,8 @@ def read(
 
 
 def _few_batches(series: _Series) -> list[Stretch] | None:
-    """Returns all batches (points of one request) and file segments of a run; None if there are so
-    many that one request does not list them all."""
+    """Returns where a run's batches (items with the points of one request) and files have points of
+    the metric; None if the run has so many batches that one request does not list them all."""
     page = table.query(
         series.pk,
         between=keys.run_metric_batches(series.run_id),
@@ -132,7 +136,9 @@ def _read(
     ``HistoryPage.large``.
 
     Args:
-        few: the batches and file segments; None if one request did not list them all.
+        large: ``HistoryPage.large`` of the page before.
+        few: the ranges in batches and files; None if one request did not list them all.
+        kept: is given points that were read and returns those that the page may contain.
     """
 
     def load(stretches: Sequence[Stretch]) -> list[Metric]:
@@ -155,8 +161,8 @@ def _read(
 
 
 def _few_packs(series: _Series) -> list[Stretch] | None:
-    """Returns all packs (stored points) of a metric; None if there are so many that one request
-    does not read them all."""
+    """Returns the ranges of all packs of the metric (items with many points of it); None if there
+    are so many that one request does not read them all."""
     page = table.query(
         series.pk,
         prefix=keys.run_metric_history_prefix(series.run_id, series.key),
@@ -198,8 +204,13 @@ def _first(
     wanted: int,
     load: Callable[[Sequence[Stretch]], list[Metric]],
 ) -> list[Metric]:
-    """Returns the first ``wanted`` points after ``after``. Loads only as many stretches (stored
-    ranges of points, ordered by their first points) as that needs."""
+    """Returns the first ``wanted`` points after ``after``, and reads only as many of the stored
+    ranges as that needs.
+
+    Args:
+        stretches: the stored ranges, ordered by their first points.
+        load: reads the points in the given ranges.
+    """
     points: dict[Order, Metric] = {}
     upcoming = next(stretches, None)
     further = 2
@@ -229,8 +240,14 @@ def _merged(
     read: Callable[[_Series, int, str], _Ask], series: _Series, after: Order | None, wanted: int
 ) -> Iterator[Stretch]:
     """Yields the stored ranges of points that may end after ``after``, ordered by their first
-    points. Ranges are classified by how much time they span; each class is a query of its own, the
-    first ones in parallel."""
+    points. Ranges are classified by how much time they span
+    (:data:`mlcore.repos.runs.history.point_positions.SPANS`); each class is a query of its own, and
+    the first pages of all classes are read in parallel.
+
+    Args:
+        read: (series, class, key to start at) → a function that reads the ranges of this class.
+        wanted: how many points the caller needs.
+    """
     at = _place(after)
     classes = [
         read(series, span, point_positions.earliest(at, span) if at else "")
@@ -272,8 +289,8 @@ def _batches(series: _Series, span: int, first: str) -> _Ask:
 
 
 def _batch(item: Raw, key: str) -> Stretch:
-    """Returns the range of points in a batch item, with the points unpacked: knowing how many there
-    are saves requests."""
+    """Returns the range of the metric's points in a batch item, with the points unpacked. The
+    number of points is then exact, so that fewer requests are needed."""
     _, first = keys.parse_batch_id(RunMetricBatch.of(item).SK)
     return history_ranges.of_points(metric_history.points_of_batch(item, key))._replace(first=first)
 

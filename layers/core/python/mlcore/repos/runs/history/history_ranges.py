@@ -1,6 +1,8 @@
-"""Stored ranges of a metric's points: batches, packs, file segments and index entries of packs,
-each with bounds of its first and last point, so that pages fetch and unpack no more than they
-need."""
+"""Stored ranges of a metric's points: batches, packs and segments of files.
+
+The reader of a page of history gets a :class:`Stretch` for each of these, with bounds of its first
+and last point, so that it fetches and unpacks only the ranges that the page needs.
+"""
 
 from __future__ import annotations
 
@@ -19,28 +21,39 @@ from mlcore.repos.runs.history.history_files import Segment
 
 
 class Stretch(NamedTuple):
-    """A stored range of a metric's points: an item, or its description in an index entry or in a
-    file's directory."""
+    """Points of one metric that are stored together: a batch (the item of one request's points), a
+    pack (an item with many points of the metric) or a segment of a file.
+
+    Either the points were read already, or this names where to read them: exactly one of
+    ``points``, ``batch``, ``pack``, ``sk`` and ``segment`` is set, or none if there are no points.
+    """
 
     first: str
     last: str
-    """Bounds in the form of :mod:`.point_positions`; ``first`` may lack the value, ``last`` may be
-    too late."""
+    """The positions (:mod:`.point_positions`) of the first and the last point. ``first`` may lack
+    the value; ``last`` is an upper bound."""
     size: int
     """Number of points."""
     points: Sequence[Metric] = ()
+    """The points, if they were unpacked already."""
     batch: Raw | None = None
+    """The batch item with the points, perhaps among points of other metrics."""
     pack: Raw | None = None
-    """The item with the points, unless they are in ``points``;"""
+    """The pack item with the points."""
     sk: str = ""
-    """or the sort key of the pack,"""
+    """The sort key of the pack with the points, which was not read."""
     segment: Segment | None = None
-    """or the file and the position of the points in it."""
+    """The file with the points, and where they are in it."""
 
 
 def of_batch(item: Raw, key: str) -> Stretch:
-    """Returns the range of a metric's points in a batch item. The item must have been read with
-    :data:`mlcore.repos.runs.history.metric_history.BATCH_ATTRIBUTES` and the sort key."""
+    """Returns the range of the points of metric ``key`` in a batch item (the points of one
+    request).
+
+    Args:
+        item: has the sort key and the attributes in
+            :data:`mlcore.repos.runs.history.metric_history.BATCH_ATTRIBUTES`.
+    """
     batch = RunMetricBatch.of(item)
     size = 0 if batch.data is None else point_columns.count(batch.data, key)
     if not size:
@@ -50,21 +63,26 @@ def of_batch(item: Raw, key: str) -> Stretch:
 
 
 def of_points(points: Sequence[Metric]) -> Stretch:
-    """Returns the range of points that are in memory already."""
+    """Returns the range of points that were read already, in any order."""
     places = sorted(point_positions.place(point_positions.order(point)) for point in points)
     return Stretch(places[0], places[-1], len(points), points) if places else Stretch("", "", 0)
 
 
 def of_pack(item: Raw) -> Stretch:
-    """Returns the range of points in a pack item. The item must have been read with
-    :data:`mlcore.repos.runs.history.metric_history.PACK_ATTRIBUTES` and ``lsi2sk``."""
+    """Returns the range of the points in a pack (an item with many points of one metric).
+
+    Args:
+        item: has ``lsi2sk`` and the attributes in
+            :data:`mlcore.repos.runs.history.metric_history.PACK_ATTRIBUTES`.
+    """
     first, last, count, _ = keys.parse_lsi2_metric_history(RunMetricHistory.of(item).lsi2sk)
     return Stretch(first, last, count, pack=item)
 
 
 def of_entry(item: Raw, key: str) -> Stretch:
-    """Returns the range of points in a pack, from the pack's entry in LSI2. If the pack has a
-    single point, the key of the entry contains that."""
+    """Returns the range of the points in a pack of metric ``key``, from the pack's entry in LSI2,
+    without reading the pack. The key of the entry contains the bounds and the number of the points,
+    and the point itself if there is only one."""
     entry = RunMetricHistory.of(item)
     first, last, count, value = keys.parse_lsi2_metric_history(entry.lsi2sk)
     if count > 1:
@@ -79,11 +97,14 @@ def of_segment(segment: Segment) -> Stretch:
 
 
 def load(pk: str, key: str, stretches: Sequence[Stretch]) -> list[Metric]:
-    """Returns all points in stored ranges; may return further points of the metric. Raises
-    WriteConflict if a pack no longer exists.
+    """Reads and returns all points of metric ``key`` in the given ranges, and possibly further
+    points of the metric.
 
     Args:
-        pk: the partition of the run.
+        pk: the partition key of the run.
+
+    Raises:
+        WriteConflict: a pack no longer exists, because the indexer has replaced it.
     """
     points = [point for stretch in stretches for point in stretch.points]
     for stretch in stretches:

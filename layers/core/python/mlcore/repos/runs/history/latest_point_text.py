@@ -30,7 +30,11 @@ def parse_latest(key: str, text: str) -> Metric:
 
 
 def parse_all_latest(texts: Mapping[str, str]) -> dict[str, Metric]:
-    """Returns :func:`parse_latest` of all metrics of a run."""
+    """Returns the latest point of each metric, as :func:`parse_latest` does.
+
+    Args:
+        texts: the texts in the run item, by metric.
+    """
     metrics = {
         key: _metric((key, value, timestamp, step))
         for key, (step, timestamp, value) in zip(
@@ -44,7 +48,7 @@ def parse_all_latest(texts: Mapping[str, str]) -> dict[str, Metric]:
 
 
 def latest_of(metrics: Iterable[Metric]) -> dict[str, Metric]:
-    """Returns the latest point of each key; of equal ones the first, because MLflow replaces a
+    """Returns the latest point of each metric; of equal ones the first, because MLflow replaces a
     point only by a strictly later one."""
     latest: dict[str, Metric] = {}
     for metric in metrics:

@@ -1,12 +1,13 @@
 """Makes metric history agree with the latest values in the run item.
 
-A request writes the run item and the points of history in parallel, and may die after either.
-Readers complete each from the other (``docs/adr/0061``):
+A request writes the run item (with the latest value of each metric) and the points of history in
+parallel, and its process may die after either. Readers infer the missing part from the other one
+(``docs/adr/0061``):
 
-- A latest value was logged, so it belongs to its metric's history even if its point was not
+- A latest value was logged, so readers show it in its metric's history even if its point was not
   written.
 - A point later than its metric's latest value belongs to a request whose run item was not written,
-  so no reader shows it. The indexer raises the latest value, and the point appears.
+  so no reader shows it. The indexer later raises the latest value, and then readers show the point.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ _MOMENT: Final = itemgetter(3, 2)
 
 
 class Place(NamedTuple):
-    """A page of a history: at most ``size`` points after ``after``."""
+    """Which page of a history to read: at most ``size`` points after the point ``after`` (None for
+    the first page)."""
 
     after: Order | None
     size: int
@@ -44,7 +46,7 @@ ReadPage = Callable[[Callable[[list[Metric]], list[Metric]]], HistoryPage]
 
 
 class Latest(NamedTuple):
-    """The latest value of a run's metric."""
+    """The latest value of one metric in the run item, as a point with step and timestamp."""
 
     point: Metric
     in_history: bool
@@ -53,8 +55,12 @@ class Latest(NamedTuple):
 
 
 def of(owners: Sequence[tuple[str, str]], key: str) -> dict[str, Latest]:
-    """Returns the latest value of a metric by run id, for the runs (experiment id, run id) that
-    have one; one BatchGetItem."""
+    """Returns the latest value of the metric ``key`` by run id; runs without the metric are left
+    out. One BatchGetItem.
+
+    Args:
+        owners: the runs, as (experiment id, run id).
+    """
     wanted = list(dict.fromkeys(owners))
     # Where its run has no room for it, the metric has an item of its own.
     places = [
@@ -99,8 +105,13 @@ def known(points: list[Metric], latest: Latest | None) -> list[Metric]:
 
 
 def completed(series: list[Metric], latest: Latest | None) -> list[Metric]:
-    """Returns an ordered history of a metric with its latest value, and without points later than
-    that."""
+    """Returns a metric's whole history as readers show it: without points later than the metric's
+    latest value, and with the latest value as a point if its point was not written.
+
+    Args:
+        series: the points that were read, ordered by timestamp, step and value.
+        latest: the metric's latest value; None if it has none, and then the history is empty.
+    """
     series = known(series, latest)
     if latest is None or not latest.in_history:
         return series
@@ -112,12 +123,15 @@ def completed(series: list[Metric], latest: Latest | None) -> list[Metric]:
 
 
 def paged(read: ReadPage, page: HistoryPage, latest: Latest | None, place: Place) -> HistoryPage:
-    """Returns a page without points later than the latest value, and with the latest value if it
-    lies between ``place.after`` and the end of the page.
+    """Returns a page of a metric's history as readers show it: without points later than the
+    metric's latest value, and with the latest value as a point if its point was not written and
+    lies on this page.
 
     Args:
         read: reads the page again, keeping only the points that a filter accepts. Called if a page
             that is not the last contained later points.
+        page: the page as it was read.
+        place: which page it is.
     """
     points = known(page.points, latest)
     if page.more and len(points) < len(page.points):
@@ -137,7 +151,7 @@ def paged(read: ReadPage, page: HistoryPage, latest: Latest | None, place: Place
 
 
 def _is_later(page: HistoryPage, at: Order) -> bool:
-    """Whether a point at position ``at`` belongs to a page after this one."""
+    """Whether the position ``at`` (timestamp, step, value) lies after the end of a page."""
     return page.more and bool(page.points) and at > point_positions.order(page.points[-1])
 
 

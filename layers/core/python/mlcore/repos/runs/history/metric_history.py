@@ -1,11 +1,11 @@
 """Metric history: points are written in batches and read merged, each distinct point once.
 
-The points of one request are one ``MBATCH`` item. Once there are many, the indexer packs them into
-``MHIST`` packs, one metric each, or into a file (:mod:`.history_files`), and then deletes the
-batches. So a reader reads the batches *first*: if a batch is gone, it was packed before, and the
-later consistent read of the packs finds its points; the item of a file sorts after all batches in
-the same query. Points found twice (a repeated request, a batch packed twice) are one point, as in
-MLflow.
+The points of one request are one ``MBATCH`` item, a *batch*. Once there are many, the indexer
+writes their points again, either as ``MHIST`` items, *packs*, each with points of one metric, or as
+a file (:mod:`.history_files`), and then deletes the batches. So a reader reads the batches *first*:
+if a batch is gone, its points were in packs or a file before, and the later consistent read of the
+packs finds them; the item that describes a file sorts after all batches in the same query. Points
+found twice (a repeated request, a batch packed twice) are one point, as in MLflow.
 """
 
 from __future__ import annotations
@@ -67,7 +67,11 @@ def items(experiment_id: str, run_id: str, metrics: Sequence[Metric]) -> list[Ra
 
 
 def history_items(experiment_id: str, run_id: str, key: str, series: Sequence[Metric]) -> list[Raw]:
-    """Returns the ``MHIST`` items (packs) that hold the points of one metric, in order."""
+    """Returns the packs (``MHIST`` items) that hold the points of the metric ``key``.
+
+    Args:
+        series: the points, in order.
+    """
     made = []
     for chunk in history_files.chunks(series):
         data, digest = point_columns.pack({key: chunk})
@@ -93,21 +97,22 @@ def history_items(experiment_id: str, run_id: str, key: str, series: Sequence[Me
 
 
 def ending(made: Iterable[Raw]) -> list[Raw]:
-    """Returns items of metric history with the time at which they expire, if the settings let
-    history expire."""
+    """Returns the given items of metric history with the time at which DynamoDB deletes them, if
+    the setting ``ttl_policy`` lets history expire; otherwise unchanged."""
     end = ttl_policy.expires_at("metric_history")
     return [ttl_policy.with_expiry(item, end) for item in made]
 
 
 def batches(experiment_id: str, run_id: str, metrics: Sequence[Metric]) -> list[Raw]:
-    """Returns :func:`items` with the time at which they expire; an empty list without points."""
+    """Returns the batches of :func:`items`, each with the time at which it expires, if history
+    expires; an empty list if there are no points."""
     return ending(items(experiment_id, run_id, metrics)) if metrics else []
 
 
 def refuse(batch: Raw) -> None:
-    """Removes the points of a batch (the item with the points of one request) after the request
-    turned out to be forbidden, unless the batch was deleted or put again since. The item itself
-    remains, so that the indexer sees the change in the stream."""
+    """Removes the points from a batch that a request wrote before it turned out to be forbidden.
+    Does nothing if the batch was deleted or put again since. The item itself remains, so that the
+    indexer sees the change in the stream."""
     update = Update()
     update.remove(RunMetricBatch.data)
     update.set(RunMetricBatch.refused, True)
@@ -175,8 +180,11 @@ def read(experiment_id: str, run_id: str, key: str) -> list[Metric]:
 
 
 def points_of(stored: Kept, key: str) -> list[Metric]:
-    """Returns the distinct points of a metric from the stored form of its history, in MLflow's
-    order."""
+    """Returns the distinct points of the metric ``key`` in MLflow's order.
+
+    Args:
+        stored: the metric's history as :func:`kept` read it.
+    """
     series = [points_of_batch(item, key) for item in stored.batches]
     series += [points_of_pack(item, key) for item in stored.packs]
     series += [point_columns.unpack(data, key).get(key, []) for data in stored.segments]
@@ -263,7 +271,7 @@ def _batch_item(experiment_id: str, run_id: str, series: Mapping[str, Sequence[M
 
 
 def _reach(series: Sequence[Metric]) -> tuple[str, str]:
-    """Returns the positions (order-preserving texts of timestamp, step and value) of the first and
-    the last of some points."""
+    """Returns the positions (:mod:`.point_positions`) of the first and the last of some points,
+    given in any order."""
     orders = [point_positions.order(metric) for metric in series]
     return point_positions.place(min(orders)), point_positions.place(max(orders))

@@ -28,8 +28,14 @@ class Wanted(NamedTuple):
 
 
 def of(stored: Kept, latest: Latest | None, wanted: Wanted) -> MetricColumns:
-    """Returns the sample of a stored history, after adding the latest value if it is missing;
-    ordered by step, timestamp and value."""
+    """Returns the sample of a stored history, as columns ordered by step, timestamp and value. The
+    history is completed by the metric's latest value before, as :mod:`.latest_points` says.
+
+    Args:
+        stored: the history as :func:`mlcore.repos.runs.history.metric_history.kept` read it.
+        latest: the latest value in the run item; None if the run does not have the metric.
+        wanted: the metric, the range of steps and the maximum number of points.
+    """
     columns = history_columns.in_order(stored, wanted.key)
     if columns is None or not _agree(columns, latest, wanted.key):
         points = latest_points.completed(metric_history.points_of(stored, wanted.key), latest)
@@ -62,8 +68,8 @@ def places(count: int, limit: int) -> Sequence[int]:
 
 
 def _agree(columns: MetricColumns, latest: Latest | None, key: str) -> bool:
-    """Whether columns of points need no correction by the metric's latest value: no point is later,
-    and the latest value is among the points if it must be."""
+    """Whether points can be shown as they were read: none of them is later than the metric's latest
+    value, and the latest value is among them if the history must contain it."""
     steps, timestamps, values = columns
     if latest is None or not steps:
         return latest is None and not steps

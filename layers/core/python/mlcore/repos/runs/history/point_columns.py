@@ -34,12 +34,16 @@ _INT64: Final = 1 << 63
 
 
 class UnknownColumns(ValueError):
-    """The columns were written by a later version."""
+    """The stored form was written by a later version of this software."""
 
 
 def pack(series: Mapping[str, Sequence[Metric]]) -> tuple[bytes, str]:
-    """Returns the stored form of points, given by metric, and a digest of the points in their
-    order. The digest does not depend on the compression."""
+    """Returns the stored form of points, and a digest of the points in their order. The digest does
+    not depend on the compression.
+
+    Args:
+        series: the points by metric.
+    """
     points = [point for metrics in series.values() for point in metrics]
     counts = {key: len(metrics) for key, metrics in series.items()}
     header = json.dumps(counts, separators=(",", ":"), ensure_ascii=False).encode()
@@ -67,7 +71,12 @@ def pack(series: Mapping[str, Sequence[Metric]]) -> tuple[bytes, str]:
 
 
 def unpack(data: bytes, wanted: str | None = None) -> dict[str, list[Metric]]:
-    """Returns the points in a stored form by metric; only those of the metric ``wanted``, if given.
+    """Returns the points in a stored form, by metric.
+
+    Args:
+        data: the stored form, as :func:`pack` returns it.
+        wanted: the only metric to return; None for all. A metric that the stored form does not have
+            is missing in the result.
 
     Raises:
         UnknownColumns: this version does not know the form.
@@ -76,7 +85,17 @@ def unpack(data: bytes, wanted: str | None = None) -> dict[str, list[Metric]]:
 
 
 def columns(data: bytes, wanted: str | None = None) -> dict[str, MetricColumns]:
-    """Like :func:`unpack`, but returns columns without creating point objects."""
+    """Returns the points in a stored form by metric, as three lists of the same length: steps,
+    timestamps and values. Cheaper than :func:`unpack`, because it creates no object for a point.
+
+    Args:
+        data: the stored form, as :func:`pack` returns it.
+        wanted: the only metric to return; None for all. A metric that the stored form does not have
+            is missing in the result.
+
+    Raises:
+        UnknownColumns: this version does not know the form.
+    """
     flags = data[0]
     if flags & ~_KNOWN:
         raise UnknownColumns(f"points of form {flags}")
@@ -109,10 +128,14 @@ def columns(data: bytes, wanted: str | None = None) -> dict[str, MetricColumns]:
 
 
 def count(data: bytes, key: str) -> int:
-    """Returns how many points of a metric a stored form has; unpacks only as much as that needs.
+    """Returns how many points of the metric ``key`` a stored form has. Decompresses only its
+    header.
+
+    Args:
+        data: the stored form, as :func:`pack` returns it.
 
     Raises:
-        UnknownColumns: as :func:`unpack`.
+        UnknownColumns: this version does not know the form.
     """
     flags = data[0]
     if flags & ~_KNOWN:

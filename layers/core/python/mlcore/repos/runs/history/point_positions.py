@@ -43,8 +43,11 @@ def order(point: Metric) -> Order:
 
 
 def place(at: Order) -> str:
-    """Returns the position of a point in the history of its metric, as text. NaN has the position
-    of 0."""
+    """Returns the position of a point in the history of its metric, as text.
+
+    Args:
+        at: the point's timestamp, step and value; NaN has the position of 0.
+    """
     return moment(at[0], at[1]) + double(at[2] + 0.0)
 
 
@@ -68,20 +71,33 @@ def parse(text: str) -> tuple[int, int, float]:
 
 
 def span(first: str, last: str) -> int:
-    """Returns the class of an item's span (how far its last point is from its first), from the
-    positions of both; ``first`` may lack the value."""
+    """Returns the class of an item's span in :data:`SPANS` (how far its last point is from its
+    first).
+
+    Args:
+        first: position of the first point; it may lack the value.
+        last: position of the last point.
+    """
     bits = (int(last, 16) - int(first.ljust(48, "0"), 16)).bit_length()
     return next(number for number, most in enumerate(SPANS) if bits <= most)
 
 
 def latest(first: str, span: int) -> str:
-    """Returns the last position that an item with this class of span can reach if its first point
-    is at ``first``, which may lack the value."""
+    """Returns the last position that an item can reach.
+
+    Args:
+        first: position of the item's first point; it may lack the value.
+        span: the item's class in :data:`SPANS`.
+    """
     bits = max(SPANS[span], _STEP) if len(first) == 32 else SPANS[span]
     return f"{min(int(first.ljust(48, '0'), 16) + (1 << bits), 1 << 192) - 1:048x}"
 
 
 def earliest(at: str, span: int) -> str:
-    """Returns the first position at which an item with this class of span can start if it reaches
-    ``at``."""
+    """Returns the earliest position at which the first point of an item can be if the item reaches
+    the position ``at``.
+
+    Args:
+        span: the item's class in :data:`SPANS`.
+    """
     return f"{max(0, int(at, 16) - (1 << SPANS[span]) + 1):048x}"

@@ -1,20 +1,23 @@
 """Reads the index of metric values in order (ranks) for searches of runs; the indexer writes it.
 
+The *rank* of a value is its 64-bit encoding, by which the greatest value comes first and NaN last.
 A run is settled when it has ended or has not been written for a while. The metrics of runs that
 were settled together are *rows*, one item. When there are many rows, they are sorted into
 *segments*, one per metric: values in order, in the segment item itself or on pages. Many segments
 are merged into one. RANK items, one per value, hold values that live outside their run's item. An
-entry may be outdated or appear twice; a search tests the runs themselves. See ``docs/adr/0056``.
+entry of the index may be outdated or appear twice; a search tests the runs themselves. See
+``docs/adr/0056``.
 
 The reads are separate requests, but no value is missed while it moves:
 
-* Marks (keys of runs that the indexer has not processed) are read before rows: an unmarked run is
-in rows, or was. * Rows are deleted after they are in segments and ``RANK_ROWS_SORTED`` has counted
-that. The count is read with the rows, after them. If it differs from what it was before the
-segments were read, they are read again. The count before is cached from an earlier search (the
-first one assumes that nothing was sorted): read in parallel with the segments, it might be read
-after them. * Merged segments are deleted after the new one exists, which sorts after them. * A
-missing page was deleted with its segment: the segments are read again.
+- Marks (keys of runs that the indexer has not processed) are read before rows: an unmarked run is
+  in rows, or was.
+- Rows are deleted after they are in segments and ``RANK_ROWS_SORTED`` has counted that. The count
+  is read with the rows, after them. If it differs from what it was before the segments were read,
+  the segments are read again. The count before is cached from an earlier search (the first search
+  assumes that nothing was sorted): read in parallel with the segments, it might be read after them.
+- Merged segments are deleted after the new one exists, which sorts after them.
+- A missing page was deleted with its segment: the segments are read again.
 """
 
 from __future__ import annotations
@@ -60,11 +63,11 @@ class Segment(NamedTuple):
     entries: Sequence[Ranked] | None
     """All values, if they are few."""
     bounds: Sequence[int]
-    """The rank positions at which its pages begin, and the last position."""
+    """The ranks of the first value on each page, and the rank of the last value."""
 
     def pages(self, first: int, last: int) -> range:
         """Returns the numbers of the pages that may have values from rank ``first`` to rank
-        ``last`` (64-bit encodings of values, greatest value first)."""
+        ``last``."""
         if self.entries is not None or not self.bounds or first > self.bounds[-1]:
             return range(0)
         # Equal values may be on two pages.
@@ -204,7 +207,8 @@ class Ranks:
         self._wanted = wanted
         self._segments: dict[str, list[Segment]] = {}
         self._sorted = _sorted.get(experiment_id) or 0
-        """What was read of the count before any segment was."""
+        """How often rows had been sorted into segments (``RANK_ROWS_SORTED``), as an earlier search
+        read it, before this search reads a segment."""
         self._gone = False
         self.rows = Rows(experiment_id, wanted)
         self.generation = 0
@@ -257,8 +261,8 @@ class Ranks:
 
 
 class _Pages:
-    """The values of one metric within a range that are in segments; their pages are read on
-    demand."""
+    """The values of one metric in segments, from rank ``first`` to rank ``last``. Pages of the
+    segments are read on demand."""
 
     def __init__(self, ranks: Ranks, key: str, first: int, last: int) -> None:
         self._ranks = ranks
@@ -365,14 +369,13 @@ class MetricCandidates(Candidates):
 
 
 def within(entries: Sequence[Ranked], first: int, last: int) -> list[Ranked]:
-    """Returns those of the ordered values whose rank (the 64-bit encoding of a value) is from
-    ``first`` to ``last``."""
+    """Returns those of the ordered values whose rank is from ``first`` to ``last``."""
     return [entry for entry in entries if first <= entry.place <= last]
 
 
 def singles(experiment_id: str, bounds: tuple[str, str], *, descending: bool = False) -> Entries:
-    """Returns the range of RANK items (one for each value that is outside its run's item) between
-    two sort keys."""
+    """Returns the RANK items (one for each value that is outside its run's item) between two sort
+    keys, as a range to read page by page."""
     return Entries(
         experiment_id,
         between=bounds,

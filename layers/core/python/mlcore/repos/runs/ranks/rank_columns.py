@@ -1,16 +1,16 @@
 """The stored forms of ranked values: of one metric in order, and of whole runs.
 
-Each value is stored as its rank key in the order "greatest first, NaN last" (64 bits), with its
-run, the version of the run in which it was read, and the minute in which that version was written.
-Columns of numbers have all first bytes first (:mod:`mlcore.db.byte_planes`), rank keys are stored
-as differences, and zlib compresses the whole: between 15 and 25 bytes a value, most of them for the
-run's id.
+The *rank* of a value is its 64-bit encoding in the order "greatest first, NaN last". Each value is
+stored as its rank, with its run, the version of the run in which it was read, and the minute in
+which that version was written. Columns of numbers have all first bytes first
+(:mod:`mlcore.db.byte_planes`), ranks are stored as differences, and zlib compresses the whole:
+between 15 and 25 bytes a value, most of them for the run's id.
 
 A body is its form (one byte), the length of a header (4 bytes), the header (JSON), and columns::
 
-    of one metric  {"n": values, "ids": …}, rank keys, versions, minutes, ids
+    of one metric  {"n": values, "ids": …}, ranks, versions, minutes, ids
     of runs        {"runs": runs, "ids": …, "keys": {metric: values}}, versions, minutes, ids, then
-                   for each metric rank keys, and the positions of their runs
+                   for each metric ranks, and the positions of their runs
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class Ranked(NamedTuple):
 
 
 class RunRanks(NamedTuple):
-    """The metric values of one run, for an item of rows."""
+    """The metric values of one run, as a part of an item of rows (values that are in no segment
+    yet)."""
 
     run_id: str
     version: int
@@ -76,7 +77,7 @@ def pack(entries: Sequence[Ranked]) -> bytes:
 
 
 def unpack(data: bytes) -> list[Ranked]:
-    """Reverses :func:`pack`. Raises UnknownRanks."""
+    """Returns the values in a stored form of :func:`pack`. Raises UnknownRanks."""
     header, body, at = _parts(data)
     count: int = header["n"]
     places = accumulate(_column(body, at, count))
@@ -87,7 +88,7 @@ def unpack(data: bytes) -> list[Ranked]:
 
 
 def pack_runs(runs: Sequence[RunRanks]) -> bytes:
-    """Returns the stored form of the metric values of whole runs (an item of rows)."""
+    """Returns the stored form of the metric values of whole runs, for one item of rows."""
     header, raw_ids = _ids([run.run_id for run in runs])
     by_key: dict[str, list[tuple[int, int]]] = {}
     for position, one in enumerate(runs):
@@ -103,7 +104,8 @@ def pack_runs(runs: Sequence[RunRanks]) -> bytes:
 
 
 def unpack_runs(data: bytes) -> dict[str, list[Ranked]]:
-    """Returns the values in an item of rows by metric, unordered. Raises UnknownRanks."""
+    """Returns the values in the stored form of :func:`pack_runs` by metric, unordered. Raises
+    UnknownRanks."""
     header, body, at = _parts(data)
     count: int = header["runs"]
     versions, minutes = _column(body, at, count), _column(body, at + count * _SIZE, count)
@@ -121,8 +123,9 @@ def unpack_runs(data: bytes) -> dict[str, list[Ranked]]:
 
 
 def unpack_values(data: bytes, wanted: Container[str]) -> dict[str, list[Ranked]]:
-    """Like :func:`unpack_runs`, but returns only the ``wanted`` metrics, with 0 as version and
-    minute, which searches do not need."""
+    """Returns those values in the stored form of :func:`pack_runs` whose metrics are in ``wanted``,
+    by metric and unordered. Their version and minute are 0, because searches do not need them.
+    Raises UnknownRanks."""
     header, body, at = _parts(data)
     count: int = header["runs"]
     ids, at = _ids_at(header["ids"], body, at + 2 * count * _SIZE, count)
@@ -138,8 +141,7 @@ def unpack_values(data: bytes, wanted: Container[str]) -> dict[str, list[Ranked]
 
 
 def pack_places(places: Sequence[int]) -> bytes:
-    """Returns the stored form of rank keys (64-bit encodings of values) alone, which bound a
-    segment's pages."""
+    """Returns the stored form of the ranks at which the pages of a segment begin and end."""
     return struct.pack(f"<{len(places)}Q", *places)
 
 
@@ -193,8 +195,12 @@ def _ids(ids: Sequence[str]) -> tuple[int | list[str], bytes]:
 def _ids_at(
     description: int | list[str], body: bytes, at: int, count: int
 ) -> tuple[Sequence[str], int]:
-    """Returns the run ids that :func:`_ids` stored, and the offset in the body at which their
-    column ends."""
+    """Returns the ids of ``count`` runs, and the offset in the body at which their column ends.
+
+    Args:
+        description: the header's description of the ids, as :func:`_ids` returned it.
+        at: the offset in the body at which the column of the ids begins.
+    """
     if isinstance(description, list):
         return description, at
     width = description or _ID_BYTES

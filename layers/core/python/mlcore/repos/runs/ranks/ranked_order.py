@@ -28,8 +28,9 @@ class Moved(Exception):
 
 
 class _Source:
-    """One stored form of the index from which values come in the requested order. ``waiting`` holds
-    those that were read but not returned yet."""
+    """One of the stored lists from which values of a metric come: the rows, the RANK items or one
+    segment. ``waiting`` holds values, in the requested order, that were read but not returned yet.
+    """
 
     def __init__(self, waiting: list[Ranked]) -> None:
         self.waiting = waiting
@@ -64,7 +65,8 @@ class _PagedSource(_Source):
 
 
 class _Stretch:
-    """The values of one metric between two ranks (64-bit encodings of values), in one direction."""
+    """The values of one metric from rank ``first`` to rank ``last``, in this order or backwards.
+    The rank is the 64-bit encoding of a value, the greatest value first."""
 
     def __init__(self, ranks: Ranks, key: str, first: int, last: int, *, backwards: bool) -> None:
         self._ranks, self._key = ranks, key
@@ -158,10 +160,12 @@ class _Stretch:
 
 
 class InOrder:
-    """All runs that have a metric, in the order of its value, NaN last. A run may come twice, also
-    with an outdated value.
+    """All runs that have a metric, in the order of its value, NaN last. A run may come twice, and
+    with a value that is outdated.
 
     Args:
+        ranks: the index of the experiment, with the segments of the metric.
+        order: the metric and the direction.
         begin: the value to start at; None for the first, NaN for only the runs with NaN.
     """
 
@@ -185,9 +189,9 @@ class InOrder:
         return self._stretches[0].reads(size)
 
     def chunks(self, size: int, more: int) -> Iterator[list[Ranked]]:
-        """Yields the runs' values in lists of about ``size``. A list goes on to the first different
-        value if that is among the next ``more``, so that the caller knows that it has all runs with
-        the value before.
+        """Yields the runs' values in lists of about ``size``. So that the caller knows all runs
+        that share a value, a list ends after the first value that differs from the one before, if
+        there is such a value among the ``more`` values after the first ``size``.
 
         Raises:
             Moved: the index changed; the caller starts again.

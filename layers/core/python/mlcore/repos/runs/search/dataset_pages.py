@@ -16,7 +16,12 @@ MAX_SUMMARIES = 1_000
 
 
 def search(workspace: str, experiment_ids: Sequence[str], readable: Reader) -> dict[str, Any]:
-    """Returns each dataset of the experiments, once for each context in which a run used it."""
+    """Returns MLflow's JSON of each dataset of the experiments, once for each context in which a
+    run used it.
+
+    Args:
+        readable: tells which experiments the caller may read.
+    """
     check_search_datasets(experiment_ids)
     known = experiments.find_existing(canonical_ids(experiment_ids), workspace)
     summaries = (

@@ -33,14 +33,21 @@ MARKS_PAGE = 10_000
 
 
 def is_asynchronous(access: Access) -> bool:
-    """Whether a condition is answered from index entries that the indexer writes, so that they may
-    lag."""
+    """Whether the entries that answer a condition are written by the indexer, so that they may lag.
+
+    Args:
+        access: how an index answers the condition.
+    """
     return not isinstance(access, NamePrefix | Status)
 
 
 def candidates(experiment_id: str, access: Access) -> list[Candidates]:
-    """Returns candidates for a condition other than :class:`TextLookups`. Each refers to every run
-    that can meet the condition, except perhaps runs that the indexer has not processed."""
+    """Returns candidates for a condition other than :class:`TextLookups`. Their entries refer to
+    every run that can meet the condition, except perhaps runs that the indexer has not processed.
+
+    Args:
+        access: how an index answers the condition.
+    """
     return [Candidates(type(access).__name__, _entries(experiment_id, access))]
 
 

@@ -24,10 +24,11 @@ class Shown(NamedTuple):
     """A run as an answer contains it."""
 
     run: Run
-    """Without the data that are in ``data``."""
+    """The run; from :func:`as_text` without metrics, params and tags, which are in ``data``."""
     weight: int
     """Estimated bytes of its JSON, without its datasets."""
     data: responses.Json | Encoded
+    """The metrics, params and tags of the run as the answer contains them."""
 
 
 def as_objects(stored: StoredRun) -> Shown:
@@ -74,8 +75,16 @@ def search(
     readable: Reader,
     show: Callable[[StoredRun], Shown] = as_objects,
 ) -> dict[str, Any]:
-    """Returns a page of runs. Two round trips for the newest runs; for others see
-    :mod:`mlcore.repos.runs.search.run_search`."""
+    """Returns a page of runs as MLflow's JSON. Two round trips for the newest runs; for others see
+    :mod:`mlcore.repos.runs.search.run_search`.
+
+    Args:
+        experiment_texts: the experiment ids as the request has them.
+        view: which runs to search: active, deleted or all (MLflow's ``run_view_type``).
+        limit: runs per page.
+        readable: tells which experiments the caller may read.
+        show: returns a run in the form in which the answer contains it.
+    """
     check_max_results(limit)
     comparisons = grammar.parse_filter(filter_string, fields.RUN)
     ordering = grammar.parse_order_by(order_by, fields.RUN)

@@ -2,14 +2,14 @@
 
 For each experiment, the first of these that applies:
 
-1. the experiment is small: all its runs are read; 2. a condition's index entries fit one page: the
-runs are read that they name, and that every other condition whose entries fit names as well; 3. an
-index has the order (newest first, a metric): runs are read in that order until enough match; 4. the
-index entries of all conditions and the list of all runs are read in parallel until none can be
-cheaper than the cheapest that is complete.
+1. The experiment is small: all its runs are read.
+2. Some conditions' index entries fit one page: the runs to which all of them refer are read.
+3. An index has the order (newest first, a metric): runs are read in it until enough match.
+4. All conditions' index entries and the list of all runs are read in parallel, until none can be
+   cheaper than the cheapest complete one.
 
 All runs are read strongly consistently and tested against the whole filter. What the indexer writes
-may be stale; runs that it has not processed yet are marked, marks are read first, and marked runs
+may be stale. Runs that it has not processed yet have a mark; marks are read first, and these runs
 are always tested.
 """
 
@@ -78,8 +78,8 @@ class RunQuery(NamedTuple):
 
 
 class Late(NamedTuple):
-    """What a search reads of an experiment before the items that the indexer writes, which may
-    lag."""
+    """What a search reads of an experiment before the items that the indexer writes, because those
+    may lag."""
 
     marked: set[Key]
     """Runs that the indexer has not processed."""
@@ -164,7 +164,7 @@ def _found(experiment_ids: Sequence[str], workspace: str, compiled: _Compiled) -
 
 
 def _known_runs(experiment_id: str, query: RunQuery) -> int:
-    """Returns how many runs of the stages there are at least, as far as this process knows."""
+    """Returns how many runs of the query's stages there are at least, from the process's cache."""
     return _runs.get((experiment_id, *query.stages)) or 0
 
 
@@ -183,8 +183,8 @@ def _stream(experiment_ids: Sequence[str], workspace: str, compiled: _Compiled) 
 
 
 def _of_one(experiment: Experiment, listing: Entries, late: Late, compiled: _Compiled) -> list[Row]:
-    """Returns the first rows of one experiment, unordered. Marked runs are tested beside those that
-    an index names, none twice, so this never costs more than testing all."""
+    """Returns the first rows of one experiment, unordered. Runs with a mark are tested beside those
+    to which an index refers, none twice, so this never costs more than testing all."""
     query = compiled.query
     if listing.done:
         return _looked_at("all", experiment, listing.places(), compiled)
@@ -240,7 +240,7 @@ def _candidates(experiment: Experiment, access: plan.Access, late: Late) -> list
 
 
 def _small(query: RunQuery) -> int:
-    """Returns up to how many runs an experiment is read whole."""
+    """Returns how many runs an experiment may have so that all of them are read."""
     if plan.metric_order(query.ordering) and not query.comparisons:
         # An index has the whole answer, and reading it costs one more round trip.
         return min(SMALL_RUNS, query.rows)
@@ -256,7 +256,7 @@ def _asks_late_entries(query: RunQuery) -> bool:
 
 
 def _in_index_order(experiment: Experiment, late: Late, compiled: _Compiled) -> list[Row] | None:
-    """Returns rows read in an index's order; None if no index has it, or too few match early."""
+    """Returns rows read in the order of an index; None if no index has it, or too few match."""
     query = compiled.query
     if query.rows > STREAMED_RUNS:
         return None
@@ -320,7 +320,7 @@ def _first_of_order(
     """Returns the first rows in order; None if the ranks cannot tell.
 
     Args:
-        rows: rows of the marked runs, unordered.
+        rows: rows of the runs that the indexer has not processed (``marked``), unordered.
 
     Raises:
         Moved: the segments changed; begin again.
@@ -365,7 +365,7 @@ def _looked_at(
 
 
 def _start(after: order.Key | None) -> Start | None:
-    """Returns the position of a key in the order "start_time DESC, run_id ASC"."""
+    """Returns the position of the key ``after`` in the order "start_time DESC, run_id ASC"."""
     if after is None:
         return None
     _, negated, _, run_id = after
