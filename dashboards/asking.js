@@ -11,7 +11,7 @@ const Asking = (() => {
 
   const rest = (seconds) => new Promise((go) => { setTimeout(go, 1000 * seconds); });
 
-  /** Calls the API and returns its JSON. Throws an Error with the server's message. */
+  /** Calls the API and returns its JSON. Throws an Error with the server's message, status and code. */
   async function call(method, path, body, workspace) {
     const headers = { ...(body ? { "Content-Type": "application/json" } : {}), ...(workspace ? { "X-MLFLOW-WORKSPACE": workspace } : {}) };
     for (let tried = 1; ; tried += 1) {
@@ -22,9 +22,12 @@ const Asking = (() => {
         await rest(Math.min(5, Number(reply.headers.get("Retry-After")) || 0.5));
         continue;
       }
-      let said = text;
-      try { said = JSON.parse(text).message ?? text; } catch { /* no JSON: the text itself */ }
-      throw Object.assign(new Error(said || `The server answered ${reply.status}.`), { status: reply.status });
+      let [said, code] = [text, ""];
+      try {
+        const error = JSON.parse(text);
+        [said, code] = [error.message ?? text, error.error_code ?? ""];
+      } catch { /* no JSON: the text itself */ }
+      throw Object.assign(new Error(said || `The server answered ${reply.status}.`), { status: reply.status, code });
     }
   }
 

@@ -30,8 +30,8 @@ _ASSET: Final = re.compile(
     r'|<script src="[^"]*/(?P<script>[^"/]+)"></script>'
 )
 _POLICY: Final = re.compile(r'(?<=http-equiv="Content-Security-Policy" content=")[^"]*')
-_LINKS: Final = re.compile(r'<link rel="icon"[^>]*>\n?|<a id="readers".*?</a>')
-"""Elements of the page that the file leaves out: the icon, and the link to the readers."""
+_LINKS: Final = re.compile(r'<link rel="icon"[^>]*>\n?|<a id="(?:readers|keys)".*?</a>')
+"""Elements of the page that the file leaves out: the icon, and the links to other pages."""
 
 Ask = Callable[[str, dict[str, Any]], dict[str, Any]]
 """Runs a statement with parameters; returns ``{"columns", "types", "rows"}``."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from local.cloudformation import Resolver
+from local.http.ui_files import DASHBOARD_PAGES, DASHBOARDS, PAGES
 from mlcore.http.origin import ORIGIN_HEADER, REQUIRED_WORD
 from tests.arch import project
 
@@ -79,3 +80,33 @@ def test_every_behaviour_of_the_api_serves_a_route() -> None:
     for pattern in patterns:
         assert any(fnmatch.fnmatchcase(path, pattern) for path in paths), pattern
     assert len(CONFIG["CacheBehaviors"]) <= MOST_BEHAVIOURS
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_is_a_file_behind_the_login(path: str) -> None:
+    """All pages get the same headers, and a browser that is not signed in is stopped before."""
+    chosen = behaviour(path)
+    assert (chosen["TargetOriginId"], "PathPattern" in chosen) == ("files", False)
+    for parameters in (
+        {"Authentication": "basic"},
+        {"Authentication": "oidc", "OidcClientId": "c"},
+    ):
+        resolved = Resolver(project.template(), parameters=parameters).resolve(chosen)
+        assert [one["EventType"] for one in resolved["FunctionAssociations"]] == ["viewer-request"]
+    assert chosen["ResponseHeadersPolicyId"] == {"Ref": "UiHeaders"}
+
+
+def test_our_pages_have_one_content_policy() -> None:
+    policy = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]*)"')
+    pages = sorted(DASHBOARDS.glob("*.html"))
+    assert {"keys.html", "readers.html", "index.html"} <= {page.name for page in pages}
+    assert "dashboards/keys" in DASHBOARD_PAGES
+    found = {page.name: policy.findall(page.read_text(encoding="utf-8")) for page in pages}
+    assert set(map(tuple, found.values())) == {
+        (
+            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+            "img-src 'self'; base-uri 'none'; form-action 'none'",
+        )
+    }
+    scripts = "".join(script.read_text(encoding="utf-8") for script in DASHBOARDS.glob("*.js"))
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write", scripts)
