@@ -1,6 +1,7 @@
 """``python -m operate.local_api TEMPLATE``: writes a copy of the template that `sam local` can
 serve, and prints its path. The SAM CLI supports neither a function's alias in an integration nor an
-authorizer behind a condition. So the copy names the functions themselves and requires no login.
+authorizer behind a condition. So the copy names the functions themselves and requires no login. It
+has no REST API: the HTTP API has the same routes, and `sam local` cannot stream.
 
 The copy also declares environment variables that `--env-vars` may then set, so that all functions
 can run without AWS.
@@ -19,6 +20,7 @@ from local import cloudformation
 
 NAME: Final = "local-api.json"
 SETTABLE: Final = ("AWS_ENDPOINT_URL", "ARTIFACT_FOLDER", "SYSTEM_TABLES_FOLDER")
+_REST_API: Final = "AWS::ApiGateway::"
 _URI: Final = (
     "arn:${AWS::Partition}:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions/"
     "${%s.Arn}/invocations"
@@ -48,7 +50,7 @@ def servable(template: dict[str, Any]) -> dict[str, Any]:
     variables = copy["Globals"]["Function"]["Environment"]["Variables"]
     variables |= dict.fromkeys(SETTABLE, "")
     resources: dict[str, Any] = copy["Resources"]
-    for name in [name for name, one in resources.items() if one["Type"].endswith("::Authorizer")]:
+    for name in [name for name, one in resources.items() if _is_left_out(one["Type"])]:
         del resources[name]
     for resource in resources.values():
         properties = resource["Properties"]
@@ -59,6 +61,10 @@ def servable(template: dict[str, Any]) -> dict[str, Any]:
             function = properties["IntegrationUri"]["Ref"].removesuffix(".Alias")
             properties["IntegrationUri"] = {"Fn::Sub": _URI % function}
     return copy
+
+
+def _is_left_out(resource_type: str) -> bool:
+    return resource_type.startswith(_REST_API) or resource_type == "AWS::ApiGatewayV2::Authorizer"
 
 
 if __name__ == "__main__":
