@@ -90,8 +90,8 @@ class Distribution:
         host = origin["DomainName"]
         if "CustomOriginConfig" not in origin:
             return self._file(host.partition(".s3.")[0], path.lstrip("/") or self._root)
-        # The emulator's REST API cannot stream and starts no runtime of ours. So calls of that origin go
-        # to the HTTP API, which has the same routes and functions.
+        # The emulator's REST API cannot stream and starts no runtime of ours. So calls of that
+        # origin go to the HTTP API, which has the same routes and functions.
         assert host.partition(".")[0] in self._apis, (host, self._apis)
         added = {
             one["HeaderName"]: one["HeaderValue"]
