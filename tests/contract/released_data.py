@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -135,14 +136,21 @@ def as_before(now: Any, before: Any) -> Any:
 
 def forms(items: Iterable[Item]) -> dict[str, list[str]]:
     """The stored form of each type of item: its attributes with their DynamoDB types; of binary
-    values also the first byte, which says how the rest is kept."""
+    values also how the rest is kept, which the first bytes say."""
     seen: dict[str, set[str]] = {}
     for item in items:
         form = seen.setdefault(item["type"]["S"], set())
         for name, value in item.items():
             ((kind, content),) = value.items()
-            form.add(f"{name}:{kind}{content[0] if kind == 'B' else ''}")
+            form.add(f"{name}:{kind}{_packing(content) if kind == 'B' else ''}")
     return {kind: sorted(form) for kind, form in sorted(seen.items())}
+
+
+def _packing(content: bytes) -> int | str:
+    """The first byte, or "zlib": zlib's header (RFC 1950) begins with the size of the window, and
+    every release reads each size."""
+    is_zlib = content[0] & 15 == zlib.DEFLATED and int.from_bytes(content[:2]) % 31 == 0
+    return "zlib" if is_zlib else content[0]
 
 
 class Release(NamedTuple):

@@ -41,8 +41,8 @@ class Recorded:
     workspace = "default"
     lists: dict[str, list[dict[str, Any]]] = {}
 
-    def __init__(self, url: str) -> None:
-        assert url == "http://old"
+    def __init__(self, url: str, files: Path | None = None) -> None:
+        assert (url, files) == ("http://old", None)
 
     def get(self, path: str, /, **parameters: Any) -> dict[str, Any]:
         name = path.removeprefix("api/model_registry/v1alpha3/")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from playwright.sync_api import sync_playwright
@@ -13,7 +14,7 @@ from playwright.sync_api import sync_playwright
 from operate.restore import adoption
 from tests.browser import chromium
 from tests.browser.visitor import SCREENSHOTS, Visitor
-from tests.e2e.clients import CLIENT_SCRIPT, CURRENT, FILES_SCRIPT, SCRIPTS
+from tests.e2e.clients import CLIENT_SCRIPT, CURRENT, FILES_SCRIPT, LARGE_FILE_SCRIPT, SCRIPTS
 from tests.engines import ROOT
 from tests.receiver import Receiver, receiving
 from tests.rehearsal import front
@@ -23,19 +24,23 @@ from tests.servers import ADMIN, environment
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
-def client(stack: Stack, script: Path, folder: Path, *arguments: str, **more: str) -> None:
+LARGE: Final = int(os.environ.get("LARGE_FILE_BYTES", "12000000"))
+
+
+def client(
+    stack: Stack, script: Path, folder: Path, *arguments: str, seconds: float = 500, **more: str
+) -> None:
     done = subprocess.run(
         [sys.executable, str(script), stack.url, *arguments],
         check=False,
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=seconds,
         cwd=folder,
         env=environment(
             MLFLOW_TRACKING_USERNAME=ADMIN[0],
             MLFLOW_TRACKING_PASSWORD=ADMIN[1],
-            MLFLOW_HTTP_REQUEST_MAX_RETRIES="1",
-            **more,
+            **{"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", **more},
         ),
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -48,6 +53,14 @@ def test_runs(stack: Stack, tmp_path: Path) -> None:
 
 def test_files(stack: Stack, tmp_path: Path) -> None:
     client(stack, FILES_SCRIPT, tmp_path, "12000000", "3")
+
+
+@pytest.mark.timeout(600 + LARGE // 2_000_000)
+def test_a_large_file(stack: Stack, tmp_path: Path) -> None:
+    """By a client with no variable but its login: in parts to the bucket, and back."""
+    most = 500 + LARGE / 2_000_000
+    retries = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "7"}
+    client(stack, LARGE_FILE_SCRIPT, tmp_path, str(LARGE), seconds=most, **retries)
 
 
 def test_prompts(stack: Stack, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from mlcore.db.attributes import (
     ItemAttribute,
     TextAttribute,
     TextMapAttribute,
+    TextSetAttribute,
 )
 from mlcore.db.declarations import Model
 from mlcore.db.expression import string
@@ -40,6 +41,7 @@ STRATEGIES: dict[type[Attribute[Any]], st.SearchStrategy[Any]] = {
     BytesAttribute: st.binary(),
     TextMapAttribute: st.dictionaries(st.text(), st.text(), max_size=3),
     FlagMapAttribute: st.dictionaries(st.text(), st.booleans(), max_size=3),
+    TextSetAttribute: st.frozensets(st.text(), min_size=1, max_size=3),
 }
 
 
