@@ -20,7 +20,7 @@ _Content = Callable[[dict[str, Any]], tuple[Kind, body.Values]]
 
 
 def without_body(path_kind: Kind | None = None) -> Parse:
-    """Parses a request without a body.
+    """Returns the parser of a request without a body.
 
     Args:
         path_kind: the kind of entity that the id in the path names; None if the path has no id.
@@ -29,7 +29,7 @@ def without_body(path_kind: Kind | None = None) -> Parse:
 
 
 def find_one() -> Parse:
-    """Parses a request for one entity by its name or external id."""
+    """Returns the parser of a request for one entity by its name or external id."""
 
     def parse(sent: Sent) -> RegistryRequest:
         parsed = _parsed(sent, None)
@@ -41,7 +41,8 @@ def find_one() -> Parse:
 
 
 def find_child(*artifact_kinds: str) -> Parse:
-    """Parses a request for one entity by its name and its parent's id, or by its external id.
+    """Returns the parser of a request for one entity by its name and its parent's id, or by its
+    external id.
 
     Args:
         artifact_kinds: the kinds of artifacts to look for; empty if the entity is not an artifact.
@@ -62,8 +63,8 @@ def find_child(*artifact_kinds: str) -> Parse:
 
 
 def list_artifacts(path_kind: Kind | None = None) -> Parse:
-    """Parses a request for a list of artifacts: of the kind in ``artifactType``, by default of all
-    kinds."""
+    """Returns the parser of a request for a list of artifacts: of the kind in ``artifactType``, by
+    default of all kinds."""
 
     def parse(sent: Sent) -> RegistryRequest:
         parsed = _parsed(sent, path_kind)
@@ -79,7 +80,7 @@ def list_artifacts(path_kind: Kind | None = None) -> Parse:
 
 
 def entity(kind: Kind, use: str, path_kind: Kind | None = None) -> Parse:
-    """Parses a request whose body holds an entity.
+    """Returns the parser of a request whose body holds an entity.
 
     Args:
         kind: the kind of the entity in the body.

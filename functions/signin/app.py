@@ -1,5 +1,5 @@
-"""The routes of sign-in in a browser. Without OidcClientId, and with other logins, they do not
-exist."""
+"""The routes of sign-in in a browser. These routes exist only with ``Authentication=oidc`` and
+OidcClientId."""
 
 from __future__ import annotations
 

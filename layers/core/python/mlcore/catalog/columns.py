@@ -112,8 +112,8 @@ class _OpenColumn:
         self.values.append(value)
 
     def json(self, count: int) -> str:
-        """Returns the column as JSON text. The indexes are null if all ``count`` models or
-        artifacts have a value."""
+        """Returns the column as JSON text: ``[positions, values]``, where the positions are those
+        of the models or artifacts that have a value; null if all ``count`` of them have one."""
         indexes = None if len(self.at) == count else self.at
         return json.dumps([indexes, self.values], separators=(",", ":"))
 

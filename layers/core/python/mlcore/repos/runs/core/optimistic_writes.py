@@ -140,11 +140,13 @@ class _Sending:
         """The batches of points that were not there before."""
 
     def send(self, decide: Decision, calls: Sequence[Callable[[], None]]) -> bool:
-        """Executes the calls in parallel with the puts of points. Returns whether the run was
-        written; see :func:`write`.
+        """Executes the calls in parallel with the puts of this request's metric points. Returns
+        whether the write stands. False if the experiment, read meanwhile, does not allow it: the
+        write was taken back, and the caller should read the run and write then.
 
         Args:
-            decide: as for :func:`write`; called again after a conflict with another writer.
+            decide: computes the change from the run as it was read; called again after a conflict
+                with another writer.
             calls: the update of the run's item, and the read of the experiment if it is needed.
         """
         try:
