@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlcore.http import get, lambda_handler, post
-from runs import inputs, logged_values, metrics, promptlab, search, service
+from runs import bulk_tags, inputs, logged_values, metrics, promptlab, search, service
 from runs import messages as m
 
 RPCS = (
@@ -61,6 +61,15 @@ RPCS = (
     post("/mlflow/runs/log-model", m.LogModel, service.log_model, "runs.update_run", cost=2),
     post("/mlflow/runs/set-tag", m.SetTag, service.set_tag, "runs.update_run", cost=1),
     post("/mlflow/runs/delete-tag", m.DeleteTag, service.delete_tag, "runs.update_run", cost=2),
+    post(
+        "/mlflow-serverless/runs/tags",
+        m.ChangeTagsOfRuns,
+        bulk_tags.change_tags,
+        "runs.update_runs",
+        version="3.0",
+        since="",
+        cost=2,
+    ),
     post("/mlflow/runs/log-inputs", m.LogInputs, inputs.log_inputs, "runs.log_models", cost=5),
     post(
         "/mlflow/runs/outputs",

@@ -76,15 +76,12 @@ def _log(
     tags: Mapping[str, str],
 ) -> None:
     latest = latest_of(metrics)
-    kept_tags = {
-        key: value for key, value in tags.items() if value or key != reserved_tags.RUN_NAME
-    }
 
     def decide(run: StoredRun) -> tuple[dict[str, Mapping[str, str]], tuple[()]]:
         return {
             "metrics": _newer_metrics(run, latest),
             "params": _new_params(run, params),
-            "tags": _changed_texts(run.document.texts("tags"), kept_tags),
+            "tags": changed_tags(run, tags),
         }, ()
 
     if models.reading is None and optimistic_writes.write(run_id, workspace, decide, metrics):
@@ -125,5 +122,12 @@ def _new_params(run: StoredRun, params: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in params.items() if key not in stored}
 
 
-def _changed_texts(before: Mapping[str, str], texts: Mapping[str, str]) -> dict[str, str]:
-    return {key: text for key, text in texts.items() if before.get(key) != text}
+def changed_tags(run: StoredRun, tags: Mapping[str, str]) -> dict[str, str]:
+    """Returns the tags whose values the run does not have yet. An empty run name changes
+    nothing."""
+    stored = run.document.texts("tags")
+    return {
+        key: value
+        for key, value in tags.items()
+        if stored.get(key) != value and (value or key != reserved_tags.RUN_NAME)
+    }

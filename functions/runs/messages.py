@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from mlcore.wire import (
+    Check,
     Int32,
     Message,
     array,
@@ -25,7 +27,15 @@ ViewType = Annotated[str | None, enum(ACTIVE_ONLY=1, DELETED_ONLY=2, ALL=3)]
 
 MAX_SEARCH_RESULTS = 50_000
 MAX_INTERVAL_RUNS = 100
+MAX_TAGGED_RUNS = 100
+MAX_DELETED_TAGS = 100
 MAX_INTERVAL_RESULTS = 2500
+
+
+def _strings_at_most(limit: int, text: Callable[[int], str]) -> tuple[Check, ...]:
+    """Returns the checks of a list of at most ``limit`` strings. ``text`` makes the error message
+    of a longer list from its length."""
+    return array, item_type_string, length_at_most(limit, text)
 
 
 class Metric(Message):
@@ -205,6 +215,31 @@ class DeleteTag(Message):
     checks = {"run_id": (required, string), "key": (required, string)}
 
 
+class ChangeTagsOfRuns(Message):
+    """The request to set and delete tags of up to ``MAX_TAGGED_RUNS`` runs; MLflow's API has
+    none."""
+
+    run_ids: list[str]
+    tags: list[RunTag]
+    delete_keys: list[str]
+    checks = {
+        "run_ids": (
+            required,
+            *_strings_at_most(
+                MAX_TAGGED_RUNS,
+                lambda length: (
+                    f"A request names at most {MAX_TAGGED_RUNS} runs. It names {length}."
+                ),
+            ),
+        ),
+        "tags": (array,),
+        "delete_keys": _strings_at_most(
+            MAX_DELETED_TAGS,
+            lambda length: f"A request deletes at most {MAX_DELETED_TAGS} tags. It names {length}.",
+        ),
+    }
+
+
 class LogInputs(Message):
     run_id: str
     datasets: list[DatasetInput]
@@ -265,9 +300,7 @@ class GetMetricHistoryBulkInterval(Message):
     checks = {
         "run_ids": (
             required,
-            array,
-            item_type_string,
-            length_at_most(
+            *_strings_at_most(
                 MAX_INTERVAL_RUNS,
                 lambda length: (
                     "GetMetricHistoryBulkInterval request must specify at most "

@@ -105,6 +105,11 @@ REQUESTS: Final[dict[str, Fields]] = {
     f"POST {_RUNS}/restore": {"run_id": "{deleted_run}"},
     f"POST {_RUNS}/log-metric": {**OF_RUN, **POINT},
     f"POST {_RUNS}/log-parameter": {**OF_RUN, "key": "other", "value": "v"},
+    "POST /3.0/mlflow-serverless/runs/tags": {
+        "run_ids": ["{run}"],
+        "tags": [{"key": "reviewed", "value": "yes"}],
+        "delete_keys": ["no such key"],
+    },
     f"POST {_RUNS}/log-batch": {
         **OF_RUN,
         "metrics": [POINT],

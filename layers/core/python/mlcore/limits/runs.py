@@ -92,6 +92,14 @@ def check_tag(tag: KeyValue, path: str = "") -> Tag:
     return Tag(tag.key, truncated(f"{prefix}value", MAX_TAG_VALUE_LENGTH, tag.value))
 
 
+def check_tags(tags: Sequence[KeyValue]) -> list[Tag]:
+    """Checks the tags of a request, as many as a log-batch request may have, and returns them.
+    Raises InvalidParameterValue."""
+    checked = [check_tag(tag, f"tags[{n}]") for n, tag in enumerate(tags)]
+    _check_count("tags", MAX_TAGS_PER_BATCH, len(tags))
+    return checked
+
+
 def check_log_batch(
     run_id: str,
     metrics: Sequence[MetricFields],

@@ -118,8 +118,7 @@ def on_runs(access: Access, run_ids: Iterable[str], action: str) -> bool:
     """Whether the caller may do the action on each run. A missing run is refused like one without a
     grant or of another workspace, so that ids cannot be probed."""
     experiment_ids: set[str] = set()
-    for run_id in dict.fromkeys(run_ids):
-        experiment_id = runs.locate(run_id)
+    for experiment_id in runs.locate_all(list(dict.fromkeys(run_ids))):
         if experiment_id is None or not access.allows(*inside(experiment_id, RUN, action)):
             return False
         experiment_ids.add(experiment_id)

@@ -36,6 +36,16 @@ def on_run(action: str) -> Policy:
     return policy
 
 
+def on_every_run(action: str) -> Policy:
+    """Returns the policy that requires the action on each run that a message names in
+    ``run_ids``."""
+
+    def policy(access: Access, message: Any) -> bool:
+        return on_runs(access, message.run_ids, action)
+
+    return policy
+
+
 def log_metric(access: Access, message: Any) -> bool:
     return _updates_run_and_models(access, message, [message.model_id])
 
@@ -50,10 +60,6 @@ def log_models(access: Access, message: Any) -> bool:
 
 def read_history_of_many(access: Access, message: Any) -> bool:
     return on_runs(access, message.run_id, "read")
-
-
-def read_intervals(access: Access, message: Any) -> bool:
-    return on_runs(access, message.run_ids, "read")
 
 
 def _updates_run_and_models(access: Access, message: Any, model_ids: Iterable[str]) -> bool:
@@ -73,3 +79,5 @@ def _run_id(message: Any) -> str:
 read_run = on_run("read")
 update_run = on_run("update")
 delete_run = on_run("delete")
+read_intervals = on_every_run("read")
+update_runs = on_every_run("update")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
 from mlcore import errors
@@ -66,11 +67,29 @@ def locate(run_id: str) -> str | None:
     unless this process has cached the id."""
     experiment_id = _places.get(run_id)
     if experiment_id is None:
-        item = table.get(keys.run_ref(run_id))
-        if item is None:
-            return None
-        experiment_id = RunReference.of(item).experiment_id
-        remember(run_id, experiment_id)
+        experiment_id = _learn(run_id, table.get(keys.run_ref(run_id)))
+    return experiment_id
+
+
+def locate_all(run_ids: Sequence[str]) -> list[str | None]:
+    """Returns the ids of the experiments of runs, in the order of ``run_ids``; None for an unknown
+    run. One consistent BatchGetItem for those that this process has not cached."""
+    located = {run_id: _places.get(run_id) for run_id in run_ids}
+    unknown = [run_id for run_id, experiment_id in located.items() if experiment_id is None]
+    if unknown:
+        references = table.batch_get([keys.run_ref(run_id) for run_id in unknown])
+        for run_id, reference in zip(unknown, references, strict=True):
+            located[run_id] = _learn(run_id, reference)
+    return [located[run_id] for run_id in run_ids]
+
+
+def _learn(run_id: str, reference: Raw | None) -> str | None:
+    """Returns the id of the experiment that a run's ``RUN#`` item names, and caches it; None if
+    there is no such item."""
+    if reference is None:
+        return None
+    experiment_id = RunReference.of(reference).experiment_id
+    remember(run_id, experiment_id)
     return experiment_id
 
 
@@ -85,23 +104,48 @@ def load(run_id: str, workspace: str, beside: Callable[[str], None] | None = Non
     if experiment_id is None:
         raise missing(run_id)
     if beside is None:
-        return _load(run_id, experiment_id, workspace)
+        return _load([(experiment_id, run_id)], workspace)[0]
     loaded: list[StoredRun] = []
     calls: list[Callable[[], None]] = [
-        lambda: loaded.append(_load(run_id, experiment_id, workspace)),
+        lambda: loaded.extend(_load([(experiment_id, run_id)], workspace)),
         partial(beside, experiment_id),
     ]
     table.parallel(calls)
     return loaded[0]
 
 
-def _load(run_id: str, experiment_id: str, workspace: str) -> StoredRun:
-    places = [keys.run(experiment_id, run_id), keys.experiment(experiment_id)]
-    item, meta, *setting = table.batch_get([*places, *ttl_policy.unread_keys()])
-    ttl_policy.learn(setting)
-    if item is None or meta is None or ExperimentItem.of(meta).workspace != workspace:
-        raise missing(run_id)
-    return of_item(item, experiments.of_item(meta).experiment)
+def load_all(run_ids: Sequence[str], workspace: str) -> list[StoredRun]:
+    """Returns runs in the order of ``run_ids``. One consistent BatchGetItem, and one before it for
+    runs whose experiment is not cached. Raises ResourceDoesNotExist, also for a run of another
+    workspace."""
+    owners: list[tuple[str, str]] = []
+    for run_id, experiment_id in zip(run_ids, locate_all(run_ids), strict=True):
+        if experiment_id is None:
+            raise missing(run_id)
+        owners.append((experiment_id, run_id))
+    return _load(owners, workspace)
+
+
+def _load(owners: Sequence[tuple[str, str]], workspace: str) -> list[StoredRun]:
+    """Returns the runs at (experiment id, run id), as :func:`load_all` does."""
+    experiment_ids = list(dict.fromkeys(experiment_id for experiment_id, _ in owners))
+    metas = [keys.experiment(experiment_id) for experiment_id in experiment_ids]
+    run_keys = [keys.run(*owner) for owner in owners]
+    items = iter(table.batch_get([*run_keys, *metas, *ttl_policy.unread_keys()]))
+    run_items = list(islice(items, len(run_keys)))
+    readable = {
+        experiment_id: experiments.of_item(meta).experiment
+        for experiment_id, meta in zip(experiment_ids, islice(items, len(metas)), strict=True)
+        if meta is not None and ExperimentItem.of(meta).workspace == workspace
+    }
+    ttl_policy.learn(list(items))
+    loaded: list[StoredRun] = []
+    for (experiment_id, run_id), item in zip(owners, run_items, strict=True):
+        experiment = readable.get(experiment_id)
+        if item is None or experiment is None:
+            raise missing(run_id)
+        loaded.append(of_item(item, experiment))
+    return loaded
 
 
 def missing(run_id: str) -> errors.ResourceDoesNotExist:
