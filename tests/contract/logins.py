@@ -15,7 +15,8 @@ import users.app
 from authorizer.basic_authentication import authenticate
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
-from tests.contract.api import Answer
+from mlcore.http.handler import Handler
+from tests.contract.api import JSON, Answer
 
 
 class Logins:
@@ -33,28 +34,35 @@ class Logins:
 
     def ask(self, caller: dict[str, Any], method: str, path: str, **fields: Any) -> Answer:
         """Calls ``2.0/mlflow/…`` or ``3.0/mlflow/…``; the caller is the authorizer's answer."""
-        event: dict[str, Any] = {
-            "version": "2.0",
-            "rawPath": f"/api/{path}",
-            "rawQueryString": "",
-            "headers": {"content-type": "application/json", "host": "localhost"},
-            "requestContext": {
-                "http": {"method": method},
-                "requestId": "test",
-                "authorizer": caller,
-            },
-            "isBase64Encoded": False,
-        }
-        if method == "GET":
-            event["rawQueryString"] = urlencode(fields)
-        else:
-            event["body"] = json.dumps(fields)
         domain = path.split("/")[2]
         handler = self._users if "permissions" in path else self._handlers.get(domain, self._users)
-        answer = handler(event, None)
-        text = str(answer["body"])
+        sent = urlencode(fields) if method == "GET" else json.dumps(fields)
+        status, text = called_as(caller, handler, method, f"/api/{path}", sent)
         body = json.loads(text) if text.startswith("{") else {"text": text}
-        return Answer(answer["statusCode"], body, len(text))
+        return Answer(status, body, len(text))
+
+
+def called_as(
+    caller: dict[str, Any], handler: Handler, method: str, path: str, sent: str
+) -> tuple[int, str]:
+    """What a handler answers to somebody: status and body as sent.
+
+    Args:
+        caller: the authorizer's answer.
+        sent: the query of a GET, the body of any other request.
+    """
+    event: dict[str, Any] = {
+        "version": "2.0",
+        "rawPath": path,
+        "rawQueryString": sent if method == "GET" else "",
+        "headers": dict(JSON),
+        "requestContext": {"http": {"method": method}, "requestId": "test", "authorizer": caller},
+        "isBase64Encoded": False,
+    }
+    if method != "GET":
+        event["body"] = sent
+    answer = handler(event, None)
+    return answer["statusCode"], str(answer["body"])
 
 
 def named(username: str, *, is_admin: bool = False) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -15,7 +16,7 @@ from mlcore.repos.users import grants, users
 from tests.contract.api import Answer
 from tests.contract.conftest import Store
 from tests.contract.evaluation_calls import ask, sent
-from tests.contract.logins import named
+from tests.contract.logins import called_as, named
 from tests.contract.threads import at_once
 
 
@@ -105,22 +106,9 @@ def test_who_may(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         grants.put(user, "default", Grant(EXPERIMENT, experiment, "MANAGE"))
 
     def call(user: str, method: str, path: str, **fields: Any) -> tuple[int, Any]:
-        event = {
-            "version": "2.0",
-            "rawPath": f"/api/3.0/mlflow/{path}",
-            "rawQueryString": "",
-            "headers": {"content-type": "application/json", "host": "localhost"},
-            "requestContext": {
-                "http": {"method": method},
-                "requestId": "t",
-                "authorizer": named(user),
-            },
-            "isBase64Encoded": False,
-            "body": json.dumps(fields),
-        }
-        answered = handler(event, None)
-        text = str(answered["body"])
-        return answered["statusCode"], json.loads(text) if text.startswith("{") else text
+        content = urlencode(fields) if method == "GET" else json.dumps(fields)
+        status, text = called_as(named(user), handler, method, f"/api/3.0/mlflow/{path}", content)
+        return status, json.loads(text) if text.startswith("{") else text
 
     given = {"experiment_id": theirs, "name": "slow", "description": "d", "created_by": "boss"}
     hidden = {"metadata": {"k": "hidden"}, "issue_id": "iss-theirs"}

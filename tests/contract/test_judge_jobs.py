@@ -21,7 +21,7 @@ from mlcore.repos.users import grants, users
 from tests.contract import trace_calls
 from tests.contract.conftest import Store
 from tests.contract.judges_world import World, ask, assessments, builtin, judge
-from tests.contract.logins import named
+from tests.contract.logins import called_as, named
 
 Json = dict[str, Any]
 BOTH = "Is {{ outputs }} a fine answer to {{ inputs }}?"
@@ -350,20 +350,8 @@ def test_nobody_evaluates_with_a_scorer_that_is_denied_to_them(
             "serialized_scorers": [text],
             "scorer_versions": [version],
         }
-        event = {
-            "version": "2.0",
-            "rawPath": "/ajax-api/3.0/mlflow/genai/evaluate/invoke",
-            "rawQueryString": "",
-            "headers": {"content-type": "application/json", "host": "localhost"},
-            "requestContext": {
-                "http": {"method": "POST"},
-                "requestId": "test",
-                "authorizer": named("member"),
-            },
-            "isBase64Encoded": False,
-            "body": json.dumps(body),
-        }
-        return int(handler(event, None)["statusCode"])
+        path = "/ajax-api/3.0/mlflow/genai/evaluate/invoke"
+        return called_as(named("member"), handler, "POST", path, json.dumps(body))[0]
 
     for name in ("the judge", "the\\u0020judge"):
         for version in (1, 99, 0, False, "1"):

@@ -19,7 +19,7 @@ from mlcore.http import lambda_handler
 from mlcore.repos.users import grants, users
 from tests.contract.api import JSON, Answer, Api, called
 from tests.contract.conftest import EXAMPLES, Store
-from tests.contract.logins import named
+from tests.contract.logins import called_as, named
 from workspaces import app
 from workspaces import messages as m
 from workspaces import trash as service
@@ -262,22 +262,9 @@ def test_only_those_who_may_delete_it_see_or_touch_the_trash(
     handler = lambda_handler(app.RPCS)
 
     def as_ben(verb: str, text: str) -> tuple[int, str]:
-        event: dict[str, Any] = {
-            "version": "2.0",
-            "rawPath": TRASH if verb == "list" else f"{TRASH}/{verb}",
-            "rawQueryString": text if verb == "list" else "",
-            "headers": dict(JSON),
-            "requestContext": {
-                "http": {"method": "GET" if verb == "list" else "POST"},
-                "requestId": "test",
-                "authorizer": named("ben"),
-            },
-            "isBase64Encoded": False,
-        }
-        if verb != "list":
-            event["body"] = text
-        answer = handler(event, None)
-        return answer["statusCode"], answer["body"]
+        if verb == "list":
+            return called_as(named("ben"), handler, "GET", TRASH, text)
+        return called_as(named("ben"), handler, "POST", f"{TRASH}/{verb}", text)
 
     before = store.items()
     asked = []
