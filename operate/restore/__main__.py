@@ -4,14 +4,16 @@
     python -m operate.restore thaw STACK
     python -m operate.restore whole STACK --at TIME|latest --into NEW --delete-old [--parameter …]
     python -m operate.restore table SOURCE --target NAME --at TIME|latest
+    python -m operate.restore complete TABLE
     python -m operate.restore files BUCKET --at TIME [--count]
     python -m operate.restore adopt --into NEW --table NAME [--bucket NAME] [--key ID] …
 
 ``freeze`` makes a stack answer 429 to every request until ``thaw``, so that no client writes data
 that the restore would miss. ``whole`` runs ``table``, ``files`` and ``adopt``: it restores the
 table of a stack and its bucket's files, deletes the stack (which keeps its data) and creates a new
-stack with the restored table and the old bucket and key. After an interruption each command may be
-repeated. `make deploy` then adds the functions.
+stack with the restored table and the old bucket and key. ``complete`` turns on what a table lacks
+that AWS Backup restored: stream, expiry, backups, protection. After an interruption each command
+may be repeated. `make deploy` then adds the functions.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from operate.restore.failure import CannotRestore
 
 BUILT: Final = Path(__file__).resolve().parents[2] / ".aws-sam" / "build" / "template.yaml"
 LATEST: Final = "latest"
+COMPLETE: Final = "{} has its indexes, stream, expiry, backups and protection"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,6 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _serve(given.stack, stops=given.action == "freeze")
         elif given.action == "table":
             _table(given.source, given.target, given.at)
+        elif given.action == "complete":
+            tables.complete(boto3.client("dynamodb"), given.table)
+            print(COMPLETE.format(given.table))
         elif given.action == "adopt":
             _adopt(given, _named(given))
         else:
@@ -111,7 +117,7 @@ def _warn_of_writers(cloudformation: Any, stack: str) -> None:
 def _table(source: str, target: str, at: str) -> None:
     print(f"{source}: restoring to {target}, which takes minutes to hours")
     tables.restore(boto3.client("dynamodb"), source, target, _moment_or_none(at))
-    print(f"{target} has its indexes, stream, expiry, backups and protection")
+    print(COMPLETE.format(target))
 
 
 def _files(bucket: str, moment: datetime, *, writes: bool) -> None:
@@ -179,6 +185,8 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("source", help="name, or ARN of a table in another region")
     one.add_argument("--target", required=True, metavar="NAME")
     one.add_argument("--at", **at, help="2026-01-31T12:00:00Z (UTC by default), or latest")
+    one = actions.add_parser("complete", help="finish a table that AWS Backup restored")
+    one.add_argument("table", metavar="TABLE")
     one = actions.add_parser("files", help="restore the files of a versioned bucket, in place")
     one.add_argument("bucket")
     one.add_argument("--at", **at)

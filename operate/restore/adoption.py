@@ -11,6 +11,7 @@ import json
 import re
 import time
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,7 +33,7 @@ _NAMES: Final = re.compile(r"\$\{([A-Za-z0-9]+)[.}]")
 
 def import_template(built: Path, resources: Mapping[str, str]) -> dict[str, Any]:
     """Returns a template that declares only these resources, with the parameters and conditions
-    that they refer to.
+    that they refer to. Properties that refer to any other resource are left out.
 
     Args:
         built: the template that ``sam build`` wrote, which has no YAML anchors.
@@ -45,7 +46,7 @@ def import_template(built: Path, resources: Mapping[str, str]) -> dict[str, Any]
     declared = whole["Resources"]
     if missing := [name for name in resources if name not in declared]:
         raise CannotRestore(f"{built} declares no {', '.join(missing)}")
-    chosen = {name: declared[name] for name in resources}
+    chosen = {name: _alone(declared[name], declared.keys() - resources) for name in resources}
     template: dict[str, Any] = {"AWSTemplateFormatVersion": "2010-09-09", "Resources": chosen}
     for part in ("Conditions", "Parameters"):
         known = whole.get(part, {})
@@ -173,6 +174,18 @@ def _reason(cloudformation: Any, stack: str, name: str) -> str:
     except ClientError as error:
         return str(error)
     return str(change_set.get("StatusReason") or change_set["Status"])
+
+
+def _alone(resource: Mapping[str, Any], others: AbstractSet[str]) -> dict[str, Any]:
+    """Returns a resource without the properties that refer to resources of which the template will
+    have none, such as the role that copies a bucket's files. The deployment after the import adds
+    these properties."""
+    properties = {
+        name: value
+        for name, value in resource["Properties"].items()
+        if others.isdisjoint(_references(value))
+    }
+    return {**resource, "Properties": properties}
 
 
 def _reachable(template: Mapping[str, Any], known: Mapping[str, Any]) -> set[str]:

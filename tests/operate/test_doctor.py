@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import boto3
@@ -15,7 +16,7 @@ from operate.doctor.api import Answer, Api, Login
 from operate.doctor.checkup import Checkup, Options
 from operate.doctor.deployment import Deployment
 from operate.doctor.outcome import WRONG, LeftOut, Wrong
-from operate.doctor.steps import Step, alarms, experiments, webhooks
+from operate.doctor.steps import Step, alarms, backups, experiments, webhooks
 from tests.engines import ROOT
 
 URL = "https://d111.cloudfront.net"
@@ -183,6 +184,85 @@ def test_an_error_that_is_kept_for_the_next_caller() -> None:
     made = {"POST experiments/create": (200, {"experiment_id": "1"})}
     with pytest.raises(Wrong, match="get-by-name: 404"):
         experiments.create(checkup(Server({**made, path: (404, {})}), None))
+
+
+TABLE_ARN = "arn:aws:dynamodb:eu-west-1:123456789012:table/t"
+REPLICA = "arn:aws:s3:::mlflow-replica"
+COPIED = {"ReplicaVaultArn": "arn:…:replica", "ReplicaBucketArn": REPLICA}
+
+
+class Backups:
+    """A stack whose table and files may have copies in another region."""
+
+    outputs = {"TableName": "t", "ArtifactBucketName": "b"}
+
+    def __init__(self, parameters: Mapping[str, str], copies: list[str], replica: str) -> None:
+        self.parameters = parameters
+        made = {
+            name: boto3.client(
+                name, region_name="eu-west-1", aws_access_key_id="x", aws_secret_access_key="x"
+            )
+            for name in ("dynamodb", "s3", "backup")
+        }
+        self.client = made.__getitem__
+        recovery = {"PointInTimeRecoveryStatus": "ENABLED"}
+        continuous = {
+            "ContinuousBackupsStatus": "ENABLED",
+            "PointInTimeRecoveryDescription": recovery,
+        }
+        dynamodb, s3, backup = (Stubber(client) for client in made.values())
+        dynamodb.add_response(
+            "describe_continuous_backups", {"ContinuousBackupsDescription": continuous}
+        )
+        s3.add_response("get_bucket_versioning", {"Status": "Enabled"}, {"Bucket": "b"})
+        if parameters:
+            dynamodb.add_response("describe_table", {"Table": {"TableArn": TABLE_ARN}})
+            jobs = [
+                {"State": state, "CreationDate": datetime(2026, 1, day, tzinfo=UTC)}
+                for day, state in enumerate(copies, start=1)
+            ]
+            backup.add_response("list_copy_jobs", {"CopyJobs": jobs}, {"ByResourceArn": TABLE_ARN})
+            if replica:
+                rule = {"Status": "Enabled", "Destination": {"Bucket": replica}}
+                s3.add_response(
+                    "get_bucket_replication",
+                    {"ReplicationConfiguration": {"Role": "r", "Rules": [rule]}},
+                    {"Bucket": "b"},
+                )
+            else:
+                s3.add_client_error(
+                    "get_bucket_replication", "ReplicationConfigurationNotFoundError"
+                )
+        for stub in (dynamodb, s3, backup):
+            stub.activate()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "copies", "replica", "said"),
+    [
+        ({}, [], "", "in another region: none"),
+        (COPIED, [], REPLICA, f"table, no copy yet; files, {REPLICA}"),
+        (COPIED, ["FAILED", "COMPLETED", "RUNNING"], REPLICA, "last copy 2026-01-02 00:00 UTC"),
+    ],
+)
+def test_backups_in_another_region(
+    parameters: dict[str, str], copies: list[str], replica: str, said: str
+) -> None:
+    stack = cast("Alarms", Backups(parameters, copies, replica))
+    assert said in backups.read(checkup(server(), stack))
+
+
+@pytest.mark.parametrize(
+    ("copies", "replica", "wrong"),
+    [
+        (["COMPLETED", "FAILED"], REPLICA, "the last copy of the table is FAILED"),
+        (["COMPLETED"], "", "b is not copied to"),
+        (["COMPLETED"], "arn:aws:s3:::other", "b is not copied to"),
+    ],
+)
+def test_backups_that_are_not_copied(copies: list[str], replica: str, wrong: str) -> None:
+    with pytest.raises(Wrong, match=wrong):
+        backups.read(checkup(server(), cast("Alarms", Backups(COPIED, copies, replica))))
 
 
 def test_alarms_whose_receiver_has_not_confirmed() -> None:

@@ -13,14 +13,12 @@ from typing import Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from botocore.stub import Stubber
 
 from local.table import ensure
 from local.template import read
 from operate.deployment import parameters_in
 from operate.restore import __main__ as command
 from operate.restore import adoption, files, tables
-from operate.restore.api_stage import UNLIMITED, ApiStage
 from operate.restore.failure import CannotRestore
 from tests import ministack
 from tests.engines import REGION, ROOT
@@ -134,6 +132,41 @@ def test_a_restored_table_has_what_a_restore_leaves_out(cloud: Cloud) -> None:
     assert len(cloud.items(target)) == 31
 
 
+def test_a_table_that_aws_backup_restored_is_completed(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such a table has its keys, indexes and items, and nothing else (AWS, "Restoring an Amazon
+    DynamoDB table")."""
+    use(cloud, monkeypatch)
+    table = cloud.name("restored")
+    declared = read(TEMPLATE, table, REGION, {}).table
+    bare = ("AttributeDefinitions", "KeySchema", "BillingMode")
+    indexes = ("LocalSecondaryIndexes", "GlobalSecondaryIndexes")
+    cloud.dynamodb.create_table(
+        TableName=table, **{name: declared[name] for name in (*bare, *indexes)}
+    )
+    for _ in range(2):
+        assert command.main(["complete", table]) == 0
+        assert f"{table} has its indexes" in capsys.readouterr().out
+        described = cloud.dynamodb.describe_table(TableName=table)["Table"]
+        assert described["StreamSpecification"] == tables.STREAM
+        assert described["DeletionProtectionEnabled"]
+        ttl = cloud.dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
+        assert ttl["AttributeName"] == "ttl"
+        backups = cloud.dynamodb.describe_continuous_backups(TableName=table)
+        recovery = backups["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"]
+        assert recovery["PointInTimeRecoveryStatus"] == "ENABLED"
+    other = cloud.name("other")
+    cloud.dynamodb.create_table(
+        TableName=other,
+        AttributeDefinitions=[{"AttributeName": "PK", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "PK", "KeyType": "HASH"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    assert command.main(["complete", other]) == 1
+    assert "local and global indexes" in capsys.readouterr().err
+
+
 def test_what_cannot_be_restored_is_refused(cloud: Cloud) -> None:
     source, target = cloud.table(), cloud.name("target")
     long_ago = datetime.now(UTC) - timedelta(days=400)
@@ -192,6 +225,9 @@ def test_the_import_declares_what_it_adopts_alone() -> None:
     }
     assert "Authentication" not in template["Parameters"]
     assert {"HasMaxReads", "HasTableLimit"} <= {*template["Conditions"]}
+    # A bucket whose files are copied names a role, which the import does not have.
+    assert "Properties" in template["Resources"]["ArtifactBucket"]
+    assert "ReplicaRole" not in json.dumps(template)
     with pytest.raises(CannotRestore, match="declares no Chair"):
         adoption.import_template(TEMPLATE, {"Chair": "c"})
 
@@ -294,69 +330,6 @@ def test_the_whole_of_a_stack_is_restored_into_a_new_one(
     assert command.main([*words, "--template", str(TEMPLATE)]) == 0
     assert adoption.stored_in(cloud.cloudformation, new) == restored
     assert adoption.parameters_of(cloud.cloudformation, new) == now
-
-
-STAGE = {"ApiId": "abc123", "StageName": "$default"}
-
-
-def _answer(settings: dict[str, Any]) -> dict[str, Any]:
-    return {"StageName": "$default", "DefaultRouteSettings": settings}
-
-
-@pytest.mark.parametrize(
-    ("parameters", "limits"),
-    [
-        ({"ThrottlingRate": "2000", "ThrottlingBurst": "4000"}, (2000, 4000)),
-        ({"ThrottlingRate": "0", "ThrottlingBurst": "0"}, UNLIMITED),
-    ],
-)
-def test_requests_stop_and_go_on(parameters: dict[str, str], limits: tuple[int, int]) -> None:
-    """The other settings of the stage stay."""
-    stacks, apis = (
-        boto3.client(name, region_name=REGION, aws_access_key_id="x", aws_secret_access_key="x")
-        for name in ("cloudformation", "apigatewayv2")
-    )
-    formation, gateway = Stubber(stacks), Stubber(apis)
-    with formation, gateway:
-        listed = {
-            "LogicalResourceId": "Api",
-            "PhysicalResourceId": STAGE["ApiId"],
-            "ResourceType": "AWS::ApiGatewayV2::Api",
-            "ResourceStatus": "CREATE_COMPLETE",
-            "LastUpdatedTimestamp": datetime.now(UTC),
-        }
-        formation.add_response("list_stack_resources", {"StackResourceSummaries": [listed]})
-        stage = ApiStage(stacks, apis, "mlflow-prod")
-        kept = {"DetailedMetricsEnabled": True}
-        before = {**kept, "ThrottlingRateLimit": 2000.0, "ThrottlingBurstLimit": 4000}
-        stopped = {**kept, "ThrottlingRateLimit": 0, "ThrottlingBurstLimit": 0}
-        rate, burst = limits
-        again = {**kept, "ThrottlingRateLimit": rate, "ThrottlingBurstLimit": burst}
-        for old, new, act in ((before, stopped, stage.stop), (stopped, again, stage.continue_)):
-            if act == stage.continue_:
-                values = [
-                    {"ParameterKey": name, "ParameterValue": value}
-                    for name, value in parameters.items()
-                ]
-                found = {
-                    "StackName": "mlflow-prod",
-                    "CreationTime": datetime.now(UTC),
-                    "StackStatus": "UPDATE_COMPLETE",
-                    "Parameters": values,
-                }
-                formation.add_response("describe_stacks", {"Stacks": [found]})
-            gateway.add_response("get_stage", _answer(old), STAGE)
-            gateway.add_response(
-                "update_stage",
-                _answer(new),
-                {**STAGE, "DefaultRouteSettings": new},
-            )
-            act()
-        for settings, is_stopped in ((stopped, True), (again, False)):
-            gateway.add_response("get_stage", _answer(settings), STAGE)
-            assert stage.is_stopped() is is_stopped
-        formation.assert_no_pending_responses()
-        gateway.assert_no_pending_responses()
 
 
 def test_a_stack_without_an_api_cannot_be_stopped(
