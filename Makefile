@@ -12,6 +12,9 @@ PROVIDER_VERSION := 9.13.3
 CHROMIUM_VERSION := 153.0.0
 CHECKOV_VERSION  := 3.3.30
 HADOLINT_VERSION := 2.15.1
+# The parsers of the Terraform module and of the CDK construct.
+HCL_VERSION      := 7.3.1
+CDK_VERSION      := 2.276.0
 MATERIAL_VERSION := 9.8.2
 AUDIT_VERSION    := 2.10.1
 ECHARTS_VERSION  := 6.1.0
@@ -57,7 +60,7 @@ CHARTS   := .tools/charts-$(ECHARTS_VERSION).stamp
 BROWSER  := .tools/browser-$(CHROMIUM_VERSION).stamp
 NPM_INSTALL := install --ignore-scripts --no-save --no-audit --no-fund --loglevel=error --prefix
 
-.PHONY: help setup example local wheel site test check lint scan imports format prices models build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench profile cost docs lock clean preflight start-api audit release rehearse-ci test-dynoxide store-comparison store-kills parity
+.PHONY: help setup example local wheel site test check lint scan imports format prices models build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench profile cost docs lock clean preflight start-api audit package release rehearse-ci test-dynoxide store-comparison store-kills parity
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -94,11 +97,12 @@ lint: .venv/all.stamp ## Check format, lint, types, imports between modules and 
 	$(BIN)/mypy
 	$(MAKE) --no-print-directory imports
 
-scan: .tools/sam-$(SAM_VERSION).stamp .tools/checkov-$(CHECKOV_VERSION).stamp .tools/hadolint-$(HADOLINT_VERSION).stamp ## Check template.yaml (SAM's rules, cfn-lint, policies: .checkov.yaml) and Containerfile
+scan: .tools/sam-$(SAM_VERSION).stamp .tools/checkov-$(CHECKOV_VERSION).stamp .tools/hadolint-$(HADOLINT_VERSION).stamp .tools/wrappers-$(HCL_VERSION)-$(CDK_VERSION).stamp ## Check template.yaml (SAM's rules, cfn-lint, policies: .checkov.yaml), Containerfile, Terraform module and CDK construct
 	.tools/sam/bin/sam validate --lint
 	.tools/sam/bin/cfn-lint --template template.yaml
 	.tools/checkov/bin/checkov --config-file .checkov.yaml
 	.tools/hadolint/bin/hadolint Containerfile
+	.tools/wrappers/bin/python tests/wrappers.py .tools/wrappers
 
 wheel: .venv/local.stamp $(UI) $(CHARTS) ## Build the wheel with the command mlflow-serverless into dist/
 	@$(BIN)/python distribution/build.py dist
@@ -178,6 +182,10 @@ audit: .tools/audit-$(AUDIT_VERSION).stamp ## Compare the libraries of the layer
 	@for layer in core tables tokens catalog; do echo "layers/$$layer"; \
 		.tools/audit/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
 			-r layers/$$layer/requirements.txt || exit 1; done
+
+package: .venv/local.stamp .tools/sam-$(SAM_VERSION).stamp ## Upload what `make build` built; prints the template's URL and a link that creates a stack of it; BUCKET=…
+	@test -n "$(BUCKET)" || { echo "Where to? make $@ BUCKET=name, in the region of the stacks" >&2; exit 1; }
+	$(BIN)/python -m operate.package $(BUCKET) --sam .tools/sam/bin/sam
 
 release: .venv/all.stamp audit wheel build ## Write the files of the release that CHANGELOG.md names to dist/; ARCHITECTURE=x86_64
 	$(BIN)/python -m operate.release --architecture $(ARCHITECTURE)
@@ -294,6 +302,12 @@ $(CHARTS): local/http/chart_library.py | .venv/bin/uv
 .tools/checkov-$(CHECKOV_VERSION).stamp: | .venv/bin/uv
 	$(BIN)/uv venv --quiet --clear .tools/checkov
 	$(BIN)/uv pip install --quiet --python .tools/checkov/bin/python checkov==$(CHECKOV_VERSION)
+	@touch $@
+
+.tools/wrappers-$(HCL_VERSION)-$(CDK_VERSION).stamp: | .venv/bin/uv .tools/npm
+	$(BIN)/uv venv --quiet --clear .tools/wrappers
+	$(BIN)/uv pip install --quiet --python .tools/wrappers/bin/python python-hcl2==$(HCL_VERSION) $(NODE_WHEEL)
+	.tools/npm $(NPM_INSTALL) .tools/wrappers aws-cdk-lib@$(CDK_VERSION) constructs@10
 	@touch $@
 
 .tools/material-$(MATERIAL_VERSION).stamp: | .venv/bin/uv

@@ -57,6 +57,7 @@ def test_upgrades_rollbacks_and_the_checkup_are_rehearsed_for_every_change() -> 
     assert left_out == {
         "test_builds.py",
         "test_kubeflow.py",
+        "test_package.py",
         "test_versions.py",
         "test_wheel_deployment.py",
         "test_whole.py",

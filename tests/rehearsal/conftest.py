@@ -17,6 +17,7 @@ collect_ignore = (
     else [
         "test_builds.py",
         "test_kubeflow.py",
+        "test_package.py",
         "test_versions.py",
         "test_wheel_deployment.py",
         "test_whole.py",
