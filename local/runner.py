@@ -15,6 +15,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from local import banner, data_folder, environment, program_name, runner_record, table
+from local.audit_file import AuditFile
 from local.aws.endpoint import AwsEndpoint
 from local.aws.kms import Kms
 from local.aws.sqs import Queues
@@ -104,6 +105,7 @@ class Runner:
             health = DiskHealth([place.path, *([files] if files else [])], file)
             logging.getLogger("mlcore").addHandler(health)
             stack.callback(logging.getLogger("mlcore").removeHandler, health)
+            audit = self._keep_audit(stack, tables)
             activity = stack.enter_context(contextlib.closing(SharedActivity()))
             application = Application(router, functions, Website(), storage, health, activity)
             server = Server(application, bound)
@@ -116,7 +118,7 @@ class Runner:
                     stack, StreamProcess(job, health.record_warning)
                 )
                 if file and tables:
-                    self._publish(stack, template, following, file, tables)
+                    self._publish(stack, template, following, file, tables, audit)
             if file:
                 self._start_housekeeping(stack, dynamodb, file, name, template, storage)
             # Objects made until now live as long as the process: exempt them from collection.
@@ -264,6 +266,7 @@ class Runner:
         following: StreamProcess,
         file: TableFile,
         tables: Path,
+        audit: AuditFile | None,
     ) -> None:
         landing = [
             following.position(mapping.name)
@@ -271,9 +274,19 @@ class Runner:
             if template.functions[mapping.function].handler.startswith("lander.")
         ]
         if landing:
-            publishing = TablePublisher(tables, landing, file)
+            land = audit.land if audit else lambda: None
+            publishing = TablePublisher(tables, landing, file, land)
             stack.callback(publishing.stop)
             publishing.start()
+
+    def _keep_audit(self, stack: contextlib.ExitStack, tables: Path | None) -> AuditFile | None:
+        """Keeps the audit of this run, unless the system tables are in S3."""
+        if tables is None:
+            return None
+        audit = AuditFile(tables)
+        stack.callback(audit.stop)
+        audit.start()
+        return audit
 
     def _start_housekeeping(
         self,

@@ -17,6 +17,7 @@
     python -m local.admin alert   SELECT --when CONDITION [--url URL | --data DIR]
     python -m local.admin report  --html FILE [--experiment ID …] [--url URL | --data DIR]
     python -m local.admin system-tables backfill [--land] | publish | verify [--data DIR]
+    python -m local.admin audit   verify [--noted DAY=HASH …] | export | erase --user NAME
     python -m local.admin deploy  STAGE [--check | --build-only] [--stack NAME]
     python -m local.admin doctor  [--url URL | --data DIR] [--stack NAME] [--json FILE]
 
@@ -46,6 +47,7 @@ from local.store import store
 from local.template import read
 from operate import (
     api_keys,
+    audit_log,
     create_admin,
     purge,
     replay,
@@ -105,6 +107,8 @@ def _run(given: argparse.Namespace) -> int:
         if given.command == "config":
             load_modules()
             return settings.run(given.action, given.key, given.value)
+        if given.command == "audit":
+            return audit_log.run(given)
         if given.command == "gc":
             load_modules()
             return purge.run(given.older_than, given.experiment)

@@ -109,9 +109,27 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     _add_config(commands)
     _add_gc(commands)
     _add_sql(commands)
+    _add_audit(commands)
     _add_doctor(commands)
     stage_deployment.add_to(commands)
     return parser.parse_args(arguments)
+
+
+def _add_audit(commands: Any) -> None:
+    does = "verify the chain of the audit log, export it as JSON lines, or erase a name from it"
+    command = commands.add_parser("audit", help=does, description=does)
+    command.add_argument("action", choices=("verify", "export", "erase"))
+    command.add_argument(
+        "--noted",
+        action="append",
+        default=[],
+        metavar="DAY=HASH",
+        help="for verify: last hash of a day that was printed before; may be repeated",
+    )
+    command.add_argument("--user", metavar="NAME", help="for erase: the user's name")
+    command.add_argument(
+        "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
+    )
 
 
 def _add_keys(commands: Any) -> None:

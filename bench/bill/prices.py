@@ -56,3 +56,6 @@ DASHBOARD: Final = 3.00
 METRIC: Final = 0.30
 LOG_GB: Final = 0.50
 LOG_GB_KEPT: Final = 0.03
+FIREHOSE_GB: Final = 0.029
+"""Each record counts as a multiple of :data:`FIREHOSE_RECORD_GB`."""
+FIREHOSE_RECORD_GB: Final = 5e-6

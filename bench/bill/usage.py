@@ -37,6 +37,8 @@ RUN_MINUTES: Final = 30
 minutes in which tables of runs change; an assumption. Each trace has a minute of its own until the
 day is full: those of traces."""
 
+DELIVERY_MINUTES: Final = 5
+"""Minutes of audit that Firehose writes to one object."""
 LANDINGS: Final = 3
 """Batches of the lander in a minute with changes: its batching window has 20 seconds."""
 
@@ -189,6 +191,7 @@ def bill(team: Team, parameters: Mapping[str, str] | None = None) -> list[Line]:
         Line("Lambda: indexer", index.functions(memory)),
         Line("System tables: lander", minutes * _landing(chosen)),
         Line("System tables: publisher", minutes / _minutes(chosen) * _publication(chosen)),
+        Line("System tables: audit", _audited(chosen, api.calls - page_calls, minutes)),
         Line("API Gateway", api.calls * prices.API_REQUEST),
         Line("CloudFront", cloudfront),
         Line(
@@ -217,6 +220,16 @@ def _landing(parameters: Mapping[str, str]) -> float:
     """Returns the dollars that the lander costs in a minute in which something changed."""
     seconds = LANDING_MS / 1000 * _function_memory("LanderFunction", parameters)
     return LANDINGS * (prices.INVOCATION + seconds * prices.GB_SECOND + prices.FILES_PUT)
+
+
+def _audited(parameters: Mapping[str, str], calls: float, minutes: float) -> float:
+    """Returns the dollars for the delivery of the audit of ``calls`` calls in ``minutes`` minutes:
+    at most one record for each call, and an object each five minutes. Without a login there is no
+    audit."""
+    if parameters["Authentication"] == "none":
+        return 0.0
+    records = calls * prices.FIREHOSE_RECORD_GB * prices.FIREHOSE_GB
+    return records + minutes / DELIVERY_MINUTES * prices.FILES_PUT
 
 
 def _publication(parameters: Mapping[str, str]) -> float:

@@ -8,7 +8,7 @@ import json
 from typing import Any, Final
 
 from mlcore.http import Request, Response
-from mlcore.policies.system_tables import readable_workspaces
+from mlcore.policies.system_tables import audited_workspaces, readable_workspaces
 from mlcore.system_tables import freshness
 from sql import execution
 from sql import messages as m
@@ -26,13 +26,16 @@ def query(message: m.Query, request: Request) -> dict[str, Any] | Response:
     for Arrow ``{"arrow"}`` with a stream in its IPC format as Base64. If ``Accept`` names CSV or
     Arrow, the answer is the text or the stream itself. Raises InvalidParameterValue if the
     statement is refused, wrong, or exceeds its limits."""
-    workspaces = None if request.access is None else readable_workspaces(request.access)
+    access = request.access
+    workspaces = None if access is None else readable_workspaces(access)
+    audited = None if access is None else audited_workspaces(access)
     media_type = preferred_media_type(request.headers.get("accept", ""))
     answer_format = message.format or MEDIA_TYPES[media_type]
     query_request = {
         "sql": message.sql,
         "parameters": message.parameters or {},
         "workspaces": workspaces,
+        "audited": audited,
         "format": answer_format,
     }
     try:

@@ -1,6 +1,5 @@
 """Publishes the system tables: every minute if batches have landed, less often while publishing
-takes
-more than a hundredth of a processor, and at once on request.
+takes more than a hundredth of a processor, and at once on request.
 DuckDB and its libraries run in a child process that ends afterwards, so that the runner never loads
 them.
 """
@@ -41,15 +40,20 @@ class TablePublisher:
     """Publishes the system tables in a background thread, and on request."""
 
     def __init__(
-        self, folder: Path, positions: Sequence[Callable[[], int | None]], file: TableFile
+        self,
+        folder: Path,
+        positions: Sequence[Callable[[], int | None]],
+        file: TableFile,
+        land: Callable[[], None] = lambda: None,
     ) -> None:
         """
         Args:
             folder: the folder of the system tables.
             positions: functions that return the sequence number up to which the lander has
-                processed
-                the stream, None while unknown.
+                processed the stream, None while unknown.
+            land: lands what does not come from the stream, before each publication.
         """
+        self._land = land
         self._landing = folder / "files/landing"
         self._positions, self._file = positions, file
         self._stop = threading.Event()
@@ -127,6 +131,7 @@ class TablePublisher:
         with self._turn:
             if after is not None and self._succeeded > after:
                 return
+            self._land()
             if self._stop.is_set() or not any(self._landing.glob("*/*")):
                 return
             self._begun += 1

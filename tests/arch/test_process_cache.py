@@ -10,6 +10,7 @@ from tests.arch import project, references
 
 REGISTRIES = {
     ("layers/core/python/mlcore/db/embedded.py", "_makers"): "the stores of a program",
+    ("layers/core/python/mlcore/http/audit.py", "_keepers"): "where a laptop keeps the audit",
     ("layers/core/python/mlcore/models/base.py", "MODELS"): "the models that were imported",
     ("layers/core/python/mlcore/models/base.py", "_VIEWS"): "a class for each model",
     ("layers/core/python/mlcore/models/base.py", "_WRITERS"): "a function for each model",

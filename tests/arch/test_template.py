@@ -13,6 +13,7 @@ import pytest
 from local.cloudformation import Resolver
 from local.definitions import RouteDefinition
 from local.http.routes import Router
+from mlcore.system_tables import landing
 from operate import preflight
 from tests.arch import project
 
@@ -139,6 +140,38 @@ def test_a_block_is_about_its_own_function() -> None:
     called |= {"GatewayCallsStreamsIntegration", "AuthorizerStreamsIntegration"}  # by the REST API
     permissions = project.resources("AWS::Lambda::Permission")
     assert {name.replace("Permission", "Integration") for name in permissions} == called
+
+
+def test_the_audit_of_every_function_of_the_api_is_landed() -> None:
+    """Which function answers a request does not matter: whoever it is that is refused."""
+    filters = project.resources("AWS::Logs::SubscriptionFilter")
+    answering = {
+        name.removesuffix("Integration")
+        for name in project.resources("AWS::ApiGatewayV2::Integration")
+    }
+    assert filters.keys() == {f"{noun}Audit" for noun in answering}
+    for name, properties in filters.items():
+        assert properties["LogGroupName"] == {"Ref": f"{name.removesuffix('Audit')}LogGroup"}
+        assert properties["DestinationArn"] == {"Fn::GetAtt": ["AuditDelivery", "Arn"]}
+        assert properties["FilterPattern"] == "{ $.audit.outcome = * }"
+    [delivery] = project.resources("AWS::KinesisFirehose::DeliveryStream").values()
+    target = delivery["ExtendedS3DestinationConfiguration"]
+    # The publisher looks into the folders of `landing/`, and knows a kind by the end of a name.
+    assert target["Prefix"].startswith("landing/audit-")
+    assert target["Prefix"].count("/") == 2
+    assert target["FileExtension"] in landing.KINDS
+    assert target["CompressionFormat"] == "UNCOMPRESSED", "CloudWatch has compressed it"
+
+
+MOST_RESOURCES = 500
+"""Of a stack (AWS, "CloudFormation quotas")."""
+
+
+def test_a_stack_has_room_for_its_resources() -> None:
+    """SAM makes a version and an alias of each function, and with canaries a deployment group."""
+    declared = project.template()["Resources"].values()
+    functions = sum(one["Type"] == "AWS::Serverless::Function" for one in declared)
+    assert len(declared) + 3 * functions + 1 <= MOST_RESOURCES
 
 
 def test_every_function_is_built_and_published_alike() -> None:

@@ -29,6 +29,7 @@ TABLES = {
     "t": "traces",
     "a": "assessments",
     "p": "spans",
+    "l": "audit_log",
 }
 
 
@@ -75,6 +76,15 @@ def _rows(rng: random.Random, workspaces: Sequence[str], runs: int = 12) -> dict
         return f"{number()}::DOUBLE"
 
     for workspace in workspaces:
+        for _ in range(rng.randrange(1, runs)):
+            inserted = moment()
+            found["audit_log"].append(
+                f"'0', {moment()}, {inserted}, '{rng.randrange(16**12):012x}', '{workspace}', "
+                f"{rng.choice(('NULL', repr(text())))}, '{text()}', 'password', NULL, "
+                f"{rng.choice(('true', 'false'))}, '{text()}', '{text()}', 'POST', "
+                f"{rng.choice((200, 403))}, 'done', '{text()}', {rng.randrange(10**6)}, "
+                f"'{text()}', '{text()}', {day(inserted, 10)}"
+            )
         for _ in range(3):
             experiment = f"{rng.randrange(10**6)}"
             found["experiments_latest"].append(

@@ -57,6 +57,7 @@ class Expressions:
                       "trace_id", "metadata['k']", "error_message"],
                 "p": ["name", "kind", "workspace_id", "trace_id", "span_id", "attributes['k']",
                       "status.message", "events[0].name", "links[0].attributes['k']"],
+                "l": ["user_name", "address", "rpc", "entity", "workspace_id", "record_id", "hash"],
                 "u": ["trace_id", "workspace_id", "tags['k']", "request", "client_request_id",
                       "spans[0].name", "assessments[0].feedback.value", "spans[0].status.message"],
             }
@@ -71,6 +72,7 @@ class Expressions:
                 "t": ["request_time", "update_time"],
                 "a": ["request_time", "create_time", "last_update_time"],
                 "p": ["request_time", "time"],
+                "l": ["event_time", "insert_time"],
                 "u": ["request_time", "assessments[0].create_time"],
             }
         )
@@ -88,13 +90,14 @@ class Expressions:
                 "t": asked,
                 "a": asked,
                 "p": asked,
+                "l": ["insert_time"],
                 "u": asked,
             }
         )
         run = f"{self.rng.randrange(16):x}"
         ids = self._of(
             {"h": ["run_id"], "r": ["run_id"], "e": ["experiment_id"], "t": trace, "a": trace}
-            | {"p": trace, "u": trace}
+            | {"p": trace, "u": trace, "l": ["record_id"]}
         )
         return self.rng.choice(
             (f"{column} >= {time}", f"{column} < {time}", f"{ids} > '{run}'", f"{ids} = '{run}'")

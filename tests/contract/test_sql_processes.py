@@ -287,6 +287,7 @@ def test_a_reader_is_granted_workspaces_by_name(
 ) -> None:
     """From the route on."""
     monkeypatch.setattr(service, "readable_workspaces", lambda access: ["team-a"])
+    monkeypatch.setattr(service, "audited_workspaces", lambda access: [])
     request = type("Asked", (), {"access": Access, "headers": {}})
     message = messages.Query()
     message.sql = "SELECT DISTINCT workspace_id FROM system.mlflow.runs_latest"

@@ -17,7 +17,7 @@ from mltables import trace_view
 from mltables.dialect import macros, sql_generator
 from mltables.duckdb_connection import connect
 from mltables.snapshot import quoted
-from mltables.table_definitions import HISTORY, OF_TRACES, RUNS, Table
+from mltables.table_definitions import AUDIT, HISTORY, OF_TRACES, RUNS, Table
 
 TIMES: Final = frozenset(("insert_time", "start_time", "request_time"))
 TEXTS: Final = frozenset(("run_id", "experiment_id", "trace_id"))
@@ -47,6 +47,7 @@ _CONSTANT: Final = (
 """Syntax of which a constant expression may consist. None of it can run long."""
 _PARTITIONED_BY: Final = {
     HISTORY.name: ("insert_time", "%Y-%m-%d"),
+    AUDIT.name: ("insert_time", "%Y-%m-%d"),
     RUNS.name: ("start_time", "%Y-%m"),
     **{table.name: ("request_time", "%Y-%m-%d") for table in OF_TRACES},
 }

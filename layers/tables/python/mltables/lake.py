@@ -113,6 +113,11 @@ class Lake:
         copies = ColumnCache(self.scratch / f"columns-{os.getuid()}", _read)
         return copies.linked([File(f"{key}/{name}", size) for name, size in files], columns, folder)
 
+    @staticmethod
+    def names(table: DeltaTable) -> list[str]:
+        """Returns the names of a table's files in its log."""
+        return list(table.get_add_actions(flatten=True).column("path").to_pylist())
+
     def forget(self, table: DeltaTable) -> dict[str, int]:
         """Deletes copies of files that this version of a table does not have. Returns the sizes of
         the files that it has, by their names in the log."""

@@ -23,6 +23,7 @@ from mltables.lake import Lake
 from mltables.snapshot import quoted
 from mltables.table_definitions import (
     ASSESSMENTS,
+    AUDIT,
     EXPERIMENTS,
     RUNS,
     SPANS,
@@ -41,6 +42,7 @@ _ORDER: Final = {
     TRACES.name: ("trace_id", "experiment_id"),
     ASSESSMENTS.name: ("trace_id", "assessment_id", "experiment_id"),
     SPANS.name: ("trace_id", "span_id", "experiment_id"),
+    AUDIT.name: ("record_id",),
 }
 """The columns that identify the rows of a table, by which they are sorted. The history is sorted by
 all columns that are read."""
@@ -76,6 +78,7 @@ def row_sources(
     workspaces: Sequence[str] | None,
     folder: Path,
     wanted: Mapping[str, Bounds] = MappingProxyType({}),
+    of_table: Mapping[str, Sequence[str] | None] = MappingProxyType({}),
 ) -> list[Source]:
     """Returns the sources of the tables in ``reads``, with only the rows that the caller may read.
 
@@ -83,6 +86,7 @@ def row_sources(
         workspaces: the workspaces whose rows the caller may read; None means all rows.
         folder: the folder of the query.
         wanted: bounds by table; rows outside of them may be left out.
+        of_table: the same as ``workspaces``, for tables with rights of their own.
 
     Raises:
         NoRoomForColumns: the disk has no space for the columns that are read.
@@ -96,13 +100,14 @@ def row_sources(
         # A query such as count(*) names no column, but a file needs one.
         columns = tuple(name for name, *_ in table.columns if name in read) or ("account_id",)
         bounds = wanted.get(table.name, ())
-        if workspaces is None:
+        permitted = of_table.get(table.name, workspaces)
+        if permitted is None:
             files = _files_with_columns(
                 lake, table, columns, folder, partial(may_hold, bounds=bounds)
             )
             sources.append(Source(table.name, columns, tuple(files)))
         else:
-            sources.append(_write_permitted_rows(lake, table, columns, workspaces, folder, bounds))
+            sources.append(_write_permitted_rows(lake, table, columns, permitted, folder, bounds))
     return sources
 
 

@@ -29,13 +29,14 @@ RUNS_TOGETHER: Final = 5000
 
 class Published(NamedTuple):
     """Counts of a publication: landing objects consumed, points appended to the history, runs,
-    experiments and traces written or removed."""
+    experiments and traces written or removed, audited requests appended."""
 
     objects: int = 0
     points: int = 0
     runs: int = 0
     experiments: int = 0
     traces: int = 0
+    audited: int = 0
 
 
 class PublishStep:

@@ -1,13 +1,15 @@
 """The publisher: applies the landing objects to the system tables, then deletes these objects.
 
-Objects about runs and objects about traces have steps of their own. A step reads landing objects,
-opens the tables and *then* reads from DynamoDB the experiments, runs and traces that the objects
-name. It commits each table on condition that no other publisher has
-committed since the table was opened: Delta refuses a second transaction with the same number. So
-rows never return to an older state, even with several publishers. A step that is killed at any
+Objects about runs, about traces and about the audit have steps of their own. A step about the audit
+(``audit_publishing``) appends what has landed. A step of another kind reads landing objects, opens
+the tables and *then* reads from DynamoDB the experiments, runs and traces that the objects name.
+Each step commits a table on condition that no other publisher has committed since the table was
+opened: Delta refuses a second transaction with the same number. So rows never return to an older
+state, even with several publishers. A step that is killed at any
 point is repeated from its landing objects:
 
-* a point that is in the history is not appended again (its ``record_id`` is its identity),
+* a point that is in the history, or an audited request that is in the log, is not appended again
+  (its ``record_id`` is its identity),
 * the smallest and greatest value of a metric are merged with the published ones,
 * all other values are read from DynamoDB again.
 """
@@ -24,7 +26,7 @@ from typing import Final
 from deltalake.exceptions import CommitFailedError
 
 from mlcore.system_tables import landing
-from mltables import staging, trace_staging
+from mltables import audit_publishing, staging, trace_staging
 from mltables.duckdb_connection import connect
 from mltables.lake import Lake
 from mltables.publish_step import Published, PublishStep
@@ -133,5 +135,20 @@ def _snapshots(lake: Lake, tables: Iterable[Table]) -> dict[str, Snapshot]:
     return {table.name: Snapshot(lake, table, open_or_create(lake, table)) for table in tables}
 
 
-_STEPS: Final = {landing.RUNS: _publish_runs, landing.TRACES: _publish_traces}
+def _publish_audit(lake: Lake, keys: list[str]) -> Published:
+    with (
+        tempfile.TemporaryDirectory(dir=lake.temporary) as folder,
+        connect(Path(folder)) as connection,
+    ):
+        added = audit_publishing.append(connection, lake, keys, Path(folder))
+    landing.remove(keys)
+    return Published(objects=len(keys), audited=added)
+
+
+_STEPS: Final = {
+    landing.RUNS: _publish_runs,
+    landing.TRACES: _publish_traces,
+    landing.AUDIT: _publish_audit,
+    landing.AUDIT_LOGS: _publish_audit,
+}
 """How the landing objects of each kind are published."""

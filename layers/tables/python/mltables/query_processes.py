@@ -23,6 +23,7 @@ from mltables.duckdb_connection import connect
 from mltables.file_pruning import evaluate_bounds
 from mltables.permitted_rows import Source
 from mltables.snapshot import quoted
+from mltables.table_definitions import AUDIT
 
 MEMORY: Final = "450MB"
 ADDRESS_SPACE: Final = 800 << 20
@@ -56,7 +57,10 @@ def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
         values = {name: given[name] for name in passed.parameters}
         wanted = evaluate_bounds(passed.bounds, values)
         view = sorted(reads[trace_view.NAME]) if trace_view.NAME in reads else None
-        sources = permitted_rows.row_sources(reads, request.get("workspaces"), folder, wanted)
+        permitted = {AUDIT.name: request.get("audited", request.get("workspaces"))}
+        sources = permitted_rows.row_sources(
+            reads, request.get("workspaces"), folder, wanted, permitted
+        )
     except (statement_check.Refused, NoRoomForColumns) as refused:
         return {"error": str(refused)}
     except duckdb.Error as error:

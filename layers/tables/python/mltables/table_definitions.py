@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from deltalake import (
@@ -270,6 +272,32 @@ SPANS: Final = Table(
     "request_date",
     "request_time,experiment_id,trace_id,workspace_id",
 )
+AUDIT: Final = Table(
+    "audit_log",
+    (
+        _text("account_id"),
+        _time("event_time"),
+        _time("insert_time"),
+        _text("record_id"),
+        _text("workspace_id"),
+        _text("user_name", nullable=True),
+        _text("user_id", nullable=True),
+        _text("login"),
+        _text("key_id", nullable=True),
+        ("is_admin", "BOOLEAN", PrimitiveType("boolean"), False),
+        _text("address"),
+        _text("rpc"),
+        _text("method"),
+        _integer("http_status"),
+        _text("outcome"),
+        _text("entity"),
+        _integer("sequence"),
+        _text("previous_hash"),
+        _text("hash"),
+    ),
+    "insert_date",
+    "insert_time,event_time,workspace_id",
+)
 OF_TRACES: Final = (
     TRACES,
     ASSESSMENTS,
@@ -281,6 +309,7 @@ TABLES: Final = (
     RUNS,
     EXPERIMENTS,
     *OF_TRACES,
+    AUDIT,
 )
 """All system tables. A step writes its tables in this order."""
 
@@ -319,8 +348,14 @@ def open_if_exists(lake: Lake, table: Table) -> DeltaTable | None:
         return None
 
 
-def open_or_create(lake: Lake, table: Table) -> DeltaTable:
-    """Opens the current version of the table and creates the table if it does not exist."""
+def open_or_create(
+    lake: Lake, table: Table, properties: Mapping[str, str] = MappingProxyType({})
+) -> DeltaTable:
+    """Opens the current version of the table and creates the table if it does not exist.
+
+    Args:
+        properties: properties of ours for a new table, besides those of Delta.
+    """
     delta = open_if_exists(lake, table)
     if delta is None:
         delta = DeltaTable.create(
@@ -334,7 +369,9 @@ def open_or_create(lake: Lake, table: Table) -> DeltaTable:
                 "delta.checkpointInterval": "50",
                 "delta.logRetentionDuration": "interval 1 days",
                 "delta.deletedFileRetentionDuration": "interval 1 days",
+                **properties,
             },
+            raise_if_key_not_exists=not properties,
             storage_options=lake.options,
         )
     return delta

@@ -1,5 +1,6 @@
-"""Maintains the tables: compacts small files of the history, sorts its past days, and deletes files
-that no version of the last day needs. Does not change rows.
+"""Maintains the tables: compacts small files of the history and of the audit, sorts past days of
+the history, and deletes files that no version of the last day needs. Changes no rows, but removes
+those of the audit after their time of retention.
 
 The publisher itself keeps the number of files of the other tables low (``run_publishing``,
 ``publish_step``)."""
@@ -7,7 +8,10 @@ The publisher itself keeps the number of files of the other tables low (``run_pu
 from __future__ import annotations
 
 import logging
+import os
 import tempfile
+from collections import Counter
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +21,10 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from mltables.duckdb_connection import connect
 from mltables.lake import Lake
+from mltables.snapshot import Snapshot
+from mltables.table_commit import TableCommit
 from mltables.table_definitions import (
+    AUDIT,
     FILE_BYTES,
     HISTORY,
     TABLES,
@@ -40,6 +47,9 @@ SORTING_BYTES: Final = 192 << 20
 SMALL: Final = 8
 """A file counts as small if the largest of its day is more than this many times larger."""
 
+AUDIT_DAYS: Final = "AUDIT_DAYS"
+"""Environment: for how many days ``audit_log`` keeps its rows; 0 or nothing: for ever."""
+
 KEPT_HOURS: Final = 24
 """A reader that opened a table at most this long ago still finds its files."""
 
@@ -55,11 +65,14 @@ def maintain_tables(*, today: str = "9999") -> int:
     with Lake() as lake:
         for table in TABLES:
             delta = open_or_create(lake, table)
-            if table is HISTORY:
-                try:
+            try:
+                if table is HISTORY:
                     _merge_small(lake, delta, today)
-                except CommitFailedError:
-                    continue
+                if table is AUDIT:
+                    _merge_small_of_audit(lake, delta)
+                    _remove_old_audit(lake, delta)
+            except CommitFailedError:
+                continue
             removed += len(
                 delta.vacuum(
                     retention_hours=KEPT_HOURS,
@@ -88,6 +101,43 @@ def _merge_small(lake: Lake, delta: DeltaTable, today: str) -> None:
                     max_concurrent_tasks=1,
                     writer_properties=writer_properties(HISTORY),
                 )
+
+
+def _merge_small_of_audit(lake: Lake, delta: DeltaTable) -> None:
+    """Compacts the days of ``audit_log`` that have many files. A chain is read by the numbers of
+    its rows, so their order in the files does not matter."""
+    files = Counter(_day_of(name) for name in lake.names(delta))
+    for day, count in sorted(files.items()):
+        if count >= SMALL_FILES:
+            delta.optimize.compact(
+                partition_filters=[(str(AUDIT.partition), "=", day)],
+                target_size=FILE_BYTES,
+                max_concurrent_tasks=1,
+                writer_properties=writer_properties(AUDIT),
+            )
+
+
+def _remove_old_audit(lake: Lake, delta: DeltaTable) -> None:
+    """Removes the days of ``audit_log`` that are older than its time of retention."""
+    kept = int(os.environ.get(AUDIT_DAYS) or 0)
+    if not kept:
+        return
+    first = (datetime.now(UTC) - timedelta(days=kept)).strftime("%Y-%m-%d")
+    old = [name for name in lake.names(delta) if _day_of(name) < first]
+    if not old:
+        return
+    with (
+        tempfile.TemporaryDirectory(dir=lake.temporary) as folder,
+        connect(Path(folder)) as connection,
+    ):
+        change = TableCommit(connection, lake, Snapshot(lake, AUDIT, delta), Path(folder))
+        change.remove(old)
+        change.commit()
+
+
+def _day_of(name: str) -> str:
+    """Returns the day of a file by its name in the table's log (``insert_date=DAY/…``)."""
+    return name.partition("/")[0].rpartition("=")[2]
 
 
 def _days(

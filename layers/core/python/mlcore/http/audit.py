@@ -8,7 +8,7 @@ contents: of a message only fields that identify something are read, and no text
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from mlcore.http.request import Request
@@ -43,6 +43,26 @@ _NO_ENTITY: Final = frozenset({"tag_key", "key", "path"})
 """Variables of paths that are contents: keys of tags, and paths at other servers."""
 _SECRET: Final = re.compile(r"mlk_|eyJ[\w-]{10}|sk-[\w-]{8}", re.A)
 """Beginnings of API keys and tokens, which somebody may send in place of an id."""
+
+
+Keeper = Callable[[Mapping[str, Any]], None]
+"""Gets ``rpc``, ``method``, ``status``, ``request_id`` and ``audit`` of a request. May raise
+TemporarilyUnavailable, which then is the answer to the request."""
+
+_keepers: Final[list[Keeper]] = []
+
+
+def provide(keeper: Keeper | None) -> None:
+    """Registers the function that keeps the audit entry of a request before the request is
+    answered; None to unregister. The local runner registers one. In AWS there is none: the log line
+    is kept by CloudWatch."""
+    _keepers[:] = [] if keeper is None else [keeper]
+
+
+def keep(request: Mapping[str, Any]) -> None:
+    """Passes an audited request to the registered function, see :data:`Keeper`."""
+    for keeper in _keepers:
+        keeper(request)
 
 
 class Trail:

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from mlcore import errors, gc_threshold
 from mlcore.db import capacity, deadline
+from mlcore.http import audit
 from mlcore.http.audit import AUDIT_READS, REFUSALS, Trail
 from mlcore.http.compression import fit
 from mlcore.http.gate import Gate, Refused
@@ -128,6 +129,8 @@ def lambda_handler(
             if not getattr(context, "streams", False):
                 response = _joined(response)
         _name_refused(trail, response, routes, method, path)
+        entry = trail.entry(request_context, response, reads=audits_reads)
+        response = _kept(entry, trail, method, request_id, response, failure)
         log_request(
             rpc=trail.name(),
             method=method,
@@ -136,7 +139,7 @@ def lambda_handler(
             seconds=time.perf_counter() - started,
             measurement=measurement,
             is_unavailable=is_unavailable,
-            audit=trail.entry(request_context, response, reads=audits_reads),
+            audit=entry,
         )
         body = "" if method == "HEAD" else response.body
         return {
@@ -152,6 +155,33 @@ def lambda_handler(
         }
 
     return handler
+
+
+def _kept(
+    entry: Mapping[str, object] | None,
+    trail: Trail,
+    method: str,
+    request_id: str,
+    response: Response,
+    failure: Callable[[errors.MlflowError, str], Response],
+) -> Response:
+    """Keeps the audit entry of a request. Returns the response, or an error that asks the client to
+    repeat the request if the entry cannot be kept. Without an entry, returns the response."""
+    if entry is None:
+        return response
+    try:
+        audit.keep(
+            {
+                "rpc": trail.name(),
+                "method": method,
+                "status": response.status,
+                "request_id": request_id,
+                "audit": entry,
+            }
+        )
+    except errors.TemporarilyUnavailable as error:
+        return failure(error, trail.name())
+    return response
 
 
 def _joined(response: Response) -> Response:

@@ -15,6 +15,18 @@ def query(access: Access, message: Any) -> bool:
     return readable_workspaces(access) != []
 
 
+def audited_workspaces(access: Access) -> list[str] | None:
+    """Returns the workspaces whose rows of ``audit_log`` the caller may read; None for all. These
+    are the workspaces that the caller administrates: a grant to query the tables is not enough,
+    because the rows say what other people do and from where."""
+    owner = access.of_sql()
+    if owner is None:
+        return []
+    if owner.is_admin:
+        return None
+    return [owner.workspace] if owner.administrates(owner.workspace) else []
+
+
 def readable_workspaces(access: Access) -> list[str] | None:
     """Returns the workspaces whose rows the caller may read; None for all."""
     owner = access.of_sql()

@@ -1,0 +1,91 @@
+"""The lines of landing objects about the audit: who did what.
+
+On a laptop the runner writes the lines. In AWS an object holds log lines of the functions, as
+CloudWatch Logs hands them to Firehose, and :func:`lines_of_logs` makes the lines from them.
+
+A line is a JSON object with the fields of :data:`FIELDS`. Its ``id`` identifies the request, so
+that the publisher adds a line that is delivered twice only once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from mlcore.system_tables import landing
+
+SHARD: Final = "audit"
+_DATA: Final = "DATA_MESSAGE"
+"""The type of a message with log lines. Others test whether the destination can be reached."""
+FIELDS: Final = {
+    "id": "VARCHAR",
+    "t": "BIGINT",
+    "rpc": "VARCHAR",
+    "method": "VARCHAR",
+    "status": "BIGINT",
+    "user": "VARCHAR",
+    "login": "VARCHAR",
+    "key": "VARCHAR",
+    "admin": "BOOLEAN",
+    "address": "VARCHAR",
+    "workspace": "VARCHAR",
+    "outcome": "VARCHAR",
+    "entity": "VARCHAR",
+}
+"""The type in DuckDB of each field. ``t`` is in milliseconds since 1970, ``entity`` a JSON object
+as a text."""
+
+
+def line_of(record_id: str, milliseconds: int, request: Mapping[str, Any]) -> str:
+    """Returns the line of an audited request.
+
+    Args:
+        record_id: an id that no other request has.
+        milliseconds: the end of the request, since 1970.
+        request: ``rpc``, ``method``, ``status`` and ``audit`` (the entry of
+            :mod:`mlcore.http.audit`), as in the request's log line.
+    """
+    entry: Mapping[str, Any] = request["audit"]
+    return json.dumps(
+        {
+            "id": record_id,
+            "t": milliseconds,
+            "rpc": request["rpc"],
+            "method": request["method"],
+            "status": request["status"],
+            "user": entry.get("user"),
+            "login": entry.get("login", "none"),
+            "key": entry.get("key_id"),
+            "admin": bool(entry.get("is_admin")),
+            "address": entry.get("address", ""),
+            "workspace": entry.get("workspace") or "",
+            "outcome": entry["outcome"],
+            "entity": json.dumps(entry.get("entity", {}), sort_keys=True),
+        },
+        separators=(",", ":"),
+    )
+
+
+def lines_of_logs(content: bytes) -> Iterator[str]:
+    """Yields the lines of the audited requests in log lines of the functions. The id of a line is
+    that of its log event, which a redelivery repeats.
+
+    Args:
+        content: the decompressed messages of a subscription filter, without anything between them.
+            (AWS, "Log group-level subscription filters".)
+    """
+    text = content.decode()
+    decoder = json.JSONDecoder()
+    position = 0
+    while position < len(text):
+        message, position = decoder.raw_decode(text, position)
+        for event in message["logEvents"] if message["messageType"] == _DATA else ():
+            request = json.loads(event["message"])
+            if "audit" in request:
+                yield line_of(event["id"], event["timestamp"], request)
+
+
+def put(name: str, lines: Iterable[str]) -> None:
+    """Writes a landing object. An object of the same name is replaced."""
+    landing.put(f"{SHARD}/{name}", landing.compress(lines), landing.AUDIT)

@@ -1,0 +1,175 @@
+"""Appends audited requests to ``audit_log``, each once, and continues the chain of hashes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+from deltalake import DeltaTable
+
+from mlcore.system_tables import audit_landing, landing
+from mlcore.system_tables.location import account_id
+from mltables import audit_chain
+from mltables.audit_chain import Event
+from mltables.lake import Lake
+from mltables.snapshot import Snapshot, quoted
+from mltables.table_definitions import AUDIT, open_or_create
+from mltables.writable_table import WritableTable
+
+ROWS_TOGETHER: Final = 10_000
+"""Rows that are hashed and inserted together; bounds the memory."""
+_DAY: Final = "%Y-%m-%d"
+_COLUMNS: Final = ", ".join(f"{name}: '{kind}'" for name, kind in audit_landing.FIELDS.items())
+_STAGED: Final = (*Event._fields, "sequence", "previous_hash", "hash")
+
+
+def open_table(lake: Lake) -> DeltaTable:
+    """Opens ``audit_log``, and creates it with a key for pseudonyms if it does not exist."""
+    return open_or_create(lake, AUDIT, {audit_chain.PROPERTY: audit_chain.new_key()})
+
+
+def key_of(delta: DeltaTable) -> str:
+    """Returns the key of a table's pseudonyms."""
+    key: str = delta.metadata().configuration[audit_chain.PROPERTY]
+    return key
+
+
+def append(
+    connection: duckdb.DuckDBPyConnection, lake: Lake, keys: Sequence[str], folder: Path
+) -> int:
+    """Appends the requests of landing objects that the table lacks, in one commit. Returns their
+    number.
+
+    Args:
+        keys: keys of landing objects of one kind.
+
+    Raises:
+        CommitFailedError: another publisher committed first; the caller repeats the step.
+    """
+    delta = open_table(lake)
+    table = WritableTable(connection, lake, Snapshot(lake, AUDIT, delta), folder)
+    _load_landed(connection, keys, folder)
+    now = int(time.time() * 1000)
+    day, sequence, last = _end_of_chain(connection, table, _text_of(now))
+    new = _lacking(connection, table)
+    _create_staged(connection)
+    added = 0
+    pseudonyms = key_of(delta)
+    while rows := new.fetchmany(ROWS_TOGETHER):
+        chained = []
+        for row in rows:
+            event = _with_pseudonym(Event(*row), pseudonyms)
+            hashed = audit_chain.hash_of(event, now, sequence + 1, last, pseudonyms)
+            sequence, last, before = sequence + 1, hashed, last
+            chained.append((*event, sequence, before, hashed))
+        _insert(connection, chained)
+        added += len(chained)
+    change = table.change()
+    change.add(
+        f"""
+        SELECT {quoted(account_id())} AS account_id,
+               make_timestamp(event_time * 1000)::TIMESTAMPTZ AS event_time,
+               make_timestamp({now} * 1000)::TIMESTAMPTZ AS insert_time,
+               * EXCLUDE (event_time)
+        FROM staged_audit ORDER BY sequence
+        """,
+        day,
+    )
+    change.commit()
+    return added
+
+
+def _load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], folder: Path) -> None:
+    """Creates ``landed_audit`` from landing objects: each request once."""
+    path = folder / "audit-landed.ndjson"
+    with path.open("wb") as file:
+        if keys[0].endswith(landing.AUDIT_LOGS):
+            for content in landing.read(keys):
+                lines = audit_landing.lines_of_logs(content)
+                file.writelines(f"{line}\n".encode() for line in lines)
+        else:
+            file.writelines(landing.read(keys))
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TABLE landed_audit AS
+        SELECT DISTINCT ON (id) * FROM read_ndjson({quoted(str(path))}, columns={{{_COLUMNS}}})
+        """
+    )
+    path.unlink()
+
+
+def _end_of_chain(
+    connection: duckdb.DuckDBPyConnection, table: WritableTable, today: str
+) -> tuple[str, int, str]:
+    """Returns the day to which rows are appended, and number and hash of the last row. A clock that
+    was set back does not make an earlier day."""
+    days = [name.partition("/")[0].rpartition("=")[2] for name in table.names()]
+    if not days:
+        return today, 0, audit_chain.BEGINNING
+    newest = max(days)
+    rows = table.source(f'"partition.{AUDIT.partition}" = {quoted(newest)}')
+    ((sequence, last),) = connection.execute(
+        f"SELECT sequence, hash FROM {rows} ORDER BY sequence DESC LIMIT 1"
+    ).fetchall()
+    return max(newest, today), sequence, last
+
+
+def _lacking(connection: duckdb.DuckDBPyConnection, table: WritableTable) -> Any:
+    """Returns a cursor with the landed requests that the table lacks, in the order of their times.
+    No request is published on a day before it happened, so only later days are searched."""
+    ((oldest,),) = connection.execute("SELECT min(t) FROM landed_audit").fetchall()
+    # A day earlier, in case that the clock of a function is ahead of the publisher's.
+    since = _text_of((oldest or 0) - 86_400_000)
+    known = table.source(f'"partition.{AUDIT.partition}" >= {quoted(since)}')
+    return connection.cursor().execute(
+        f"""
+        SELECT t, id, workspace, "user", NULL, login, key, admin, address, rpc, method, status,
+               outcome, entity
+        FROM landed_audit ANTI JOIN (SELECT record_id AS id FROM {known}) USING (id)
+        ORDER BY t, id
+        """
+    )
+
+
+def _create_staged(connection: duckdb.DuckDBPyConnection) -> None:
+    kinds = {name: kind for name, kind, *_ in AUDIT.columns} | {"event_time": "BIGINT"}
+    listed = ", ".join(f"{name} {kinds[name]}" for name in _STAGED)
+    connection.execute(f"CREATE OR REPLACE TABLE staged_audit ({listed})")
+
+
+def _insert(connection: duckdb.DuckDBPyConnection, rows: Sequence[tuple[Any, ...]]) -> None:
+    columns = {name: [row[at] for row in rows] for at, name in enumerate(_STAGED)}
+    listed = ", ".join(f"unnest(?) AS {name}" for name in columns)
+    connection.execute(f"INSERT INTO staged_audit SELECT {listed}", list(columns.values()))
+
+
+def _with_pseudonym(event: Event, key: str) -> Event:
+    if event.user_name is None:
+        return event
+    return event._replace(user_id=audit_chain.pseudonym(event.user_name, key))
+
+
+def _text_of(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime(_DAY)
+
+
+def events(
+    connection: duckdb.DuckDBPyConnection, source: str
+) -> Iterator[tuple[Event, int, int, str, str]]:
+    """Yields the rows of a FROM source in the order of the chain, as (event, time of insertion,
+    number, previous hash, hash)."""
+    columns = ", ".join(
+        f"epoch_ms({name})" if name == "event_time" else name for name in Event._fields
+    )
+    rows = connection.cursor().execute(
+        f"SELECT {columns}, epoch_ms(insert_time), sequence, previous_hash, hash "
+        f"FROM {source} ORDER BY sequence, hash"
+    )
+    while listed := rows.fetchmany(ROWS_TOGETHER):
+        for row in listed:
+            end = len(Event._fields)
+            yield (Event(*row[:end]), *row[end:])

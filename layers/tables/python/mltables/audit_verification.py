@@ -1,0 +1,177 @@
+"""Verifies the chain of ``audit_log``, exports its rows, and erases a person's name from them."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from mltables import audit_chain
+from mltables.audit_chain import Event
+from mltables.audit_publishing import events, key_of, open_table
+from mltables.duckdb_connection import connect
+from mltables.lake import Lake
+from mltables.snapshot import Snapshot, quoted
+from mltables.table_definitions import AUDIT
+from mltables.writable_table import WritableTable
+
+_DAY_LENGTH: Final = len("2026-01-31")
+
+
+class Day(NamedTuple):
+    """The rows that were published on one day (UTC)."""
+
+    day: str
+    rows: int
+    last_sequence: int
+    last_hash: str
+    """To be noted elsewhere: whoever can write the table cannot change what it covers unnoticed."""
+
+
+class Problem(NamedTuple):
+    """A row at which the chain is broken."""
+
+    sequence: int
+    record_id: str
+    what: str
+
+
+class Verified(NamedTuple):
+    """The result of a verification."""
+
+    days: list[Day]
+    problems: list[Problem]
+
+
+def verify(noted: Mapping[str, str] | None = None) -> Verified:
+    """Computes the chain again and compares it with the table.
+
+    The oldest row follows rows that were deleted after their time of retention, unless it is the
+    first of all; so its previous hash is taken as it is.
+
+    Args:
+        noted: last hashes by day that were noted elsewhere.
+    """
+    days: dict[str, Day] = {}
+    problems: list[Problem] = []
+    with Lake() as lake, connect(None, "400MB") as connection:
+        delta = open_table(lake)
+        key = key_of(delta)
+        before: tuple[int, str] | None = None
+        for event, inserted, sequence, previous, hashed in events(
+            connection, Snapshot(lake, AUDIT, delta).source(connection)
+        ):
+            wrong = _wrong(event, inserted, (sequence, previous, hashed), before, key)
+            if wrong:
+                problems.append(Problem(sequence, event.record_id, wrong))
+            before = (sequence, hashed)
+            day = _time(inserted)[:_DAY_LENGTH]
+            rows = days[day].rows if day in days else 0
+            days[day] = Day(day, rows + 1, sequence, hashed)
+    for day, expected in sorted((noted or {}).items()):
+        if day not in days or days[day].last_hash != expected:
+            problems.append(Problem(0, "", f"{day} does not end with the noted hash {expected}"))
+    return Verified([days[day] for day in sorted(days)], problems)
+
+
+def _wrong(
+    event: Event,
+    inserted: int,
+    link: tuple[int, str, str],
+    before: tuple[int, str] | None,
+    key: str,
+) -> str:
+    """Returns what is wrong with a row; an empty text if nothing is.
+
+    Args:
+        link: number, previous hash and hash of the row.
+        before: number and hash of the row before it; None for the oldest row.
+    """
+    sequence, previous, hashed = link
+    first = (0, audit_chain.BEGINNING) if sequence == 1 else (sequence - 1, previous)
+    number, last = before or first
+    if sequence != number + 1:
+        return f"the row before it has number {number}"
+    if previous != last:
+        return "it does not continue the row before it"
+    if audit_chain.hash_of(event, inserted, sequence, previous, key) != hashed:
+        return "its content is not that of its hash"
+    if not audit_chain.names_the_person(event, key):
+        return "its name is not that of its pseudonym"
+    return ""
+
+
+def export() -> Iterator[str]:
+    """Yields the rows as JSON objects, a line each, in the order of the chain."""
+    with Lake() as lake, connect(None, "400MB") as connection:
+        delta = open_table(lake)
+        for event, inserted, sequence, previous, hashed in events(
+            connection, Snapshot(lake, AUDIT, delta).source(connection)
+        ):
+            row: dict[str, Any] = {
+                **event._asdict(),
+                "event_time": _time(event.event_time),
+                "insert_time": _time(inserted),
+                "entity": json.loads(event.entity),
+                "sequence": sequence,
+                "previous_hash": previous,
+                "hash": hashed,
+            }
+            yield json.dumps(row) + "\n"
+
+
+def erase(name: str) -> int:
+    """Replaces a user's name by the pseudonym in all rows, in one commit. Returns the number of
+    changed rows. The chain still holds.
+
+    Raises:
+        CommitFailedError: a publisher committed first; repeat the call.
+    """
+    changed = 0
+    with (
+        Lake() as lake,
+        tempfile.TemporaryDirectory(dir=lake.temporary) as folder,
+        connect(Path(folder)) as connection,
+    ):
+        delta = open_table(lake)
+        key = key_of(delta)
+        table = WritableTable(connection, lake, Snapshot(lake, AUDIT, delta), Path(folder))
+        change = table.change()
+        for local, file in table.local(table.names()).items():
+            source = f"read_parquet({quoted(local)}, hive_partitioning=false)"
+            replaced = [
+                (sequence, new.user_name, new.entity)
+                for event, _, sequence, *_ in events(connection, source)
+                if (new := audit_chain.erased(event, name, key)) != event
+            ]
+            if not replaced:
+                continue
+            connection.execute(
+                "CREATE OR REPLACE TEMP TABLE erased AS SELECT unnest(?) AS sequence, "
+                "unnest(?)::VARCHAR AS new_name, unnest(?) AS new_entity",
+                [list(column) for column in zip(*replaced, strict=True)],
+            )
+            columns = ", ".join(
+                {
+                    "user_name": "if(e.sequence IS NULL, r.user_name, new_name) AS user_name",
+                    "entity": "coalesce(new_entity, r.entity) AS entity",
+                }.get(column, f"r.{column}")
+                for column, *_ in AUDIT.columns
+            )
+            change.add(
+                f"SELECT {columns} FROM {source} r LEFT JOIN erased e USING (sequence) "
+                "ORDER BY r.sequence",
+                file.partition("/")[0].rpartition("=")[2],
+            )
+            change.remove([file])
+            changed += len(replaced)
+        change.commit()
+    return changed
+
+
+def _time(milliseconds: int) -> str:
+    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,120 @@
+"""Keeps the audit of a laptop: a line for each audited request, written before it is answered.
+
+The lines go to ``audit/open.jsonl`` in the folder of the system tables. A publication moves them to
+a landing object, from which the publisher adds them to the table ``audit_log``. A line is in the
+file when the request is answered, so a process that is killed afterwards loses none. A line that
+was moved twice is published once, because it has an id.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from local.log import report
+from mlcore.errors import TemporarilyUnavailable
+
+_OPEN = "open.jsonl"
+_CLOSED = "closed-"
+
+
+class AuditFile:
+    """The file of audited requests that are not landed yet. Threads may use it concurrently."""
+
+    def __init__(self, tables: Path) -> None:
+        """
+        Args:
+            tables: the folder of the system tables.
+        """
+        self._folder = tables / "audit"
+        self._lock = threading.Lock()
+        self._descriptor: int | None = None
+        self._size = 0
+        # The layer's modules read the environment, which is complete by now.
+        self._audit: Any = import_module("mlcore.http.audit")
+        self._landing: Any = import_module("mlcore.system_tables.audit_landing")
+
+    def start(self) -> None:
+        """From now on each audited request is written before it is answered."""
+        self._audit.provide(self.record)
+
+    def stop(self) -> None:
+        self._audit.provide(None)
+        with self._lock:
+            self._close()
+
+    def record(self, request: Mapping[str, Any]) -> None:
+        """Writes the line of a request.
+
+        Raises:
+            TemporarilyUnavailable: it cannot be written, for instance because the disk is full.
+        """
+        line = self._landing.line_of(uuid.uuid4().hex, time.time_ns() // 1_000_000, request)
+        data = f"{line}\n".encode()
+        with self._lock:
+            try:
+                descriptor = self._opened()
+                if os.write(descriptor, data) != len(data):
+                    raise OSError("the disk is full")
+                self._size += len(data)
+            except OSError as error:
+                self._cut()
+                report("the audit cannot be written", error)
+                raise TemporarilyUnavailable(
+                    "The audit of this request cannot be written. Repeat the request later."
+                ) from error
+
+    def land(self) -> None:
+        """Moves the written lines to landing objects."""
+        with self._lock:
+            if not self._folder.is_dir():
+                return
+            self._close()
+            opened = self._folder / _OPEN
+            if opened.exists():
+                opened.replace(self._folder / f"{_CLOSED}{time.time_ns():020}")
+        # A process that was killed here before has left closed files.
+        for closed in sorted(self._folder.glob(f"{_CLOSED}*")):
+            lines = _whole_lines(closed)
+            if lines:
+                self._landing.put(closed.name, lines)
+            closed.unlink()
+
+    def _opened(self) -> int:
+        if self._descriptor is None:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            path = self._folder / _OPEN
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            self._descriptor = os.open(path, flags, 0o600)
+            self._size = os.fstat(self._descriptor).st_size
+        return self._descriptor
+
+    def _cut(self) -> None:
+        """Removes a line of which only a part was written."""
+        if self._descriptor is not None:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, self._size)
+
+    def _close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def _whole_lines(path: Path) -> list[str]:
+    """Returns the lines of a file without those that are no JSON: a power cut can leave a part of
+    the last ones."""
+    lines = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        with contextlib.suppress(ValueError):
+            json.loads(line)
+            lines.append(line)
+    return lines
