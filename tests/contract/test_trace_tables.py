@@ -144,7 +144,7 @@ def test_backfill_brings_what_no_stream_tells(store: Store, tables: Tables) -> N
     whole.backfill()
     check(tables, world)
     assert list(pytest.importorskip("mltables.verification").verify()) == []
-    assert whole.backfill()[1:] == (0, 0, 0, 0)
+    assert set(whole.backfill()[1:]) == {0}
     for _ in range(20):
         world.step()
     tables.follow()
