@@ -30,7 +30,7 @@ commands:
   export             copy into a database and a folder of MLflow's own server (needs mlflow)
   sql, report, alert, system-tables              query runs and metrics
   gc, config                                     permanently remove deleted things; settings
-  create-admin, keys, rights, audit              first administrator; API keys; who may and who did what
+  create-admin, keys, rights, audit              first administrator; API keys; who may and did what
   verify, reindex, sizes, replay                 check and repair derived items
   deploy             build and deploy a stage to AWS (needs the SAM CLI, make, Python 3.13)
   doctor             use a running server as a team would, and report faults
