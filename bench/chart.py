@@ -41,10 +41,10 @@ def chart(results: Results) -> str:
         ]
     bottom = TOP + LINE * len(works)
     for decade in range(low, high + 1):
-        place = _x(10.0**decade, low, high)
+        tick_x = _x(10.0**decade, low, high)
         parts += [
-            f'<line x1="{place}" y1="{TOP - 6}" x2="{place}" y2="{bottom}" stroke="#d5dbe1"/>',
-            f'<text x="{place}" y="{bottom + 20}" text-anchor="middle" fill="#4a5a68">'
+            f'<line x1="{tick_x}" y1="{TOP - 6}" x2="{tick_x}" y2="{bottom}" stroke="#d5dbe1"/>',
+            f'<text x="{tick_x}" y="{bottom + 20}" text-anchor="middle" fill="#4a5a68">'
             f"{10.0**decade:,g} ms</text>",
         ]
     for number, work in enumerate(works):

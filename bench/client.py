@@ -36,8 +36,8 @@ class Client:
 
     def _call(self, method: str, path: str, data: str | None) -> dict[str, Any]:
         began = time.perf_counter()
-        place = path if path.startswith("/") else f"/api/2.0/mlflow/{path}"
-        self._connection.request(method, place, data, {"Content-Type": "application/json"})
+        route = path if path.startswith("/") else f"/api/2.0/mlflow/{path}"
+        self._connection.request(method, route, data, {"Content-Type": "application/json"})
         reply = self._connection.getresponse()
         text = reply.read()
         self.seconds = time.perf_counter() - began

@@ -77,13 +77,13 @@ def calls() -> Iterator[Call]:
         fill(workload)
         for name, made in CALLS.items():
             times = TIMES // 4 if name in FEW else TIMES
-            one = made(workload)
-            next(one)
+            call = made(workload)
+            next(call)
             spent = []
             for _ in range(ROUNDS):
                 began = time.process_time()
                 for _ in range(times):
-                    next(one)
+                    next(call)
                 spent.append((time.process_time() - began) * 1000 / times)
             cost = capacity.last_measurement()
             assert cost is not None
@@ -145,10 +145,10 @@ def main() -> int:
     options = parser.parse_args()
     stand_alone()
     with in_silence():
-        found = [*calls(), *starts()]
-    print(table(found))
+        sizes = [*calls(), *starts()]
+    print(table(sizes))
     if options.write:
-        MEASURED.write_text(json.dumps([one._asdict() for one in found], indent=1) + "\n")
+        MEASURED.write_text(json.dumps([size._asdict() for size in sizes], indent=1) + "\n")
         BOOK.write_text(quoted(BOOK.read_text()))
     return 0
 

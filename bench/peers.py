@@ -56,8 +56,8 @@ def ready(peer: Peer) -> None:
             env=environment(),
         )
         if ran.returncode:
-            said = ran.stderr.strip().splitlines() or ["uv failed"]
-            raise RuntimeError(f"does not install: {said[-1].strip()}")
+            message = ran.stderr.strip().splitlines() or ["uv failed"]
+            raise RuntimeError(f"does not install: {message[-1].strip()}")
     done.write_text(wanted)
 
 
@@ -69,9 +69,14 @@ def _ours(folder: Path) -> Server:
 def _fasttrackml(folder: Path) -> Server:
     port = free_port()
     program = str(FOLDER / "fasttrackml/bin/fml")
-    place = ["--database-uri", f"sqlite://{folder}/fml.db", "--default-artifact-root", str(folder)]
+    storage = [
+        "--database-uri",
+        f"sqlite://{folder}/fml.db",
+        "--default-artifact-root",
+        str(folder),
+    ]
     listen = ["--listen-address", f"127.0.0.1:{port}", "--log-level", "warn"]
-    return start([program, "server", *listen, *place], port, folder, folder)
+    return start([program, "server", *listen, *storage], port, folder, folder)
 
 
 def _mlflow_go(folder: Path) -> Server:

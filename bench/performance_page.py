@@ -151,7 +151,9 @@ def _losses(results: Results) -> list[str]:
         ratios = [(work.ratio(server.name, OURS), work) for work in results.works]
         known = [(ratio, work) for ratio, work in ratios if ratio is not None]
         lost = sorted((ratio, work.name) for ratio, work in known if ratio * ABOVE < 1)
-        told = "; ".join(f"{name} ({_number(1 / ratio)} times)" for ratio, name in lost)
-        said = f"better in {len(lost)} of {len(known)}: {told}" if lost else "better in nothing"
-        lines.append(f"- **{server.title}** is {said}.")
+        listed = "; ".join(f"{name} ({_number(1 / ratio)} times)" for ratio, name in lost)
+        summary = (
+            f"better in {len(lost)} of {len(known)}: {listed}" if lost else "better in nothing"
+        )
+        lines.append(f"- **{server.title}** is {summary}.")
     return lines

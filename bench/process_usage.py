@@ -27,7 +27,7 @@ def processes(leader: int) -> list[Process]:
             children.setdefault(int(stat.read_text().rpartition(")")[2].split()[1]), []).append(
                 int(stat.parent.name)
             )
-    found, waiting = [], [leader]
+    group, waiting = [], [leader]
     while waiting:
         pid = waiting.pop()
         waiting += children.get(pid, ())
@@ -40,13 +40,13 @@ def processes(leader: int) -> list[Process]:
                 (part for part in command if part.startswith(("local", "mltables."))),
                 Path(command[0]).name,
             )
-            found.append(Process(name, sum(map(int, times)) / TICKS, int(size) / 1024))
-    return found
+            group.append(Process(name, sum(map(int, times)) / TICKS, int(size) / 1024))
+    return group
 
 
 def shown(measured: Sequence[Process], field: str) -> str:
     """Returns one figure of each process and their sum, as text."""
-    each = [(one.name, getattr(one, field)) for one in measured]
+    each = [(process.name, getattr(process, field)) for process in measured]
     total = sum(value for _, value in each)
     return ", ".join(f"{name} {value:.1f}" for name, value in each) + f"; in all {total:.1f}"
 

@@ -155,8 +155,8 @@ def measured(calls: Iterator[None], times: int) -> Round:
         wall = time.perf_counter() - began
         python = time.process_time() - python_before
     each = 1000 / times
-    told = {name: spent / times for name, spent in parts.milliseconds.items()}
-    return Round(wall * each, python * each, told)
+    milliseconds = {name: spent / times for name, spent in parts.milliseconds.items()}
+    return Round(wall * each, python * each, milliseconds)
 
 
 def functions(calls: Iterator[None], times: int) -> str:
@@ -232,12 +232,12 @@ def main() -> int:
         parser.error(f"{unknown[0]} is none of {', '.join(CALLS)}")
     stand_alone()
     with in_silence():
-        found = [
+        profiles = [
             profile(name, options.times, server=options.server, lines=options.lines)
             for name in options.call or CALLS
         ]
     if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
+        options.json.write_text(json.dumps(profiles, indent=1) + "\n")
     return 0
 
 

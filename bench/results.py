@@ -78,7 +78,7 @@ class Results(NamedTuple):
         works = [
             {
                 **work._asdict(),
-                "figures": {name: one._asdict() for name, one in work.figures.items()},
+                "figures": {name: figure._asdict() for name, figure in work.figures.items()},
                 "cost": work.cost and work.cost._asdict(),
             }
             for work in self.works
@@ -94,7 +94,7 @@ class Results(NamedTuple):
             Work(
                 **{
                     **work,
-                    "figures": {name: Figure(**one) for name, one in work["figures"].items()},
+                    "figures": {name: Figure(**fields) for name, fields in work["figures"].items()},
                     "cost": work["cost"] and Cost(**work["cost"]),
                 }
             )
@@ -115,8 +115,8 @@ def figure(milliseconds: Sequence[float]) -> Figure:
 
 def cost(measured: Sequence[Measurement]) -> Cost:
     return Cost(
-        requests=median(one.requests.total() for one in measured),
-        round_trips=median(one.round_trips for one in measured),
-        rcu=median(one.read_units for one in measured),
-        wcu=median(one.write_units for one in measured),
+        requests=median(call.requests.total() for call in measured),
+        round_trips=median(call.round_trips for call in measured),
+        rcu=median(call.read_units for call in measured),
+        wcu=median(call.write_units for call in measured),
     )

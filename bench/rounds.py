@@ -151,7 +151,7 @@ def _rounds(
     turns = list(zip(sides, calls, strict=True))
     for number in range(rounds):
         share = times * (number + 1) // rounds - times * number // rounds
-        for side, one in turns[number % len(turns) :] + turns[: number % len(turns)]:
+        for side, work in turns[number % len(turns) :] + turns[: number % len(turns)]:
             if name in side.figures:
                 continue
             taken = side.taken.setdefault(name, [])
@@ -161,7 +161,7 @@ def _rounds(
                 for _ in range(share):
                     if sum(taken) > MOST_SECONDS * 1000:
                         break
-                    next(one)
+                    next(work)
                     taken.append(side.client.seconds * 1000)
             except (AssertionError, KeyError, OSError, RuntimeError) as error:
                 side.fail(name, error)
@@ -232,8 +232,8 @@ def _write(sides: Sequence[Side], scale: Scale) -> None:
                     answer = side.client.post(
                         "experiments/create", {"name": f"writers {time.time_ns()}"}
                     )
-                    asked = [(side.url, answer["experiment_id"], scale.writing)] * WRITERS
-                    rates[side.peer.name].append(sum(pool.map(written, asked)))
+                    arguments = [(side.url, answer["experiment_id"], scale.writing)] * WRITERS
+                    rates[side.peer.name].append(sum(pool.map(written, arguments)))
                 except (KeyError, OSError, RuntimeError) as error:
                     side.fail(WRITING, error)
                 side.rest()
@@ -264,5 +264,5 @@ def _reason(error: BaseException) -> str:
     return re.sub(r"\?[^ :]*|(?<=: \d{3}) b['\"].*", "", lines[-1])[:120]
 
 
-def _say(what: str) -> None:
-    sys.stderr.write(f"  {what} …\n")
+def _say(message: str) -> None:
+    sys.stderr.write(f"  {message} …\n")

@@ -80,7 +80,7 @@ def _project(project: dict[str, Any]) -> str:
         f'requires-python = "{own["requires-python"]}"',
         f"dependencies = {sorted(_dependencies(project))!r}",
         "[project.optional-dependencies]",
-        f"export = {[one for one in _group(project, 'example') if one.startswith('mlflow==')]!r}",
+        f"export = {[n for n in _group(project, 'example') if n.startswith('mlflow==')]!r}",
         "[project.scripts]",
         'mlflow-serverless = "mlflow_serverless.__main__:main"',
         "[build-system]",
@@ -97,16 +97,22 @@ def _project(project: dict[str, Any]) -> str:
 def _group(project: dict[str, Any], name: str) -> list[str]:
     """Returns the requirements that a dependency group lists itself, without those of groups that
     it includes."""
-    return [one for one in project["dependency-groups"][name] if isinstance(one, str)]
+    return [
+        requirement
+        for requirement in project["dependency-groups"][name]
+        if isinstance(requirement, str)
+    ]
 
 
 def _dependencies(project: dict[str, Any]) -> set[str]:
-    found = set()
+    requirements = set()
     for layer in LAYERS:
-        found.update(_table(ROOT / f"layers/{layer}/pyproject.toml")["project"]["dependencies"])
+        requirements.update(
+            _table(ROOT / f"layers/{layer}/pyproject.toml")["project"]["dependencies"]
+        )
     local = _group(project, "local")
-    found.update(one for one in local if _NAME.match(one)[0] not in TOOLS)  # type: ignore[index]
-    return found
+    requirements.update(text for text in local if _NAME.match(text)[0] not in TOOLS)  # type: ignore[index]
+    return requirements
 
 
 def _run(program: str, *arguments: str) -> None:

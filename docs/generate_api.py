@@ -88,11 +88,11 @@ def _row(route: Route, *, previewed: bool) -> str:
 def _cost(route: Route) -> str:
     if route.cost is None:
         return ""
-    told = [str(route.cost)]
+    parts = [str(route.cost)]
     if isinstance(route, Rpc):
         units = (("read", route.read_units), ("write", route.write_units))
-        told += [f"{number:g} {word} units" for word, number in units if number is not None]
-    return ", ".join(told)
+        parts += [f"{number:g} {word} units" for word, number in units if number is not None]
+    return ", ".join(parts)
 
 
 def _mlflow(route: Route) -> str:

@@ -33,7 +33,7 @@ class Facts(NamedTuple):
     host: str
     """The address that the runner listens on."""
     port: int
-    place: DataFolder
+    folder: DataFolder
     table: str
     """The endpoint of the store, or of the engine that the user runs."""
     own_store: bool
@@ -57,13 +57,13 @@ def text(facts: Facts, environ: Mapping[str, str] = os.environ) -> str:
     ``data``, ``table`` and ``ready``.
     """
     url = f"http://{reachable_name(facts.host)}:{facts.port}"
-    kind = " (thrown away at the end)" if facts.place.ephemeral else ""
+    kind = " (thrown away at the end)" if facts.folder.ephemeral else ""
     owner = "in this process" if facts.own_store else "from AWS_ENDPOINT_URL_DYNAMODB"
     lines = [
         f"mlflow-serverless  {url}",
         f"  version  {VERSION}, the API and web UI of MLflow {MLFLOW_VERSION}",
         f"  pages    {url}/ and {url}/dashboards",
-        f"  data     {facts.place.path}{kind}",
+        f"  data     {facts.folder.path}{kind}",
         f"  table    {facts.table} ({owner})",
         f"  indexer  {'on' if facts.indexer else 'off'}",
         f"  client   export MLFLOW_TRACKING_URI={url}",

@@ -59,11 +59,11 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
     parser.add_argument(
         "--port", type=int, default=5000, help="port to listen on, 0 for a free one (%(default)s)"
     )
-    place = parser.add_mutually_exclusive_group()
-    place.add_argument(
+    folder_options = parser.add_mutually_exclusive_group()
+    folder_options.add_argument(
         "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
     )
-    place.add_argument(
+    folder_options.add_argument(
         "--ephemeral", action="store_true", help="delete the data when the runner stops"
     )
     parser.add_argument(

@@ -168,12 +168,12 @@ def prepare(
     All functions share this process and hence its variables. If two functions declare different
     values for a variable, the first value wins and a line is logged.
     """
-    name, place = table_name(environ), region(environ)
+    name, region_name = table_name(environ), region(environ)
     environ.update(
         {
             "TABLE_NAME": name,
-            "AWS_REGION": place,
-            "AWS_DEFAULT_REGION": place,
+            "AWS_REGION": region_name,
+            "AWS_DEFAULT_REGION": region_name,
             "AWS_ENDPOINT_URL_DYNAMODB": endpoint,
         }
     )

@@ -28,7 +28,7 @@ class StoreUnusable(Exception):
     """Raised if the store cannot be opened; the message says why and what to do."""
 
 
-def prepare_store(place: DataFolder, table: str) -> TableFile:
+def prepare_store(folder: DataFolder, table: str) -> TableFile:
     """Prepares the table's file in a data folder, and returns it. If the folder holds the database
     of a former DynamoDB engine, converts that once. Checks an existing file for damage. If there is
     no file, it is created later, when the table is. Ensures that the stream does not reuse sequence
@@ -39,16 +39,16 @@ def prepare_store(place: DataFolder, table: str) -> TableFile:
     """
     if not is_table_name(table):
         raise StoreUnusable(f"TABLE_NAME={table} is no name of a table")
-    path = table_path(place.store, table)
+    path = table_path(folder.store, table)
     try:
-        place.store.mkdir(mode=0o700, exist_ok=True)
-        place.store.chmod(0o700)
-        if not path.exists() and conversion.holds(place.engine_database, table):
-            _convert(place, table, path)
-        if not place.ephemeral:
-            folder_format.record(place.path)
+        folder.store.mkdir(mode=0o700, exist_ok=True)
+        folder.store.chmod(0o700)
+        if not path.exists() and conversion.holds(folder.engine_database, table):
+            _convert(folder, table, path)
+        if not folder.ephemeral:
+            folder_format.record(folder.path)
     except (OSError, sqlite3.Error) as error:
-        raise _unusable(place, error) from error
+        raise _unusable(folder, error) from error
     file = TableFile(path)
     damage = file.damage(CHECK_SECONDS)
     if damage:
@@ -57,40 +57,40 @@ def prepare_store(place: DataFolder, table: str) -> TableFile:
     try:
         # The checkpoints can be ahead after a power cut, which takes the file's last commits, and
         # after an older copy of the file was put back.
-        if path.exists() and file.reserve_numbers(Checkpoints(place.checkpoints).highest(table)):
+        if path.exists() and file.reserve_numbers(Checkpoints(folder.checkpoints).highest(table)):
             report(
-                f"{path.name} lacks stream records that {place.checkpoints.name} knows: the last "
+                f"{path.name} lacks stream records that {folder.checkpoints.name} knows: the last "
                 "writes are lost, as after a power cut, or an older copy was put back. `"
                 f"{program_name.commands()} verify --all` examines what was derived"
             )
     except sqlite3.DatabaseError as error:
         if is_damage(str(error)):
             raise StoreUnusable(damage_message(file, str(error))) from error
-        raise _unusable(place, error) from error
+        raise _unusable(folder, error) from error
     except OSError as error:
-        raise _unusable(place, error) from error
+        raise _unusable(folder, error) from error
     return file
 
 
-def _unusable(place: DataFolder, error: Exception) -> StoreUnusable:
-    unwritable = unwritable_message([place.path])
+def _unusable(folder: DataFolder, error: Exception) -> StoreUnusable:
+    unwritable = unwritable_message([folder.path])
     return StoreUnusable(
-        f"the store {place.store} cannot be used: {error}{f'. {unwritable}' if unwritable else ''}"
+        f"the store {folder.store} cannot be used: {error}{f'. {unwritable}' if unwritable else ''}"
     )
 
 
-def endpoint(place: DataFolder) -> str:
+def endpoint(folder: DataFolder) -> str:
     """Returns the endpoint of a data folder's store."""
-    return endpoint_of(place.store)
+    return endpoint_of(folder.store)
 
 
-def _convert(place: DataFolder, table: str, path: Path) -> None:
-    report(f"{place.engine_database} is converted to {path}, once; the old file stays as it is")
+def _convert(folder: DataFolder, table: str, path: Path) -> None:
+    report(f"{folder.engine_database} is converted to {path}, once; the old file stays as it is")
     progress = _Progress()
-    conversion.convert(place.engine_database, table, path, progress.show)
+    conversion.convert(folder.engine_database, table, path, progress.show)
     report(
         "converted. When `python -m local.admin verify --all` finds nothing wrong, "
-        f"{place.engine_database.name} can be removed"
+        f"{folder.engine_database.name} can be removed"
     )
 
 

@@ -83,26 +83,26 @@ class Runner:
         router = Router(template.routes)
         with contextlib.ExitStack() as stack:
             bound = self._listen(stack)
-            place = self._folder(stack)
-            file, endpoint = self._open_store(place, name)
-            files = environment.keep_files(place.artifacts)
-            tables = environment.keep_tables(place.system_tables)
+            folder = self._folder(stack)
+            file, endpoint = self._open_store(folder, name)
+            files = environment.keep_files(folder.artifacts)
+            tables = environment.keep_tables(folder.system_tables)
             environment.answer_to_own_names(options.host)
             environment.answer_at(options.host, bound.getsockname()[1])
             environment.prepare(template.functions.values(), endpoint, own_store=file is not None)
-            with _disk_errors_explained(place):
-                queues = self._answer_for_aws(stack, place, template)
+            with _disk_errors_explained(folder):
+                queues = self._answer_for_aws(stack, folder, template)
             dynamodb = table.SharedClient() if file else table.client("dynamodb")
             # The last connection that is closed moves SQLite's log into the file.
             stack.callback(dynamodb.close)
-            with _disk_errors_explained(place):
+            with _disk_errors_explained(folder):
                 stream = table.ensure(dynamodb, name, template.table)
-            functions = {key: Function(one) for key, one in template.functions.items()}
+            functions = {key: Function(function) for key, function in template.functions.items()}
             if options.parameters()["Authentication"] == "basic":
-                with _disk_errors_explained(place):
+                with _disk_errors_explained(folder):
                     self._ensure_admin()
             storage = Storage(files) if files else None
-            health = DiskHealth([place.path, *([files] if files else [])], file)
+            health = DiskHealth([folder.path, *([files] if files else [])], file)
             logging.getLogger("mlcore").addHandler(health)
             stack.callback(logging.getLogger("mlcore").removeHandler, health)
             audit = self._keep_audit(stack, tables)
@@ -111,9 +111,9 @@ class Runner:
             server = Server(application, bound)
             self._end = server.stop
             self._start_queue_pollers(stack, template, functions, queues)
-            watch_catalog(stack, functions.values(), options.catalog or place.path / "catalog")
+            watch_catalog(stack, functions.values(), options.catalog or folder.path / "catalog")
             if options.indexer and stream:
-                job = self._stream_job(template, stream, place, file, activity)
+                job = self._stream_job(template, stream, folder, file, activity)
                 following = self._start_stream_process(
                     stack, StreamProcess(job, health.record_warning)
                 )
@@ -125,7 +125,7 @@ class Runner:
             gc.freeze()
             gc.enable()
             server.serve(
-                lambda: self._announce(bound, place, endpoint, functions, is_own=file is not None),
+                lambda: self._announce(bound, folder, endpoint, functions, is_own=file is not None),
                 self._told_to_stop,
             )
         return 0
@@ -140,15 +140,15 @@ class Runner:
     def _folder(self, stack: contextlib.ExitStack) -> DataFolder:
         path = self._options.data
         try:
-            place = DataFolder(path) if path else data_folder.ephemeral()
+            folder = DataFolder(path) if path else data_folder.ephemeral()
         except OSError as error:
             raise CannotStart(f"cannot use the folder {path}: {error.strerror}") from error
-        stack.callback(place.close)
+        stack.callback(folder.close)
         if path:
-            stack.callback(runner_record.remove, place)
-        return place
+            stack.callback(runner_record.remove, folder)
+        return folder
 
-    def _open_store(self, place: DataFolder, name: str) -> tuple[TableFile | None, str]:
+    def _open_store(self, folder: DataFolder, name: str) -> tuple[TableFile | None, str]:
         """Returns the table's file and the store's endpoint; or no file and the endpoint of the
         engine that the user named."""
         foreign = environment.foreign_engine()
@@ -160,7 +160,7 @@ class Runner:
             return None, foreign
         store.register()
         try:
-            return prepare_store(place, name), own_endpoint(place)
+            return prepare_store(folder, name), own_endpoint(folder)
         except StoreUnusable as error:
             raise CannotStart(str(error)) from error
 
@@ -199,11 +199,11 @@ class Runner:
             users.update(username, password_hash=hash_password(password))
 
     def _answer_for_aws(
-        self, stack: contextlib.ExitStack, place: DataFolder, template: Template
+        self, stack: contextlib.ExitStack, folder: DataFolder, template: Template
     ) -> Queues:
-        queues = Queues(place.queues, template.queues)
+        queues = Queues(folder.queues, template.queues)
         stack.callback(queues.close)
-        services = AwsEndpoint({**Kms(place.secrets_key).operations(), **queues.operations()})
+        services = AwsEndpoint({**Kms(folder.secrets_key).operations(), **queues.operations()})
         stack.callback(services.stop)
         services.start()
         environment.point_to(services.url)
@@ -238,7 +238,7 @@ class Runner:
         self,
         template: Template,
         stream: str,
-        place: DataFolder,
+        folder: DataFolder,
         file: TableFile | None,
         activity: SharedActivity,
     ) -> StreamJob:
@@ -248,8 +248,8 @@ class Runner:
             region=environment.region(),
             table=environment.table_name(),
             database=str(file.path) if file else None,
-            checkpoints=str(place.checkpoints),
-            dead_letters=str(place.dead_letters),
+            checkpoints=str(folder.checkpoints),
+            dead_letters=str(folder.dead_letters),
             mappings=list(template.mappings),
             functions=[
                 template.functions[name] for name in sorted(_background_functions(template))
@@ -326,7 +326,7 @@ class Runner:
     def _announce(
         self,
         bound: socket.socket,
-        place: DataFolder,
+        folder: DataFolder,
         endpoint: str,
         functions: dict[str, Function],
         *,
@@ -346,11 +346,11 @@ class Runner:
             report(banner.OPEN_WARNING.format(host=host))
         for warning in self._warnings:
             report(warning)
-        runner_record.write(place, f"http://{name}:{port}", endpoint)
+        runner_record.write(folder, f"http://{name}:{port}", endpoint)
         facts = banner.Facts(
             host=host,
             port=port,
-            place=place,
+            folder=folder,
             table=endpoint,
             own_store=is_own,
             indexer=self._stream_process is not None,
@@ -367,11 +367,11 @@ def _background_functions(template: Template) -> set[str]:
 
 
 @contextlib.contextmanager
-def _disk_errors_explained(place: DataFolder) -> Iterator[None]:
+def _disk_errors_explained(folder: DataFolder) -> Iterator[None]:
     """Turns errors of the store, its file or the core layer into CannotStart, whose message says
     whether the disk is full."""
     try:
         yield
     except (BotoCoreError, ClientError, sqlite3.Error, OSError, MlflowError) as error:
-        reason = unwritable_message([place.path]) or f"Is there room on the disk of {place.path}?"
+        reason = unwritable_message([folder.path]) or f"Is there room on the disk of {folder.path}?"
         raise CannotStart(f"the data cannot be used: {error}. {reason}") from error

@@ -30,7 +30,7 @@ class RunnerRecord(NamedTuple):
     """The folder of its system tables; None if they are in a bucket."""
 
 
-def write(place: DataFolder, url: str, table: str) -> None:
+def write(folder: DataFolder, url: str, table: str) -> None:
     """Writes the record of this process. The file is readable by its owner only. To be called when
     the runner is ready.
     """
@@ -41,12 +41,12 @@ def write(place: DataFolder, url: str, table: str) -> None:
         os.environ.get("ARTIFACT_FOLDER"),
         os.environ.get("SYSTEM_TABLES_FOLDER"),
     )
-    (place.path / _NAME).write_text(json.dumps(record._asdict()) + "\n")
+    (folder.path / _NAME).write_text(json.dumps(record._asdict()) + "\n")
 
 
-def remove(place: DataFolder) -> None:
+def remove(folder: DataFolder) -> None:
     """Removes the record. To be called when the runner ends."""
-    (place.path / _NAME).unlink(missing_ok=True)
+    (folder.path / _NAME).unlink(missing_ok=True)
 
 
 def read(folder: Path) -> RunnerRecord | None:

@@ -51,8 +51,8 @@ class SharedActivity:
         """
         return self._is_since(_BEHIND, LAG_REPORT_SECONDS)
 
-    def _is_since(self, place: int, seconds: float) -> bool:
-        last: float = _MOMENT.unpack_from(self._memory, place)[0]
+    def _is_since(self, offset: int, seconds: float) -> bool:
+        last: float = _MOMENT.unpack_from(self._memory, offset)[0]
         return last > 0.0 and time.monotonic() - last < seconds
 
     def close(self) -> None:

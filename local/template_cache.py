@@ -44,13 +44,13 @@ def read(
     )
     state = _digest(content) + _program()
     with contextlib.suppress(Exception):  # absent, damaged, or of other classes
-        known, found = pickle.loads(kept.read_bytes())  # noqa: S301 - see FOLDER
-        if known == state and isinstance(found, Template):
-            return found
-    found = template.read(path, table_name, region, parameters)
+        known, cached = pickle.loads(kept.read_bytes())  # noqa: S301 - see FOLDER
+        if known == state and isinstance(cached, Template):
+            return cached
+    parsed = template.read(path, table_name, region, parameters)
     if not sys.dont_write_bytecode:
-        _write(kept, pickle.dumps((state, found)))
-    return found
+        _write(kept, pickle.dumps((state, parsed)))
+    return parsed
 
 
 def _program() -> str:

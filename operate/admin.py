@@ -97,7 +97,7 @@ def _run(given: argparse.Namespace) -> int:
         given.command in QUERYING and (given.url or _ask_runner(given))
     ):
         return _over_http(given)
-    with _table(given.data, new=given.command == "import") as place:
+    with _table(given.data, new=given.command == "import") as folder:
         if given.command in _OF_USERS:
             return _OF_USERS[given.command](given)
         if given.command == "replay":
@@ -123,7 +123,7 @@ def _run(given: argparse.Namespace) -> int:
             return sizes.run(given.experiment)
         if given.command == "reindex":
             return verification.reindex(given.experiment)
-        return verification.verify(given.experiment, place)
+        return verification.verify(given.experiment, folder)
 
 
 def _create_admin(given: argparse.Namespace) -> int:
@@ -177,7 +177,7 @@ def _table(folder: Path | None, *, new: bool = False) -> Iterator[DataFolder | N
         raise CannotRun(f"there is no folder {path}; name one with --data")
     with contextlib.ExitStack() as stack:
         try:
-            place = DataFolder(path)
+            data_folder = DataFolder(path)
         except FolderInUse:
             running = runner_record.read(path)
             if running is None:
@@ -185,18 +185,18 @@ def _table(folder: Path | None, *, new: bool = False) -> Iterator[DataFolder | N
             _work_beside(running)
             yield None
             return
-        stack.callback(place.close)
+        stack.callback(data_folder.close)
         name = environment.table_name()
-        file = prepare_store(place, name)
+        file = prepare_store(data_folder, name)
         if not file.path.is_file() and not new:
             raise CannotRun(f"{path} holds no data; name another folder with --data")
-        environment.prepare((), endpoint(place), own_store=True)
-        environment.keep_files(place.artifacts)
-        environment.keep_tables(place.system_tables)
+        environment.prepare((), endpoint(data_folder), own_store=True)
+        environment.keep_files(data_folder.artifacts)
+        environment.keep_tables(data_folder.system_tables)
         if new:
             declared = read(_TEMPLATE, name, environment.region(), {}).table
             table.ensure(table.SharedClient(), name, declared)
-        yield place
+        yield data_folder
 
 
 def _ask_runner(given: argparse.Namespace) -> bool:

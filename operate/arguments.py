@@ -205,10 +205,10 @@ def _add_sql(commands: Any) -> None:
         dest="action", required=True
     )
     for action in ("backfill", "publish", "verify"):
-        one = actions.add_parser(action)
-        one.add_argument("--data", type=Path, metavar="DIR", help=folder)
+        subcommand = actions.add_parser(action)
+        subcommand.add_argument("--data", type=Path, metavar="DIR", help=folder)
         if action == "backfill":
-            one.add_argument(
+            subcommand.add_argument(
                 "--land",
                 action="store_true",
                 help="only land rows; a deployment's publisher publishes them",
@@ -288,11 +288,11 @@ def _add_config(commands: Any) -> None:
         ("set", ("key", "value")),
         ("unset", ("key",)),
     ):
-        one = actions.add_parser(action)
+        subcommand = actions.add_parser(action)
         for word in words:
-            one.add_argument(word, metavar=word.upper() if word == "key" else "JSON")
-        one.add_argument("--data", type=Path, metavar="DIR", help="data folder")
-        one.set_defaults(**{word: None for word in ("key", "value") if word not in words})
+            subcommand.add_argument(word, metavar=word.upper() if word == "key" else "JSON")
+        subcommand.add_argument("--data", type=Path, metavar="DIR", help="data folder")
+        subcommand.set_defaults(**{word: None for word in ("key", "value") if word not in words})
 
 
 def _add_gc(commands: Any) -> None:

@@ -41,7 +41,7 @@ def _verify(log: Any, noted: Sequence[str]) -> int:
     for day in days:
         print(f"{day.day}  {day.rows:9,} rows  to {day.last_sequence:,}  {day.last_hash}")
     for problem in problems:
-        print(f"row {problem.sequence} ({problem.record_id}): {problem.what}")
+        print(f"row {problem.sequence} ({problem.record_id}): {problem.text}")
     print(f"{sum(day.rows for day in days):,} rows, {len(problems)} problems")
     return 1 if problems else 0
 

@@ -115,21 +115,24 @@ def _deployed(session: Any, stack: str) -> tuple[str, Mapping[str, str] | None]:
     if not session.region_name:
         return "", None
     try:
-        [found] = session.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
+        [stacks] = session.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
     except ClientError as error:
         if error.response["Error"]["Code"] == "ValidationError":
             return "", None
         raise
     except BotoCoreError:  # no credentials
         return "", None
-    values = {one["ParameterKey"]: one["ParameterValue"] for one in found.get("Parameters", ())}
-    return found["StackStatus"], None if found["StackStatus"] in UNMADE else values
+    values = {
+        parameter["ParameterKey"]: parameter["ParameterValue"]
+        for parameter in stacks.get("Parameters", ())
+    }
+    return stacks["StackStatus"], None if stacks["StackStatus"] in UNMADE else values
 
 
 def show(findings: Sequence[Finding]) -> None:
     """Prints one line for each finding."""
-    for what, state, detail in findings:
-        print(f"{state:8}{what:12}{detail}")
+    for subject, state, detail in findings:
+        print(f"{state:8}{subject:12}{detail}")
 
 
 def deploy(plan: Plan, session: Any, sam: Sequence[str], others: Sequence[str]) -> int:
@@ -168,17 +171,17 @@ def protect(service: Any, stack: str) -> bool:
     """Turns on the parameter that protects the table of a new stack from deletion, changes nothing
     else, and waits until the stack is updated. Returns False if the stack was not created, because
     nobody confirmed its change set."""
-    [found] = service.describe_stacks(StackName=stack)["Stacks"]
-    if found["StackStatus"] in UNMADE:
+    [described] = service.describe_stacks(StackName=stack)["Stacks"]
+    if described["StackStatus"] in UNMADE:
         return False
     service.update_stack(
         StackName=stack,
         UsePreviousTemplate=True,
         Parameters=[
             {"ParameterKey": PROTECTION, "ParameterValue": "true"}
-            if one["ParameterKey"] == PROTECTION
-            else {"ParameterKey": one["ParameterKey"], "UsePreviousValue": True}
-            for one in found["Parameters"]
+            if parameter["ParameterKey"] == PROTECTION
+            else {"ParameterKey": parameter["ParameterKey"], "UsePreviousValue": True}
+            for parameter in described["Parameters"]
         ],
         Capabilities=list(CAPABILITIES),
     )

@@ -81,7 +81,7 @@ class FailureQueue:
         self._sqs.delete_message(QueueUrl=self._url, ReceiptHandle=failure.receipt)
 
     def _records(self, batch: dict[str, Any]) -> tuple[Record, ...] | None:
-        found: list[Record] = []
+        received: list[Record] = []
         last = int(batch["endSequenceNumber"])
         try:
             answer = self._streams.get_shard_iterator(
@@ -94,7 +94,7 @@ class FailureQueue:
             while iterator is not None:
                 answer = self._streams.get_records(ShardIterator=iterator)
                 records = answer["Records"]
-                found += [record for record in records if _number(record) <= last]
+                received += [record for record in records if _number(record) <= last]
                 if records and _number(records[-1]) >= last:
                     break
                 iterator = answer.get("NextShardIterator")
@@ -102,7 +102,7 @@ class FailureQueue:
             if error.response["Error"]["Code"] in _RECORDS_GONE_CODES:
                 return None
             raise
-        return tuple(_delivered(record) for record in found)
+        return tuple(_delivered(record) for record in received)
 
 
 def _delivered(value: Any) -> Any:

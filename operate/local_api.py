@@ -50,7 +50,9 @@ def servable(template: dict[str, Any]) -> dict[str, Any]:
     variables = copy["Globals"]["Function"]["Environment"]["Variables"]
     variables |= dict.fromkeys(SETTABLE, "")
     resources: dict[str, Any] = copy["Resources"]
-    for name in [name for name, one in resources.items() if _is_left_out(one["Type"])]:
+    for name in [
+        name for name, definition in resources.items() if _is_left_out(definition["Type"])
+    ]:
         del resources[name]
     for resource in resources.values():
         properties = resource["Properties"]

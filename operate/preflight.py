@@ -45,7 +45,7 @@ class Finding(NamedTuple):
     """The result of one check. ``state`` is ``ok``, ``note`` (worth reading) or ``missing`` (the
     deployment would fail)."""
 
-    what: str
+    subject: str
     state: str
     detail: str
 
@@ -97,13 +97,13 @@ def examine(
     return findings
 
 
-def _asked(what: str, check: Callable[[], Finding]) -> Finding:
+def _asked(subject: str, check: Callable[[], Finding]) -> Finding:
     """Returns the result of ``check``. If AWS refuses its call, returns a note that it could not be
     checked: a role that may deploy need not be allowed to look."""
     try:
         return check()
     except (BotoCoreError, ClientError) as error:
-        return Finding(what, "note", f"could not be checked: {error}")
+        return Finding(subject, "note", f"could not be checked: {error}")
 
 
 def _sam(command: Sequence[str]) -> Finding:

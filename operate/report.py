@@ -74,9 +74,9 @@ def page(report: dict[str, Any]) -> str:
     Content-Security-Policy allows nothing else."""
     allowed: dict[str, list[str]] = {"style": [], "script": []}
 
-    def inside(found: re.Match[str]) -> str:
-        kind = "style" if found["style"] else "script"
-        text = _asset(found["style"] or found["script"])
+    def inside(match: re.Match[str]) -> str:
+        kind = "style" if match["style"] else "script"
+        text = _asset(match["style"] or match["script"])
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         allowed[kind].append(f"'sha256-{digest}'")
         return f"<{kind}>{text}</{kind}>"
@@ -108,21 +108,23 @@ def _answered(ask: Ask, options: ReportOptions) -> dict[str, Any]:
     answers: dict[str, Any] = {}
     grain = "day"
 
-    def asked(name: str, lines: list[str]) -> list[list[Any]]:
+    def answered(name: str, lines: list[str]) -> list[list[Any]]:
         sql = "\n".join(lines).replace("{filter}", "\n".join(book["filter"]))
         sql = _BUCKET.sub(rf"DATE_TRUNC('{grain.upper()}', \1)", sql)
-        answers[name] = ask(sql, {one: values[one] for one in _PLACEHOLDER.findall(sql)})
+        answers[name] = ask(
+            sql, {placeholder: values[placeholder] for placeholder in _PLACEHOLDER.findall(sql)}
+        )
         rows: list[list[Any]] = answers[name]["rows"]
         return rows
 
-    grain = _grain(options, asked("span", book["choices"]["span"]))
-    choices = asked("filters", book["choices"]["filters"])
+    grain = _grain(options, answered("span", book["choices"]["span"]))
+    choices = answered("filters", book["choices"]["filters"])
     values["metric"] = options.metric or _first(row[1] for row in choices if row[0] == "metric")
-    runs = asked("runs", book["choices"]["runs"])
-    asked("totals", book["choices"]["totals"])
+    runs = answered("runs", book["choices"]["runs"])
+    answered("totals", book["choices"]["totals"])
     values["run"] = options.run or _first(row[1] for row in runs)
     for chart in book["charts"]:
-        asked(chart["name"], chart["sql"])
+        answered(chart["name"], chart["sql"])
     return {
         "book": book,
         "answers": answers,

@@ -81,16 +81,16 @@ def interpreter() -> Path:
 
 def _candidates() -> Iterator[Path]:
     yield Path(sys.executable).with_name(PYTHON)
-    found = shutil.which(PYTHON)
-    if found is not None:
-        yield Path(found)
+    on_path = shutil.which(PYTHON)
+    if on_path is not None:
+        yield Path(on_path)
     home = Path.home()
     for folder, pattern in (
         (Path(os.environ.get("PYENV_ROOT", home / ".pyenv")) / "versions", "3.13*/bin"),
         (home / ".local/share/uv/python", "cpython-3.13*/bin"),
     ):
-        for place in sorted(folder.glob(pattern)):
-            yield place / PYTHON
+        for candidate in sorted(folder.glob(pattern)):
+            yield candidate / PYTHON
 
 
 def _works(candidate: Path) -> bool:

@@ -82,10 +82,10 @@ def _running(
             while not _answers(url):
                 if process.poll() is not None or time.monotonic() > deadline:
                     output.seek(0)
-                    said = output.read().decode(errors="replace").strip()
-                    if "Traceback" in said:
-                        said = said.splitlines()[-1]
-                    raise CannotRun(f"{name} does not start: {said[-_SHOWN_CHARACTERS:]}")
+                    text = output.read().decode(errors="replace").strip()
+                    if "Traceback" in text:
+                        text = text.splitlines()[-1]
+                    raise CannotRun(f"{name} does not start: {text[-_SHOWN_CHARACTERS:]}")
                 time.sleep(0.1)
             yield url
         finally:

@@ -46,8 +46,8 @@ def run(experiment_id: str | None) -> int:
     0."""
     rebuild, errors = load_modules()
     try:
-        for one in [experiment_id] if experiment_id else rebuild.experiment_ids():
-            _show(one, collection(one))
+        for number in [experiment_id] if experiment_id else rebuild.experiment_ids():
+            _show(number, collection(number))
     except errors.MlflowError as error:
         raise CannotRun(error.message) from error
     return 0
@@ -73,8 +73,8 @@ def _value_bytes(value: Mapping[str, Any]) -> int:
         return len(content) if isinstance(content, bytes) else len(content.rstrip("=")) * 3 // 4
     if kind == "M":
         return _CONTAINER_BYTES + sum(
-            1 + len(name.encode()) + _value_bytes(one) for name, one in content.items()
+            1 + len(name.encode()) + _value_bytes(element) for name, element in content.items()
         )
     if kind == "L":
-        return _CONTAINER_BYTES + sum(1 + _value_bytes(one) for one in content)
+        return _CONTAINER_BYTES + sum(1 + _value_bytes(element) for element in content)
     return 1

@@ -26,11 +26,11 @@ def add_to(commands: Any) -> None:
     command = commands.add_parser("deploy", help=does, description=does)
     command.add_argument("stage", help="dev, staging or prod: a stage of samconfig.toml")
     command.add_argument("--stack", metavar="NAME", help="name of the stack (mlflow-STAGE)")
-    what = command.add_mutually_exclusive_group()
-    what.add_argument(
+    choice = command.add_mutually_exclusive_group()
+    choice.add_argument(
         "--check", action="store_true", help="say what is missing, and change nothing"
     )
-    what.add_argument("--build-only", action="store_true", help="build, and deploy nothing")
+    choice.add_argument("--build-only", action="store_true", help="build, and deploy nothing")
     command.add_argument(
         "--parameter-overrides",
         nargs="+",

@@ -131,7 +131,9 @@ def sql(
     lines = csv.writer(sys.stdout, delimiter="," if form == "csv" else "\t", lineterminator="\n")
     lines.writerow(answer["columns"])
     for row in answer["rows"]:
-        lines.writerow([json.dumps(one) if isinstance(one, list | dict) else one for one in row])
+        lines.writerow(
+            [json.dumps(cell) if isinstance(cell, list | dict) else cell for cell in row]
+        )
     if answer.get("truncated"):
         print("there are more rows: add a LIMIT", file=sys.stderr)
     return 0
@@ -160,10 +162,10 @@ def check(
     sql = text_of(statement)
     publishes = [fresh, False]
 
-    def asked(statement: str) -> dict[str, Any]:
+    def answer(statement: str) -> dict[str, Any]:
         return ask(statement, given_parameters(pairs), fresh=publishes.pop(0), url=url)
 
-    return alert.run(asked, sql, when)
+    return alert.run(answer, sql, when)
 
 
 def _histories() -> None:

@@ -30,29 +30,29 @@ def reindex(experiment_id: str | None) -> int:
     return 1 if None in reports else 0
 
 
-def verify(experiment_id: str | None, place: DataFolder | None) -> int:
+def verify(experiment_id: str | None, folder: DataFolder | None) -> int:
     """Compares derived items with their sources, for one experiment or all, and prints the
     findings. Returns 0 if nothing is wrong. Items that only lag are not wrong: the indexer updates
     them while the product runs."""
     rebuild, _ = load_modules()
-    unread = _unread(place) if place else set()
-    reports = list(_reports(lambda one: rebuild.verify(one, unread=unread), experiment_id))
+    unread = _unread(folder) if folder else set()
+    reports = list(_reports(lambda each: rebuild.verify(each, unread=unread), experiment_id))
     known = [report for report in reports if report]
-    behind = sum(len(one.behind) for one in known)
-    wrong = sum(len(one.findings) for one in known)
+    behind = sum(len(each.behind) for each in known)
+    wrong = sum(len(each.findings) for each in known)
     if behind:
         print(f"{behind} derived items lag: the indexer updates them while it runs")
     print(f"{wrong} derived items wrong")
-    if place and place.engine_database.exists() and not wrong and None not in reports:
-        print(f"{place.engine_database}, from which the store was made, is not needed any more")
+    if folder and folder.engine_database.exists() and not wrong and None not in reports:
+        print(f"{folder.engine_database}, from which the store was made, is not needed any more")
     return 1 if wrong or len(known) < len(reports) else 0
 
 
-def _unread(place: DataFolder) -> set[tuple[str, str]]:
+def _unread(folder: DataFolder) -> set[tuple[str, str]]:
     """Returns the keys of items with stream records that the indexer of this folder has not
     processed."""
-    read_up_to = Checkpoints(place.checkpoints).lowest(INDEXER)
-    return TableFile(table_path(place.store, environment.table_name())).unread_keys(read_up_to)
+    read_up_to = Checkpoints(folder.checkpoints).lowest(INDEXER)
+    return TableFile(table_path(folder.store, environment.table_name())).unread_keys(read_up_to)
 
 
 def _reports(act: Callable[[str], Any], experiment_id: str | None) -> Iterator[Any]:
@@ -61,15 +61,15 @@ def _reports(act: Callable[[str], Any], experiment_id: str | None) -> Iterator[A
     rebuild, errors = load_modules()
     try:
         wanted: Iterable[str] = [experiment_id] if experiment_id else rebuild.experiment_ids()
-        for one in wanted:
+        for experiment in wanted:
             try:
-                report = act(one)
+                report = act(experiment)
             except (
                 errors.ResourceDoesNotExist,
                 errors.InvalidParameterValue,
                 errors.TemporarilyUnavailable,
             ) as error:
-                print(f"experiment {one}: {error.message}", file=sys.stderr)
+                print(f"experiment {experiment}: {error.message}", file=sys.stderr)
                 yield None
             else:
                 show(report)
@@ -86,6 +86,6 @@ def show(report: Any) -> None:
     )
     for kind, findings in (("", report.findings), ("behind: ", report.behind)):
         for finding in findings[:SHOWN]:
-            print(f"  {kind}{finding.problem:9} {finding.place.sk}")
+            print(f"  {kind}{finding.problem:9} {finding.key.sk}")
         if len(findings) > SHOWN:
             print(f"  {kind}and {len(findings) - SHOWN} more")

@@ -53,9 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stack_functions = functions(boto3.client("cloudformation"), service, given.stack)
         if given.action == "rollback":
             print(f"{given.stack}: all aliases answer with {roll_back(service, stack_functions)}")
-            for one in stack_functions:
-                if len(one.settings) == 1:
-                    print(f"{one.name}: has no version before, and stays")
+            for each in stack_functions:
+                if len(each.settings) == 1:
+                    print(f"{each.name}: has no version before, and stays")
             return 0
         if given.action == "prune":
             print(
@@ -69,8 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for function in stack_functions
         if function.settings.get(function.live) != function.latest
     ]
-    for one in stack_functions if given.action == "show" else behind:
-        print(f"{one.name}: version {one.live}, {one.settings.get(one.live)} of {one.latest}")
+    for each in stack_functions if given.action == "show" else behind:
+        print(f"{each.name}: version {each.live}, {each.settings.get(each.live)} of {each.latest}")
     return 1 if behind else 0
 
 
@@ -90,11 +90,13 @@ def _function(service: Any, name: str) -> Function:
     alias = service.get_alias(FunctionName=name, Name=ALIAS)
     weights = alias.get("RoutingConfig", {}).get("AdditionalVersionWeights", {})
     pages = service.get_paginator("list_versions_by_function").paginate(FunctionName=name)
-    found = {
-        one["Version"]: one.get("Description", "") for page in pages for one in page["Versions"]
+    versions = {
+        published["Version"]: published.get("Description", "")
+        for page in pages
+        for published in page["Versions"]
     }
-    latest = found.pop("$LATEST", "")
-    numbered = {int(version): description for version, description in found.items()}
+    latest = versions.pop("$LATEST", "")
+    numbered = {int(version): description for version, description in versions.items()}
     return Function(
         name,
         int(alias["FunctionVersion"]),
@@ -108,11 +110,11 @@ def prune(service: Any, stack_functions: Sequence[Function], keep: int) -> int:
     """Deletes old versions of each function. Keeps the live version, newer ones, and the ``keep``
     versions before the live one. Returns how many were deleted."""
     removed = 0
-    for one in stack_functions:
-        older = [version for version in one.settings if version < one.live]
+    for function in stack_functions:
+        older = [version for version in function.settings if version < function.live]
         for version in older[: max(len(older) - keep, 0)]:
-            if version not in one.weighted:
-                service.delete_function(FunctionName=one.name, Qualifier=str(version))
+            if version not in function.weighted:
+                service.delete_function(FunctionName=function.name, Qualifier=str(version))
                 removed += 1
     return removed
 
@@ -128,7 +130,7 @@ def roll_back(service: Any, stack_functions: Sequence[Function]) -> str:
     Raises:
         CannotMove: there is no such deployment, or the aliases serve different deployments.
     """
-    moving = [one for one in stack_functions if len(one.settings) > 1]
+    moving = [each for each in stack_functions if len(each.settings) > 1]
     live = {function.settings.get(function.live, "") for function in moving}
     if len(live) > 1:
         raise CannotMove(f"the aliases are of several deployments: {', '.join(sorted(live))}")
@@ -142,9 +144,9 @@ def roll_back(service: Any, stack_functions: Sequence[Function]) -> str:
             "not every function has the version before; deploy the release that you want back"
         )
     chosen = max(shared, key=lambda text: earlier[0][text])
-    for one, texts in zip(moving, earlier, strict=True):
+    for each, texts in zip(moving, earlier, strict=True):
         service.update_alias(
-            FunctionName=one.name,
+            FunctionName=each.name,
             Name=ALIAS,
             FunctionVersion=str(texts[chosen]),
             RoutingConfig={"AdditionalVersionWeights": {}},

@@ -39,7 +39,7 @@ def _between(made: str, marks: re.Match[str]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make cost ARGS=…", description=__doc__)
     middle = TEAMS[1]
-    for option, kind, what in (
+    for option, kind, subject in (
         ("runs", int, "runs a day"),
         ("steps", int, "steps of a run, each one call"),
         ("metrics", int, "metrics of a step"),
@@ -50,7 +50,9 @@ def main() -> None:
         ("files-gb", float, "gigabytes of files"),
     ):
         default = getattr(middle, option.replace("-", "_"))
-        parser.add_argument(f"--{option}", type=kind, default=default, help=f"{what} (%(default)s)")
+        parser.add_argument(
+            f"--{option}", type=kind, default=default, help=f"{subject} (%(default)s)"
+        )
     parser.add_argument("--stage", default="prod", choices=sorted(idle.stages()))
     parser.add_argument(
         "--parameter",
@@ -67,14 +69,14 @@ def main() -> None:
         Path(BOOK).write_text(quoted(BOOK.read_text()))
         return
     stage = idle.stages()[chosen.pop("stage")]
-    parameters = {**stage, **dict(one.split("=", 1) for one in chosen.pop("parameter"))}
+    parameters = {**stage, **dict(pair.split("=", 1) for pair in chosen.pop("parameter"))}
     print(_printed(Team("the team", **chosen), parameters))
 
 
 def _printed(team: Team, parameters: dict[str, str]) -> str:
     lines = usage.bill(team, parameters)
-    width = max(len(line.what) for line in lines)
-    shown = [f"{line.what:<{width}}  {line.dollars:>12,.2f}" for line in lines]
+    width = max(len(line.subject) for line in lines)
+    shown = [f"{line.subject:<{width}}  {line.dollars:>12,.2f}" for line in lines]
     total = sum(line.dollars for line in lines)
     return "\n".join(
         [
@@ -84,7 +86,7 @@ def _printed(team: Team, parameters: dict[str, str]) -> str:
             "",
             "Of it while nobody works:",
             *(
-                f"{item.what:<{width}}  {item.dollars:>12,.2f}  ({item.number} × {item.each:.2f})"
+                f"{item.subject:<{width}}  {item.dollars:>12,.2f} ({item.number} × {item.each:.2f})"
                 for item in idle.items(parameters)
             ),
         ]

@@ -69,7 +69,7 @@ _RATE: Final = re.compile(r"rate\((\d+) (minute|hour)s?\)")
 class Item(NamedTuple):
     """A line of the idle costs: ``number`` resources that each cost ``each`` dollars a month."""
 
-    what: str
+    subject: str
     number: int
     each: float
 
@@ -112,9 +112,9 @@ def items(parameters: Mapping[str, str], kept: int = KEPT) -> list[Item]:
         properties = resolver.resolve(resource["Properties"])
         if resource["Type"] == "AWS::Serverless::Function":
             properties = {**shared, **properties}
-        for what, number, each in _of(name, resource["Type"], properties, kept):
-            counts[what, each] = counts.get((what, each), 0) + number
-    return [Item(what, number, each) for (what, each), number in counts.items() if number]
+        for subject, number, each in _of(name, resource["Type"], properties, kept):
+            counts[subject, each] = counts.get((subject, each), 0) + number
+    return [Item(subject, number, each) for (subject, each), number in counts.items() if number]
 
 
 def _calls(name: str, schedule: str) -> float:
@@ -167,7 +167,7 @@ def _of(name: str, kind: str, properties: Mapping[str, Any], kept: int) -> list[
 def _watched(alarm: Mapping[str, Any]) -> int:
     """Returns the number of metrics for which an alarm is billed. A metrics query is billed by the
     metrics that it finds: for throttled indexes none while the deployment is idle."""
-    return sum("MetricStat" in one for one in alarm["Metrics"]) if "Metrics" in alarm else 1
+    return sum("MetricStat" in metric for metric in alarm["Metrics"]) if "Metrics" in alarm else 1
 
 
 def stages() -> dict[str, dict[str, str]]:
@@ -181,24 +181,24 @@ def stages() -> dict[str, dict[str, str]]:
     return parameters_of
 
 
-def total(found: list[Item]) -> float:
-    return sum(item.dollars for item in found)
+def total(priced_items: list[Item]) -> float:
+    return sum(item.dollars for item in priced_items)
 
 
 def table() -> str:
     """Returns a Markdown table with the idle costs of all stages side by side."""
     columns = {name: items(parameters) for name, parameters in stages().items()}
     rows: dict[tuple[str, float], dict[str, int]] = {}
-    for stage, found in columns.items():
-        for item in found:
-            rows.setdefault((item.what, item.each), {})[stage] = item.number
+    for stage, priced_items in columns.items():
+        for item in priced_items:
+            rows.setdefault((item.subject, item.each), {})[stage] = item.number
     lines = [
         f"| each month | each | {' | '.join(columns)} |",
         f"|---|---|{'---|' * len(columns)}",
     ]
-    for (what, each), numbers in rows.items():
+    for (subject, each), numbers in rows.items():
         cells = (str(numbers.get(stage, 0)) for stage in columns)
-        lines.append(f"| {what} | ${each:.2f} | {' | '.join(cells)} |")
+        lines.append(f"| {subject} | ${each:.2f} | {' | '.join(cells)} |")
     sums = (f"**${total(column):.2f}**" for column in columns.values())
     lines.append(f"| **together** | | {' | '.join(sums)} |")
     return "\n".join(lines)
@@ -218,7 +218,7 @@ def choices() -> str:
     base = stages()["prod"]
     without = total(items(base))
     lines = ["| choice | adds each month |", "|---|---|"]
-    for what, parameters, kept in CHOICES:
+    for subject, parameters, kept in CHOICES:
         more = total(items({**base, **parameters}, kept)) - without
-        lines.append(f"| {what} | ${more:.2f} |")
+        lines.append(f"| {subject} | ${more:.2f} |")
     return "\n".join(lines)

@@ -93,7 +93,7 @@ TEAMS: Final = (
 
 
 class Line(NamedTuple):
-    what: str
+    subject: str
     dollars: float
 
 
@@ -116,12 +116,12 @@ class _Sum:
     def __init__(self) -> None:
         self.calls = self.reads = self.writes = self.cpu_ms = self.waiting_ms = 0.0
 
-    def add(self, times: float, one: Mapping[str, float]) -> None:
-        self.calls += times * one["calls"]
-        self.reads += times * one["read_units"]
-        self.writes += times * one["write_units"]
-        self.cpu_ms += times * one["cpu_ms"]
-        self.waiting_ms += times * one["round_trips"] * ROUND_TRIP_MS
+    def add(self, times: float, amounts: Mapping[str, float]) -> None:
+        self.calls += times * amounts["calls"]
+        self.reads += times * amounts["read_units"]
+        self.writes += times * amounts["write_units"]
+        self.cpu_ms += times * amounts["cpu_ms"]
+        self.waiting_ms += times * amounts["round_trips"] * ROUND_TRIP_MS
 
     def functions(self, memory_gb: float) -> float:
         spent = call_ms(self.cpu_ms, self.waiting_ms, memory_gb * 1024)
@@ -247,23 +247,23 @@ def flood(requests: float, parameters: Mapping[str, str], *, guesses: bool = Fal
         guesses: whether each request has a name and a password, which are then hashed and counted.
     """
     memory = _memory(parameters)
-    one = _Sum()
-    one.add(1, {"calls": 2, "read_units": 0, "write_units": 0, "cpu_ms": 2, "round_trips": 0})
+    request = _Sum()
+    request.add(1, {"calls": 2, "read_units": 0, "write_units": 0, "cpu_ms": 2, "round_trips": 0})
     if guesses:
-        one.add(1, {**capacity()["guess"]["api"], "calls": 0})
-        one.writes += REFUSED_WRITES
-    units = one.reads * prices.READ_UNIT + one.writes * prices.WRITE_UNIT
-    each = prices.API_REQUEST + one.functions(memory) + units + _logged(parameters)
+        request.add(1, {**capacity()["guess"]["api"], "calls": 0})
+        request.writes += REFUSED_WRITES
+    units = request.reads * prices.READ_UNIT + request.writes * prices.WRITE_UNIT
+    each = prices.API_REQUEST + request.functions(memory) + units + _logged(parameters)
     return requests * each
 
 
 def traces_text(parameters: Mapping[str, str]) -> str:
     """Returns Markdown sentences about the costs of a million traces of an agent in a month."""
-    one = capacity()["trace of 20 spans"]
+    trace = capacity()["trace of 20 spans"]
     work, memory = _Sum(), _memory(parameters)
-    for figures in one.values():
+    for figures in trace.values():
         work.add(prices.MILLION, figures)
-    calls = one["api"]["calls"] * prices.MILLION
+    calls = trace["api"]["calls"] * prices.MILLION
     serving = work.functions(memory) + calls * (prices.API_REQUEST + _logged(parameters))
     units = work.writes * prices.WRITE_UNIT + work.reads * prices.READ_UNIT
     # The publisher reads each trace twice on average: when it is new, and after its last change.
@@ -274,7 +274,7 @@ def traces_text(parameters: Mapping[str, str]) -> str:
         landed + DAY * prices.DAYS / _minutes(chosen) * _publication(parameters)
         for chosen in (parameters, {**parameters, "SystemTablesMinutes": "5"})
     )
-    written = sum(part["write_units"] for part in one.values())
+    written = sum(part["write_units"] for part in trace.values())
     return (
         "**A million traces** of 20 spans a month, with a question and an answer in each span, "
         f"cost\n${units:.2f} for DynamoDB ({written:.0f} write units each) and ${serving:.2f} for "
@@ -326,11 +326,11 @@ def table(teams: tuple[Team, ...]) -> str:
     columns = [bill(team) for team in teams]
     heads = " | ".join(team.name for team in teams)
     lines = [f"| a month in dollars | {heads} |", f"|---|{'---|' * len(teams)}"]
-    lines += [f"| {' | '.join((what, *values))} |" for what, values in _done(teams)]
+    lines += [f"| {' | '.join((subject, *values))} |" for subject, values in _done(teams)]
     for parts in zip(*columns, strict=True):
         cells = " | ".join(f"{part.dollars:,.2f}" for part in parts)
-        lines.append(f"| {parts[0].what} | {cells} |")
-    sums = " | ".join(f"**{sum(one.dollars for one in column):,.2f}**" for column in columns)
+        lines.append(f"| {parts[0].subject} | {cells} |")
+    sums = " | ".join(f"**{sum(line.dollars for line in column):,.2f}**" for column in columns)
     lines.append(f"| **together** | {sums} |")
     return "\n".join(lines)
 

@@ -123,13 +123,13 @@ def _get_prompt(client: ApiClient, arguments: Json) -> Json:
         if alias is None
         else ("registered-models/alias", {"alias": alias})
     )
-    found = client.get(f"{_MLFLOW}/{path}", name=arguments["name"], **key)["model_version"]
-    tags = {tag["key"]: tag["value"] for tag in found.get("tags", ())}
+    version_fields = client.get(f"{_MLFLOW}/{path}", name=arguments["name"], **key)["model_version"]
+    tags = {tag["key"]: tag["value"] for tag in version_fields.get("tags", ())}
     if reserved_tags.PROMPT_TEXT not in tags:
         raise InvalidParameterValue(f"{arguments['name']!r} is a model and not a prompt.")
     template = tags.pop(reserved_tags.PROMPT_TEXT)
     fields = ("name", "version", "description", "aliases", "creation_timestamp")
-    known = {field: found[field] for field in fields if field in found}
+    known = {field: version_fields[field] for field in fields if field in version_fields}
     return {**known, "template": template, "tags": tags}
 
 

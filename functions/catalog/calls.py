@@ -148,10 +148,10 @@ def route_function(function: Function) -> Callable[[Any, Request], Response]:
     """
 
     @functools.wraps(function)
-    def answer(asked: CatalogRequest, request: Request) -> Answer:
+    def answer(catalog_request: CatalogRequest, request: Request) -> Answer:
         for _ in range(_MAX_ATTEMPTS):
             with contextlib.suppress(PartGone):
-                return function(Call(asked, request))
+                return function(Call(catalog_request, request))
         raise TemporarilyUnavailable("The catalog is being loaded. Try again.")
 
     return VERSIONS.answering(answer)

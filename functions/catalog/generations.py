@@ -110,7 +110,7 @@ class Generation:
         missing = {name: self._locations(name) for name in names if name not in self._parts}
         if not missing:
             return
-        contents = iter(self._read([place for places in missing.values() for place in places]))
+        contents = iter(self._read([part for places in missing.values() for part in places]))
         for name, places in missing.items():
             self._parts[name] = [next(contents) for _ in places]
 
@@ -249,7 +249,7 @@ class Generation:
         places = [models["parts"][number] for number in missing]
         if with_artifacts:
             places += [models["artifactParts"][number] for number in missing]
-        contents = self._read([tuple(place) for place in places])
+        contents = self._read([tuple(part) for part in places])
         for index, number in enumerate(missing):
             artifacts = contents[len(missing) + index] if with_artifacts else None
             entries = map(of_stored, contents[index], artifacts or repeat(()))

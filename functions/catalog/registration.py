@@ -137,14 +137,14 @@ def _find_or_create_artifacts(
         for raw in artifacts.children(version.number, (MODEL_ARTIFACT.name,))
         if (artifact := entities.entity_of(raw))
     }
-    found = []
+    listed = []
     for name, child in _with_distinct_names(entry):
         if name not in known:
             make = partial(_create_artifact, call, entry, child, name, version.number)
             known[name] = retry_on_conflict(MODEL_ARTIFACT.words, make)
             made = True
-        found.append(known[name])
-    return found, made
+        listed.append(known[name])
+    return listed, made
 
 
 def _with_distinct_names(entry: Entry) -> list[tuple[str, Entry]]:

@@ -71,15 +71,15 @@ def read_entries(before: Current) -> Iterator[Entry]:
     directory = unpacked(before.directory)
     if directory is None:
         return
-    for place in directory["servers"]:
-        for part in parts(before.generation, [tuple(place)]) or ():
+    for entry_part in directory["servers"]:
+        for part in parts(before.generation, [tuple(entry_part)]) or ():
             yield from map(of_stored, part)
     contents = parts(before.generation, [tuple(directory["models"])])
     if not contents:
         return
     listed = contents[0]
     pairs = zip(listed["parts"], listed["artifactParts"], strict=True)
-    places = [tuple(place) for pair in pairs for place in pair]
+    places = [tuple(entry_part) for pair in pairs for entry_part in pair]
     for begin in range(0, len(places), 50):
         chunk = iter(parts(before.generation, places[begin : begin + 50]) or ())
         for models, artifacts in zip(chunk, chunk, strict=True):

@@ -213,18 +213,22 @@ def _label(where: str, value: Any) -> dict[str, Any]:
 def _queries(where: str, value: Any) -> dict[str, Any]:
     queries = {}
     for name, query in field_checks.mapping(where, value).items():
-        place = f"{where}.{name}"
-        data = field_checks.mapping(place, query)
+        query_path = f"{where}.{name}"
+        data = field_checks.mapping(query_path, query)
         asset_type = "models"
         if isinstance(data.get("assetType"), str) and "filters" in data:
             asset_type, data = data["assetType"], data["filters"]
-        elif "filters" in data and "operator" not in field_checks.mapping(place, data["filters"]):
+        elif "filters" in data and "operator" not in field_checks.mapping(
+            query_path, data["filters"]
+        ):
             data = data["filters"]
         if asset_type not in (*ASSET_TYPES, *_IGNORED_TYPES):
-            raise InvalidField(f"{place}.assetType: must be one of {', '.join(ASSET_TYPES)}")
+            raise InvalidField(f"{query_path}.assetType: must be one of {', '.join(ASSET_TYPES)}")
         filters = {
-            field: field_checks.read_mapping(f"{place}.{field}", one, _CONDITION, ("operator",))
-            for field, one in field_checks.mapping(place, data).items()
+            field: field_checks.read_mapping(
+                f"{query_path}.{field}", check, _CONDITION, ("operator",)
+            )
+            for field, check in field_checks.mapping(query_path, data).items()
         }
         queries[name] = {"assetType": asset_type, "filters": filters}
     return queries

@@ -139,10 +139,10 @@ class _Reader:
 
     @staticmethod
     def _merge(owner: _OpenCollection, value: Any, event: Any) -> None:
-        for one in value if isinstance(value, list) else [value]:
-            if not isinstance(one, dict):
+        for mapping in value if isinstance(value, list) else [value]:
+            if not isinstance(mapping, dict):
                 raise NotYaml(f"only mappings can be merged{_at(event)}")
-            owner.merged.append(one)
+            owner.merged.append(mapping)
 
 
 def _key(value: Any) -> str:

@@ -130,13 +130,13 @@ def _trace_id(experiment_id: str, number: int) -> str:
 def _trace(client: ApiClient, experiment_id: str, number: int, turn: Turn, began: int) -> None:
     trace_id = _trace_id(experiment_id, number)
     failed = turn is FAILED
-    place = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment_id}}
+    location = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment_id}}
     client.post(
         "/3.0/mlflow/traces",
         trace={
             "trace_info": {
                 "trace_id": f"tr-{trace_id}",
-                "trace_location": place,
+                "trace_location": location,
                 "request_time": times.point(began),
                 "execution_duration": "1.9s",
                 "request_preview": turn.question,

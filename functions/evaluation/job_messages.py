@@ -44,11 +44,11 @@ class CancelJob(Message):
     job_id: str
 
 
-def _status(value: Any, place: Place, misfits: Misfits) -> Any:
+def _status(value: Any, path: Place, misfits: Misfits) -> Any:
     if value not in STATUSES:
         names = ", ".join(f"'{status}'" for status in STATUSES[:-1])
         expected = f"{names} or '{STATUSES[-1]}'"
-        misfits.note(place, f"Input should be {expected}", "enum", value, {"expected": expected})
+        misfits.note(path, f"Input should be {expected}", "enum", value, {"expected": expected})
     return value
 
 

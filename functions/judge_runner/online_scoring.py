@@ -102,14 +102,20 @@ def submit_jobs(experiment: Experiment, configs: Sequence[OnlineScorer]) -> None
     until = _Window(first, last if end is None else end.request_time)
     endpoints = configuration.read(workspace).endpoints
     scorers_of_experiment = [
-        one for config in configs if (one := _scorer(experiment, config, endpoints))
+        scorer for config in configs if (scorer := _scorer(experiment, config, endpoints))
     ]
     new = [trace for trace in traces if trace.trace_metadata.get(CALLER) != JUDGE]
     new_jobs = _trace_jobs(
-        experiment, [one for one in scorers_of_experiment if not one.judge.of_sessions], new, until
+        experiment,
+        [scorer for scorer in scorers_of_experiment if not scorer.judge.of_sessions],
+        new,
+        until,
     )
     new_jobs += _session_jobs(
-        experiment, [one for one in scorers_of_experiment if one.judge.of_sessions], new, until
+        experiment,
+        [scorer for scorer in scorers_of_experiment if scorer.judge.of_sessions],
+        new,
+        until,
     )
     jobs.submit(new_jobs)
     reached = Progress(traces[-1].request_time, traces[-1].trace_id, progress.version)
@@ -212,7 +218,7 @@ def _traces(experiment: Experiment, window: _Window, text: str, most: int) -> li
         parse_filter(" AND ".join(parts)), parse_order_by(["timestamp_ms ASC"]), None, most
     )
     rows = search.find([experiment.experiment_id], experiment.workspace, query)
-    return sorted((trace for _, trace in rows), key=lambda one: (one.request_time, one.trace_id))
+    return sorted((trace for _, trace in rows), key=lambda each: (each.request_time, each.trace_id))
 
 
 def _scorer(

@@ -255,7 +255,7 @@ def _list(call: Call, kinds: tuple[str, ...]) -> Any:
 
     source = lists.ListSource(
         entities.list_kind(MODEL_ARTIFACT.name),
-        lambda places: load([place.number for place in places]),
+        lambda places: load([position.number for position in places]),
         MODEL_VERSION.name if MODEL_ARTIFACT.name in kinds else "",
         assign_numbers,
         find_by_external_id=by_external_id,

@@ -227,7 +227,7 @@ def _load(
     if order.size and not call.parsed.arguments.get("filterQuery"):
         batch_size = min(batch_size, order.size + 1)
     while batch := list(islice(places, batch_size)):
-        position_of = {place.number: place.position for place in batch}
+        position_of = {position.number: position.position for position in batch}
         for entity in source.load(batch):
             yield position_of[entity.id], entity
 

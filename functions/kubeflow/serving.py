@@ -104,7 +104,7 @@ def _list(call: Call, kind: Kind) -> Any:
 
     source = lists.ListSource(
         kind.name,
-        lambda places: load([place.number for place in places]),
+        lambda places: load([position.number for position in places]),
         find_by_name=by_name if kind is SERVING_ENVIRONMENT else None,
         find_by_external_id=by_external_id,
     )

@@ -55,19 +55,19 @@ def land(records: Sequence[Record], shard: str) -> None:
         change = record["dynamodb"]
         image: Raw = change.get("NewImage") or change.get("OldImage") or {}
         kind = Item.of(image).type if image else ""
-        place = key_of_item(change["Keys"])
+        key = key_of_item(change["Keys"])
         if kind == "experiment":
-            experiments.add(keys.experiment_id_of(place.pk))
+            experiments.add(keys.experiment_id_of(key.pk))
         elif kind == trace_landing.TRACE:
             traces.add_record(record)
         elif kind in _RUN_TYPES:
-            runs.add(keys.run_of(place))
+            runs.add(keys.run_of(key))
         elif kind == _METRIC_BATCH and "NewImage" in change:
             if metric_history.is_refused(image):
-                batches.pop(place, None)
+                batches.pop(key, None)
             else:
-                batches.setdefault(place, image)
-    points = [row for place, image in batches.items() for row in _points(place, image)]
+                batches.setdefault(key, image)
+    points = [row for key, image in batches.items() for row in _points(key, image)]
     numbers = [record["dynamodb"]["SequenceNumber"] for record in records]
     name = landing.name_of(shard, numbers[0], numbers[-1])
     if points or experiments or runs:

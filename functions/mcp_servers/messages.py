@@ -18,8 +18,8 @@ _ANY_OBJECT: Final = Field(j.optional(j.json_object))
 def _without_nulls(read: j.Read) -> j.Read:
     """Returns a reader that drops the null fields of the objects that ``read`` returns."""
 
-    def reader(value: Any, place: j.Place, misfits: j.Misfits) -> Any:
-        fields = read(value, place, misfits)
+    def reader(value: Any, path: j.Place, misfits: j.Misfits) -> Any:
+        fields = read(value, path, misfits)
         if not isinstance(fields, dict):
             return fields
         return {key: item for key, item in fields.items() if item is not None}

@@ -68,7 +68,7 @@ def _role_of(rule: Mapping[str, Any]) -> Iterator[Role]:
         logger.warning("a rule of sign-in names no role", extra={"role": name})
         return
     if described:
-        _match_permissions(role, [Grant(*_fields(one)) for one in described])
+        _match_permissions(role, [Grant(*_fields(fields)) for fields in described])
     yield role
 
 

@@ -36,7 +36,12 @@ def _to_issuer(session: Session, base: str, gone: str) -> Response:
     """Redirects to the issuer's logout page. If the issuer has none, shows the page that says that
     the user is signed out."""
     issuer = next(
-        (one for one in issuers.find_all().values() if one.issuer == session.issuer), None
+        (
+            configured
+            for configured in issuers.find_all().values()
+            if configured.issuer == session.issuer
+        ),
+        None,
     )
     try:
         address = "" if issuer is None else issuers.endpoints_of(issuer).end_session

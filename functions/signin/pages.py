@@ -57,9 +57,9 @@ def redirect(location: str, *set_cookies: str) -> Response:
 def choice(issuers: Iterable[Issuer], return_to: str) -> Response:
     """Returns the page on which people choose an issuer to sign in with."""
     links = [
-        f'<a href="{LOGIN}?{escape(urlencode({"issuer": one.name, "return": return_to}))}">'
-        f"{escape(one.title)}</a>"
-        for one in issuers
+        f'<a href="{LOGIN}?{escape(urlencode({"issuer": issuer.name, "return": return_to}))}">'
+        f"{escape(issuer.title)}</a>"
+        for issuer in issuers
     ]
     return page(200, "Sign in", "\n".join(links))
 

@@ -14,11 +14,11 @@ _REQUIRED: Final = Field(j.text, required=True)
 _OPTIONAL: Final = Field(j.optional(j.text))
 
 
-def _path_name(value: Any, place: j.Place, misfits: j.Misfits) -> Any:
+def _path_name(value: Any, path: j.Place, misfits: j.Misfits) -> Any:
     """Reads a skill's name in a path, where a first ``@`` would begin an organization."""
     if value.startswith("@"):
-        said = "String should match pattern '^[^@/][^/]*$'"
-        misfits.note(place, said, "string_pattern_mismatch", value)
+        message = "String should match pattern '^[^@/][^/]*$'"
+        misfits.note(path, message, "string_pattern_mismatch", value)
     return value
 
 

@@ -56,8 +56,8 @@ class RegisterSkillVersion(SentMessage):
         parameters = sent.parameters
         misfits = j.Misfits()
         if parameters.get("name", "").startswith("@"):
-            said = "String should match pattern '^[^@/][^/]*$'"
-            misfits.note(("path", "name"), said, "string_pattern_mismatch", parameters["name"])
+            message = "String should match pattern '^[^@/][^/]*$'"
+            misfits.note(("path", "name"), message, "string_pattern_mismatch", parameters["name"])
         misfits.check()
         content_type = sent.headers.get("content-type", "")
         kind = content_type.partition(";")[0].lower()

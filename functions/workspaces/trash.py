@@ -56,16 +56,16 @@ def restore_trash(message: m.RestoreTrash, request: Request) -> dict[str, Any]:
         return _answer(retry_on_conflict("experiment", lambda: _restore_itself(message, request)))
     experiment = _experiment(message.experiment_id, request)
     _check_active(experiment)
-    found = trash.named(experiment, *_ids(message))
-    present = {(entry.kind, entry.item_id) for entry in (*found.deleted, *found.active)}
+    in_trash = trash.named(experiment, *_ids(message))
+    present = {(entry.kind, entry.item_id) for entry in (*in_trash.deleted, *in_trash.active)}
     for kind, ids in zip(trash.KINDS, _ids(message), strict=True):
         for each in ids:
             if (kind, each) not in present:
                 raise errors.ResourceDoesNotExist(
                     f"Experiment {experiment.experiment_id} contains no {kind} with id={each}"
                 )
-    trash.restore(found.deleted, request.workspace)
-    return _answer(found.deleted)
+    trash.restore(in_trash.deleted, request.workspace)
+    return _answer(in_trash.deleted)
 
 
 def purge_trash(message: m.PurgeTrash, request: Request) -> dict[str, Any]:
@@ -84,15 +84,17 @@ def purge_trash(message: m.PurgeTrash, request: Request) -> dict[str, Any]:
     if experiment.lifecycle_stage == DELETED:
         return _purge_itself(message, experiment, before)
     if message.run_ids or message.model_ids:
-        found = trash.named(experiment, *_ids(message))
-        for entry in found.active:
+        in_trash = trash.named(experiment, *_ids(message))
+        for entry in in_trash.active:
             raise errors.InvalidState(
                 f"The {entry.kind} {entry.item_id} is not deleted. Delete it first."
             )
-        due: Iterable[Trashed] = found.deleted
+        due: Iterable[Trashed] = in_trash.deleted
     else:
         due = trash.parts(experiment)
-    entries = list(islice((one for one in due if _is_due(one, before)), m.MOST_TRASHED + 1))
+    entries = list(
+        islice((trashed for trashed in due if _is_due(trashed, before)), m.MOST_TRASHED + 1)
+    )
     finished = len(entries) <= m.MOST_TRASHED
     entries = entries[: m.MOST_TRASHED]
     if message.dry_run:

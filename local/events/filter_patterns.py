@@ -103,7 +103,7 @@ def _compile_values(rules: list[Any], text: str) -> Predicate:
         raise TemplateError(f"filter pattern {text!r}: an empty list matches nothing")
     if all(isinstance(rule, str) for rule in rules):
         texts = frozenset(rules)
-        return _of_elements(lambda one: isinstance(one, str) and one in texts)
+        return _of_elements(lambda candidate: isinstance(candidate, str) and candidate in texts)
     predicates = [_compile_value(rule, text) for rule in rules]
 
     def matches(value: Any) -> bool:
@@ -124,18 +124,24 @@ def _compile_value(rule: Any, text: str) -> Predicate:
     if operator == "anything-but":
         inner = _excluded(argument, text)
         return lambda value: (
-            value is not _ABSENT and _of_elements(lambda one: not inner(one))(value)
+            value is not _ABSENT and _of_elements(lambda candidate: not inner(candidate))(value)
         )
     if operator == "numeric":
         return _of_elements(_numeric(argument, text))
     if isinstance(argument, str):
         if operator == "prefix":
-            return _of_elements(lambda one: isinstance(one, str) and one.startswith(argument))
+            return _of_elements(
+                lambda candidate: isinstance(candidate, str) and candidate.startswith(argument)
+            )
         if operator == "suffix":
-            return _of_elements(lambda one: isinstance(one, str) and one.endswith(argument))
+            return _of_elements(
+                lambda candidate: isinstance(candidate, str) and candidate.endswith(argument)
+            )
         if operator == "equals-ignore-case":
             folded = argument.casefold()
-            return _of_elements(lambda one: isinstance(one, str) and one.casefold() == folded)
+            return _of_elements(
+                lambda candidate: isinstance(candidate, str) and candidate.casefold() == folded
+            )
     raise TemplateError(f"filter pattern {text!r}: cannot read {rule!r}")
 
 

@@ -51,13 +51,13 @@ class _Node:
             leaf = _of(method, self.ending)
             return leaf and (leaf, values)
         segment = segments[at]
-        node, found = self.literal.get(segment), None
+        node, route = self.literal.get(segment), None
         if node:
-            found = node.find(method, segments, at + 1, values)
-        if not found and segment and self.variable:
-            found = self.variable.find(method, segments, at + 1, (*values, segment))
-        if found or not self.greedy:
-            return found
+            route = node.find(method, segments, at + 1, values)
+        if not route and segment and self.variable:
+            route = self.variable.find(method, segments, at + 1, (*values, segment))
+        if route or not self.greedy:
+            return route
         leaf, rest = _of(method, self.greedy), "/".join(segments[at:])
         return (leaf, (*values, rest)) if leaf and rest else None
 

@@ -57,11 +57,11 @@ class StreamReader:
         """Returns the one shard."""
         return {"StreamDescription": {"Shards": [{"ShardId": f"shardId-00000001-{self._table}"}]}}
 
-    def get_shard_iterator(self, **asked: Any) -> dict[str, Any]:
+    def get_shard_iterator(self, **parameters: Any) -> dict[str, Any]:
         """Returns an iterator, whose text is the sequence number after which reading begins."""
-        if asked["ShardIteratorType"] == "LATEST":
+        if parameters["ShardIteratorType"] == "LATEST":
             return {"ShardIterator": str(self._newest())}
-        return {"ShardIterator": asked.get("SequenceNumber", "0")}
+        return {"ShardIterator": parameters.get("SequenceNumber", "0")}
 
     def get_records(self, *, ShardIterator: str, Limit: int = 1000) -> dict[str, Any]:  # noqa: N803
         """Returns a page of matching records. If the scan reached its end, the page ends with a

@@ -92,10 +92,10 @@ class TableFile:
         """
         if not self.path.exists():
             return None
-        asked = [self.path.resolve().as_uri(), str(seconds)]
+        arguments = [self.path.resolve().as_uri(), str(seconds)]
         try:
             ended = subprocess.run(
-                [sys.executable, "-I", "-S", "-c", _CHECK, *asked],
+                [sys.executable, "-I", "-S", "-c", _CHECK, *arguments],
                 timeout=_BEGIN_SECONDS + seconds,
                 capture_output=True,
                 text=True,
@@ -103,8 +103,8 @@ class TableFile:
             )
         except subprocess.TimeoutExpired:
             return None
-        found = ended.stdout.strip()
-        return found if ended.returncode == 0 and found != "ok" else None
+        problems = ended.stdout.strip()
+        return problems if ended.returncode == 0 and problems != "ok" else None
 
     def write_probe(self) -> None:
         """Writes a row to an extra table, as a test whether the file can be written.

@@ -80,7 +80,7 @@ class Checkup:
             raise LeftOut("needs AWS credentials: give --stack, and --profile if you use one")
         return self.deployment
 
-    def wait(self, what: str, condition: Callable[[], Any]) -> Any:
+    def wait(self, awaited: str, condition: Callable[[], Any]) -> Any:
         """Calls ``condition`` repeatedly until its result is true, and returns that result.
 
         Args:
@@ -92,7 +92,7 @@ class Checkup:
         deadline = time.monotonic() + self.options.patience
         while not (seen := condition()):
             if time.monotonic() > deadline:
-                raise Wrong(f"{what}: not after {self.options.patience:.0f} s")
+                raise Wrong(f"{awaited}: not after {self.options.patience:.0f} s")
             with self.api.interruption.immediate():
                 time.sleep(PAUSE_SECONDS)
         return seen

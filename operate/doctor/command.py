@@ -77,8 +77,8 @@ def examine(
     width = max(len(step.name) for step in (*steps, STEPS[0]))
     results = []
 
-    def add(one: Outcome) -> None:
-        shown = one._replace(detail=outcomes.without_secrets(one.detail, checkup.secrets))
+    def add(outcome: Outcome) -> None:
+        shown = outcome._replace(detail=outcomes.without_secrets(outcome.detail, checkup.secrets))
         results.append(shown)
         tell(outcomes.row(shown, width))
 

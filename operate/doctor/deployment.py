@@ -28,8 +28,8 @@ class Deployment:
 
     @cached_property
     def _description(self) -> Mapping[str, Any]:
-        found = self.client("cloudformation").describe_stacks(StackName=self.stack)["Stacks"]
-        described: Mapping[str, Any] = found[0]
+        stacks = self.client("cloudformation").describe_stacks(StackName=self.stack)["Stacks"]
+        described: Mapping[str, Any] = stacks[0]
         return described
 
     @property
@@ -39,16 +39,19 @@ class Deployment:
     @property
     def parameters(self) -> Mapping[str, str]:
         given = self._description.get("Parameters", ())
-        return {one["ParameterKey"]: one["ParameterValue"] for one in given}
+        return {parameter["ParameterKey"]: parameter["ParameterValue"] for parameter in given}
 
     @cached_property
     def resources(self) -> Mapping[str, tuple[str, str]]:
         """Type and physical id of each resource, by logical id."""
         pages = self.client("cloudformation").get_paginator("list_stack_resources")
         return {
-            one["LogicalResourceId"]: (one["ResourceType"], one.get("PhysicalResourceId", ""))
+            resource["LogicalResourceId"]: (
+                resource["ResourceType"],
+                resource.get("PhysicalResourceId", ""),
+            )
             for page in pages.paginate(StackName=self.stack)
-            for one in page["StackResourceSummaries"]
+            for resource in page["StackResourceSummaries"]
         }
 
     def ids(self, resource_type: str) -> dict[str, str]:
@@ -75,14 +78,14 @@ def deployment_of(url: str, stack: str | None, profile: str | None) -> Deploymen
             return Deployment(session, stack)
         pages = session.client("cloudformation").get_paginator("describe_stacks").paginate()
         for page in pages:
-            for one in page["Stacks"]:
-                outputs = _outputs(one)
+            for described in page["Stacks"]:
+                outputs = _outputs(described)
                 if url.rstrip("/") in [outputs.get(name, "").rstrip("/") for name in URLS]:
-                    return Deployment(session, one["StackName"])
+                    return Deployment(session, described["StackName"])
     except (BotoCoreError, ClientError) as error:
         raise CannotRun(str(error)) from error
     raise CannotRun(f"no stack of this account and region has the output {url}: name it by --stack")
 
 
 def _outputs(stack: Mapping[str, Any]) -> dict[str, str]:
-    return {one["OutputKey"]: one["OutputValue"] for one in stack.get("Outputs", ())}
+    return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", ())}

@@ -74,7 +74,7 @@ class Export(Transfer):
         self._numbers: dict[str, str] = {}
 
     def everything(self) -> None:
-        spaces = [one["name"] for one in workspaces.listed(self.server)]
+        spaces = [workspace["name"] for workspace in workspaces.listed(self.server)]
         server = self.server.within(self._wish.workspace) if spaces else self.server
         if others := set(spaces) - {self._wish.workspace}:
             print(
@@ -114,7 +114,7 @@ class Export(Transfer):
             known = {str(row["experiment_id"]): row for row in rows.all("experiments")}
             unused = not rows.all("runs", experiment_id=0)
         by_name = {row["name"]: number for number, row in known.items()}
-        own_numbers = [one.experiment_id for one in experiments if one.experiment_id.isdigit()]
+        own_numbers = [each.experiment_id for each in experiments if each.experiment_id.isdigit()]
         free = 1 + max(map(int, [*known, *own_numbers]))
         for experiment in experiments:
             own = experiment.experiment_id
@@ -142,7 +142,7 @@ class Export(Transfer):
         number = self._numbers[experiment.experiment_id]
 
         def have() -> Content | None:
-            told = next(
+            stored = next(
                 (
                     experiment
                     for experiment in target.experiments([])
@@ -150,7 +150,7 @@ class Export(Transfer):
                 ),
                 None,
             )
-            return None if told is None else _active(told)
+            return None if stored is None else _active(stored)
 
         return Item(
             "experiment",
@@ -184,7 +184,10 @@ class Export(Transfer):
         number = self._numbers[own]
         if "runs" in parts:
             made = list(source.runs(own))
-            self.each(f"runs of {name}", [self._run_item(source, target, one) for one, _ in made])
+            self.each(
+                f"runs of {name}",
+                [self._run_item(source, target, identifier) for identifier, _ in made],
+            )
             self._copied(source, name, [location for _, location in made])
         if "models" in parts:
             models = list(source.logged_models(own))
@@ -193,9 +196,12 @@ class Export(Transfer):
             self.each(f"logged models of {name}", items)
             self._copied(source, name, [model.artifact_location for model in models])
         if "traces" in parts:
-            found = list(traces.listed(source, own))
-            self.each(f"traces of {name}", [self._trace_item(source, target, one) for one in found])
-            self._copied(source, name, map(traces.location, found))
+            trace_ids = list(traces.listed(source, own))
+            self.each(
+                f"traces of {name}",
+                [self._trace_item(source, target, identifier) for identifier in trace_ids],
+            )
+            self._copied(source, name, map(traces.location, trace_ids))
         if "evaluation" in parts and experiment.lifecycle_stage == ACTIVE:
             judges = [
                 self._scorer_item(source, target, judge, own, number)
@@ -207,8 +213,10 @@ class Export(Transfer):
     def _stands_alone(self, source: SourceReader, experiment_id: str, name: str) -> bool:
         """Returns whether a scorer needs no endpoint of the AI gateway. Endpoints are not exported,
         so other scorers are skipped with a message."""
-        content = scorers.told(source, experiment_id, name, experiment_id)
-        asks = any(_GATEWAY in one["serialized_scorer"] for one in content["versions"].values())
+        content = scorers.read(source, experiment_id, name, experiment_id)
+        asks = any(
+            _GATEWAY in version["serialized_scorer"] for version in content["versions"].values()
+        )
         if asks:
             self._progress.end()
             print(f"scorer {name!r} asks an endpoint of the gateway: not exported", file=sys.stderr)
@@ -221,8 +229,8 @@ class Export(Transfer):
             names = registry.names(server)
             self.each("models", [self._registered_model_item(server, name) for name in names])
         if "evaluation" in self._wish.parts:
-            found = datasets.listed(server) or []
-            self.each("datasets", [self._dataset_item(server, told) for told in found])
+            listed = datasets.listed(server) or []
+            self.each("datasets", [self._dataset_item(server, dataset) for dataset in listed])
 
     def _run_item(self, source: SourceReader, target: SourceReader, run_id: str) -> Item:
         def write(_want: Content, _have: Content | None) -> None:
@@ -233,8 +241,8 @@ class Export(Transfer):
         return Item(
             "run",
             run_id,
-            lambda: runs.told(source, run_id),
-            lambda: _if_there(lambda: runs.told(target, run_id)),
+            lambda: runs.read(source, run_id),
+            lambda: _if_there(lambda: runs.read(target, run_id)),
             write,
             outline=lambda: runs.outline(source.run(run_id)),
             exists=lambda: self._store.has("runs", run_uuid=run_id),
@@ -256,16 +264,16 @@ class Export(Transfer):
         trace_id = trace.trace_id
 
         def have() -> Content | None:
-            told = _if_readable(lambda: _trace_info(self._stock, trace_id))
-            if told is None:
+            info = _if_readable(lambda: _trace_info(self._stock, trace_id))
+            if info is None:
                 return None
-            read = traces.entity(target, told)
+            read = traces.entity(target, info)
             return traces.content_of(read, _spans(self._stock, read))
 
         def write(_want: Content, _have: Content | None) -> None:
-            told = _trace_info(source.server, trace_id)
+            info = _trace_info(source.server, trace_id)
             spans = _spans(source.server, trace)
-            trace_rows.put_trace(self._store, trace, told, spans)
+            trace_rows.put_trace(self._store, trace, info, spans)
 
         return Item(
             "trace",
@@ -286,8 +294,8 @@ class Export(Transfer):
             lambda want, _have: model_rows.put_registered_model(self._store, name, want),
         )
 
-    def _dataset_item(self, server: Server, told: Json) -> Item:
-        dataset_id = told["dataset_id"]
+    def _dataset_item(self, server: Server, fields: Json) -> Item:
+        dataset_id = fields["dataset_id"]
 
         def have() -> Content | None:
             there = _if_there(lambda: self._stock.get(f"api/3.0/mlflow/datasets/{dataset_id}"))
@@ -298,7 +306,7 @@ class Export(Transfer):
         return Item(
             "evaluation dataset",
             dataset_id,
-            datasets.item(server, told, self._number_of).want,
+            datasets.item(server, fields, self._number_of).want,
             have,
             lambda want, _have: evaluation_rows.put_dataset(self._store, dataset_id, want),
         )
@@ -309,12 +317,12 @@ class Export(Transfer):
         def have() -> Content | None:
             if name not in scorers.names(target, number):
                 return None
-            return scorers.told(target, number, name, number)
+            return scorers.read(target, number, name, number)
 
         return Item(
             "scorer",
             f"{number}/{name}",
-            lambda: scorers.told(source, own, name, number),
+            lambda: scorers.read(source, own, name, number),
             have,
             lambda want, _have: evaluation_rows.put_scorer(self._store, int(number), name, want),
         )
@@ -367,10 +375,10 @@ def _spans(server: Server, trace: Trace) -> list[Json]:
 
 
 def _trace_info(server: Server, trace_id: str) -> Json:
-    told: Json = server.get(f"api/3.0/mlflow/traces/{trace_id}")["trace"]["trace_info"]
-    return told
+    info: Json = server.get(f"api/3.0/mlflow/traces/{trace_id}")["trace"]["trace_info"]
+    return info
 
 
 def _logged_model(target: SourceReader, model_id: str) -> Content | None:
-    told = _if_there(lambda: target.server.get(f"api/2.0/mlflow/logged-models/{model_id}"))
-    return None if told is None else logged_models.content(target.logged_model(told["model"]))
+    fields = _if_there(lambda: target.server.get(f"api/2.0/mlflow/logged-models/{model_id}"))
+    return None if fields is None else logged_models.content(target.logged_model(fields["model"]))

@@ -31,7 +31,7 @@ def put_dataset(store: StockStore, dataset_id: str, content: Content) -> None:
         rows.put("evaluation_datasets", key, {**values, "workspace": "default"})
         tags = [{"key": name, "value": text} for name, text in content["tags"].items()]
         rows.replace("evaluation_dataset_tags", key, tags)
-        records = [_record(record_id, told) for record_id, told in content["records"].items()]
+        records = [_record(record_id, fields) for record_id, fields in content["records"].items()]
         rows.replace("evaluation_dataset_records", key, records)
         rows.replace(
             "entity_associations",
@@ -47,10 +47,10 @@ def put_dataset(store: StockStore, dataset_id: str, content: Content) -> None:
         )
 
 
-def _record(record_id: str, told: Json) -> dict[str, Any]:
+def _record(record_id: str, fields: Json) -> dict[str, Any]:
     from mlflow.store.tracking.dbmodels import models  # noqa: PLC0415 - installed
 
-    content = told["content"]
+    content = fields["content"]
     inputs = json.dumps(content.get("inputs", {}), sort_keys=True)
     outputs = content.get("outputs")
     wrapped = getattr(models, "DATASET_RECORD_WRAPPED_OUTPUT_KEY", _WRAPPED)
@@ -64,8 +64,8 @@ def _record(record_id: str, told: Json) -> dict[str, Any]:
         "source": source,
         "source_id": content.get("source_id"),
         "source_type": source.get("source_type") if source else None,
-        "created_time": told["created_time"],
-        "last_update_time": content.get("last_update_time", told["created_time"]),
+        "created_time": fields["created_time"],
+        "last_update_time": content.get("last_update_time", fields["created_time"]),
         "created_by": content.get("created_by"),
         "last_updated_by": content.get("last_updated_by"),
         "input_hash": hashlib.sha256(inputs.encode()).hexdigest(),
@@ -81,16 +81,16 @@ def put_scorer(store: StockStore, number: int, name: str, content: Content) -> N
     """
     key = {"experiment_id": number, "scorer_name": name}
     with store.transaction() as rows:
-        known = rows.one("scorers", **key)
+        known = rows.first("scorers", **key)
         if known is not None and known["scorer_id"] != content["scorer_id"]:
             raise errors.ResourceConflict("The target has another scorer of this name.")
         rows.put("scorers", key, {"scorer_id": content["scorer_id"]})
         versions = [
             {
                 "scorer_version": int(version),
-                "serialized_scorer": told["serialized_scorer"],
-                "creation_time": told["creation_time"],
+                "serialized_scorer": fields["serialized_scorer"],
+                "creation_time": fields["creation_time"],
             }
-            for version, told in content["versions"].items()
+            for version, fields in content["versions"].items()
         ]
         rows.replace("scorer_versions", {"scorer_id": content["scorer_id"]}, versions)

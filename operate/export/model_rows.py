@@ -17,9 +17,9 @@ def put_logged_model(store: StockStore, model: LoggedModel) -> None:
     from mlflow.entities import LoggedModelStatus  # noqa: PLC0415 - installed if there is a store
 
     key = {"model_id": model.model_id}
-    place: dict[str, Any] = {"experiment_id": int(model.experiment_id)}
+    owner: dict[str, Any] = {"experiment_id": int(model.experiment_id)}
     values = {
-        **place,
+        **owner,
         "name": model.name,
         "artifact_location": model.artifact_location,
         "creation_timestamp_ms": model.creation_time,
@@ -29,13 +29,13 @@ def put_logged_model(store: StockStore, model: LoggedModel) -> None:
         "model_type": model.model_type,
         "source_run_id": model.source_run_id or None,
     }
-    tags = [{**place, "tag_key": name, "tag_value": text} for name, text in model.tags.items()]
+    tags = [{**owner, "tag_key": name, "tag_value": text} for name, text in model.tags.items()]
     params = [
-        {**place, "param_key": name, "param_value": text} for name, text in model.params.items()
+        {**owner, "param_key": name, "param_value": text} for name, text in model.params.items()
     ]
     points = [
         {
-            **place,
+            **owner,
             "metric_name": point.key,
             "metric_timestamp_ms": point.timestamp,
             "metric_step": point.step,
@@ -51,9 +51,9 @@ def put_logged_model(store: StockStore, model: LoggedModel) -> None:
         rows.replace("logged_model_tags", key, tags)
         rows.replace("logged_model_params", key, params)
         for point in points:
-            known = rows.one(
+            known = rows.first(
                 "datasets",
-                **place,
+                **owner,
                 name=point["dataset_name"],
                 digest=point["dataset_digest"],
             )
@@ -82,7 +82,7 @@ def put_registered_model(store: StockStore, name: str, content: Content) -> None
             "last_updated_time": content["last_updated_timestamp"],
             "description": content["description"],
         }
-        known = rows.one("registered_models", **key)
+        known = rows.first("registered_models", **key)
         if known is not None and known["creation_time"] != values["creation_time"]:
             raise errors.ResourceConflict("The target has another model of this name.")
         rows.put("registered_models", key, values)

@@ -116,7 +116,7 @@ def _put_datasets(rows: Transaction, run: Run) -> None:
 def _dataset(rows: Transaction, number: int, entry: DatasetInput) -> str:
     dataset = entry.dataset
     key = {"experiment_id": number, "name": dataset.name, "digest": dataset.digest}
-    known = rows.one("datasets", **key)
+    known = rows.first("datasets", **key)
     if known is not None:
         return str(known["dataset_uuid"])
     made = uuid5(NAMESPACE_OID, f"{number} {dataset.name} {dataset.digest}").hex

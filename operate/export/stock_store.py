@@ -82,7 +82,7 @@ class StockStore:
 
     def has(self, table: str, **key: Any) -> bool:
         with self.transaction() as rows:
-            return rows.one(table, **key) is not None
+            return rows.first(table, **key) is not None
 
     def number_after_inserts(self, table: str, column: str) -> None:
         """Sets PostgreSQL's sequence of a column to the greatest inserted number, so that the next
@@ -107,14 +107,14 @@ class Transaction:
         self._connection = connection
         self._tables = tables
 
-    def one(self, table: str, **key: Any) -> Row | None:
+    def first(self, table: str, **key: Any) -> Row | None:
         return next(iter(self.all(table, **key)), None)
 
     def all(self, table: str, **key: Any) -> list[Row]:
         """Returns the rows of a table whose columns have these values."""
         target = self._tables[table]
-        found = self._connection.execute(target.select().where(*self._conditions(target, key)))
-        return [dict(row) for row in found.mappings()]
+        rows = self._connection.execute(target.select().where(*self._conditions(target, key)))
+        return [dict(row) for row in rows.mappings()]
 
     def delete(self, table: str, **key: Any) -> None:
         target = self._tables.get(table)
@@ -134,7 +134,7 @@ class Transaction:
 
     def put(self, table: str, key: Row, values: Row) -> None:
         """Inserts the row, or updates the one with this key."""
-        if self.one(table, **key) is None:
+        if self.first(table, **key) is None:
             self.insert(table, [{**key, **values}])
         else:
             self.update(table, values, **key)

@@ -19,7 +19,7 @@ _PARTS: Final = (
 )
 
 
-def put_trace(store: StockStore, trace: Trace, told: Json, spans: Sequence[Json]) -> None:
+def put_trace(store: StockStore, trace: Trace, info_fields: Json, spans: Sequence[Json]) -> None:
     """Writes a trace with its spans and assessments; an existing trace with the same id is
     replaced.
 
@@ -37,7 +37,7 @@ def put_trace(store: StockStore, trace: Trace, told: Json, spans: Sequence[Json]
     # The store adds both by itself; without spans a trace that says that it has them is unreadable.
     added = (ARTIFACT_LOCATION, SPANS_LOCATION_TAG)
     tags = {key: text for key, text in trace.tags.items() if key not in added}
-    fields = {**told, "trace_location": location, "assessments": [], "tags": tags}
+    fields = {**info_fields, "trace_location": location, "assessments": [], "tags": tags}
     info = TraceInfo.from_dict(fields)
     _delete(store, trace.trace_id)
     with store.writing() as own:
@@ -77,7 +77,7 @@ def _settle(store: StockStore, trace: Trace) -> None:
             },
             **key,
         )
-        known = rows.one("trace_info", **key)
+        known = rows.first("trace_info", **key)
         in_column = TRACE_NAME if known and "trace_name" in known else ""
         if in_column:
             rows.update("trace_info", {"trace_name": trace.tags.get(TRACE_NAME)}, **key)

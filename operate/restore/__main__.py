@@ -85,7 +85,9 @@ def _whole(given: argparse.Namespace) -> None:
     kept.write_text(json.dumps(adoption.parameters_of(cloudformation, given.stack), indent=2))
     print(f"{kept} has the parameters of {given.stack}, which go with it")
     given.parameters = kept
-    again += f" --parameters {kept}" + "".join(f" --parameter {one}" for one in given.parameter)
+    again += f" --parameters {kept}" + "".join(
+        f" --parameter {setting}" for setting in given.parameter
+    )
     print(f"should what follows be interrupted, continue with: {again}")
     adoption.remove_stack(cloudformation, given.stack)
     _adopt(given, adopted)
@@ -181,28 +183,36 @@ def _parser() -> argparse.ArgumentParser:
     for name, does in (("freeze", "refuse every request"), ("thaw", "serve requests again")):
         actions.add_parser(name, help=does).add_argument("stack")
     at: dict[str, Any] = {"required": True, "metavar": "TIME"}
-    one = actions.add_parser("table", help="restore a table as a new one")
-    one.add_argument("source", help="name, or ARN of a table in another region")
-    one.add_argument("--target", required=True, metavar="NAME")
-    one.add_argument("--at", **at, help="2026-01-31T12:00:00Z (UTC by default), or latest")
-    one = actions.add_parser("complete", help="finish a table that AWS Backup restored")
-    one.add_argument("table", metavar="TABLE")
-    one = actions.add_parser("files", help="restore the files of a versioned bucket, in place")
-    one.add_argument("bucket")
-    one.add_argument("--at", **at)
-    one.add_argument("--count", action="store_true", help="only count, change nothing")
-    one = actions.add_parser("adopt", help="create a stack of an existing table, buckets and key")
-    one.add_argument("--table", required=True, metavar="NAME")
-    one.add_argument("--bucket", metavar="NAME", help="artifact bucket")
-    one.add_argument("--system-tables-bucket", metavar="NAME")
-    one.add_argument("--key", metavar="ID", help="KMS key that sealed the secrets")
-    _adds_to(one)
-    one = actions.add_parser("whole", help="do all three steps for a stack")
-    one.add_argument("stack")
-    one.add_argument("--at", **at)
-    one.add_argument("--target", metavar="NAME", help="name of the new table")
-    one.add_argument("--delete-old", action="store_true", help="delete the stack, not its data")
-    _adds_to(one)
+    action_parser = actions.add_parser("table", help="restore a table as a new one")
+    action_parser.add_argument("source", help="name, or ARN of a table in another region")
+    action_parser.add_argument("--target", required=True, metavar="NAME")
+    action_parser.add_argument(
+        "--at", **at, help="2026-01-31T12:00:00Z (UTC by default), or latest"
+    )
+    action_parser = actions.add_parser("complete", help="finish a table that AWS Backup restored")
+    action_parser.add_argument("table", metavar="TABLE")
+    action_parser = actions.add_parser(
+        "files", help="restore the files of a versioned bucket, in place"
+    )
+    action_parser.add_argument("bucket")
+    action_parser.add_argument("--at", **at)
+    action_parser.add_argument("--count", action="store_true", help="only count, change nothing")
+    action_parser = actions.add_parser(
+        "adopt", help="create a stack of an existing table, buckets and key"
+    )
+    action_parser.add_argument("--table", required=True, metavar="NAME")
+    action_parser.add_argument("--bucket", metavar="NAME", help="artifact bucket")
+    action_parser.add_argument("--system-tables-bucket", metavar="NAME")
+    action_parser.add_argument("--key", metavar="ID", help="KMS key that sealed the secrets")
+    _adds_to(action_parser)
+    action_parser = actions.add_parser("whole", help="do all three steps for a stack")
+    action_parser.add_argument("stack")
+    action_parser.add_argument("--at", **at)
+    action_parser.add_argument("--target", metavar="NAME", help="name of the new table")
+    action_parser.add_argument(
+        "--delete-old", action="store_true", help="delete the stack, not its data"
+    )
+    _adds_to(action_parser)
     return parser
 
 

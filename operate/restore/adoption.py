@@ -111,24 +111,27 @@ def stored_in(cloudformation: Any, stack: str) -> dict[str, str]:
     """
     try:
         pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack)
-        found = {
-            one["LogicalResourceId"]: one["PhysicalResourceId"]
+        resources = {
+            resource["LogicalResourceId"]: resource["PhysicalResourceId"]
             for page in pages
-            for one in page["StackResourceSummaries"]
-            if one["LogicalResourceId"] in IDENTIFIERS
+            for resource in page["StackResourceSummaries"]
+            if resource["LogicalResourceId"] in IDENTIFIERS
         }
     except ClientError as error:
         raise CannotRestore(f"{stack}: {error.response['Error'].get('Message', error)}") from error
-    if "Table" not in found:
+    if "Table" not in resources:
         raise CannotRestore(f"the stack {stack} has no table")
-    return found
+    return resources
 
 
 def parameters_of(cloudformation: Any, stack: str) -> dict[str, str]:
     """Returns the values of a stack's parameters by name. To be called before the stack is
     deleted."""
-    [found] = cloudformation.describe_stacks(StackName=stack)["Stacks"]
-    return {one["ParameterKey"]: one["ParameterValue"] for one in found.get("Parameters", ())}
+    [described] = cloudformation.describe_stacks(StackName=stack)["Stacks"]
+    return {
+        parameter["ParameterKey"]: parameter["ParameterValue"]
+        for parameter in described.get("Parameters", ())
+    }
 
 
 def remove_stack(cloudformation: Any, stack: str) -> None:
@@ -159,12 +162,12 @@ def remove_stack(cloudformation: Any, stack: str) -> None:
 
 def _status(cloudformation: Any, stack: str) -> str | None:
     try:
-        [found] = cloudformation.describe_stacks(StackName=stack)["Stacks"]
+        [described] = cloudformation.describe_stacks(StackName=stack)["Stacks"]
     except ClientError as error:
         if "does not exist" in str(error):
             return None
         raise
-    status = str(found["StackStatus"])
+    status = str(described["StackStatus"])
     return None if status == "DELETE_COMPLETE" else status
 
 

@@ -28,15 +28,15 @@ class ApiStage:
         self._apis = apis
         self._stack = stack
         pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack)
-        found = [
-            one["PhysicalResourceId"]
+        api_ids = [
+            resource["PhysicalResourceId"]
             for page in pages
-            for one in page["StackResourceSummaries"]
-            if one["LogicalResourceId"] == _API
+            for resource in page["StackResourceSummaries"]
+            if resource["LogicalResourceId"] == _API
         ]
-        if not found:
+        if not api_ids:
             raise CannotRestore(f"the stack {stack} has no API")
-        [self._api] = found
+        [self._api] = api_ids
 
     def is_stopped(self) -> bool:
         return float(self._settings().get("ThrottlingRateLimit", 1)) == 0
@@ -49,15 +49,18 @@ class ApiStage:
         """Admits requests again. Returns the rate and burst limits that now apply: those of the
         stack's parameters, or no limits."""
         [stack] = self._cloudformation.describe_stacks(StackName=self._stack)["Stacks"]
-        given = {one["ParameterKey"]: one["ParameterValue"] for one in stack.get("Parameters", ())}
+        given = {
+            parameter["ParameterKey"]: parameter["ParameterValue"]
+            for parameter in stack.get("Parameters", ())
+        }
         rate, burst = (int(given.get(f"Throttling{name}", 0)) for name in ("Rate", "Burst"))
         limits = (rate, burst) if rate else UNLIMITED
         self._limit(*limits)
         return limits
 
     def _settings(self) -> dict[str, Any]:
-        found = self._apis.get_stage(ApiId=self._api, StageName=_STAGE)
-        return dict(found.get("DefaultRouteSettings", {}))
+        stage = self._apis.get_stage(ApiId=self._api, StageName=_STAGE)
+        return dict(stage.get("DefaultRouteSettings", {}))
 
     def _limit(self, rate: int, burst: int) -> None:
         settings = {"ThrottlingRateLimit": rate, "ThrottlingBurstLimit": burst}

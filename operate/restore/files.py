@@ -73,13 +73,13 @@ def _by_key(s3: Any, bucket: str) -> Iterator[list[Version]]:
     """Yields the list of versions of each key. S3 lists the versions of one key consecutively."""
     gathered: list[Version] = []
     for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
-        rows = [_version(one, one["ETag"]) for one in page.get("Versions", ())]
-        rows += [_version(one, None) for one in page.get("DeleteMarkers", ())]
-        for one in sorted(rows, key=lambda row: row.key.encode()):
-            if gathered and gathered[0].key != one.key:
+        rows = [_version(version, version["ETag"]) for version in page.get("Versions", ())]
+        rows += [_version(version, None) for version in page.get("DeleteMarkers", ())]
+        for version in sorted(rows, key=lambda row: row.key.encode()):
+            if gathered and gathered[0].key != version.key:
                 yield gathered
                 gathered = []
-            gathered.append(one)
+            gathered.append(version)
     if gathered:
         yield gathered
 

@@ -37,13 +37,13 @@ def restore(
     """
     if not _exists(dynamodb, target):
         _check_window(dynamodb, source, moment)
-        asked: dict[str, Any] = {"TargetTableName": target}
-        asked["SourceTableArn" if source.startswith("arn:") else "SourceTableName"] = source
+        request: dict[str, Any] = {"TargetTableName": target}
+        request["SourceTableArn" if source.startswith("arn:") else "SourceTableName"] = source
         if moment is None:
-            asked["UseLatestRestorableTime"] = True
+            request["UseLatestRestorableTime"] = True
         else:
-            asked["RestoreDateTime"] = moment
-        dynamodb.restore_table_to_point_in_time(**asked)
+            request["RestoreDateTime"] = moment
+        dynamodb.restore_table_to_point_in_time(**request)
     complete(dynamodb, target, pause)
 
 
@@ -100,10 +100,10 @@ def _check_window(dynamodb: Any, source: str, moment: datetime | None) -> None:
 
 def _recovery(dynamodb: Any, table: str) -> dict[str, Any]:
     described = dynamodb.describe_continuous_backups(TableName=table)
-    found: dict[str, Any] = described["ContinuousBackupsDescription"].get(
+    recovery: dict[str, Any] = described["ContinuousBackupsDescription"].get(
         "PointInTimeRecoveryDescription", {}
     )
-    return found
+    return recovery
 
 
 def _active(dynamodb: Any, table: str, pause: float) -> dict[str, Any]:

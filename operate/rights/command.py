@@ -50,10 +50,10 @@ def _lines(username: str | None, on: str | None, workspace: str) -> Iterator[str
 def _on_resource(profile: Profile, resource: Resource, workspace: str) -> Iterator[Sequence[str]]:
     """Yields a row of the table for each reason: the user, yes or no for each action that the
     reason decides, and the reason."""
-    found = verdicts(profile, roles.find_many(profile.role_ids), resource, workspace)
-    for reason in dict.fromkeys(verdict.reason for verdict in found.values()):
+    explained = verdicts(profile, roles.find_many(profile.role_ids), resource, workspace)
+    for reason in dict.fromkeys(verdict.reason for verdict in explained.values()):
         decided = [
-            ("yes" if found[action].may else "no") if found[action].reason == reason else ""
+            ("yes" if explained[action].may else "no") if explained[action].reason == reason else ""
             for action in resource.policies
         ]
         yield (profile.user.username, *decided, reason)

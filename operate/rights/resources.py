@@ -70,8 +70,8 @@ def resource_named(text: str, workspace: str) -> Resource:
 
 
 def _experiment(experiment_id: str, workspace: str) -> Resource:
-    found = experiments.find(experiment_id, workspace)
-    if found is None:
+    experiment = experiments.find(experiment_id, workspace)
+    if experiment is None:
         raise CannotRun(f"there is no experiment {experiment_id} in workspace {workspace}")
     policies = {
         "read": experiment_policies.read_experiment,
@@ -80,7 +80,7 @@ def _experiment(experiment_id: str, workspace: str) -> Resource:
         "manage": experiment_policies.manage,
     }
     message = Naming(experiment_id=experiment_id)
-    return Resource(f"experiment {experiment_id} ({found.name})", policies, message)
+    return Resource(f"experiment {experiment_id} ({experiment.name})", policies, message)
 
 
 def _run(run_id: str) -> Resource:

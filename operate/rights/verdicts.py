@@ -71,12 +71,12 @@ def verdicts(
         assigned: the user's roles.
     """
     explanation = _Explanation(profile, assigned, workspace)
-    found = {}
+    by_action = {}
     for action, policy in resource.policies.items():
         access = _Observed(profile.user, workspace)
         may = is_allowed(RouteRules(policy, None, None), access, resource.message)
-        found[action] = Verdict(may, explanation.reason(access, may=may))
-    return found
+        by_action[action] = Verdict(may, explanation.reason(access, may=may))
+    return by_action
 
 
 class _Explanation:
@@ -94,11 +94,19 @@ class _Explanation:
             return "is an administrator"
         if self._grants.administrates:
             everything = Grant(WORKSPACE, ANY, MANAGE.name)
-            return ", ".join(one.text() for one in self._origins if one.grant == everything)
-        unmet = [one for one in access.required if not self._grants.meets(one)]
+            return ", ".join(
+                requirement.text()
+                for requirement in self._origins
+                if requirement.grant == everything
+            )
+        unmet = [
+            requirement for requirement in access.required if not self._grants.meets(requirement)
+        ]
         if not (unmet or may):
             return "the resource is in another workspace"
-        levels = [one for one in access.required if one.action != NOT_DENIED]
+        levels = [
+            requirement for requirement in access.required if requirement.action != NOT_DENIED
+        ]
         return self._because((unmet or levels)[0])
 
     def _because(self, requirement: Requirement) -> str:

@@ -39,15 +39,15 @@ def read(server: Server, target_of: Target) -> Accounts:
     """Reads the users and roles of a server. Returns no items if the server is older than 3.17 or
     has no login, or if the account is not an administrator's."""
     try:
-        found = server.get(f"{API}/users/list")["users"]
+        users = server.get(f"{API}/users/list")["users"]
         listed = server.get(f"{_API_3}/roles/list")["roles"]
     except SourceFailed as failed:
         if failed.unknown or failed.forbidden:
             return Accounts([], [])
         raise
     return Accounts(
-        [_role(one, target_of) for one in listed if not _OWN_ROLE.fullmatch(one["name"])],
-        [_user(one, target_of) for one in found],
+        [_role(fields, target_of) for fields in listed if not _OWN_ROLE.fullmatch(fields["name"])],
+        [_user(fields, target_of) for fields in users],
     )
 
 
@@ -63,7 +63,7 @@ def _user(fields: Json, target_of: Target) -> Item:
     is_admin = bool(fields["is_admin"])
     want = {
         "is_admin": is_admin,
-        "grants": {_text(place): level for place, level in own.items()},
+        "grants": {_text(resource): level for resource, level in own.items()},
         "roles": sorted(map(list, assigned)),
     }
 
@@ -71,31 +71,33 @@ def _user(fields: Json, target_of: Target) -> Item:
         profile = users.find_profile(name)
         if profile is None:
             return None
-        held = {place: level for place, level in _held(profile).items() if place in own}
+        held = {resource: level for resource, level in _held(profile).items() if resource in own}
         named = {(role.workspace, role.name) for role in roles.find_many(profile.role_ids)}
         return {
             # An administrator of the table stays one.
             "is_admin": profile.user.is_admin and is_admin,
-            "grants": {_text(place): level for place, level in held.items()},
-            "roles": sorted(list(one) for one in named if one in assigned),
+            "grants": {_text(resource): level for resource, level in held.items()},
+            "roles": sorted(
+                list(assigned_role) for assigned_role in named if assigned_role in assigned
+            ),
         }
 
-    def write(_: Content, found: Content | None) -> None:
-        if found is None:
+    def write(_: Content, existing: Content | None) -> None:
+        if existing is None:
             # No password matches an empty hash, so the user cannot log in until an administrator
             # sets one.
             users.create(name, "", is_admin=is_admin)
-        elif is_admin and not found["is_admin"]:
+        elif is_admin and not existing["is_admin"]:
             users.update(name, is_admin=True)
         user = users.get(name)
         for (workspace, kind, pattern), level in own.items():
             users.own_role_id(user, workspace)
             grants.put(user, workspace, Grant(kind, pattern, level))
         ids = {(role.workspace, role.name): role.role_id for role in roles.find_all()}
-        for one in assigned:
-            if one in ids:
+        for assigned_role in assigned:
+            if assigned_role in ids:
                 with contextlib.suppress(roles.AlreadyAssigned):
-                    roles.assign(user, ids[one])
+                    roles.assign(user, ids[assigned_role])
 
     return Item("user", name, lambda: want, have, write)
 
@@ -106,11 +108,15 @@ def _role(fields: Json, target_of: Target) -> Item:
     own = _granted(fields, target_of)
     want = {
         "description": description,
-        "grants": {_text(place): level for place, level in own.items()},
+        "grants": {_text(resource): level for resource, level in own.items()},
     }
 
     def find() -> Role | None:
-        named = (one for one in roles.find_all() if (one.workspace, one.name) == (workspace, name))
+        named = (
+            stored_role
+            for stored_role in roles.find_all()
+            if (stored_role.workspace, stored_role.name) == (workspace, name)
+        )
         return next(named, None)
 
     def have() -> Content | None:
@@ -123,7 +129,9 @@ def _role(fields: Json, target_of: Target) -> Item:
         }
         return {
             "description": role.description,
-            "grants": {_text(place): level for place, level in held.items() if place in own},
+            "grants": {
+                _text(resource): level for resource, level in held.items() if resource in own
+            },
         }
 
     def write(_: Content, __: Content | None) -> None:
@@ -131,10 +139,10 @@ def _role(fields: Json, target_of: Target) -> Item:
         if role.description != description:
             roles.update(role.role_id, None, description)
         known = {permission.grant[:2]: permission for permission in role.permissions}
-        for (_workspace, *place), level in own.items():
-            held = known.get((place[0], place[1]))
+        for (_workspace, *resource), level in own.items():
+            held = known.get((resource[0], resource[1]))
             if held is None:
-                roles.add_permission(role.role_id, Grant(place[0], place[1], level))
+                roles.add_permission(role.role_id, Grant(resource[0], resource[1], level))
             elif held.grant.permission != level:
                 roles.replace_permission(held.permission_id, level)
 
@@ -162,5 +170,5 @@ def _held(profile: Profile) -> dict[Place, str]:
     }
 
 
-def _text(place: Place) -> str:
-    return " ".join(place)
+def _text(resource: Place) -> str:
+    return " ".join(resource)

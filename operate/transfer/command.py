@@ -112,35 +112,35 @@ class Transfer:
         return self._report()
 
     def everything(self) -> None:
-        told = workspaces.listed(self.server)
-        self.each("workspaces", list(workspaces.items(told)))
-        if not told:
+        listed = workspaces.listed(self.server)
+        self.each("workspaces", list(workspaces.items(listed)))
+        if not listed:
             self._workspace(self.server)
-        for one in told:
-            self._workspace(self.server.within(one["name"]))
+        for workspace in listed:
+            self._workspace(self.server.within(workspace["name"]))
         missing = set(self.wish.experiments) - self._named
         if missing:
             raise SourceFailed(404, f"The server has no experiment {sorted(missing)[0]!r}.")
         if "users" in self.wish.parts and not self.wish.experiments:
             # Grants name other imported entities, whose ids in the table are known by now.
-            found = accounts.read(self.server, self._target_of)
-            self.each("roles", found.roles)
-            self.each("users", found.users)
-            self._users = len(found.users)
+            accounts_read = accounts.read(self.server, self._target_of)
+            self.each("roles", accounts_read.roles)
+            self.each("users", accounts_read.users)
+            self._users = len(accounts_read.users)
 
     def _workspace(self, server: Server) -> None:
         source, parts = SourceReader(server, self._experiments.target_of), self.wish.parts
-        found = source.experiments(list(self.wish.experiments))
-        self._named.update(experiment.name for experiment in found)
+        experiments = source.experiments(list(self.wish.experiments))
+        self._named.update(experiment.name for experiment in experiments)
         evaluated = datasets.listed(server) if "evaluation" in parts else None
-        for experiment in found:
+        for experiment in experiments:
             self._experiment(source, experiment)
         everything = not self.wish.experiments
         configured = gateway.read(server) if "gateway" in parts and everything else None
         if configured is not None:
             self._gateway(configured)
         if evaluated is not None:
-            for experiment in found:
+            for experiment in experiments:
                 if experiment.lifecycle_stage == ACTIVE:
                     self._evaluation(source, experiment)
         if not everything:
@@ -151,10 +151,10 @@ class Transfer:
         if evaluated is not None:
             # Datasets name experiments, whose ids in the table are known by now.
             target_of = self._experiments.target_of
-            self.each("datasets", [datasets.item(server, one, target_of) for one in evaluated])
-            named = [one["dataset_id"] for one in evaluated]
+            self.each("datasets", [datasets.item(server, each, target_of) for each in evaluated])
+            named = [each["dataset_id"] for each in evaluated]
             self._surplus("evaluation dataset", named, target_inventory.dataset_ids(space))
-        ids = [self._experiments.target_of(one.experiment_id) for one in found]
+        ids = [self._experiments.target_of(each.experiment_id) for each in experiments]
         self._surplus("experiment", ids, target_inventory.experiment_ids(space))
         if "models" in parts:
             names = registry.names(server)
@@ -187,18 +187,20 @@ class Transfer:
             self._files(source, name, [location for _, location in made])
         if "models" in parts:
             logged = list(source.logged_models(experiment.experiment_id))
-            items = [models.item(one, source.workspace) for one in logged]
+            items = [models.item(entry, source.workspace) for entry in logged]
             self.each(f"logged models of {name}", items)
             there = target_inventory.logged_model_ids(target_id)
-            self._surplus("logged model", (one.model_id for one in logged), there)
-            self._files(source, name, [one.artifact_location for one in logged])
+            self._surplus("logged model", (entry.model_id for entry in logged), there)
+            self._files(source, name, [entry.artifact_location for entry in logged])
         if "traces" in parts:
-            found = list(traces.listed(source, experiment.experiment_id))
-            self.each(f"traces of {name}", [traces.item(source, one) for one in found])
+            trace_ids = list(traces.listed(source, experiment.experiment_id))
+            self.each(f"traces of {name}", [traces.item(source, entry) for entry in trace_ids])
             self._surplus(
-                "trace", (one.trace_id for one in found), target_inventory.trace_ids(target_id)
+                "trace",
+                (entry.trace_id for entry in trace_ids),
+                target_inventory.trace_ids(target_id),
             )
-            self._files(source, name, map(traces.location, found))
+            self._files(source, name, map(traces.location, trace_ids))
 
     def _evaluation(self, source: SourceReader, experiment: Experiment) -> None:
         """Transfers scorers, label schemas, review queues and issues of an active experiment. No
@@ -218,18 +220,23 @@ class Transfer:
                 for scorer_name in target_inventory.scorer_names(target)
             ),
         )
-        asked = label_schemas.listed(source, source_id, target)
-        self.each(f"label schemas of {name}", [label_schemas.item(one, target) for one in asked])
-        schema_ids = {one.told["schema_id"]: one.schema_id for one in asked}
+        schema_pairs = label_schemas.listed(source, source_id, target)
+        self.each(
+            f"label schemas of {name}",
+            [label_schemas.item(entry, target) for entry in schema_pairs],
+        )
+        schema_ids = {entry.fields["schema_id"]: entry.schema_id for entry in schema_pairs}
         there = target_inventory.label_schema_ids(target)
         self._surplus("label schema", schema_ids.values(), there)
         queues = review_queues.listed(source, source_id, target, schema_ids)
         self.each(f"review queues of {name}", queues)
         there = target_inventory.review_queue_ids(target)
         self._surplus("review queue", [queue.identity for queue in queues], there)
-        found = issues.listed(source, source_id, target)
-        self.each(f"issues of {name}", found)
-        self._surplus("issue", [one.name for one in found], target_inventory.issue_ids(target))
+        listed_issues = issues.listed(source, source_id, target)
+        self.each(f"issues of {name}", listed_issues)
+        self._surplus(
+            "issue", [entry.name for entry in listed_issues], target_inventory.issue_ids(target)
+        )
 
     def _gateway(self, snapshot: gateway.GatewaySnapshot) -> None:
         """Transfers secrets, models and endpoints of the gateway, after their experiments."""
@@ -285,11 +292,11 @@ class Transfer:
             self._surplus(kind, [item.name for item in items], ids)
 
     def _mcp_servers(self, server: Server) -> None:
-        told, space = mcp_servers.listed(server), server.workspace
-        self.each("MCP servers", [mcp_servers.item(server, one) for one in told])
+        listed, space = mcp_servers.listed(server), server.workspace
+        self.each("MCP servers", [mcp_servers.item(server, mcp_server) for mcp_server in listed])
         self._surplus(
             "MCP server",
-            [mcp_servers.identity(space, one["name"]) for one in told],
+            [mcp_servers.identity(space, mcp_server["name"]) for mcp_server in listed],
             (
                 mcp_servers.identity(space, mcp_server_name)
                 for mcp_server_name in target_inventory.mcp_server_names(space)
@@ -326,8 +333,8 @@ class Transfer:
                 items.append(files.item(source.server, path))
         self.each(f"files of {name}", items)
 
-    def each(self, place: str, items: Sequence[Item]) -> None:
-        self._progress.enter(place, len(items))
+    def each(self, heading: str, items: Sequence[Item]) -> None:
+        self._progress.enter(heading, len(items))
         for item, outcome in zip(items, self._pool.map(self._bring, items), strict=True):
             self._progress.step(item.kind, wrote=outcome.wrote)
             self._different += outcome.different
@@ -359,13 +366,13 @@ class Transfer:
             return _Outcome(wrote, (), Failure(f"{item.kind} {item.name}", repr(error)))
 
     def _report(self) -> int:
-        for one in self._different[:SHOWN]:
-            print(one)
+        for label in self._different[:SHOWN]:
+            print(label)
         if len(self._different) > SHOWN:
             print(f"and {len(self._different) - SHOWN} more differences")
         for failure in self._failures[:SHOWN]:
             print(f"{failure.item}: {failure.message}", file=sys.stderr)
-        for location in sorted({_root(one) for one in self._elsewhere}):
+        for location in sorted({_root(label) for label in self._elsewhere}):
             print(f"files at {location} were not copied", file=sys.stderr)
         self._report_own()
         parts = []
@@ -378,8 +385,8 @@ class Transfer:
 
     def _report_own(self) -> None:
         """Prints what only the table has, and which values the user has to set after an import."""
-        for one in self._own[:SHOWN]:
-            print(one, file=sys.stderr)
+        for label in self._own[:SHOWN]:
+            print(label, file=sys.stderr)
         if len(self._own) > SHOWN:
             print(f"and {len(self._own) - SHOWN} more only in the target", file=sys.stderr)
         if self._webhooks and self.wish.write:

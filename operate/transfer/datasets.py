@@ -37,39 +37,42 @@ def listed(server: Server) -> list[Json] | None:
         raise
 
 
-def item(server: Server, told: Json, target_of: Callable[[str], str]) -> Item:
+def item(server: Server, fields: Json, target_of: Callable[[str], str]) -> Item:
     """Returns the item that transfers one dataset.
 
     Args:
         told: the dataset as the server returned it.
         target_of: returns this product's id of an experiment, given the server's id.
     """
-    dataset_id, workspace = told["dataset_id"], server.workspace
-    asked: list[Content] = []
+    dataset_id, workspace = fields["dataset_id"], server.workspace
+    outlines: list[Content] = []
 
     def outline() -> Content:
-        if not asked:
+        if not outlines:
             experiment_ids = server.get(f"{API_3}/datasets/{dataset_id}/experiment-ids")
             mapped = map(target_of, experiment_ids.get("experiment_ids", ()))
-            asked.append(_content(_dataset(told, workspace, tuple(sorted(set(mapped))))))
-        return asked[0]
+            outlines.append(_content(_dataset(fields, workspace, tuple(sorted(set(mapped))))))
+        return outlines[0]
 
     def want() -> Content:
         return {**outline(), "records": _told_records(server, dataset_id)}
 
     def have() -> Content | None:
-        found = evaluation_datasets.find(workspace, dataset_id)
-        if found is None:
+        existing = evaluation_datasets.find(workspace, dataset_id)
+        if existing is None:
             return None
-        kept = evaluation_records.in_order(found, None, _RECORDS)
-        return {**_content(found), "records": {one.record_id: _plain(one) for one in kept}}
+        kept = evaluation_records.in_order(existing, None, _RECORDS)
+        return {
+            **_content(existing),
+            "records": {record.record_id: _plain(record) for record in kept},
+        }
 
-    def write(want: Content, found: Content | None) -> None:
+    def write(want: Content, existing: Content | None) -> None:
         """Writes the records first and the dataset last, so that a dataset that exists is
         complete."""
-        dataset = _dataset(told, workspace, tuple(want["experiment_ids"]))
-        _write_records(dataset, want["records"], (found or {}).get("records", {}))
-        if found is None:
+        dataset = _dataset(fields, workspace, tuple(want["experiment_ids"]))
+        _write_records(dataset, want["records"], (existing or {}).get("records", {}))
+        if existing is None:
             evaluation_datasets.create(dataset)
         else:
             retry_on_conflict("dataset", lambda: _replace(dataset))

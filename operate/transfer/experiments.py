@@ -52,8 +52,8 @@ class Experiments:
             item = table.get(keys.experiment(target_id))
             return None if item is None else _content(experiments.of_item(item).experiment, mine)
 
-        def write(want: Content, found: Content | None) -> None:
-            if found is None:
+        def write(want: Content, existing: Content | None) -> None:
+            if existing is None:
                 self._journal.map(source.experiment_id, target_id)
                 location = source.artifact_location or experiments.default_location(
                     target_id, source.workspace

@@ -26,9 +26,9 @@ def item(server: Server, path: str) -> Item:
     def have() -> Content:
         return dict(_kept(server.workspace, path, ""))
 
-    def write(want: Content, found: Content | None) -> None:
+    def write(want: Content, existing: Content | None) -> None:
         for name, size in want.items():
-            if (found or {}).get(name) != size:
+            if (existing or {}).get(name) != size:
                 _copy(server, path, name)
 
     return Item("files", path, lambda: dict(offered(server, path, "")), have, write)
@@ -36,9 +36,9 @@ def item(server: Server, path: str) -> Item:
 
 def offered(server: Server, root: str, below: str) -> Iterator[tuple[str, int]]:
     """Yields (path, size) of each file on the server."""
-    place = f"{root}/{below}" if below else root
+    folder = f"{root}/{below}" if below else root
     try:
-        entries = server.get(ROUTE, path=place).get("files", [])
+        entries = server.get(ROUTE, path=folder).get("files", [])
     except SourceFailed as failed:
         if failed.absent:
             return  # some artifact stores answer this for an empty directory

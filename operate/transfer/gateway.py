@@ -104,17 +104,17 @@ def secret(snapshot: GatewaySnapshot, fields: Json) -> Item:
         return configuration.read(workspace).secrets.get(secret_id)
 
     def want() -> Content:
-        found = find()
-        return everything if found is None or is_unset(found) else {"secret_name": name}
+        existing = find()
+        return everything if existing is None or is_unset(existing) else {"secret_name": name}
 
     def have() -> Content | None:
-        found = find()
-        if found is None:
+        existing = find()
+        if existing is None:
             return None
-        if not is_unset(found):
-            return {"secret_name": found.secret_name}
-        shown = responses.secret(found)
-        auth_config = found.auth_config
+        if not is_unset(existing):
+            return {"secret_name": existing.secret_name}
+        shown = responses.secret(existing)
+        auth_config = existing.auth_config
         return {
             **selected_fields(shown, _SECRET_OWN),
             **audit_fields(shown),
@@ -122,9 +122,9 @@ def secret(snapshot: GatewaySnapshot, fields: Json) -> Item:
         }
 
     def made(known: Configuration) -> Secret:
-        found = known.secrets.get(secret_id)
-        if found is not None and not is_unset(found):
-            return found
+        existing = known.secrets.get(secret_id)
+        if existing is not None and not is_unset(existing):
+            return existing
         return Secret(
             secret_id=secret_id,
             secret_name=name,
@@ -133,7 +133,7 @@ def secret(snapshot: GatewaySnapshot, fields: Json) -> Item:
             provider=fields.get("provider"),
             auth_config=everything["auth_config"],
             **audit_fields(fields),
-            revision=0 if found is None else found.revision,
+            revision=0 if existing is None else existing.revision,
         )
 
     return Item(
@@ -160,14 +160,14 @@ def model_definition(snapshot: GatewaySnapshot, fields: Json) -> Item:
 
     def have() -> Content | None:
         known = configuration.read(workspace)
-        found = known.model_definitions.get(definition_id)
-        if found is None:
+        existing = known.model_definitions.get(definition_id)
+        if existing is None:
             return None
-        shown = responses.model_definition(found, known)
+        shown = responses.model_definition(existing, known)
         return {**selected_fields(shown, _DEFINITION_OWN), **audit_fields(shown)}
 
     def made(known: Configuration) -> ModelDefinition:
-        found = known.model_definitions.get(definition_id)
+        existing = known.model_definitions.get(definition_id)
         return ModelDefinition(
             model_definition_id=definition_id,
             name=fields["name"],
@@ -175,7 +175,7 @@ def model_definition(snapshot: GatewaySnapshot, fields: Json) -> Item:
             provider=fields["provider"],
             model_name=fields["model_name"],
             **audit_fields(fields),
-            revision=0 if found is None else found.revision,
+            revision=0 if existing is None else existing.revision,
         )
 
     return Item(
@@ -203,19 +203,19 @@ def endpoint(snapshot: GatewaySnapshot, fields: Json, target_of: Callable[[str],
         **fields,
         "experiment_id": experiment_id,
         "model_mappings": [
-            {**one, "model_definition_id": snapshot.ids[one["model_definition_id"]]}
-            for one in fields.get("model_mappings", ())
+            {**mapping, "model_definition_id": snapshot.ids[mapping["model_definition_id"]]}
+            for mapping in fields.get("model_mappings", ())
         ],
     }
 
     def have() -> Content | None:
         known = configuration.read(workspace)
-        found = known.endpoints.get(endpoint_id)
-        return None if found is None else _endpoint_content(responses.endpoint(found, known))
+        existing = known.endpoints.get(endpoint_id)
+        return None if existing is None else _endpoint_content(responses.endpoint(existing, known))
 
     def made(known: Configuration) -> Endpoint:
-        found = known.endpoints.get(endpoint_id)
-        return _endpoint(mapped, endpoint_id, found)
+        existing = known.endpoints.get(endpoint_id)
+        return _endpoint(mapped, endpoint_id, existing)
 
     return Item(
         "gateway endpoint",
@@ -233,18 +233,18 @@ def _endpoint_content(fields: Json) -> Content:
         "usage_tracking": bool(fields.get("usage_tracking", False)),
         "tags": values_by_key(fields.get("tags")),
         "model_mappings": {
-            one["mapping_id"]: {
-                **selected_fields(one, _MAPPING_OWN),
-                "created_at": int(one["created_at"]),
-                "created_by": one.get("created_by") or None,
+            mapping["mapping_id"]: {
+                **selected_fields(mapping, _MAPPING_OWN),
+                "created_at": int(mapping["created_at"]),
+                "created_by": mapping.get("created_by") or None,
             }
-            for one in fields.get("model_mappings", ())
+            for mapping in fields.get("model_mappings", ())
         },
         **audit_fields(fields),
     }
 
 
-def _endpoint(fields: Json, endpoint_id: str, found: Endpoint | None) -> Endpoint:
+def _endpoint(fields: Json, endpoint_id: str, existing: Endpoint | None) -> Endpoint:
     fallback = fields.get("fallback_config")
     mappings = tuple(
         entities.ModelMapping(
@@ -263,8 +263,8 @@ def _endpoint(fields: Json, endpoint_id: str, found: Endpoint | None) -> Endpoin
         name=fields["name"],
         mappings=mappings,
         tags=values_by_key(fields.get("tags")),
-        bindings=() if found is None else found.bindings,
-        guardrails=() if found is None else found.guardrails,
+        bindings=() if existing is None else existing.bindings,
+        guardrails=() if existing is None else existing.guardrails,
         routing_strategy=fields.get("routing_strategy"),
         fallback=None
         if fallback is None
@@ -272,7 +272,7 @@ def _endpoint(fields: Json, endpoint_id: str, found: Endpoint | None) -> Endpoin
         experiment_id=fields["experiment_id"],
         usage_tracking=bool(fields.get("usage_tracking", False)),
         **audit_fields(fields),
-        revision=0 if found is None else found.revision,
+        revision=0 if existing is None else existing.revision,
     )
 
 
@@ -280,8 +280,10 @@ def bindings(snapshot: GatewaySnapshot) -> list[Item]:
     """Returns the items that transfer the bindings of endpoints. To be run after the scorers, which
     create their own bindings."""
     path = f"{GATEWAY}/endpoints/bindings/list"
-    found = snapshot.server.pages("GET", path, "bindings")
-    return [_binding(snapshot, one) for one in found if one["endpoint_id"] in snapshot.ids]
+    listed = snapshot.server.pages("GET", path, "bindings")
+    return [
+        _binding(snapshot, fields) for fields in listed if fields["endpoint_id"] in snapshot.ids
+    ]
 
 
 def _binding(snapshot: GatewaySnapshot, fields: Json) -> Item:
@@ -297,11 +299,11 @@ def _binding(snapshot: GatewaySnapshot, fields: Json) -> Item:
     def have() -> Content | None:
         endpoint = configuration.read(workspace).endpoints.get(endpoint_id)
         held = () if endpoint is None else endpoint.bindings
-        return next((one._asdict() for one in held if one[:2] == binding[:2]), None)
+        return next((other._asdict() for other in held if other[:2] == binding[:2]), None)
 
     def made(known: Configuration) -> Endpoint:
         endpoint = existing_endpoint(known, endpoint_id)
-        kept = (one for one in endpoint.bindings if one[:2] != binding[:2])
+        kept = (other for other in endpoint.bindings if other[:2] != binding[:2])
         return endpoint._replace(bindings=(*kept, binding))
 
     return Item(

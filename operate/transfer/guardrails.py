@@ -55,7 +55,7 @@ def guardrails(snapshot: GatewaySnapshot, target_of: Callable[[str], str]) -> li
     listed = empty_if_unsupported(
         snapshot.server.pages("GET", path, "guardrails", max_results=_PAGE)
     )
-    return [_guardrail(snapshot, one, target_of) for one in listed]
+    return [_guardrail(snapshot, fields, target_of) for fields in listed]
 
 
 def _guardrail(snapshot: GatewaySnapshot, fields: Json, target_of: Callable[[str], str]) -> Item:
@@ -137,7 +137,7 @@ def _use(snapshot: GatewaySnapshot, endpoint_id: str, fields: Json) -> Item:
     def have() -> Content | None:
         endpoint = configuration.read(workspace).endpoints.get(endpoint_id)
         held = () if endpoint is None else endpoint.guardrails
-        return next((one._asdict() for one in held if one[0] == use[0]), None)
+        return next((held_use._asdict() for held_use in held if held_use[0] == use[0]), None)
 
     def made(held: Configuration) -> Endpoint:
         endpoint = existing_endpoint(held, endpoint_id)
@@ -186,12 +186,12 @@ def _budget_policy(snapshot: GatewaySnapshot, fields: Json) -> Item:
     )
 
     def have() -> Content | None:
-        found = budgets.find(workspace, policy.budget_policy_id)
-        return None if found is None else _budget_content(found)
+        existing = budgets.find(workspace, policy.budget_policy_id)
+        return None if existing is None else _budget_content(existing)
 
     def attempt() -> None:
-        found = budgets.find(workspace, policy.budget_policy_id)
-        budgets.write(policy._replace(revision=0 if found is None else found.revision))
+        existing = budgets.find(workspace, policy.budget_policy_id)
+        budgets.write(policy._replace(revision=0 if existing is None else existing.revision))
 
     return Item(
         POLICY,

@@ -41,17 +41,17 @@ def listed(source: SourceReader, experiment_id: str, target: Experiment) -> list
 
 def _item(issue: Issue, target: Experiment) -> Item:
     def have() -> Content | None:
-        found = issues.find(issue.issue_id, target.workspace)
-        return None if found is None else _content(found)
+        existing = issues.find(issue.issue_id, target.workspace)
+        return None if existing is None else _content(existing)
 
     def attempt() -> None:
-        found = issues.find(issue.issue_id, target.workspace)
-        if found is None:
+        existing = issues.find(issue.issue_id, target.workspace)
+        if existing is None:
             issues.create(issue)
-        elif found.experiment_id != issue.experiment_id:
+        elif existing.experiment_id != issue.experiment_id:
             raise ResourceAlreadyExists("Another experiment has an issue with this id.")
         else:
-            issues.replace(issue._replace(version=found.version))
+            issues.replace(issue._replace(version=existing.version))
 
     def write(_: Content, __: Content | None) -> None:
         experiments.get(target.experiment_id, target.workspace)

@@ -39,10 +39,10 @@ class _RegistryTransfer(Transfer):
     def _experiments_of(self, registry: Registry) -> None:
         wanted = set(self.wish.experiments)
         brought = Experiments(registry)
-        found = [one for one in brought.listed() if not wanted or one.name in wanted]
-        if missing := wanted - {one.name for one in found}:
+        experiments = [each for each in brought.listed() if not wanted or each.name in wanted]
+        if missing := wanted - {each.name for each in experiments}:
             raise SourceFailed(404, f"The server has no experiment {sorted(missing)[0]!r}.")
-        for one in found:
-            self.each(one.name, [brought.item(one, last=False)])
-            self.each(f"runs of {one.name}", list(brought.runs(one)))
-            self.each(one.name, [brought.item(one, last=True)])
+        for each in experiments:
+            self.each(each.name, [brought.item(each, last=False)])
+            self.each(f"runs of {each.name}", list(brought.runs(each)))
+            self.each(each.name, [brought.item(each, last=True)])

@@ -70,7 +70,8 @@ class Models:
             ]
             wanted.update(content(model))
             wanted["versions"] = {
-                one.name: {**content(one), "artifacts": contents(found)} for one, found in made
+                made_version.name: {**content(made_version), "artifacts": contents(existing)}
+                for made_version, existing in made
             }
             return wanted
 
@@ -80,18 +81,25 @@ class Models:
                 return None
             number = read.item.number or 0
             self._numbers[model.id] = number
-            told = {one.name: self._version_content(number, one) for one, _ in made}
-            there = {name: one for name, one in told.items() if one is not None}
+            contents_by_name = {
+                made_version.name: self._version_content(number, made_version)
+                for made_version, _ in made
+            }
+            there = {
+                name: made_version
+                for name, made_version in contents_by_name.items()
+                if made_version is not None
+            }
             return within(wanted, {**content(models.entity_of(read)), "versions": there})
 
-        def write(_: Content, found: Content | None) -> None:
-            if found is None:
+        def write(_: Content, existing: Content | None) -> None:
+            if existing is None:
                 (number,) = numbers.take(numbers.CONTEXTS)
                 models.create(model._replace(id=number), SPACE)
             read = models.find_by_name(SPACE, model.name)
             if read is None:
                 raise SourceFailed(404, f"model {model.name!r} was deleted meanwhile")
-            if found is not None and _differs(model, models.entity_of(read)):
+            if existing is not None and _differs(model, models.entity_of(read)):
                 models.change(read, altering(model))
             for version, beside in made:
                 self._write_version(read.item.number or 0, version, beside)
@@ -99,9 +107,9 @@ class Models:
         return Item("registered model", model.name, want, have, write)
 
     def _of_version(self, version: Entity) -> dict[str, Entity]:
-        found = self._registry.artifacts(f"model_versions/{version.id}/artifacts")
-        self._seen.update(one.id for one in found)
-        return labelled(found)
+        artifacts = self._registry.artifacts(f"model_versions/{version.id}/artifacts")
+        self._seen.update(artifact.id for artifact in artifacts)
+        return labelled(artifacts)
 
     def _version_content(self, model: int, version: Entity) -> Content | None:
         read = versions.find_by_name(model, version.name, SPACE)
@@ -134,9 +142,9 @@ class Models:
         self._numbers[version.id] = read.number
         reference = versions.reference_of(read)
         there = _artifacts_of(reference)
-        for label, one in beside.items():
-            with self._locks.setdefault(one.id, Lock()):
-                self._write_artifact(reference, one, there.get(label))
+        for label, artifact in beside.items():
+            with self._locks.setdefault(artifact.id, Lock()):
+                self._write_artifact(reference, artifact, there.get(label))
 
     def _write_artifact(self, parent: ContextRef, artifact: Entity, there: Entity | None) -> None:
         known = self._artifacts.get(artifact.id)
@@ -171,11 +179,11 @@ class Models:
             made[:] = [(self._translated(service), self._serves(service)) for service in services]
             wanted.update(content(environment))
             wanted["services"] = {
-                one.name: {
-                    **_with_references(one),
+                entity.name: {
+                    **_with_references(entity),
                     "serves": {serve.name: _with_references(serve) for serve in serves},
                 }
-                for one, serves in made
+                for entity, serves in made
             }
             return wanted
 
@@ -183,24 +191,24 @@ class Models:
             raw = _environment_named(environment.name)
             if raw is None:
                 return None
-            one = entities.entity_of(raw)
-            found = serving.children(one.id, INFERENCE_SERVICE, SPACE)
-            services = {each.name: each for each in map(entities.entity_of, found)}
-            told = {name: _service_content(each) for name, each in services.items()}
-            return within(wanted, {**content(one), "services": told})
+            entity = entities.entity_of(raw)
+            existing = serving.children(entity.id, INFERENCE_SERVICE, SPACE)
+            services = {each.name: each for each in map(entities.entity_of, existing)}
+            contents_by_name = {name: _service_content(each) for name, each in services.items()}
+            return within(wanted, {**content(entity), "services": contents_by_name})
 
-        def write(_: Content, found: Content | None) -> None:
-            if found is None:
+        def write(_: Content, existing: Content | None) -> None:
+            if existing is None:
                 (number,) = numbers.take(numbers.CONTEXTS)
                 serving.create_environment(environment._replace(id=number), SPACE, None)
             raw = _environment_named(environment.name)
             if raw is None:
                 raise SourceFailed(404, f"environment {environment.name!r} was deleted meanwhile")
-            one = entities.entity_of(raw)
-            if _differs(environment, one):
+            entity = entities.entity_of(raw)
+            if _differs(environment, entity):
                 entities.change(raw, SPACE, altering(environment))
             for service, serves in made:
-                _write_service(one.id, service, serves)
+                _write_service(entity.id, service, serves)
 
         return Item("serving environment", environment.name, want, have, write)
 
@@ -222,49 +230,49 @@ class Models:
     def standalone(self) -> Iterator[Item]:
         """Yields the items that transfer artifacts without a parent. To be called after models and
         runs are transferred."""
-        found = [
+        standalone_artifacts = [
             artifact
             for artifact in self._registry.artifacts("artifacts")
             if artifact.id not in self._seen
         ]
-        alone = [one for one in found if not one.fields.get("experimentRunId")]
+        alone = [each for each in standalone_artifacts if not each.fields.get("experimentRunId")]
         if not alone:
             return
         there = {
-            (one.kind, one.name): one.id
+            (each.kind, each.name): each.id
             for raw in entities.listed(SPACE, MODEL_ARTIFACT.name)
             if Artifact.of(raw).parent is None
-            for one in (entities.entity_of(raw),)
+            for each in (entities.entity_of(raw),)
         }
-        for one in alone:
-            yield _standalone(one, there)
+        for each in alone:
+            yield _standalone(each, there)
 
 
-def _standalone(one: Entity, there: dict[tuple[str, str], int]) -> Item:
-    wanted = content(one)
+def _standalone(artifact: Entity, there: dict[tuple[str, str], int]) -> Item:
+    wanted = content(artifact)
 
     def find() -> Raw | None:
         number = None
-        if one.external_id:
-            number = steps.find_external(SPACE, one.of_kind, one.external_id)
+        if artifact.external_id:
+            number = steps.find_external(SPACE, artifact.of_kind, artifact.external_id)
         if number is None:
-            number = there.get((one.kind, one.name))
+            number = there.get((artifact.kind, artifact.name))
         return None if number is None else artifacts.find(number, SPACE)
 
     def have() -> Content | None:
         raw = find()
         return None if raw is None else within(wanted, content(entities.entity_of(raw)))
 
-    def write(_: Content, found: Content | None) -> None:
+    def write(_: Content, existing: Content | None) -> None:
         raw = find()
-        if found is None or raw is None:
+        if existing is None or raw is None:
             (number,) = numbers.take(numbers.ARTIFACTS)
-            artifacts.create(one._replace(id=number), SPACE, None)
-            there[one.kind, one.name] = number
+            artifacts.create(artifact._replace(id=number), SPACE, None)
+            there[artifact.kind, artifact.name] = number
         else:
-            artifacts.change(raw, altering(one))
+            artifacts.change(raw, altering(artifact))
 
-    return Item("artifact", one.name, lambda: wanted, have, write)
+    return Item("artifact", artifact.name, lambda: wanted, have, write)
 
 
 def _differs(entity: Entity, there: Entity) -> bool:
@@ -298,8 +306,8 @@ def _with_references(entity: Entity) -> Content:
 
 def _service_content(service: Entity) -> Content:
     serves = map(entities.entity_of, serving.children(service.id, SERVE_MODEL, SPACE))
-    told = {serve.name: _with_references(serve) for serve in serves}
-    return {**_with_references(service), "serves": told}
+    contents_by_name = {serve.name: _with_references(serve) for serve in serves}
+    return {**_with_references(service), "serves": contents_by_name}
 
 
 def _write_service(environment: int, service: Entity, serves: list[Entity]) -> None:

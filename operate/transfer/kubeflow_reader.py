@@ -28,7 +28,9 @@ class Registry:
 
     def entities(self, kind: Kind, path: str) -> list[Entity]:
         """Returns all entities of the list at a path."""
-        return sorted((entity(kind, told) for told in self.told(path)), key=lambda one: one.id)
+        return sorted(
+            (entity(kind, fields) for fields in self.read(path)), key=lambda each: each.id
+        )
 
     def experiments(self) -> list[Entity]:
         """Returns all experiments; none from an old registry, which has models but no such list.
@@ -38,15 +40,15 @@ class Registry:
         except SourceFailed as failed:
             if not failed.unknown:
                 raise
-        next(self.told("registered_models"), None)
+        next(self.read("registered_models"), None)
         return []
 
     def artifacts(self, path: str) -> list[Entity]:
         """Returns the artifacts of all types in the list at a path."""
-        found = [entity(body.artifact_kind(told), told) for told in self.told(path)]
-        return sorted(found, key=lambda one: one.id)
+        entities = [entity(body.artifact_kind(fields), fields) for fields in self.read(path)]
+        return sorted(entities, key=lambda each: each.id)
 
-    def told(self, path: str) -> Iterator[Json]:
+    def read(self, path: str) -> Iterator[Json]:
         """Yields the JSON entries of all pages of the list at a path."""
         parameters: dict[str, Any] = {"pageSize": _PAGE, "orderBy": "ID", "sortOrder": "ASC"}
         seen: set[str] = set()
@@ -60,58 +62,64 @@ class Registry:
             parameters["nextPageToken"] = token
 
 
-def entity(kind: Kind, told: Json) -> Entity:
+def entity(kind: Kind, body_fields: Json) -> Entity:
     """Converts an entry of a list to an entity with the registry's number and times. Fields that
     this product does not know are dropped. Raises InvalidParameterValue if a value is not allowed
     by the API."""
     known = {*_OF_ALL, *(field.name for field in kind.fields)}
-    fields = {name: value for name, value in told.items() if name in known}
+    fields = {name: value for name, value in body_fields.items() if name in known}
     if kind.name == METRIC.name:
         fields.setdefault("value", math.nan)  # JSON has no word for it
     values = body.values_of(kind, fields, body.UPSERT)
     if kind.name == METRIC.name:
         values = not_a_number.unmark_nan(values)
-    made = int(told.get("createTimeSinceEpoch") or 0)
-    read_entity = merge.created(kind, int(told["id"]), values, made)
-    return read_entity._replace(update_time=int(told.get("lastUpdateTimeSinceEpoch") or made))
+    made = int(body_fields.get("createTimeSinceEpoch") or 0)
+    read_entity = merge.created(kind, int(body_fields["id"]), values, made)
+    return read_entity._replace(
+        update_time=int(body_fields.get("lastUpdateTimeSinceEpoch") or made)
+    )
 
 
-def content(one: Entity) -> Content:
+def content(entity: Entity) -> Content:
     """Returns the fields of an entity that are compared: all that are set, without ids of other
     entities."""
-    left_out = {field.name for field in one.of_kind.fields if field.type == REFERENCE} | {RESOLVED}
+    left_out = {field.name for field in entity.of_kind.fields if field.type == REFERENCE} | {
+        RESOLVED
+    }
     all_fields = {
-        "description": one.description,
-        "externalId": one.external_id,
-        "customProperties": {key: value.json() for key, value in one.properties.items()},
-        **{name: value for name, value in one.fields.items() if name not in left_out},
+        "description": entity.description,
+        "externalId": entity.external_id,
+        "customProperties": {key: value.json() for key, value in entity.properties.items()},
+        **{name: value for name, value in entity.fields.items() if name not in left_out},
     }
     return {name: value for name, value in all_fields.items() if value not in (None, "", [], {})}
 
 
-def values(one: Entity) -> body.Values:
+def values(entity: Entity) -> body.Values:
     """Returns the checked values of a request body for an entity, without ids of other entities."""
-    left_out = {field.name for field in one.of_kind.fields if field.type == REFERENCE} | {RESOLVED}
-    fields = {name: value for name, value in one.fields.items() if name not in left_out}
+    left_out = {field.name for field in entity.of_kind.fields if field.type == REFERENCE} | {
+        RESOLVED
+    }
+    fields = {name: value for name, value in entity.fields.items() if name not in left_out}
     all_fields = {
-        "name": one.name,
-        "description": one.description,
-        "externalId": one.external_id,
+        "name": entity.name,
+        "description": entity.description,
+        "externalId": entity.external_id,
         **fields,
     }
     body_values: body.Values = {
         name: value for name, value in all_fields.items() if value not in (None, "")
     }
-    return {**body_values, "customProperties": one.properties}
+    return {**body_values, "customProperties": entity.properties}
 
 
-def altering(one: Entity) -> Callable[[Entity], Entity]:
+def altering(entity: Entity) -> Callable[[Entity], Entity]:
     """Returns a function that changes an entity of the table: it sets the values of ``one``, the
     registry's entity, and keeps the table's other custom properties."""
-    given = values(one)
+    given = values(entity)
 
     def alter(before: Entity) -> Entity:
-        properties = {**before.properties, **one.properties}
+        properties = {**before.properties, **entity.properties}
         return merge.merged(before, {**given, "customProperties": properties})
 
     return alter
@@ -121,11 +129,11 @@ def labelled(artifacts: list[Entity]) -> dict[str, Entity]:
     """Returns the artifacts of one parent, by a label of type and name. If several have the same
     type and name, as data sets may, the later ones get a number in the order of their ids."""
     by_label: dict[str, Entity] = {}
-    for one in sorted(artifacts, key=lambda artifact: artifact.id):
-        label, place = f"{one.of_kind.artifact_type} {one.name}", 1
-        while (numbered := label if place == 1 else f"{label} #{place}") in by_label:
-            place += 1
-        by_label[numbered] = one
+    for each in sorted(artifacts, key=lambda artifact: artifact.id):
+        label, number = f"{each.of_kind.artifact_type} {each.name}", 1
+        while (numbered := label if number == 1 else f"{label} #{number}") in by_label:
+            number += 1
+        by_label[numbered] = each
     return by_label
 
 
@@ -133,9 +141,9 @@ def contents(artifacts: Mapping[str, Entity], *, of_run: bool = False) -> dict[s
     """Returns the compared fields of each artifact. Of a run's metric the logged value is left out,
     because metrics are compared by their history."""
     contents_by_label: dict[str, Content] = {}
-    for label, one in artifacts.items():
-        fields = dict(content(one))
-        if of_run and one.kind == METRIC.name:
+    for label, artifact in artifacts.items():
+        fields = dict(content(artifact))
+        if of_run and artifact.kind == METRIC.name:
             fields = {name: value for name, value in fields.items() if name not in LOGGED}
         contents_by_label[label] = fields
     return contents_by_label

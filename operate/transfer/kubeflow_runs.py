@@ -36,75 +36,84 @@ class Experiments:
     def listed(self) -> list[Entity]:
         return self._registry.experiments()
 
-    def item(self, one: Entity, *, last: bool) -> Item:
+    def item(self, experiment: Entity, *, last: bool) -> Item:
         """Returns the item that transfers an experiment; with ``last`` only its state, without it
         everything else. The state is written after the runs, because an archived experiment accepts
         no runs."""
-        told = content(one)
-        wanted = {name: value for name, value in told.items() if (name == "state") == last}
+        own_content = content(experiment)
+        wanted = {name: value for name, value in own_content.items() if (name == "state") == last}
 
         def have() -> Content | None:
-            read = experiments.find_by_name(SPACE, one.name)
+            read = experiments.find_by_name(SPACE, experiment.name)
             return None if read is None else within(wanted, content(experiments.entity_of(read)))
 
-        def write(_: Content, found: Content | None) -> None:
-            if found is None:
-                live = one._replace(fields={**one.fields, "state": "LIVE"})
+        def write(_: Content, existing: Content | None) -> None:
+            if existing is None:
+                live = experiment._replace(fields={**experiment.fields, "state": "LIVE"})
                 experiments.create(live, SPACE, lambda _id: ())
                 return
-            read = _experiment(one.name)
-            state = one.fields["state"] if last else experiments.entity_of(read).fields["state"]
-            wish = one._replace(fields={**one.fields, "state": state})
+            read = _experiment(experiment.name)
+            state = (
+                experiment.fields["state"] if last else experiments.entity_of(read).fields["state"]
+            )
+            wish = experiment._replace(fields={**experiment.fields, "state": state})
             experiments.change(read, altering(wish))
 
         kind = "experiment's state" if last else "experiment"
-        return Item(kind, one.name, lambda: wanted, have, write)
+        return Item(kind, experiment.name, lambda: wanted, have, write)
 
     def runs(self, experiment: Entity) -> Iterator[Item]:
         path = f"experiments/{experiment.id}/experiment_runs"
         for entity in self._registry.entities(EXPERIMENT_RUN, path):
             yield self._run(experiment, entity)
 
-    def _run(self, experiment: Entity, told: Entity) -> Item:
-        start = told.fields.get("startTimeSinceEpoch") or str(told.create_time)
-        one = told._replace(fields={**told.fields, "startTimeSinceEpoch": start})
-        said = dict(content(one))
+    def _run(self, experiment: Entity, run: Entity) -> Item:
+        start = run.fields.get("startTimeSinceEpoch") or str(run.create_time)
+        started = run._replace(fields={**run.fields, "startTimeSinceEpoch": start})
+        wanted_content = dict(content(started))
         if experiment.fields["state"] != "LIVE":
-            del said["state"]  # here all runs of an archived experiment are archived
+            del wanted_content["state"]  # here all runs of an archived experiment are archived
         logged: dict[str, Entity] = {}
         points: dict[str, Metric] = {}
         wanted: dict[str, Any] = {}
 
         def want() -> Content:
-            path = f"experiment_runs/{one.id}"
+            path = f"experiment_runs/{started.id}"
             logged.update(labelled(self._registry.artifacts(f"{path}/artifacts")))
-            history = map(_point, self._registry.told(f"{path}/metric_history"))
+            history = map(_point, self._registry.read(f"{path}/metric_history"))
             points.update((_name(point), point) for point in history)
-            wanted.update(said)
+            wanted.update(wanted_content)
             wanted["artifacts"] = contents(logged, of_run=True)
             wanted["history"] = dict.fromkeys(points, 1)
             return wanted
 
         def have() -> Content | None:
-            read = _find(experiment.name, one.name)
+            read = _find(experiment.name, started.name)
             if read is None:
                 return None
             there = contents(_logged(read), of_run=True)
-            found = {**content(runs.entity_of(read)), "artifacts": there, "history": _history(read)}
-            return within(wanted, found)
+            existing = {
+                **content(runs.entity_of(read)),
+                "artifacts": there,
+                "history": _history(read),
+            }
+            return within(wanted, existing)
 
-        def write(_: Content, found: Content | None) -> None:
-            read = _find(experiment.name, one.name)
-            if found is None or read is None:
-                read = _create(experiment.name, one)
+        def write(_: Content, existing: Content | None) -> None:
+            read = _find(experiment.name, started.name)
+            if existing is None or read is None:
+                read = _create(experiment.name, started)
             _log(read, logged, points)
             read = runs.get(read.number, SPACE)
             now = runs.entity_of(read)
-            if within(said, content(now)) != said:
-                fields = {**one.fields, "state": said.get("state", now.fields["state"])}
-                runs.change(read, altering(one._replace(fields=fields)))
+            if within(wanted_content, content(now)) != wanted_content:
+                fields = {
+                    **started.fields,
+                    "state": wanted_content.get("state", now.fields["state"]),
+                }
+                runs.change(read, altering(started._replace(fields=fields)))
 
-        return Item("run", f"{experiment.name}/{one.name}", want, have, write)
+        return Item("run", f"{experiment.name}/{started.name}", want, have, write)
 
 
 def _experiment(name: str) -> StoredExperiment:
@@ -123,7 +132,7 @@ def _find(experiment: str, name: str) -> runs.Record | None:
     return min(runs.named(owner, name), key=lambda read: read.number, default=None)
 
 
-def _create(experiment: str, one: Entity) -> runs.Record:
+def _create(experiment: str, run: Entity) -> runs.Record:
     owner = _experiment(experiment)
     entity = experiments.entity_of(owner)
     if entity.fields["state"] != "LIVE":
@@ -131,8 +140,8 @@ def _create(experiment: str, one: Entity) -> runs.Record:
         experiments.change(owner, altering(live))
         owner = _experiment(experiment)
     (number,) = numbers.take(numbers.CONTEXTS)
-    fields = {**one.fields, "experimentId": str(entity.id)}
-    return runs.get(runs.create(one._replace(id=number, fields=fields), owner, None).id, SPACE)
+    fields = {**run.fields, "experimentId": str(entity.id)}
+    return runs.get(runs.create(run._replace(id=number, fields=fields), owner, None).id, SPACE)
 
 
 def _logged(read: runs.Record) -> dict[str, Entity]:
@@ -149,20 +158,20 @@ def _log(read: runs.Record, logged: dict[str, Entity], points: dict[str, Metric]
             run_values.log_metric(read, point)
     reference = numbers.get(read.number, EXPERIMENT_RUN.name, SPACE)
     there = _logged(read)
-    for label, one in logged.items():
-        found = there.get(label)
-        told = content(one)
-        if found is not None and _same(one, found):
+    for label, artifact in logged.items():
+        existing = there.get(label)
+        own_content = content(artifact)
+        if existing is not None and _same(artifact, existing):
             continue
-        if found is None or one.kind in (METRIC.name, PARAMETER.name):
-            run_artifacts.upsert(reference, one.of_kind, values(one))
-        elif told:
-            artifacts.change(artifacts.get(found.id, SPACE), altering(one))
+        if existing is None or artifact.kind in (METRIC.name, PARAMETER.name):
+            run_artifacts.upsert(reference, artifact.of_kind, values(artifact))
+        elif own_content:
+            artifacts.change(artifacts.get(existing.id, SPACE), altering(artifact))
 
 
-def _same(one: Entity, found: Entity) -> bool:
-    want = contents({"": one}, of_run=True)
-    return within(want, contents({"": found}, of_run=True)) == want
+def _same(artifact: Entity, existing: Entity) -> bool:
+    want = contents({"": artifact}, of_run=True)
+    return within(want, contents({"": existing}, of_run=True)) == want
 
 
 def _history(read: runs.Record) -> dict[str, int]:

@@ -22,7 +22,7 @@ _PAGE: Final = 100
 
 
 class SchemaPair(NamedTuple):
-    told: Json
+    fields: Json
     schema_id: str
     """The table's id."""
 
@@ -36,7 +36,7 @@ def listed(source: SourceReader, experiment_id: str, target: Experiment) -> list
         experiment_id: the experiment's id on the server.
         target: the corresponding experiment of the table.
     """
-    told = list(
+    fields = list(
         empty_if_unsupported(
             source.server.pages(
                 "GET",
@@ -47,15 +47,15 @@ def listed(source: SourceReader, experiment_id: str, target: Experiment) -> list
             )
         )
     )
-    if not told:
+    if not fields:
         return []
     there = label_schemas.of_experiment(target)
-    named = {one.name: one.schema_id for one in there}
-    kept = {one.schema_id: one.schema_id for one in there}
+    named = {entry.name: entry.schema_id for entry in there}
+    kept = {entry.schema_id: entry.schema_id for entry in there}
     pairs = []
-    for one in told:
-        schema_id: str = one["schema_id"]
-        pairs.append(SchemaPair(one, kept.get(schema_id) or named.get(one["name"], schema_id)))
+    for entry in fields:
+        schema_id: str = entry["schema_id"]
+        pairs.append(SchemaPair(entry, kept.get(schema_id) or named.get(entry["name"], schema_id)))
     return pairs
 
 
@@ -63,16 +63,16 @@ def item(pair: SchemaPair, target: Experiment) -> Item:
     schema = _schema(pair, target)
 
     def have() -> Content | None:
-        found = label_schemas.find(schema.schema_id, target.workspace)
-        return None if found is None else _content(found)
+        existing = label_schemas.find(schema.schema_id, target.workspace)
+        return None if existing is None else _content(existing)
 
     def attempt() -> None:
-        found = label_schemas.find(schema.schema_id, target.workspace)
+        existing = label_schemas.find(schema.schema_id, target.workspace)
         try:
-            if found is None:
+            if existing is None:
                 label_schemas.create(schema)
             else:
-                label_schemas.replace(found, schema._replace(version=found.version))
+                label_schemas.replace(existing, schema._replace(version=existing.version))
         except EntityNameTaken as taken:
             raise errors.ResourceAlreadyExists(
                 f"The target has another label schema {schema.name!r}."
@@ -93,7 +93,7 @@ def item(pair: SchemaPair, target: Experiment) -> Item:
 
 
 def _schema(pair: SchemaPair, target: Experiment) -> LabelSchema:
-    fields = pair.told
+    fields = pair.fields
     return LabelSchema(
         schema_id=pair.schema_id,
         experiment_id=target.experiment_id,

@@ -34,23 +34,23 @@ def listed(server: Server) -> list[Json]:
     return none_if_unsupported(server.pages("GET", path, "mcp_servers", max_results=_PAGE)) or []
 
 
-def item(server: Server, told: Json) -> Item:
-    name, workspace = told["name"], server.workspace
+def item(server: Server, fields: Json) -> Item:
+    name, workspace = fields["name"], server.workspace
 
     def want() -> Content:
         path = f"{API_3}/mcp-servers/{name}/versions"
-        found = server.pages("GET", path, "mcp_server_versions", max_results=_VERSIONS)
-        return _content(told, found)
+        listed = server.pages("GET", path, "mcp_server_versions", max_results=_VERSIONS)
+        return _content(fields, listed)
 
     def have() -> Content | None:
-        found, versions = mcp_servers.find_with_versions(workspace, name)
-        if found is None:
+        existing, versions = mcp_servers.find_with_versions(workspace, name)
+        if existing is None:
             return None
-        (shown,) = servers.responses_of([found])
-        return _content(shown, (responses.version(version, found) for version in versions))
+        (shown,) = servers.responses_of([existing])
+        return _content(shown, (responses.version(version, existing) for version in versions))
 
-    def write(want: Content, found: Content | None) -> None:
-        present = {} if found is None else found["versions"]
+    def write(want: Content, existing: Content | None) -> None:
+        present = {} if existing is None else existing["versions"]
         for number, content in want["versions"].items():
             if present.get(number) != content:
                 version = _version(workspace, name, number, content)
@@ -71,8 +71,10 @@ def _content(server: Json, versions: Iterable[Json]) -> Content:
     return {
         **_picked(server, _OF_SERVER),
         "latest_version": server["latest_version"],
-        "aliases": {one["alias"]: one["version"] for one in server["aliases"]},
-        "endpoints": {one["id"]: _picked(one, _OF_ENDPOINT) for one in server["access_endpoints"]},
+        "aliases": {alias["alias"]: alias["version"] for alias in server["aliases"]},
+        "endpoints": {
+            alias["id"]: _picked(alias, _OF_ENDPOINT) for alias in server["access_endpoints"]
+        },
         "versions": {version["version"]: _picked(version, _OF_VERSION) for version in versions},
     }
 
@@ -164,13 +166,13 @@ def _endpoints(name: str, want: Content) -> dict[str, AccessEndpoint]:
         endpoint_id: AccessEndpoint(
             endpoint_id=endpoint_id,
             server_name=name,
-            url=one["url"],
-            transport_type=one["transport_type"],
-            server_version=one["server_version"],
-            server_alias=one["server_alias"],
-            **_made(one),
+            url=endpoint["url"],
+            transport_type=endpoint["transport_type"],
+            server_version=endpoint["server_version"],
+            server_alias=endpoint["server_alias"],
+            **_made(endpoint),
         )
-        for endpoint_id, one in want["endpoints"].items()
+        for endpoint_id, endpoint in want["endpoints"].items()
     }
 
 

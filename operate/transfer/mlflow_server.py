@@ -135,8 +135,8 @@ class Server:
         except urllib3.exceptions.HTTPError as error:
             raise SourceFailed(0, f"{self.url} does not answer: {error}") from error
         try:
-            told = json.loads(text)
-            code, message = told["error_code"], told.get("message", "")
+            error_body = json.loads(text)
+            code, message = error_body["error_code"], error_body.get("message", "")
         except (KeyError, TypeError, ValueError):
             code, message = "", text[:200]
         raise SourceFailed(answer.status, f"{method} {address}: {answer.status} {message}", code)
@@ -144,9 +144,9 @@ class Server:
 
 def _object(answer: urllib3.BaseHTTPResponse) -> Json:
     try:
-        found = json.loads(answer.data)
+        answered = json.loads(answer.data)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        answered = None
+    if not isinstance(answered, dict):
         raise SourceFailed(404, "The address answers, but not as an MLflow server does.")
-    return found
+    return answered

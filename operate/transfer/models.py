@@ -18,15 +18,15 @@ from operate.transfer.transfer_item import Content, Item
 
 def item(model: LoggedModel, workspace: str) -> Item:
     def find() -> StoredLoggedModel | None:
-        (found,) = logged_models.find([model.model_id], workspace)
-        return None if found is None else logged_models.of_item(found)
+        (existing,) = logged_models.find([model.model_id], workspace)
+        return None if existing is None else logged_models.of_item(existing)
 
     def have() -> Content | None:
-        found = find()
-        return None if found is None else content(logged_models.entity(found))
+        existing = find()
+        return None if existing is None else content(logged_models.entity(existing))
 
-    def write(_: Content, found: Content | None) -> None:
-        if found is None:
+    def write(_: Content, existing: Content | None) -> None:
+        if existing is None:
             experiment = experiments.get(model.experiment_id, workspace).experiment
             locations.enter_imported(experiment, model.artifact_location)
             logged_models.create(model, workspace)
@@ -35,7 +35,7 @@ def item(model: LoggedModel, workspace: str) -> Item:
         new = [point for point in model.metrics if _identity(point) not in known]
         if new:
             logged_model_points.write(stored.document.item, new)
-        if found is not None:
+        if existing is not None:
             _update(model, workspace)
 
     return Item(

@@ -26,8 +26,8 @@ class Progress:
         self._lock = threading.Lock()
         self._live = sys.stderr.isatty()
 
-    def enter(self, place: str, total: int) -> None:
-        self._place, self._total, self._done = place, total, 0
+    def enter(self, heading: str, total: int) -> None:
+        self._place, self._total, self._done = heading, total, 0
         self._entered = time.monotonic()
 
     def step(self, kind: str, *, wrote: bool) -> None:

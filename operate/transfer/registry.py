@@ -59,14 +59,16 @@ def item(server: Server, name: str) -> Item:
     workspace = server.workspace
 
     def want() -> Content:
-        told = server.get(f"{API}/registered-models/get", name=name)["registered_model"]
+        fields = server.get(f"{API}/registered-models/get", name=name)["registered_model"]
         versions = {version.version: version for version in _versions(server, name)}
         return {
-            **{field: int(told[field]) for field in _SETTLED},
-            "description": told.get("description", ""),
-            "tags": values_by_key(told.get("tags")),
-            "aliases": {one["alias"]: int(one["version"]) for one in told.get("aliases", ())},
-            "versions": {number: _content(one) for number, one in sorted(versions.items())},
+            **{field: int(fields[field]) for field in _SETTLED},
+            "description": fields.get("description", ""),
+            "tags": values_by_key(fields.get("tags")),
+            "aliases": {
+                entry["alias"]: int(entry["version"]) for entry in fields.get("aliases", ())
+            },
+            "versions": {number: _content(entry) for number, entry in sorted(versions.items())},
         }
 
     def have() -> Content | None:
@@ -84,8 +86,8 @@ def item(server: Server, name: str) -> Item:
             },
         }
 
-    def write(want: Content, found: Content | None) -> None:
-        if found is None:
+    def write(want: Content, existing: Content | None) -> None:
+        if existing is None:
             _create(workspace, name, want)
         _complete(workspace, name, want)
 
@@ -101,16 +103,16 @@ def _versions(server: Server, name: str) -> Iterator[ModelVersion]:
     seen: set[int] = set()
     for condition in (f"name={quote}{name}{quote}", f"name={quote}{name}{quote} AND {_PROMPT}"):
         try:
-            for told in server.pages(
+            for fields in server.pages(
                 "GET",
                 f"{API}/model-versions/search",
                 "model_versions",
                 filter=condition,
                 max_results=1000,
             ):
-                if int(told["version"]) not in seen:
-                    seen.add(int(told["version"]))
-                    yield _version(server, told)
+                if int(fields["version"]) not in seen:
+                    seen.add(int(fields["version"]))
+                    yield _version(server, fields)
         except SourceFailed as failed:
             if _PROMPT not in condition or failed.status != 400:
                 raise
@@ -172,7 +174,10 @@ def _complete(workspace: str, name: str, want: Content) -> None:
     """Adds the versions and fields that the table's model lacks. Times are set last, because other
     writes change them."""
     stored = registered_models.get(workspace, name)
-    present = {one.version.version: one for one in model_versions.all_of(stored)}
+    present = {
+        stored_version.version.version: stored_version
+        for stored_version in model_versions.all_of(stored)
+    }
     for version, content in want["versions"].items():
         if version not in present:
             _add(workspace, name, version, content)

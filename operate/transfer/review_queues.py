@@ -32,7 +32,7 @@ def listed(
         target: the corresponding experiment of the table.
         schema_ids: the table's id of each label schema, by the server's id.
     """
-    told = empty_if_unsupported(
+    queues = empty_if_unsupported(
         source.server.pages(
             "GET",
             f"{API_3}/review-queues/list",
@@ -41,49 +41,49 @@ def listed(
             max_results=_PAGE,
         )
     )
-    return [_item(source.server, one, target, schema_ids) for one in told]
+    return [_item(source.server, queue, target, schema_ids) for queue in queues]
 
 
-def _item(server: Server, told: Json, target: Experiment, schema_ids: Mapping[str, str]) -> Item:
+def _item(server: Server, fields: Json, target: Experiment, schema_ids: Mapping[str, str]) -> Item:
     def find() -> ReviewQueue | None:
-        found = review_queues.find(told["queue_id"], target.workspace)
-        return found or review_queues.find_by_name(target, told["name"])
+        existing = review_queues.find(fields["queue_id"], target.workspace)
+        return existing or review_queues.find_by_name(target, fields["name"])
 
     before = find()
-    queue_id = told["queue_id"] if before is None else before.queue_id
-    queue = _queue(told, queue_id, target, schema_ids)
+    queue_id = fields["queue_id"] if before is None else before.queue_id
+    queue = _queue(fields, queue_id, target, schema_ids)
 
     def want() -> Content:
         attached = server.pages(
             "GET",
             f"{API_3}/review-queues/items/list",
             "items",
-            queue_id=told["queue_id"],
+            queue_id=fields["queue_id"],
             max_results=_PAGE,
         )
-        return _content(queue, [_queue_item(one, queue_id) for one in attached])
+        return _content(queue, [_queue_item(queue_item, queue_id) for queue_item in attached])
 
     def have() -> Content | None:
-        found = find()
-        return None if found is None else _content(found, review_queues.items(found))
+        existing = find()
+        return None if existing is None else _content(existing, review_queues.items(existing))
 
     def attempt() -> ReviewQueue:
-        found = find()
+        existing = find()
         try:
-            if found is None:
+            if existing is None:
                 review_queues.create(queue)
-            elif _own(found) != _own(queue):
-                review_queues.replace(found, queue._replace(version=found.version))
+            elif _own(existing) != _own(queue):
+                review_queues.replace(existing, queue._replace(version=existing.version))
         except EntityNameTaken as taken:
             raise errors.ResourceAlreadyExists(
                 f"The target has another review queue {queue.name!r}."
             ) from taken
         return queue
 
-    def write(want: Content, found: Content | None) -> None:
+    def write(want: Content, existing: Content | None) -> None:
         experiments.get(target.experiment_id, target.workspace)
         retry_on_conflict("review queue", attempt)
-        _attach(queue, want["items"], {} if found is None else found["items"])
+        _attach(queue, want["items"], {} if existing is None else existing["items"])
 
     return Item(
         "review queue",
@@ -95,13 +95,18 @@ def _item(server: Server, told: Json, target: Experiment, schema_ids: Mapping[st
     )
 
 
-def _attach(queue: ReviewQueue, want: Json, found: Json) -> None:
-    new = {item_id: one for item_id, one in want.items() if item_id not in found}
+def _attach(queue: ReviewQueue, want: Json, existing: Json) -> None:
+    new = {item_id: wanted_item for item_id, wanted_item in want.items() if item_id not in existing}
     if new:
-        items = [QueueItem(queue.queue_id, item_id, **one) for item_id, one in new.items()]
+        items = [
+            QueueItem(queue.queue_id, item_id, **wanted_item)
+            for item_id, wanted_item in new.items()
+        ]
         retry_on_conflict("review queue", lambda: review_queues.add(queue, items))
     changed = {
-        item_id: one for item_id, one in want.items() if item_id in found and found[item_id] != one
+        item_id: wanted_item
+        for item_id, wanted_item in want.items()
+        if item_id in existing and existing[item_id] != wanted_item
     }
 
     def attempt() -> None:
@@ -122,7 +127,11 @@ def _queue(
         name=fields["name"],
         queue_type=fields["queue_type"],
         users=tuple(sorted(fields.get("users", ()))),
-        schema_ids=tuple(sorted(schema_ids.get(one, one) for one in fields.get("schema_ids", ()))),
+        schema_ids=tuple(
+            sorted(
+                schema_ids.get(schema_id, schema_id) for schema_id in fields.get("schema_ids", ())
+            )
+        ),
         created_by=fields.get("created_by"),
         created_time=int(fields["creation_time_ms"]),
         last_update_time=int(fields["last_update_time_ms"]),

@@ -37,14 +37,14 @@ def item(source: SourceReader, run_id: str) -> Item:
         return _content(run, {key: source.history(run_id, key) for key in run.metrics})
 
     def have() -> Content | None:
-        found = _find(run_id, source.workspace)
-        if found is None:
+        existing = _find(run_id, source.workspace)
+        if existing is None:
             return None
-        run = runs.entity(found)
+        run = runs.entity(existing)
         where = run.experiment_id
         return _content(run, {key: metric_history.read(where, run_id, key) for key in run.metrics})
 
-    def write(want: Content, found: Content | None) -> None:
+    def write(want: Content, existing: Content | None) -> None:
         run = read()
         points = [
             [Metric(key, float(value), timestamp, step) for step, timestamp, value in packed]
@@ -53,7 +53,7 @@ def item(source: SourceReader, run_id: str) -> Item:
         for series in points:
             metric_history.write(run.experiment_id, run_id, series)
         _write_datasets(run)
-        if found is None:
+        if existing is None:
             # The run's item is written last: a run that exists is complete.
             experiment = experiments.get(run.experiment_id, source.workspace).experiment
             locations.enter_imported(experiment, run.artifact_uri)
@@ -72,7 +72,7 @@ def item(source: SourceReader, run_id: str) -> Item:
     )
 
 
-def told(source: SourceReader, run_id: str) -> Content:
+def read(source: SourceReader, run_id: str) -> Content:
     """Returns the content of a run on a server that is compared, including all metric points."""
     run = source.run(run_id)
     return _content(run, {key: source.history(run_id, key) for key in run.metrics})
@@ -115,7 +115,9 @@ def _comparable(point: Metric) -> list[int | float | str]:
 def _with_datasets_of_target(run: Run) -> Run:
     """Returns the run with datasets replaced by those that the target's experiment already has. For
     each (name, digest), the first writer decides the source, schema and profile for all runs."""
-    known = {(one.name, one.digest): one for one in datasets.of_runs([run]).values()}
+    known = {
+        (dataset.name, dataset.digest): dataset for dataset in datasets.of_runs([run]).values()
+    }
     inputs = tuple(
         entry._replace(dataset=known.get((entry.dataset.name, entry.dataset.digest), entry.dataset))
         for entry in run.dataset_inputs

@@ -23,13 +23,13 @@ from operate.transfer.transfer_item import Content, Item
 
 def names(source: SourceReader, experiment_id: str) -> list[str]:
     """Returns the names of an active experiment's scorers; empty from a server before 3.4."""
-    asked = source.server.pages(
+    pages = source.server.pages(
         "GET", f"{API_3}/scorers/list", "scorers", experiment_id=experiment_id
     )
-    return [told["scorer_name"] for told in empty_if_unsupported(asked)]
+    return [scorer["scorer_name"] for scorer in empty_if_unsupported(pages)]
 
 
-def told(source: SourceReader, experiment_id: str, name: str, target_id: str) -> Content:
+def read(source: SourceReader, experiment_id: str, name: str, target_id: str) -> Content:
     """Returns the content of a scorer on a server that is compared.
 
     Args:
@@ -37,7 +37,7 @@ def told(source: SourceReader, experiment_id: str, name: str, target_id: str) ->
         target_id: the id of the corresponding experiment at the target.
     """
     listed = source.server.get(f"{API_3}/scorers/versions", experiment_id=experiment_id, name=name)
-    return _content([version(one, target_id) for one in listed.get("scorers", ())])
+    return _content([version(scorer, target_id) for scorer in listed.get("scorers", ())])
 
 
 def item(source: SourceReader, experiment_id: str, name: str, target: Experiment) -> Item:
@@ -49,31 +49,31 @@ def item(source: SourceReader, experiment_id: str, name: str, target: Experiment
     """
 
     def want() -> Content:
-        return told(source, experiment_id, name, target.experiment_id)
+        return read(source, experiment_id, name, target.experiment_id)
 
     def have() -> Content | None:
-        found = scorer_versions.versions(target, name)
+        existing = scorer_versions.versions(target, name)
         return (
-            _content(gateway_scorers.with_endpoint_names(found, source.workspace))
-            if found
+            _content(gateway_scorers.with_endpoint_names(existing, source.workspace))
+            if existing
             else None
         )
 
-    def write(want: Content, found: Content | None) -> None:
-        if found is not None and found["scorer_id"] != want["scorer_id"]:
+    def write(want: Content, existing: Content | None) -> None:
+        if existing is not None and existing["scorer_id"] != want["scorer_id"]:
             raise errors.ResourceConflict("The target has another scorer of this name.")
         experiments.get(target.experiment_id, source.workspace)
-        present = {} if found is None else found["versions"]
+        present = {} if existing is None else existing["versions"]
         new = [
             ScorerVersion(
                 experiment_id=target.experiment_id,
                 name=name,
                 version=number,
                 scorer_id=want["scorer_id"],
-                serialized_scorer=one["serialized_scorer"],
-                creation_time=one["creation_time"],
+                serialized_scorer=content["serialized_scorer"],
+                creation_time=content["creation_time"],
             )
-            for number, one in sorted(want["versions"].items())
+            for number, content in sorted(want["versions"].items())
             if number not in present
         ]
         if new:

@@ -41,10 +41,10 @@ def proxy_path(location: str, folder: Path | None = None) -> str | None:
     return None
 
 
-def _below(folder: Path, place: str) -> str | None:
+def _below(folder: Path, path: str) -> str | None:
     """Returns the part of a path that is below the folder, or below a folder of the same name: who
     logs into ``mlruns`` writes down where it was then, and may have moved it since."""
-    parts = PurePosixPath(place).parts
+    parts = PurePosixPath(path).parts
     own = folder.parts
     if parts[: len(own)] == own:
         rest = parts[len(own) :]
@@ -113,7 +113,7 @@ class SourceReader:
         chosen = [
             experiment for experiment in all_experiments if not names or experiment.name in names
         ]
-        return sorted(chosen, key=lambda one: (one.creation_time, one.experiment_id))
+        return sorted(chosen, key=lambda each: (each.creation_time, each.experiment_id))
 
     def runs(self, experiment_id: str) -> Iterator[tuple[str, str]]:
         """Yields (run id, artifact location) of each run of an experiment, including deleted
@@ -143,18 +143,20 @@ class SourceReader:
             end_time=int(info.get("end_time", 0)) or None,
             artifact_uri=target_location(info.get("artifact_uri", ""), self.server.files),
             lifecycle_stage=info.get("lifecycle_stage", ACTIVE),
-            metrics={one["key"]: _metric(one["key"], one) for one in data.get("metrics", ())},
+            metrics={
+                entry["key"]: _metric(entry["key"], entry) for entry in data.get("metrics", ())
+            },
             params=values_by_key(data.get("params")),
             tags=tags,
             dataset_inputs=tuple(
                 map(_dataset_input, fields.get("inputs", {}).get("dataset_inputs", ()))
             ),
             model_inputs=tuple(
-                one["model_id"] for one in fields.get("inputs", {}).get("model_inputs", ())
+                entry["model_id"] for entry in fields.get("inputs", {}).get("model_inputs", ())
             ),
             model_outputs=tuple(
-                ModelOutput(one["model_id"], int(one.get("step", 0)))
-                for one in fields.get("outputs", {}).get("model_outputs", ())
+                ModelOutput(entry["model_id"], int(entry.get("step", 0)))
+                for entry in fields.get("outputs", {}).get("model_outputs", ())
             ),
         )
 
@@ -208,12 +210,12 @@ class SourceReader:
             tags=values_by_key(info.get("tags")),
             metrics=tuple(
                 ModelMetric(
-                    *_metric(one["key"], one),
-                    run_id=one.get("run_id", ""),
-                    dataset_name=one.get("dataset_name"),
-                    dataset_digest=one.get("dataset_digest"),
+                    *_metric(entry["key"], entry),
+                    run_id=entry.get("run_id", ""),
+                    dataset_name=entry.get("dataset_name"),
+                    dataset_digest=entry.get("dataset_digest"),
                 )
-                for one in data.get("metrics", ())
+                for entry in data.get("metrics", ())
             ),
         )
 

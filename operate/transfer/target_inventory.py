@@ -43,7 +43,7 @@ def trace_ids(experiment_id: str) -> Iterator[str]:
 
 
 def registered_model_names(workspace: str) -> Iterator[str]:
-    places = [place for _, place in registered_models.listed(workspace)]
+    places = [key for _, key in registered_models.listed(workspace)]
     for stored in registered_models.find_many(places, workspace):
         yield stored.model.name
 

@@ -70,9 +70,9 @@ def item(source: SourceReader, trace: Trace) -> Item:
 
     def write(want: Content, rows: Content | None) -> None:
         known = (rows or {}).get("spans", {})
-        new = [one for span_id, one in want["spans"].items() if known.get(span_id) != one]
+        new = [span for span_id, span in want["spans"].items() if known.get(span_id) != span]
         packs = (
-            span_packs.packs_of([span_packs.Span(content(one), node(one)) for one in new])
+            span_packs.packs_of([span_packs.Span(content(span), node(span)) for span in new])
             if new
             else []
         )
@@ -209,7 +209,8 @@ def entity(source: SourceReader, fields: Json) -> Trace:
         trace_metadata=dict(fields.get("trace_metadata", {})),
         tags=_located(fields.get("tags", {}), source.server.files),
         assessments=tuple(
-            _assessment(fields["trace_id"], one) for one in fields.get("assessments", ())
+            _assessment(fields["trace_id"], assessment)
+            for assessment in fields.get("assessments", ())
         ),
     )
 

@@ -78,8 +78,8 @@ def differences(item: Item, want: Content, have: Content | None) -> list[Differe
     if have is None:
         return [Difference(item.kind, item.name, "", None, None)]
     return [
-        Difference(item.kind, item.name, field, one, other)
-        for field, one, other in _unequal(want, have, "")
+        Difference(item.kind, item.name, field, wanted_value, other)
+        for field, wanted_value, other in _unequal(want, have, "")
     ]
 
 

@@ -16,8 +16,8 @@ def items(server: Server) -> Iterator[Item]:
     data in files, or if the account is not an administrator's."""
     try:
         pages = server.pages("GET", f"{API}/webhooks", "webhooks", max_results=100)
-        for told in none_if_unsupported(pages) or ():
-            yield _item(server.workspace, told)
+        for fields in none_if_unsupported(pages) or ():
+            yield _item(server.workspace, fields)
     except SourceFailed as failed:
         if not failed.forbidden:
             raise
@@ -44,11 +44,11 @@ def _item(workspace: str, fields: Json) -> Item:
     )
 
     def have() -> Content | None:
-        found = webhooks.find(workspace, webhook.webhook_id)
-        return None if found is None else _content(found)
+        existing = webhooks.find(workspace, webhook.webhook_id)
+        return None if existing is None else _content(existing)
 
-    def write(want: Content, found: Content | None) -> None:
-        if found is None:
+    def write(want: Content, existing: Content | None) -> None:
+        if existing is None:
             webhooks.put(webhook)
         else:
             webhooks.change(webhook, {**want, "events": webhook.events})

@@ -23,8 +23,8 @@ def listed(server: Server) -> list[Json]:
         if not failed.unknown:
             raise
         return []
-    found: list[Json] = server.get(f"{_API}/workspaces").get("workspaces", [])
-    return found
+    workspaces: list[Json] = server.get(f"{_API}/workspaces").get("workspaces", [])
+    return workspaces
 
 
 def items(entries: list[Json]) -> Iterator[Item]:
@@ -50,8 +50,8 @@ def _item(fields: Json) -> Item:
         except errors.ResourceDoesNotExist:
             return None
 
-    def write(want: Content, found: Content | None) -> None:
-        if found is None:
+    def write(want: Content, existing: Content | None) -> None:
+        if existing is None:
             workspaces.create(workspace)
         else:
             workspaces.change(workspace.name, {name: want[name] for name in want if name != "name"})

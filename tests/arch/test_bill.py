@@ -74,16 +74,16 @@ def test_a_bill_follows_what_is_done() -> None:
     """Ten times the work is ten times the bill, but for what is paid whether anybody works."""
     one, ten, _ = (usage.bill(team) for team in TEAMS)
     for small, large in zip(one[:-2], ten[:-2], strict=True):
-        if small.what.startswith("System tables"):  # runs share the minutes in which they write
+        if small.subject.startswith("System tables"):  # runs share the minutes in which they write
             assert small.dollars < large.dollars <= 10 * small.dollars
         else:
-            assert large.dollars == pytest.approx(10 * small.dollars), small.what
+            assert large.dollars == pytest.approx(10 * small.dollars), small.subject
     assert [line.dollars for line in one[-2:]] == [line.dollars for line in ten[-2:]]
     quiet = TEAMS[0]._replace(runs=0, views=0, traces=0, table_gb=0, files_gb=0)
     assert sum(line.dollars for line in usage.bill(quiet)[:-2]) == 0
     larger = {"MemorySize": "3538", "AccessLogs": "false", "Authentication": "none"}
-    changed = {line.what: line.dollars for line in usage.bill(TEAMS[0], larger)}
-    before = {line.what: line.dollars for line in one}
+    changed = {line.subject: line.dollars for line in usage.bill(TEAMS[0], larger)}
+    before = {line.subject: line.dollars for line in one}
     assert changed["Lambda: indexer"] > 1.5 * before["Lambda: indexer"]
     assert changed["CloudWatch: logs"] < before["CloudWatch: logs"]
     assert changed["Lambda: authorizer"] == 0
@@ -91,17 +91,17 @@ def test_a_bill_follows_what_is_done() -> None:
 
 def test_a_bill_names_what_a_team_pays_for() -> None:
     """Each kind of thing that costs by use has a line; the lines that once were missing."""
-    lines = {line.what: line.dollars for line in usage.bill(TEAMS[1])}
+    lines = {line.subject: line.dollars for line in usage.bill(TEAMS[1])}
     for what in ("lander", "publisher", "CloudFront", "events", "outside the region"):
         [dollars] = [dollars for name, dollars in lines.items() if what in name]
         assert dollars > 0, what
     seldom = {
-        line.what: line.dollars for line in usage.bill(TEAMS[1], {"SystemTablesMinutes": "5"})
+        line.subject: line.dollars for line in usage.bill(TEAMS[1], {"SystemTablesMinutes": "5"})
     }
     publisher = "System tables: publisher"
     assert seldom[publisher] == pytest.approx(lines[publisher] / 5)
     by_token = {
-        line.what: line.dollars for line in usage.bill(TEAMS[1], {"Authentication": "oidc"})
+        line.subject: line.dollars for line in usage.bill(TEAMS[1], {"Authentication": "oidc"})
     }
     assert by_token["CloudFront"] < lines["CloudFront"], "its function asks for passwords only"
 

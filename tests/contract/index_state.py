@@ -121,7 +121,7 @@ def ranked(items: Iterable[dict[str, Any]]) -> dict[tuple[str, str], dict[str, i
     for key, entries in lists:
         for one in entries:
             values = found.setdefault((key, one.run_id), {})
-            text = str(double_of_inverted_bits(one.place))
+            text = str(double_of_inverted_bits(one.inverted_bits))
             values[text] = max(values.get(text, 0), one.version)
     return found
 

@@ -66,7 +66,7 @@ def hundred(tables: Tables) -> Tables:
 
 
 def problems() -> list[str]:
-    return [one.what for one in audit_verification.verify().problems]
+    return [one.text for one in audit_verification.verify().problems]
 
 
 def rewrite(change: Any) -> None:
@@ -190,7 +190,7 @@ def test_a_removed_added_or_moved_row_is_found(hundred: Tables) -> None:
     rewrite(lambda rows: [row for row in rows if row["sequence"] < 90])
     assert problems() == []
     [noted] = audit_verification.verify({day.day: day.last_hash}).problems
-    assert day.last_hash in noted.what
+    assert day.last_hash in noted.text
 
 
 def test_rows_that_were_kept_long_enough_may_go(hundred: Tables) -> None:

@@ -116,10 +116,10 @@ def test_verify_names_exactly_the_damage_and_reindex_repairs_it(store: Store, in
         damage.add((harm, sort_key))
     assert {harm for harm, _ in damage} == {"missing", "stale", "surplus"}
     found = rebuild.verify(indexed, patience=0.01).findings
-    assert {(finding.problem, finding.place.sk) for finding in found} == damage
+    assert {(finding.problem, finding.key.sk) for finding in found} == damage
     assert len(found) == len(damage)
     repaired = rebuild.reindex(indexed).findings
-    assert {(finding.problem, finding.place.sk) for finding in repaired} == damage
+    assert {(finding.problem, finding.key.sk) for finding in repaired} == damage
     assert rebuild.verify(indexed).findings == []
     assert comparable(of_experiment(store, indexed)) == comparable(before)
 

@@ -288,21 +288,21 @@ def test_behind_is_not_wrong(store: Store) -> None:
         assert report.findings == []
         # Its metrics follow when it ends, so nothing waits for the indexer because of them.
         ranked = keys.rank_metric(experiment_id, "m", 1.5, run_id)
-        assert ranked not in {finding.place for finding in report.behind}
+        assert ranked not in {finding.key for finding in report.behind}
         assert report.pending == 0
         api.end(run_id)
         report = rebuild.verify(experiment_id, patience=0)
         assert report.findings == []
         assert {finding.problem for finding in report.behind} == {"missing"}
         assert report.pending == 1
-        behind = {finding.place for finding in report.behind}
+        behind = {finding.key for finding in report.behind}
         assert ranked in behind
         unmarked = Update()
         unmarked.remove(Run.lsi5sk)
         mark = table.update(keys.run(experiment_id, run_id), unmarked)
         assert not mark
         report = rebuild.verify(experiment_id, patience=0)
-        assert {finding.place for finding in report.findings} == behind
+        assert {finding.key for finding in report.findings} == behind
         assert report.behind == []
         place = keys.run(experiment_id, run_id)
         assert rebuild.verify(experiment_id, patience=0, unread={place}).findings == []
@@ -322,7 +322,7 @@ def test_a_latest_value_without_any_marker_is_wrong(store: Store) -> None:
         deliver(stream.fresh())
         metric_history.write("0", run_id, [Metric("m", 2.0, 5, 5)])
         (finding,) = rebuild.verify("0", patience=0).findings
-        assert (finding.problem, finding.place) == ("outdated", keys.run_metric("0", run_id, "m"))
+        assert (finding.problem, finding.key) == ("outdated", keys.run_metric("0", run_id, "m"))
         rebuild.reindex("0")
         deliver(stream.fresh())
         assert rebuild.verify("0", patience=0).findings == []

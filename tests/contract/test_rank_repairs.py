@@ -62,7 +62,7 @@ def test_metrics_that_are_not_ranked_are_named_and_ranked(
     assert {finding.problem for finding in found} == {"missing"}
     wanted = {keys.rank_metric(experiment_id, "m", value, run_id) for value, run_id in runs}
     assert len(found) == count
-    assert {finding.place for finding in found} <= wanted
+    assert {finding.key for finding in found} <= wanted
     if kind == "rank_page":
         for value in (1, 2, 3):
             of_value = {run_id for each, run_id in runs if each == value}

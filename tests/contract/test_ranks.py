@@ -95,13 +95,13 @@ def test_segments_that_lack_a_page(store: Store) -> None:
         place = {"PK": page["PK"], "SK": page["SK"]}
         store.direct.delete_item(TableName=store.table, Key=place)
     search({"range": "all", "order": "all"})
-    lacking = {one.place.sk for one in rebuild.verify(experiment_id, patience=0).findings}
+    lacking = {one.key.sk for one in rebuild.verify(experiment_id, patience=0).findings}
     assert lacking == {
         keys.rank_metric(experiment_id, "m", value, made[at]).sk
         for value, at in ((5, 4), (4, 5), (1, 1), (float("nan"), 3))
     }
     repaired = rebuild.reindex(experiment_id).findings
-    assert {(one.problem, one.place.sk) for one in repaired} == {
+    assert {(one.problem, one.key.sk) for one in repaired} == {
         (expected_items.MISSING, sort_key) for sort_key in lacking
     }
     assert rebuild.verify(experiment_id, patience=0).findings == []
@@ -280,7 +280,7 @@ def test_values_outside_their_run_have_items_of_their_own(
     ]
     table.delete(lost)
     (finding,) = rebuild.verify(experiment_id, patience=0).findings
-    assert (finding.problem, finding.place) == ("missing", lost)
+    assert (finding.problem, finding.key) == ("missing", lost)
     assert rebuild.reindex(experiment_id).findings == [finding]
     is_right()
     nobody_asks_for = keys.rank_metric(experiment_id, "m", 7.0, run_id)
@@ -289,6 +289,6 @@ def test_values_outside_their_run_have_items_of_their_own(
     )
     table.put(model.serialize())
     (finding,) = rebuild.verify(experiment_id, patience=0).findings
-    assert (finding.problem, finding.place) == ("surplus", nobody_asks_for)
+    assert (finding.problem, finding.key) == ("surplus", nobody_asks_for)
     assert rebuild.reindex(experiment_id).findings == [finding]
     is_right()

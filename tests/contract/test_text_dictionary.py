@@ -41,7 +41,7 @@ class Holders:
         settled.add(run_id)  # its mark goes
 
     def leaves(self, run_id: str) -> None:
-        table.batch_write(deletes=[text_items.place(self.of(run_id), ANNIE)])
+        table.batch_write(deletes=[text_items.key_of(self.of(run_id), ANNIE)])
         text_dictionary.remove_unused([(self.of(run_id), ANNIE)])
 
     def is_listed(self, store: Store) -> bool:

@@ -158,8 +158,8 @@ def test_a_role_that_may_not_look_may_deploy(aws: Any) -> None:
     aws("lambda").add_client_error("get_account_settings", "AccessDeniedException")
     aws("cloudfront").add_client_error("list_distributions", "AccessDenied")
     found = preflight.examine(plan(Ui="true"), Session(aws).client, REGION, SAM)
-    assert [finding.what for finding in found if finding.state == "missing"] == []
-    notes = [f.what for f in found if f.state == "note" and "could not be checked" in f.detail]
+    assert [finding.subject for finding in found if finding.state == "missing"] == []
+    notes = [f.subject for f in found if f.state == "note" and "could not be checked" in f.detail]
     assert notes == ["Lambda", "CloudFront"]
 
 
@@ -174,13 +174,13 @@ def test_the_first_distribution_of_an_account(aws: Any) -> None:
         }
         aws("cloudfront").add_response("list_distributions", {"DistributionList": answer})
         *_, last = preflight.examine(plan(Ui="true"), client, REGION, SAM)
-        assert (last.what, last.state) == ("CloudFront", state)
+        assert (last.subject, last.state) == ("CloudFront", state)
 
 
 def test_old_tools_are_told() -> None:
     for command in ([sys.executable, "-c", "print('SAM CLI, version 1.9.0')"], ["/no/sam"]):
         first, *_ = preflight.examine(plan(), boto3.client, None, command)
-        assert (first.what, first.state) == ("SAM CLI", "missing")
+        assert (first.subject, first.state) == ("SAM CLI", "missing")
 
 
 def stack(status: str, protected: str) -> dict[str, Any]:

@@ -123,14 +123,14 @@ def stay(entries: Iterable[Entry]) -> None:
 
 
 def _changed(entry: Entry, known: str | None) -> bool:
-    place = (FtsTexts.texts, entry.name)
+    name_path = (FtsTexts.texts, entry.name)
     update = Update()
     if known is None:
-        update.set(place, LEAVING)
-        update.require_exists(place)
+        update.set(name_path, LEAVING)
+        update.require_exists(name_path)
     else:
-        update.remove(place)
-        update.require_equal(place, known)
+        update.remove(name_path)
+        update.require_equal(name_path, known)
     try:
         table.update(keys.fts_texts(entry.experiment_id), update)
     except ConditionFailed:

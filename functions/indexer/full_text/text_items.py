@@ -134,14 +134,14 @@ def writes(
         return Writes([], [], [], [])
     puts = [item(entity, posting, version) for posting in sorted(touched & current)]
     removed = sorted(touched - current)
-    removals = [place(entity, posting) for posting in removed]
+    removals = [key_of(entity, posting) for posting in removed]
     reverse = reverse_items(entity, current, version, of)
     count_before = len(reverse_items(entity, touched | current, version, of))
     removals += [reverse_place(entity, of, number) for number in range(len(reverse), count_before)]
     return Writes([*puts, *reverse], [], [], removals, [(entity, posting) for posting in removed])
 
 
-def place(entity: SourceEntity, posting: Posting) -> Key:
+def key_of(entity: SourceEntity, posting: Posting) -> Key:
     level = key_level(posting.token.level, posting.field)
     return keys.fts(entity.experiment_id, level, posting.token.text, entity.kind, entity.entity_id)
 
@@ -156,7 +156,7 @@ def item(entity: SourceEntity, posting: Posting, version: int | None) -> Raw:
     Args:
         version: the version of the entity's item.
     """
-    key = place(entity, posting)
+    key = key_of(entity, posting)
     field, (level, token) = posting
     globally = IndexKey("", "")
     if field == NAME:
@@ -228,7 +228,8 @@ def lists_more(stored: Raw, required: Raw) -> bool:
         return False
     identifying = (FtsRev.level, FtsRev.token, FtsRev.entity_type, FtsRev.entity_id)
     return all(
-        stored.get(one.attr_name) == required.get(one.attr_name) for one in identifying
+        stored.get(attribute.attr_name) == required.get(attribute.attr_name)
+        for attribute in identifying
     ) and (postings_of(stored) > postings_of(required))
 
 

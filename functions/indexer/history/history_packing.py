@@ -114,7 +114,7 @@ def _pack(runs: Sequence[Owner], least: int, *, there: bool = False) -> None:
         existing = set(runs_to_pack) if there else _existing(runs_to_pack)
         packed = [portion for portion in worth if portion.run in existing]
         _put(packed)
-        table.batch_write(deletes=[place for portion in packed for place in portion.places])
+        table.batch_write(deletes=[key for portion in packed for key in portion.places])
         for experiment_id, run_id in existing - _existing(sorted(existing)):
             remains.of_run(experiment_id, run_id)  # the run was removed meanwhile
         runs = [portion.run for portion in packed if portion.more]

@@ -72,21 +72,23 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
             item = Run.of(image)
             known[item.experiment_id, item.run_id] = image
         else:
-            place = key_of_item(image)
-            logged.setdefault(keys.run_of(place), {})[place] = image
+            run_key = key_of_item(image)
+            logged.setdefault(keys.run_of(run_key), {})[run_key] = image
     runs_behind = [
         run
         for run, batches_of_run in logged.items()
         if _is_older(known.get(run), _latest_in(batches_of_run.values()))
     ]
-    places = [place for run in runs_behind for place in logged[run]]
+    places = [run_key for run in runs_behind for run_key in logged[run]]
     items = table.batch_get([*(keys.run(*run) for run in runs_behind), *places])
     current_batches = dict(zip(places, items[len(runs_behind) :], strict=True))
     for run, current_run in zip(runs_behind, items, strict=False):
         if current_run is None:
             continue
         batches = logged[run]
-        greatest = _still_logged(run, batches, {place: current_batches[place] for place in batches})
+        greatest = _still_logged(
+            run, batches, {run_key: current_batches[run_key] for run_key in batches}
+        )
         if _is_older(current_run, greatest):
             _raise_latest(run, greatest)
         else:
@@ -112,8 +114,8 @@ def _still_logged(
     logged = list(
         _latest_in(item for item in current_batches.values() if item is not None).values()
     )
-    for place in (place for place, item in current_batches.items() if item is None):
-        for key, point in _latest_in([batches[place]]).items():
+    for batch_key in (batch_key for batch_key, item in current_batches.items() if item is None):
+        for key, point in _latest_in([batches[batch_key]]).items():
             logged += [
                 packed_point for packed_point in _packed(run, key) if same(packed_point, point)
             ]

@@ -37,8 +37,8 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
                 _ended(old)
         elif Item.of(new).type != ModelEnd.pattern.name and _may_have_moved(old, new):
             moved[_place(new)] = _written_at(new)
-    for place, since in moved.items():
-        _update_end(place, since)
+    for key, since in moved.items():
+        _update_end(key, since)
 
 
 def _place(image: Raw) -> Place:
@@ -73,17 +73,17 @@ def _written_at(image: Raw) -> int:
     return ModelVersion.of(image).last_update_time // 1000
 
 
-def _update_end(place: Place, since: int) -> None:
+def _update_end(key: Place, since: int) -> None:
     """Puts the TTL item of an archived model or version, or removes that of a restored one.
 
     Args:
         since: when it was archived, in seconds since the epoch.
     """
-    kept = ttl_policy.kept_seconds(archive_expiry.kind(place))
-    if not archive_expiry.is_archived(place):
-        archive_expiry.forget(place)
+    kept = ttl_policy.kept_seconds(archive_expiry.kind(key))
+    if not archive_expiry.is_archived(key):
+        archive_expiry.forget(key)
     elif kept is not None:
-        archive_expiry.end_at(place, since + kept)
+        archive_expiry.end_at(key, since + kept)
 
 
 def _ended(image: Raw) -> None:
@@ -92,7 +92,7 @@ def _ended(image: Raw) -> None:
     end = ModelEnd.of(image)
     if end.ttl is None or end.ttl > time.time():
         return
-    place = Place(key_of_item(image).pk, end.model_version)
-    kept = ttl_policy.kept_seconds(archive_expiry.kind(place))
-    if kept is not None and not archive_expiry.expire(place):
-        archive_expiry.end_at(place, int(time.time()) + kept)
+    key = Place(key_of_item(image).pk, end.model_version)
+    kept = ttl_policy.kept_seconds(archive_expiry.kind(key))
+    if kept is not None and not archive_expiry.expire(key):
+        archive_expiry.end_at(key, int(time.time()) + kept)

@@ -85,12 +85,10 @@ def _run(item: Raw, meta: Raw, *, had_ttl: bool) -> None:
     until = retention.run_until(item, experiment, retention.experiment_until(meta))
     if until is None and not had_ttl:
         return
-    run_id, place = Run.of(item).run_id, key_of_item(item)
-    if not _set_ttl_of_source(place, item, until):
+    run_id, key = Run.of(item).run_id, key_of_item(item)
+    if not _set_ttl_of_source(key, item, until):
         return
-    children = table.query_all(
-        place.pk, prefix=keys.run_prefix(run_id), attributes=[*KEY, Item.ttl]
-    )
+    children = table.query_all(key.pk, prefix=keys.run_prefix(run_id), attributes=[*KEY, Item.ttl])
     links = table.query_all(keys.run_ref(run_id).pk, attributes=[*KEY, Item.ttl])
     _set_ttl_of_children([*children, *_of_run_alone(links)], until)
 

@@ -92,10 +92,10 @@ def children(current: Raw | None, owner: Owner, maps: Maps, changed: Changes) ->
         entry = maps[attribute]
         text = texts[attribute].get(key)
         if text is not None:
-            child = entry.child(entry.place(owner, key), key, text)
+            child = entry.child(entry.key_of(owner, key), key, text)
             (careful_puts if entry.rule == REPLACE else puts).append(child)
         else:
-            deletes.append(entry.place(owner, key))
+            deletes.append(entry.key_of(owner, key))
     return Writes(puts, careful_puts, deletes)
 
 

@@ -55,7 +55,7 @@ def _named(
 ) -> child_items.Writes:
     entity = SourceEntity(experiment_id, text_items.EXPERIMENT, experiment_id)
     version = None if item is None else Experiment.of(item).version
-    texts = [{text_fields.NAME: one} for _, *both in changes for one in both]
+    texts = [{text_fields.NAME: name} for _, *both in changes for name in both]
     touched = set().union(*map(text_items.name_postings, texts))
     return text_items.writes(entity, touched, name_postings(item), version)
 

@@ -22,7 +22,7 @@ from mlcore.repos.runs.history import latest_point_text
 class Index(NamedTuple):
     """How to make the index items of one map's entries."""
 
-    place: Callable[[Owner, str, str], Key]
+    key_of: Callable[[Owner, str, str], Key]
     """(run, key, text) → the index item's key."""
     item: Callable[[Owner, str, str, int | None], Raw]
     """(run, key, text, version of the run) → the index item."""
@@ -31,10 +31,10 @@ class Index(NamedTuple):
 def place_of(run: Owner, attribute: str, key: str, text: str | None) -> Key | None:
     """Returns the key of the index item of an entry in the map ``attribute``; None without an entry
     (``text``, its value, is None)."""
-    return None if text is None else INDEXES[attribute].place(run, key, text)
+    return None if text is None else INDEXES[attribute].key_of(run, key, text)
 
 
-def _metric_place(run: Owner, key: str, text: str) -> Key:
+def _metric_key(run: Owner, key: str, text: str) -> Key:
     return keys.rank_metric(run[0], key, latest_point_text.parse_latest(key, text).value, run[1])
 
 
@@ -47,17 +47,19 @@ def _metric(run: Owner, key: str, text: str, version: int | None) -> Raw:
     return model.serialize()
 
 
-def _param_place(run: Owner, key: str, text: str) -> Key:
+def _param_key(run: Owner, key: str, text: str) -> Key:
     return keys.rank_param(run[0], key, text, run[1])
 
 
 def _param(run: Owner, key: str, text: str, version: int | None) -> Raw:
-    place = _param_place(run, key, text)
-    model = RankParam(PK=place.pk, SK=place.sk, key=key, value=text, run_id=run[1], version=version)
+    index_key = _param_key(run, key, text)
+    model = RankParam(
+        PK=index_key.pk, SK=index_key.sk, key=key, value=text, run_id=run[1], version=version
+    )
     return model.serialize()
 
 
-def _link_place(run: Owner, key: str, text: str) -> Key:
+def _link_key(run: Owner, key: str, text: str) -> Key:
     (reference,) = run_children.dataset_inputs({key: text})
     return keys.dataset_link(run[0], run[1], reference.name, reference.digest)
 
@@ -77,9 +79,9 @@ def _link(run: Owner, key: str, text: str, version: int | None) -> Raw:
 
 
 INDEXES: Mapping[str, Index] = {
-    "metrics": Index(_metric_place, _metric),
-    "params": Index(_param_place, _param),
-    "inputs": Index(_link_place, _link),
+    "metrics": Index(_metric_key, _metric),
+    "params": Index(_param_key, _param),
+    "inputs": Index(_link_key, _link),
 }
 """By map attribute; other maps have no index. RANK items of metrics are put only for values outside
 their run item; all other metrics are ranked in rows and segments."""

@@ -155,7 +155,7 @@ def _read(
     concerned = [run for run, changes in changes_of_runs.items() if _is_concerned(changes)]
     experiment_ids = sorted({run[0] for run in concerned})
     outside_keys = {
-        (run, entry): run_children.MAPS[entry[0]].place(run, entry[1])
+        (run, entry): run_children.MAPS[entry[0]].key_of(run, entry[1])
         for run, changes in changes_of_runs.items()
         for entry in changes.outside_index_keys
     }
@@ -272,7 +272,7 @@ def _add_differences(changes: _RunChanges, run: Owner, item: Raw, existing: Deri
     current = text_items.texts_of_run(item)
     for attribute, entry in run_children.MAPS.items():
         for key, text in child_items.content(item, attribute).items():
-            child_key = entry.place(run, key)
+            child_key = entry.key_of(run, key)
             required_keys.add(child_key)
             child = existing.children.get(child_key)
             if attribute == _METRICS or (child is not None and is_outside(child)):
@@ -284,7 +284,9 @@ def _add_differences(changes: _RunChanges, run: Owner, item: Raw, existing: Deri
                 if attribute in INDEXES:
                     entry_keys = changes.index_keys.setdefault((attribute, key), set())
                     if child is not None and attribute == "params":  # Kubeflow's may change
-                        entry_keys.add(INDEXES[attribute].place(run, key, RunParam.of(child).value))
+                        entry_keys.add(
+                            INDEXES[attribute].key_of(run, key, RunParam.of(child).value)
+                        )
                 if attribute in _FIELD:
                     changes.texts.append((_FIELD[attribute](key), "", text))
     surplus = [child_key for child_key in existing.children if child_key not in required_keys]
@@ -330,7 +332,9 @@ def _read_run(changes: _RunChanges, run: Owner, record: Mapping[str, Any]) -> No
     before, after = _texts(old), _texts(new)
     for entry in changed:
         if entry in metrics:
-            places = {index_items.place_of(run, *entry, one.get(entry)) for one in (before, after)}
+            places = {
+                index_items.place_of(run, *entry, texts.get(entry)) for texts in (before, after)
+            }
             # A metric whose value did not change (a later point) was ranked before.
             if len(places) > 1:
                 changes.metrics.add(entry[1])

@@ -83,8 +83,12 @@ def index_marked(experiment_id: str) -> None:
     marked = list(
         map(key_of_item, trace_candidates.read_all(trace_candidates.marked(experiment_id)))
     )
-    sources = {place: _TraceChanges() for place in marked if keys.trace_of(place) == place}
-    _index(sources, dict.fromkeys(place for place in marked if place not in sources))
+    sources = {
+        source_key: _TraceChanges()
+        for source_key in marked
+        if keys.trace_of(source_key) == source_key
+    }
+    _index(sources, dict.fromkeys(source_key for source_key in marked if source_key not in sources))
 
 
 def postings(item: Raw | None, indexed: IndexedFields | None) -> set[Posting]:
@@ -198,7 +202,7 @@ def _removed(image: Raw) -> Writes:
     reverse = _reverse(entity)
     postings = set().union(*map(text_items.postings_of, reverse))
     sorted_postings = sorted(postings)
-    posting_keys = [text_items.place(entity, posting) for posting in sorted_postings]
+    posting_keys = [text_items.key_of(entity, posting) for posting in sorted_postings]
     removals = [*posting_keys, *map(key_of_item, reverse)]
     return Writes([], [], [], removals, [(entity, posting) for posting in sorted_postings])
 

@@ -49,7 +49,7 @@ def is_lacking(finding: Finding) -> bool:
     metric inside its run item. Metrics outside it (their RANK items have no version) are never in
     rows."""
     wanted = finding.wanted
-    if wanted is None or finding.found is not None:
+    if wanted is None or finding.stored is not None:
         return False
     is_rank = Item.of(wanted).type == RankMetric.pattern.name
     return is_rank and RankMetric.of(wanted).version is not None

@@ -97,7 +97,7 @@ def _sort(experiment_id: str, rows: Sequence[Raw], by_key: Mapping[str, list[Ran
     and merges segments. A reader reads either the rows or the increased counter, which makes it
     read the segments again."""
     places = sorted(key_of_item(item) for item in rows)
-    digest = blake2b("".join(place.sk for place in places).encode(), digest_size=8).hexdigest()
+    digest = blake2b("".join(row_key.sk for row_key in places).encode(), digest_size=8).hexdigest()
     rank_segments.put(
         rank_segments.segment_items(experiment_id, key, 1, digest, rank_columns.current(entries))
         for key, entries in by_key.items()

@@ -64,7 +64,7 @@ def segment_items(
         return SegmentItems(model.serialize(), [])
     each = metric_ranks.PAGE_ENTRIES
     chunks = [entries[at : at + each] for at in range(0, len(entries), each)]
-    bounds = [*(chunk[0].place for chunk in chunks), entries[-1].place]
+    bounds = [*(chunk[0].inverted_bits for chunk in chunks), entries[-1].inverted_bits]
     model.bounds = rank_columns.pack_places(bounds)
     pages = []
     for number, chunk in enumerate(chunks):
@@ -119,7 +119,7 @@ def _merge(experiment_id: str, group: Sequence[Segment]) -> None:
     """Merges a group of segments into one. If one lacks a page, changes nothing: another process
     has merged it, or :func:`remove_stale` repairs it."""
     page_keys = [segment.places(experiment_id) for segment in group]
-    page_items = iter(table.batch_get([place for pages in page_keys for place in pages]))
+    page_items = iter(table.batch_get([page_key for pages in page_keys for page_key in pages]))
     whole: list[Segment] = []
     merged_page_keys: list[Key] = []
     entries: list[Ranked] = []

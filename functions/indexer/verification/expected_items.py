@@ -41,7 +41,7 @@ return."""
 Items = dict[Key, Raw]
 
 _NOT_COMPARED = {
-    one.attr_name for one in (MetaItem.version, Item.updated_at, Item.ttl, Fts.leaving)
+    attribute.attr_name for attribute in (MetaItem.version, Item.updated_at, Item.ttl, Fts.leaving)
 }
 
 
@@ -53,12 +53,12 @@ _WITH_CHILDREN = {
 
 class Finding(NamedTuple):
     """A difference between the item that a source requires (``wanted``) and the item in the table
-    (``found``); None stands for no item."""
+    (``stored``); None stands for no item."""
 
     problem: str
-    place: Key
+    key: Key
     wanted: Raw | None
-    found: Raw | None
+    stored: Raw | None
     source: tuple[str | None, Key | None] | None = None
     """The run or trace that requires the item, if the item's key does not name it."""
 
@@ -153,27 +153,27 @@ def differences(
     """Returns the differences between required and stored items at the given keys. A child item
     that holds a value of its own is never wrong."""
     findings = []
-    for place in places:
-        required_item, stored_item = wanted.get(place), stored.get(place)
+    for key in places:
+        required_item, stored_item = wanted.get(key), stored.get(key)
         if stored_item is not None and is_outside(stored_item):
             continue
         if required_item is None and stored_item is not None:
-            findings.append(Finding(SURPLUS, place, None, stored_item))
+            findings.append(Finding(SURPLUS, key, None, stored_item))
         elif required_item is not None and stored_item is None:
-            findings.append(Finding(MISSING, place, required_item, None))
+            findings.append(Finding(MISSING, key, required_item, None))
         elif (
             required_item is not None
             and stored_item is not None
             and content(required_item) != content(stored_item)
         ):
             problem = SURPLUS if text_items.lists_more(stored_item, required_item) else STALE
-            findings.append(Finding(problem, place, required_item, stored_item))
+            findings.append(Finding(problem, key, required_item, stored_item))
     return findings
 
 
 def _children(item: Raw, owner: Owner, maps: Maps) -> list[Raw]:
     return [
-        entry.child(entry.place(owner, key), key, text)
+        entry.child(entry.key_of(owner, key), key, text)
         for entry in maps.values()
         for key, text in entry.field.of(item).items()
     ]

@@ -33,7 +33,7 @@ class IndexingLag:
             if findings
             else []
         )
-        self._traces = {keys.trace_of(key_of_item(one)) for one in marked}
+        self._traces = {keys.trace_of(key_of_item(item)) for item in marked}
 
     def covers(self, finding: Finding) -> bool:
         """Whether the indexer, or the next reader of a history, will repair the finding."""
@@ -52,6 +52,6 @@ def finding_source(finding: Finding) -> tuple[str | None, Key | None]:
     if finding.source is not None:
         return finding.source
     run_id, _, trace = partition_scan.suspects_of_item(
-        finding.place, finding.wanted or finding.found
+        finding.key, finding.wanted or finding.stored
     )
     return run_id, trace

@@ -200,16 +200,22 @@ def _experiment(partition: Partition, unseen: set[int]) -> Iterator[Suspects]:
     """Compares the experiment's child items with those required, and yields those that differ; adds
     the key hashes of the index items that it requires to ``unseen``."""
     experiment_id = partition.experiment_id
-    place = keys.experiment_name_rev(experiment_id)
-    item, reversed_name = table.batch_get([keys.experiment(experiment_id), place])
+    key = keys.experiment_name_rev(experiment_id)
+    item, reversed_name = table.batch_get([keys.experiment(experiment_id), key])
     tags = table.query_all(partition.pk, prefix=keys.experiment_tag_prefix())
     stored = {key_of_item(tag): tag for tag in tags}
     if reversed_name is not None:
-        stored[place] = reversed_name
+        stored[key] = reversed_name
     required = expected_items.of_experiment(item)
-    children = {place: one for place, one in required.items() if not _is_full_text(one)}
+    children = {
+        key: required_item
+        for key, required_item in required.items()
+        if not _is_full_text(required_item)
+    }
     yield from _compared(partition, None, children, stored)
-    partition.expects(unseen, (one for place, one in required.items() if place not in children))
+    partition.expects(
+        unseen, (required_item for key, required_item in required.items() if key not in children)
+    )
 
 
 def _run(partition: Partition, run_items: RunItems, unseen: set[int]) -> Iterator[Suspects]:
@@ -218,16 +224,16 @@ def _run(partition: Partition, run_items: RunItems, unseen: set[int]) -> Iterato
     source: Raw | None = None
     stored: expected_items.Items = {}
     for item in run_items.items:
-        place, kind = key_of_item(item), Item.of(item).type
+        key, kind = key_of_item(item), Item.of(item).type
         if kind == keys.RUN_METRIC_BATCH.name:
-            partition.batches.append(place)
+            partition.batches.append(key)
         elif kind == keys.RUN.name and Run.of(item).run_id == run_items.run_id:
             source = item
         elif kind in CHILD_TYPES:
-            if run_of(place) == run_items.run_id:
-                stored[place] = item
+            if run_of(key) == run_items.run_id:
+                stored[key] = item
             elif not is_outside(item):
-                yield Suspects(run_of(place), [place])
+                yield Suspects(run_of(key), [key])
     if run_items.run_id is None:
         return
     partition.runs += 1
@@ -235,9 +241,11 @@ def _run(partition: Partition, run_items: RunItems, unseen: set[int]) -> Iterato
     required = expected_items.of_run(
         run, source, expected_items.outside_texts(stored.values()), partition.indexed
     )
-    children = {place: item for place, item in required.items() if _is_child(item)}
+    children = {key: item for key, item in required.items() if _is_child(item)}
     yield from _compared(partition, run_items.run_id, children, stored)
-    partition.expects(unseen, (one for place, one in required.items() if place not in children))
+    partition.expects(
+        unseen, (required_item for key, required_item in required.items() if key not in children)
+    )
 
 
 def _compared(
@@ -249,21 +257,21 @@ def _compared(
     partition.items += sum(not is_outside(item) for item in stored.values())
     findings = expected_items.differences(required, stored, sorted(required.keys() | stored.keys()))
     if findings:
-        yield Suspects(run_id, [finding.place for finding in findings])
+        yield Suspects(run_id, [finding.key for finding in findings])
 
 
 def _indexes(partition: Partition, unseen: set[int]) -> Iterator[Suspects]:
     """Reads all index items, and yields suspects for those that no source requires or that are
     damaged. Removes existing items from ``unseen``."""
-    for place in _ranked(partition):
-        unseen.discard(hash(place.sk))
+    for key in _ranked(partition):
+        unseen.discard(hash(key.sk))
     of_traces: dict[Key, list[Key]] = {}
     prefixes = _INDEX_PREFIXES if partition.outdated else (*_INDEX_PREFIXES, *_FULL_TEXT_PREFIXES)
     for prefix in prefixes:
         for item in table.query_all(partition.pk, prefix=prefix):
-            place = key_of_item(item)
+            key = key_of_item(item)
             partition.items += 1
-            known = hash(place.sk)
+            known = hash(key.sk)
             is_expected = known in unseen
             unseen.discard(known)
             if not is_expected or not _is_right(partition, item):
@@ -274,11 +282,11 @@ def _indexes(partition: Partition, unseen: set[int]) -> Iterator[Suspects]:
                 if entry is not None and _is_whole(partition.experiment_id, item):
                     partition.unheld[entry] = None
                     continue
-                suspect = suspects_of_item(place, item)
+                suspect = suspects_of_item(key, item)
                 if suspect.trace is None:
                     yield suspect
                 else:
-                    of_traces.setdefault(suspect.trace, []).append(place)
+                    of_traces.setdefault(suspect.trace, []).append(key)
     for trace, places in of_traces.items():
         yield Suspects(None, places, trace)
 
@@ -302,11 +310,11 @@ def _traces(partition: Partition) -> Iterator[tuple[Key, expected_items.Items]]:
     listed = table.query_all(
         partition.pk, index="LSI2", prefix=keys.lsi2_trace_prefix(), attributes=KEY
     )
-    while together := [key_of_item(one) for one in islice(listed, IN_PARALLEL)]:
+    while together := [key_of_item(required_item) for required_item in islice(listed, IN_PARALLEL)]:
         items = table.batch_get(together)
         calls = [
-            partial(trace_source, place, indexed, item)
-            for place, item in zip(together, items, strict=True)
+            partial(trace_source, key, indexed, item)
+            for key, item in zip(together, items, strict=True)
             if item is not None
         ]
         for item, packs in table.parallel(calls):
@@ -326,7 +334,9 @@ def _missing(partition: Partition, unseen: set[int]) -> Iterator[Suspects]:
         run = (partition.experiment_id, run_id)
         wanted = expected_items.of_run(run, *source_of(*run), partition.indexed)
         wanted = with_dictionary(wanted, partition.listed)
-        places = _take(unseen, (place for place, one in wanted.items() if not _is_child(one)))
+        places = _take(
+            unseen, (key for key, required_item in wanted.items() if not _is_child(required_item))
+        )
         if places:
             yield Suspects(run_id, places)
     for trace, trace_items in _traces(partition):
@@ -338,8 +348,8 @@ def _missing(partition: Partition, unseen: set[int]) -> Iterator[Suspects]:
 def _take(unseen: set[int], places: Iterable[Key]) -> list[Key]:
     """Returns the keys that are in ``unseen``, and removes them there, because several sources may
     require one item."""
-    expected = [place for place in places if hash(place.sk) in unseen]
-    unseen.difference_update(hash(place.sk) for place in expected)
+    expected = [key for key in places if hash(key.sk) in unseen]
+    unseen.difference_update(hash(key.sk) for key in expected)
     return expected
 
 

@@ -110,7 +110,7 @@ def verify(
     if findings and patience:
         first_identities = {_identity(finding) for finding in findings}
         run_ids = {
-            partition_scan.run_of(finding.place)
+            partition_scan.run_of(finding.key)
             for finding in findings
             if finding.problem in _OF_HISTORY
         }
@@ -193,7 +193,7 @@ def _each(call: Callable[[T], list[Finding]], suspects: Iterable[T]) -> list[Fin
     remaining = iter(suspects)
     findings: list[Finding] = []
     while in_parallel := list(islice(remaining, IN_PARALLEL)):
-        for call_findings in table.parallel([partial(call, one) for one in in_parallel]):
+        for call_findings in table.parallel([partial(call, argument) for argument in in_parallel]):
             findings += call_findings
     return findings
 
@@ -220,7 +220,7 @@ def _differences(partition: Partition, suspects: Suspects) -> list[Finding]:
         is_active = item is not None and inactive_runs.is_active(Run.of(item))
     required = partition_scan.with_dictionary(required, partition_scan.listed(experiment_id))
     stored = {
-        place: item for place, item in zip(suspects.places, items, strict=True) if item is not None
+        key: item for key, item in zip(suspects.places, items, strict=True) if item is not None
     }
     source = (suspects.run_id, suspects.trace)
     findings = [
@@ -249,16 +249,16 @@ def _missing_points(
 
     def shown(point: Metric) -> tuple[Key, Raw]:
         entry = run_children.MAPS["metrics"]
-        place = entry.place(run, point.key)
-        return place, entry.child(place, point.key, latest_point_text.latest_text(point))
+        key = entry.key_of(run, point.key)
+        return key, entry.child(key, point.key, latest_point_text.latest_text(point))
 
     findings = []
     for point in missing.latest.values():
-        place, item = shown(point)
-        findings.append(Finding(expected_items.OUTDATED, place, item, None))
+        key, item = shown(point)
+        findings.append(Finding(expected_items.OUTDATED, key, item, None))
     for point in missing.points:
-        place, item = shown(point)
-        findings.append(Finding(expected_items.UNWRITTEN, place, None, item))
+        key, item = shown(point)
+        findings.append(Finding(expected_items.UNWRITTEN, key, None, item))
     return findings
 
 
@@ -271,7 +271,7 @@ def _repair(partition: Partition, suspects: Suspects) -> list[Finding]:
         if not findings:
             return first
         # An item that is put now may be surplus when the source is read again.
-        places = dict.fromkeys([*suspects.places, *(finding.place for finding in findings)])
+        places = dict.fromkeys([*suspects.places, *(finding.key for finding in findings)])
         suspects = suspects._replace(places=list(places))
         item_writes.apply([_repairing(findings)])
         lost_texts = [
@@ -292,14 +292,14 @@ def _repairing(findings: Sequence[Finding]) -> Writes:
     careful_puts: list[Raw] = []
     deletes: list[Key] = []
     for finding in findings:
-        _, place, wanted, _, _ = finding
+        _, key, wanted, _, _ = finding
         kind = _type(finding)
         if wanted is not None and (rank_repairs.is_lacking(finding) or _is_of_dictionary(finding)):
             continue
         if wanted is not None:
             (careful_puts if kind in CAREFUL_TYPES else puts).append(wanted)
         elif not _is_index(finding):
-            deletes.append(place)
+            deletes.append(key)
     return Writes(puts, careful_puts, deletes)
 
 
@@ -309,14 +309,14 @@ def _is_index(finding: Finding) -> bool:
 
 
 def _type(finding: Finding) -> str:
-    return Item.of(finding.wanted or finding.found or {}).type
+    return Item.of(finding.wanted or finding.stored or {}).type
 
 
 def _remove(finding: Finding) -> None:
     """Removes a surplus index item, unless its version has changed: then the indexer put it again,
     because the run has the value again."""
-    if finding.found is not None:
-        text_dictionary.remove_as_read(finding.found)
+    if finding.stored is not None:
+        text_dictionary.remove_as_read(finding.stored)
 
 
 def _forget_text(entry: Entry) -> list[Finding]:
@@ -330,19 +330,19 @@ def _grouped(findings: Iterable[Finding]) -> list[Suspects]:
     by_source: dict[tuple[str | None, Key | None], list[Key]] = {}
     for finding in findings:
         run_id, trace = finding_source(finding)
-        by_source.setdefault((run_id, trace), []).append(finding.place)
+        by_source.setdefault((run_id, trace), []).append(finding.key)
     return [Suspects(run_id, places, trace) for (run_id, trace), places in by_source.items()]
 
 
 def _is_of_dictionary(finding: Finding) -> bool:
-    return text_dictionary.entry_of_item("", finding.wanted or finding.found or {}) is not None
+    return text_dictionary.entry_of_item("", finding.wanted or finding.stored or {}) is not None
 
 
 def _identity(finding: Finding) -> str:
     """Returns a text that identifies a finding. It is equal for the same difference in the same
     item, and differs if the run has changed since."""
-    contents = expected_items.content(finding.wanted), expected_items.content(finding.found)
-    return json.dumps([finding.problem, finding.place, contents], sort_keys=True)
+    contents = expected_items.content(finding.wanted), expected_items.content(finding.stored)
+    return json.dumps([finding.problem, finding.key, contents], sort_keys=True)
 
 
 def _count_unindexed(partition: Partition) -> int:
@@ -354,7 +354,7 @@ def _count_unindexed(partition: Partition) -> int:
 
 
 def _sorted(findings: Iterable[Finding]) -> list[Finding]:
-    return sorted(findings, key=lambda finding: (finding.place, finding.problem))
+    return sorted(findings, key=lambda finding: (finding.key, finding.problem))
 
 
 def _report(partition: Partition, findings: list[Finding]) -> Report:

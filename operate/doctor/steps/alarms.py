@@ -19,30 +19,30 @@ def read(checkup: Checkup) -> str:
     alarm topic have confirmed. Returns the result as a text; raises Wrong."""
     names = sorted(checkup.aws.ids(_TYPE).values())
     service = checkup.aws.client("cloudwatch")
-    found = []
+    ringing = []
     for first in range(0, len(names), _AT_ONCE):
         answer = service.describe_alarms(AlarmNames=names[first : first + _AT_ONCE])
-        found += answer["MetricAlarms"]
+        ringing += answer["MetricAlarms"]
     rings = [
-        f"{one['AlarmName']}: {one.get('AlarmDescription', '')}"
-        for one in found
-        if one["StateValue"] == "ALARM"
+        f"{text['AlarmName']}: {text.get('AlarmDescription', '')}"
+        for text in ringing
+        if text["StateValue"] == "ALARM"
     ]
     expect(not rings, f"alarms ring: {rings}")
-    topics = sorted({topic for one in found for topic in one.get("AlarmActions", ())})
-    waiting = [one for topic in topics for one in _unconfirmed(checkup.aws.client("sns"), topic)]
+    topics = sorted({topic for text in ringing for topic in text.get("AlarmActions", ())})
+    waiting = [text for topic in topics for text in _unconfirmed(checkup.aws.client("sns"), topic)]
     expect(not waiting, f"alarms do not reach {waiting}: confirm what AWS sent there")
-    deaf = sum(not one.get("AlarmActions") for one in found)
+    deaf = sum(not text.get("AlarmActions") for text in ringing)
     heard = f"; {deaf} tell nobody" if deaf else ""
-    return f"none of {len(found)} alarms rings{heard}"
+    return f"none of {len(ringing)} alarms rings{heard}"
 
 
 def _unconfirmed(service: Any, topic: str) -> Sequence[str]:
     """Returns the subscribers of an SNS topic that have not confirmed their subscription."""
     pages = service.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=topic)
     return [
-        one["Endpoint"]
+        subscription["Endpoint"]
         for page in pages
-        for one in page.get("Subscriptions", ())
-        if one["SubscriptionArn"] == _PENDING
+        for subscription in page.get("Subscriptions", ())
+        if subscription["SubscriptionArn"] == _PENDING
     ]

@@ -35,11 +35,11 @@ def create(checkup: Checkup) -> str:
 
 
 def _remove(checkup: Checkup) -> None:
-    found = checkup.api.call(*_BY_NAME, query={"experiment_name": checkup.name})
-    if found.status == 404:
+    experiments = checkup.api.call(*_BY_NAME, query={"experiment_name": checkup.name})
+    if experiments.status == 404:
         return
-    expect(found.status == 200, f"experiments/get-by-name: {found.status}")
-    experiment = found.body["experiment"]["experiment_id"]
+    expect(experiments.status == 200, f"experiments/get-by-name: {experiments.status}")
+    experiment = experiments.body["experiment"]["experiment_id"]
     delete(checkup, experiment)
     command = f"{program_name.commands()} gc --experiment {experiment}"
     checkup.facts["remains"] = (
@@ -82,18 +82,18 @@ def remove_leftovers(checkup: Checkup) -> str:
         ]
 
     pattern = f"name LIKE '{PREFIX}%'"
-    found = api.post("experiments/search", filter=pattern, max_results=100, view_type=ACTIVE)
-    experiments = old(found.get("experiments", []), "creation_time")
-    for one in experiments:
-        delete(checkup, one["experiment_id"])
-    found = api.get("registered-models/search", filter=pattern, max_results="100")
-    models = old(found.get("registered_models", []), "creation_timestamp")
-    for one in models:
-        api.ask("DELETE", "2.0/mlflow/registered-models/delete", {"name": one["name"]})
+    page = api.post("experiments/search", filter=pattern, max_results=100, view_type=ACTIVE)
+    experiments = old(page.get("experiments", []), "creation_time")
+    for leftover in experiments:
+        delete(checkup, leftover["experiment_id"])
+    page = api.get("registered-models/search", filter=pattern, max_results="100")
+    models = old(page.get("registered_models", []), "creation_timestamp")
+    for leftover in models:
+        api.ask("DELETE", "2.0/mlflow/registered-models/delete", {"name": leftover["name"]})
     listed = api.call("GET", "/api/2.0/mlflow/webhooks")
     webhooks = old(listed.body.get("webhooks", []), "creation_timestamp") if _ok(listed) else []
-    for one in webhooks:
-        api.ask("DELETE", f"2.0/mlflow/webhooks/{one['webhook_id']}")
+    for leftover in webhooks:
+        api.ask("DELETE", f"2.0/mlflow/webhooks/{leftover['webhook_id']}")
     count = len(experiments) + len(models) + len(webhooks)
     return f"{count} things of earlier checkups removed" if count else "none"
 

@@ -18,8 +18,8 @@ def follow(checkup: Checkup) -> str:
     api.post("runs/update", run_id=run_id, status="FINISHED", end_time=now)
 
     def listed() -> Any:
-        found = api.post("experiments/search", filter=f"name = '{checkup.name}'", max_results=5)
-        return found.get("experiments")
+        page = api.post("experiments/search", filter=f"name = '{checkup.name}'", max_results=5)
+        return page.get("experiments")
 
     checkup.wait("experiments/search lists the experiment", listed)
     if "model" in checkup.facts:

@@ -24,9 +24,9 @@ def search(checkup: Checkup) -> str:
     """Checks that a search finds the logged model at once. Returns the result as a text; raises
     Wrong."""
     wanted = checkup.fact("logged_model")
-    found = checkup.api.post(
+    page = checkup.api.post(
         "logged-models/search", experiment_ids=[checkup.fact("experiment")]
     ).get("models", [])
-    models = [one["info"]["model_id"] for one in found]
+    models = [model["info"]["model_id"] for model in page]
     expect(models == [wanted], f"the search finds {models}")
     return "found at once"

@@ -15,5 +15,5 @@ def read(checkup: Checkup) -> str:
     the deployment: the step ``throttles`` reports requests that it has throttled."""
     limit = checkup.aws.client("lambda").get_account_settings()["AccountLimit"]
     all_of_them, free = limit["ConcurrentExecutions"], limit["UnreservedConcurrentExecutions"]
-    said = f"{free} of {all_of_them} concurrent executions are not reserved"
-    return said if free >= ENOUGH else f"{said}, which is few: ask AWS for a quota of 1,000"
+    summary = f"{free} of {all_of_them} concurrent executions are not reserved"
+    return summary if free >= ENOUGH else f"{summary}, which is few: ask AWS for a quota of 1,000"

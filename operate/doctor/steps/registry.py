@@ -14,8 +14,8 @@ def register(checkup: Checkup) -> str:
     version = api.post("model-versions/create", name=name, source="s3://doctor/model")
     number = version["model_version"]["version"]
     api.post("registered-models/alias", name=name, alias="best", version=number)
-    found = api.get("registered-models/alias", name=name, alias="best")["model_version"]
-    expect(found["version"] == number, f"the alias leads to version {found['version']}")
+    aliased = api.get("registered-models/alias", name=name, alias="best")["model_version"]
+    expect(aliased["version"] == number, f"the alias leads to version {aliased['version']}")
     checkup.facts["model"] = name
     return f"version {number} of {name} is found by its alias"
 

@@ -34,9 +34,9 @@ def log(checkup: Checkup) -> str:
 
 def _equal(data: dict[str, Any], batch: dict[str, Any], point: dict[str, Any]) -> None:
     for kind in ("params", "tags"):
-        read = {one["key"]: one["value"] for one in data[kind]}
-        lost = [one["key"] for one in batch[kind] if read.get(one["key"]) != one["value"]]
+        read = {entry["key"]: entry["value"] for entry in data[kind]}
+        lost = [entry["key"] for entry in batch[kind] if read.get(entry["key"]) != entry["value"]]
         expect(not lost, f"{kind} that are not read: {lost}")
-    metrics = {one["key"]: one["value"] for one in data["metrics"]}
-    wanted = {one["key"]: one["value"] for one in (*batch["metrics"], point)}
+    metrics = {entry["key"]: entry["value"] for entry in data["metrics"]}
+    wanted = {entry["key"]: entry["value"] for entry in (*batch["metrics"], point)}
     expect(metrics == wanted, f"the metrics are {metrics}")

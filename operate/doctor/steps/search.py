@@ -25,8 +25,8 @@ def check(checkup: Checkup, run_id: str) -> None:
     should not contain it, or missing from one that should."""
     experiments = [checkup.fact("experiment")]
     for text, meets in FILTERS.items():
-        found = checkup.api.post(
+        page = checkup.api.post(
             "runs/search", experiment_ids=experiments, filter=text, order_by=["metrics.loss ASC"]
         )
-        runs = [one["info"]["run_id"] for one in found.get("runs", ())]
+        runs = [run["info"]["run_id"] for run in page.get("runs", ())]
         expect((run_id in runs) is meets, f"{text!r} finds {runs}")

@@ -15,11 +15,11 @@ def query(checkup: Checkup) -> str:
     """Waits until a query finds the checkup's run in the system tables. The first query asks for
     fresh tables: a laptop publishes them for it; a deployment refuses that and publishes about
     every minute. Returns the result as a text; raises Wrong."""
-    asked: dict[str, Any] = {"sql": _SQL, "parameters": {"run": checkup.fact("run")}}
+    body: dict[str, Any] = {"sql": _SQL, "parameters": {"run": checkup.fact("run")}}
     fresh, seen = ["first"], []
 
     def rows() -> Any:
-        answer = checkup.api.call("POST", _PATH, {**asked, "fresh": bool(fresh)})
+        answer = checkup.api.call("POST", _PATH, {**body, "fresh": bool(fresh)})
         if answer.status == 400 and fresh:
             fresh.clear()
             return None
@@ -31,5 +31,5 @@ def query(checkup: Checkup) -> str:
         seen.append(len(answer.body["rows"]))
         return answer.body["rows"]
 
-    found = checkup.wait("the run is in system.mlflow.runs_latest", rows)
-    return f"the run is a row ({found[0][0]}) after {len(seen)} queries"
+    rows_read = checkup.wait("the run is in system.mlflow.runs_latest", rows)
+    return f"the run is a row ({rows_read[0][0]}) after {len(seen)} queries"

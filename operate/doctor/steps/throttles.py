@@ -16,17 +16,17 @@ def read(checkup: Checkup) -> str:
     aws = checkup.aws
     service = aws.client("cloudwatch")
     table = {"TableName": aws.outputs["TableName"]}
-    asked = [
+    queries = [
         ("AWS/Lambda", "Throttles", name, {"FunctionName": physical})
         for name, physical in aws.ids("AWS::Lambda::Function").items()
     ]
-    asked += [
+    queries += [
         ("AWS/DynamoDB", metric, metric, table)
         for metric in ("ReadThrottleEvents", "WriteThrottleEvents")
     ]
     counts = {
         name: _sum(service, namespace, metric, dimensions)
-        for namespace, metric, name, dimensions in asked
+        for namespace, metric, name, dimensions in queries
     }
     throttled = {name: count for name, count in counts.items() if count}
     expect(not throttled, f"throttled in the last hour: {throttled}")

@@ -90,8 +90,8 @@ def _follow_in_the_log(checkup: Checkup, stack: Deployment, model: str) -> str:
     try:
         checkup.wait("the sender logs the delivery", sent)
     except Wrong as error:
-        said = f"; it could not deliver: {reasons[-1]}" if reasons else ""
-        raise Wrong(f"{error}{said}") from None
+        reason = f"; it could not deliver: {reasons[-1]}" if reasons else ""
+        raise Wrong(f"{error}{reason}") from None
     return "the sender delivered to this server itself; --receiver checks the signature too"
 
 
@@ -99,8 +99,10 @@ def _lines(stack: Deployment, webhook: str, began_ms: int) -> list[dict[str, Any
     """Returns the log entries of the webhook sender about the deliveries of one webhook."""
     pages = stack.client("logs").get_paginator("filter_log_events")
     _, group = stack.resources["WebhookSenderLogGroup"]
-    found = pages.paginate(logGroupName=group, startTime=began_ms, filterPattern=f'"{webhook}"')
-    texts = [event["message"] for page in found for event in page.get("events", ())]
+    pages_read = pages.paginate(
+        logGroupName=group, startTime=began_ms, filterPattern=f'"{webhook}"'
+    )
+    texts = [event["message"] for page in pages_read for event in page.get("events", ())]
     return [line for line in map(_decoded, texts) if line.get("webhook_id") == webhook]
 
 

@@ -16,21 +16,21 @@ MAX_ICONS: Final = 100
 _NOUN: Final = "Icon URL"
 
 
-def _source_of(value: Any, place: json_body.Place, misfits: json_body.Misfits) -> Any:
+def _source_of(value: Any, path: json_body.Place, misfits: json_body.Misfits) -> Any:
     """Reads the URL of an icon. Raises InvalidParameterValue at once, before other errors of the
     body, for a URL that is not allowed."""
     errors_before = len(misfits.texts)
-    text = json_body.text(value, place, misfits)
+    text = json_body.text(value, path, misfits)
     if len(misfits.texts) == errors_before:
         check_url(text)
     return text
 
 
-def _media_type_of(value: Any, place: json_body.Place, misfits: json_body.Misfits) -> Any:
+def _media_type_of(value: Any, path: json_body.Place, misfits: json_body.Misfits) -> Any:
     if value is None:
         return None
     errors_before = len(misfits.texts)
-    text = json_body.text(value, place, misfits)
+    text = json_body.text(value, path, misfits)
     return _media_type(text) if len(misfits.texts) == errors_before else text
 
 
@@ -86,9 +86,9 @@ _ICON: Final = json_body.object_of(
 )
 
 
-def _icon(value: Any, place: json_body.Place, misfits: json_body.Misfits) -> Any:
+def _icon(value: Any, path: json_body.Place, misfits: json_body.Misfits) -> Any:
     """Reads an icon; drops those of its known fields that are null."""
-    icon = _ICON(value, place, misfits)
+    icon = _ICON(value, path, misfits)
     if not isinstance(icon, dict):
         return icon
     optional_fields = ("sizes", "mimeType", "theme", "source")

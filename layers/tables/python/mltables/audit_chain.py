@@ -64,7 +64,8 @@ def erased(event: Event, name: str, key: str) -> Event:
     fields = json.loads(event.entity)
     if PERSON in fields:
         fields[PERSON] = _each(
-            fields[PERSON], lambda one: pseudonym(one, key) if one == name else one
+            fields[PERSON],
+            lambda username: pseudonym(username, key) if username == name else username,
         )
     return replaced._replace(entity=json.dumps(fields, sort_keys=True))
 
@@ -79,7 +80,7 @@ def hash_of(event: Event, inserted: int, sequence: int, previous: str, key: str)
     """
     fields = json.loads(event.entity)
     if PERSON in fields:
-        fields[PERSON] = _each(fields[PERSON], lambda one: _hidden(one, key))
+        fields[PERSON] = _each(fields[PERSON], lambda username: _hidden(username, key))
     covered = event._replace(user_name=None, entity=json.dumps(fields, sort_keys=True))
     text = json.dumps([previous, sequence, inserted, *covered], separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -96,5 +97,5 @@ def _hidden(name: str, key: str) -> str:
 
 def _each(value: Any, change: Any) -> Any:
     if isinstance(value, list):
-        return [change(one) if isinstance(one, str) else one for one in value]
+        return [change(element) if isinstance(element, str) else element for element in value]
     return change(value) if isinstance(value, str) else value

@@ -36,7 +36,7 @@ class Problem(NamedTuple):
 
     sequence: int
     record_id: str
-    what: str
+    text: str
 
 
 class Verified(NamedTuple):

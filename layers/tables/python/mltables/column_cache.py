@@ -179,7 +179,7 @@ class ColumnCache:
         raise NoRoomForColumns
 
     def _room_on_disk(self) -> int:
-        taken = sum(one.stat().st_blocks * _BLOCK for one in self._folder.rglob("*.parquet"))
+        taken = sum(file.stat().st_blocks * _BLOCK for file in self._folder.rglob("*.parquet"))
         return min(
             shutil.disk_usage(self._folder).free - RESERVED_DISK_BYTES, MAX_CACHE_BYTES - taken
         )

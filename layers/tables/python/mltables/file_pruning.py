@@ -119,8 +119,8 @@ def where_bounds(query: exp.Query, schema: str) -> Mapping[str, Bounds]:
 
 
 def _bounds(table: exp.Table) -> Iterator[Bound]:
-    place = table.parent
-    select = place.parent if isinstance(place, exp.From | exp.Join) else None
+    parent = table.parent
+    select = parent.parent if isinstance(parent, exp.From | exp.Join) else None
     where = select.args.get("where") if isinstance(select, exp.Select) else None
     if select is None or where is None:
         return
@@ -132,8 +132,8 @@ def _bounds(table: exp.Table) -> Iterator[Bound]:
 
 def _bounds_of(condition: exp.Expr, names: set[str]) -> Iterator[Bound]:
     if isinstance(condition, exp.And):
-        for one in condition.flatten():
-            yield from _bounds_of(one.unnest(), names)
+        for part in condition.flatten():
+            yield from _bounds_of(part.unnest(), names)
         return
     column = condition.this
     if not isinstance(column, exp.Column) or column.table.lower() not in names:
@@ -173,11 +173,11 @@ def _is_constant(value: exp.Expr, *, now: bool) -> bool:
 
 
 def evaluate_bounds(
-    found: Mapping[str, Bounds], parameters: Mapping[str, Any]
+    column_bounds: Mapping[str, Bounds], parameters: Mapping[str, Any]
 ) -> Mapping[str, Bounds]:
     """Computes the values of bounds in a database without rows. Drops bounds whose values are NULL
     or cannot be computed."""
-    if not any(bound for bounds in found.values() for bound in bounds):
+    if not any(bound for bounds in column_bounds.values() for bound in bounds):
         return {}
     with connect(None) as connection:
         return {
@@ -185,7 +185,7 @@ def evaluate_bounds(
                 [known for bound in each if (known := _known(connection, bound, parameters))]
                 for each in bounds
             ]
-            for table, bounds in found.items()
+            for table, bounds in column_bounds.items()
         }
 
 
@@ -195,7 +195,7 @@ def _known(
     values = []
     for sql in bound.values:
         wanted = f"({sql})::TIMESTAMPTZ" if bound.column in TIMES else sql
-        given = {name: one for name, one in parameters.items() if f"${name}" in sql}
+        given = {name: parameter for name, parameter in parameters.items() if f"${name}" in sql}
         macros.create_macros(connection, sql)
         try:
             ((value, kind),) = connection.execute(

@@ -66,7 +66,7 @@ class Source(NamedTuple):
     def relation(self) -> str:
         """Returns a FROM source with the rows, for DuckDB."""
         if not self.files:
-            (table,) = (one for one in TABLES if one.name == self.table)
+            (table,) = (each for each in TABLES if each.name == self.table)
             return table.nothing
         listed = ", ".join(map(quoted, self.files))
         # Otherwise DuckDB would add columns from the names of folders.

@@ -71,14 +71,14 @@ class PublishStep:
             CommitFailedError: another publisher committed first; the caller repeats the step.
         """
         named = [
-            one
-            for (one,) in self._connection.execute(
+            name
+            for (name,) in self._connection.execute(
                 "SELECT experiment_id FROM touched_experiments ORDER BY 1"
             ).fetchall()
         ]
         stored = source.find_experiments(named)
         staging.load_experiments(
-            self._connection, (one.row for one in stored.values()), self._folder
+            self._connection, (name.row for name in stored.values()), self._folder
         )
         self._connection.execute(
             "CREATE TEMP TABLE old_experiments AS "

@@ -64,7 +64,10 @@ def publish(seconds: float = float("inf")) -> Published:
     with Lake() as lake:
         waiting = list(landing.waiting())
         steps = [
-            [(keys, step) for keys in _batches(one for one in waiting if one[0].endswith(kind))]
+            [
+                (keys, step)
+                for keys in _batches(landed for landed in waiting if landed[0].endswith(kind))
+            ]
             for kind, step in _STEPS.items()
         ]
         # The kinds take turns, so that none waits for all steps of another.

@@ -78,7 +78,7 @@ def run_statement(request: dict[str, Any], plan: dict[str, Any]) -> dict[str, An
         plan: the result of :func:`prepare_rows`.
     """
     try:
-        sources = [Source.of_json(one) for one in plan["sources"]]
+        sources = [Source.of_json(source) for source in plan["sources"]]
         connection = open_views(sources, plan["view"])
         # From here on the caller's statement runs. It can neither write files nor reach others.
         _restrict_resources()

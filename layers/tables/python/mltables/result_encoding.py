@@ -126,9 +126,9 @@ def _json_value(value: Any) -> Any:
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, dict):
-        return {str(key): _json_value(one) for key, one in value.items()}
+        return {str(key): _json_value(element) for key, element in value.items()}
     if isinstance(value, list | tuple):
-        return [_json_value(one) for one in value]
+        return [_json_value(element) for element in value]
     if value is None or isinstance(value, str | int):
         return value
     return str(value)

@@ -31,11 +31,11 @@ def batches(
 ) -> Iterator[None]:
     """Creates, for each batch of traces, ``span_traces`` (the traces) and ``new_spans`` (all stored
     columns of ``spans``), and yields. ``folder`` gets files that are deleted afterwards."""
-    found = span_source.spans_of(traces)
+    spans_of_traces = span_source.spans_of(traces)
     paths = (folder / "span-traces.ndjson", folder / "spans.ndjson")
     is_left = bool(traces)
     while is_left:
-        is_left, longest = _write(found, *paths)
+        is_left, longest = _write(spans_of_traces, *paths)
         _load(connection, *paths, longest)
         for path in paths:
             path.unlink()
@@ -43,12 +43,12 @@ def batches(
 
 
 def _write(
-    found: Iterator[tuple[SpanTrace, list[Any]]], traces: Path, spans: Path
+    spans_of_traces: Iterator[tuple[SpanTrace, list[Any]]], traces: Path, spans: Path
 ) -> tuple[bool, int]:
     """Writes a batch. Returns whether traces may be left, and the length of the longest line."""
     size = longest = 0
     with traces.open("w", encoding="ascii") as owners, spans.open("w", encoding="ascii") as file:
-        for trace, rows in found:
+        for trace, rows in spans_of_traces:
             owners.write(json.dumps(trace._asdict()) + "\n")
             for row in rows:
                 shared = {"experiment_id": trace.experiment_id, "trace_id": trace.trace_id}

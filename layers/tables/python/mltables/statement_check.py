@@ -67,7 +67,9 @@ def translate(text: str) -> TranslatedStatement:
         unnamed_columns.name_columns(query)
         row_generators.rewrite(query)
         _point_to_views(query)
-        placeholders = frozenset(_placeholder(one) for one in query.find_all(exp.Placeholder))
+        placeholders = frozenset(
+            _placeholder(placeholder) for placeholder in query.find_all(exp.Placeholder)
+        )
         reads = columns_read(query, SCHEMA)
         bounds = where_bounds(query, SCHEMA)
         return TranslatedStatement(sql_generator.generate_sql(query), placeholders, reads, bounds)
@@ -78,7 +80,9 @@ def translate(text: str) -> TranslatedStatement:
 
 
 def _parse_query(text: str) -> exp.Query:
-    statements = [one for one in sqlglot.parse(text, read=Reader) if one is not None]
+    statements = [
+        statement for statement in sqlglot.parse(text, read=Reader) if statement is not None
+    ]
     if len(statements) != 1:
         raise Refused(f"One SELECT is needed, not {len(statements)} statements.")
     (query,) = statements

@@ -124,9 +124,9 @@ def _statistics(
     for name in table.skipping.split(","):
         written = columns.get(f'"{name}"', {})
         statistics["nullCount"][name] = int(written.get("null_count", 0))
-        for place, end in _ENDS:
+        for field, end in _ENDS:
             if end in written and written.get(f"{end}_is_exact") == "true":
-                statistics[place][name] = _value(kinds[name], written[end])
+                statistics[field][name] = _value(kinds[name], written[end])
     return statistics
 
 

@@ -78,8 +78,8 @@ class TraceStep:
             self._connection.execute("INSERT INTO known_experiments VALUES (?)", [experiment_id])
         changed = 0
         for at in range(0, len(places), TRACES_TOGETHER):
-            found = trace_source.find_traces(places[at : at + TRACES_TOGETHER], known)
-            trace_staging.load_traces(self._connection, self._noted(found), self._folder)
+            stored_traces = trace_source.find_traces(places[at : at + TRACES_TOGETHER], known)
+            trace_staging.load_traces(self._connection, self._noted(stored_traces), self._folder)
             changed += self._publish_part(at)
         for table in self._tables:
             table.finish_step()
@@ -156,7 +156,7 @@ class TraceStep:
     def _replace_spans(self) -> None:
         """Replaces the spans of the traces in ``decided``, in one commit for each batch of traces.
         Leaves those of existing traces whose spans cannot be read or whose end has passed."""
-        (table,) = (one for one in self._tables if one.table is SPANS)
+        (table,) = (each for each in self._tables if each.table is SPANS)
         self._connection.execute(
             """
             CREATE OR REPLACE TEMP TABLE whole_part AS SELECT * FROM decided;
@@ -175,11 +175,11 @@ class TraceStep:
             )
             self._replace(table, self._days())
 
-    def _noted(self, found: Iterator[StoredTrace]) -> Iterator[StoredTrace]:
+    def _noted(self, stored_traces: Iterator[StoredTrace]) -> Iterator[StoredTrace]:
         """Yields the traces of a part, and notes those whose spans are to be read."""
         self._with_spans = []
         now = time.time()
-        for stored in found:
+        for stored in stored_traces:
             if (trace := span_source.trace_of(stored, now)) is not None:
                 self._with_spans.append(trace)
             yield stored
@@ -206,8 +206,8 @@ class TraceStep:
         follows a later move will."""
         now = source.find_experiments(list(known))
         for experiment_id, stored in known.items():
-            one = now.get(experiment_id)
-            if one is None or one.experiment.workspace != stored.experiment.workspace:
+            experiment = now.get(experiment_id)
+            if experiment is None or experiment.experiment.workspace != stored.experiment.workspace:
                 raise CommitFailedError(f"experiment {experiment_id} was moved")
 
 

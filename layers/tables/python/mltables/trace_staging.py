@@ -62,8 +62,8 @@ def load_traces(
         entries.open("w", encoding="ascii") as small,
         assessments.open("w", encoding="ascii") as judged,
     ):
-        for number, one in enumerate(stored):
-            row, its_assessments = rows_of(one)
+        for number, trace in enumerate(stored):
+            row, its_assessments = rows_of(trace)
             fields = row._asdict()
             # Map entries are separate lines: the size of a line is limited, that of a trace is not.
             for kind in _MAPS:

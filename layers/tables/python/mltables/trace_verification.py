@@ -37,8 +37,8 @@ def differences(
     for table in OF_TRACES:
         yield from _repeated(connection, table)
         yield from _of_others(connection, table, stored)
-    for one in stored.values():
-        traces = trace_source.traces_of(one.experiment)
+    for stored_trace in stored.values():
+        traces = trace_source.traces_of(stored_trace.experiment)
         while part := list(itertools.islice(traces, TOGETHER)):
             trace_staging.load_traces(connection, part, folder)
             for table in (TRACES, ASSESSMENTS):
@@ -66,10 +66,10 @@ def _of_others(
         f"SELECT DISTINCT experiment_id, workspace_id FROM {table.name} ORDER BY ALL"
     ).fetchall()
     for experiment_id, workspace in rows:
-        one = stored.get(experiment_id)
-        if one is None:
+        experiment = stored.get(experiment_id)
+        if experiment is None:
             yield "surplus", table.name, f"experiment {experiment_id}"
-        elif one.experiment.workspace != workspace:
+        elif experiment.experiment.workspace != workspace:
             yield "different", table.name, f"experiment {experiment_id} in another workspace"
 
 

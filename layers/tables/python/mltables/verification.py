@@ -55,7 +55,7 @@ class _Comparison:
     def run(self) -> Iterator[Difference]:
         stored = source.find_experiments(list(source.experiment_ids()))
         staging.load_experiments(
-            self._connection, (one.row for one in stored.values()), self._folder
+            self._connection, (experiment.row for experiment in stored.values()), self._folder
         )
         yield from self._compared(
             EXPERIMENTS.name, "experiment_id", "new_experiments", EXPERIMENTS.name
@@ -63,8 +63,8 @@ class _Comparison:
         yield from self._workspaces()
         seen = "CREATE TEMP TABLE seen (run_id VARCHAR)"
         self._connection.execute(seen)
-        for experiment_id, one in stored.items():
-            runs = list(source.run_ids(one.experiment))
+        for experiment_id, experiment in stored.items():
+            runs = list(source.run_ids(experiment.experiment))
             for at in range(0, len(runs), TOGETHER):
                 yield from self._runs(stored, experiment_id, runs[at : at + TOGETHER])
         for table in (RUNS.name, HISTORY.name):
@@ -72,8 +72,8 @@ class _Comparison:
                 f"SELECT DISTINCT run_id FROM {table} ANTI JOIN seen USING (run_id)"
             ).fetchall():
                 yield Difference("surplus", table, run_id)
-        for found in trace_verification.differences(self._connection, stored, self._folder):
-            yield Difference(*found)
+        for difference in trace_verification.differences(self._connection, stored, self._folder):
+            yield Difference(*difference)
 
     def _runs(
         self, stored: dict[str, source.Stored], experiment_id: str, run_ids: list[str]
@@ -139,10 +139,10 @@ class _Comparison:
         published = self._connection.execute(
             f"SELECT record_id FROM {HISTORY.name} WHERE run_id = ?", [run_id]
         ).fetchall()
-        known = {one for (one,) in published}
+        known = {point for (point,) in published}
         if len(known) != len(published):
             yield Difference("surplus", HISTORY.name, run_id)
-        missing = {one.record_id for one in source.points_of(experiment_id, run_id)} - known
+        missing = {point.record_id for point in source.points_of(experiment_id, run_id)} - known
         if missing:
             yield Difference("missing", HISTORY.name, f"{run_id}: {len(missing)} points")
 

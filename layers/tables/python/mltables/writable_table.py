@@ -77,9 +77,9 @@ class WritableTable:
         overlapping = self.overlapping(named, "experiment_id")
         if len(destinations) != 1:
             return overlapping
-        place = quoted(destinations[0][0])
+        wanted = quoted(destinations[0][0])
         return (
-            f'({overlapping} AND ("min.workspace_id" = {place} AND "max.workspace_id" = {place}) '
+            f'({overlapping} AND ("min.workspace_id" = {wanted} AND "max.workspace_id" = {wanted}) '
             "IS NOT TRUE)"
         )
 

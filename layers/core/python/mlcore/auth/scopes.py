@@ -160,7 +160,7 @@ def checked(scopes: object) -> tuple[str, ...]:
             f"Parameter 'scopes' must be a list of 1 to {MAX_SCOPES} scopes; without it a key may "
             "do all that its owner may."
         )
-    found = []
+    checked_scopes = []
     for sent in scopes:
         kind, _, name = sent.partition(":") if isinstance(sent, str) else ("", "", "")
         is_experiment = kind == "experiment"
@@ -170,7 +170,7 @@ def checked(scopes: object) -> tuple[str, ...]:
                 f"Invalid scope {scope!r}. Valid scopes are: 'read', 'sql', 'experiment:<id>', "
                 "'model:<name>', 'gateway:<endpoint name or id>'."
             )
-        found.append(scope)
-    if len("".join(found).encode()) > MAX_SCOPE_BYTES:
+        checked_scopes.append(scope)
+    if len("".join(checked_scopes).encode()) > MAX_SCOPE_BYTES:
         raise InvalidParameterValue(f"The scopes of a key have at most {MAX_SCOPE_BYTES} bytes.")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(checked_scopes))

@@ -207,8 +207,8 @@ def _text_at(text: str, key: str) -> str | None:
         return None
     begin += len(key) + 2
     end = text.find("&", begin)
-    found = text[begin:] if end < 0 else text[begin:end]
-    return _plain(found) if "%" in found else found
+    part = text[begin:] if end < 0 else text[begin:end]
+    return _plain(part) if "%" in part else part
 
 
 _IN_VALUE: Final = {ord("%"): "%25", ord("&"): "%26"}

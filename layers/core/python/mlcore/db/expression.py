@@ -63,41 +63,41 @@ class Update:
         """(path, value to set or None, amount to add)"""
 
     @overload
-    def set(self, place: ItemAttribute[V], value: V) -> None: ...
+    def set(self, attribute: ItemAttribute[V], value: V) -> None: ...
     @overload
-    def set(self, place: MapEntry, value: str) -> None: ...
+    def set(self, attribute: MapEntry, value: str) -> None: ...
     @overload
-    def set(self, place: FlagEntry, value: bool) -> None: ...
-    def set(self, place: AttributePath, value: Any) -> None:
-        self._set_to(place, self._raw(place, value))
+    def set(self, attribute: FlagEntry, value: bool) -> None: ...
+    def set(self, attribute: AttributePath, value: Any) -> None:
+        self._set_to(attribute, self._raw(attribute, value))
 
     def set_raw(self, attribute: ItemAttribute[Any], raw: Raw) -> None:
         """Sets the attribute to a value that is already DynamoDB JSON."""
         self._set_to(attribute, raw)
 
-    def _set_to(self, place: AttributePath, raw: Raw) -> None:
-        self._set.append(f"{self._path(place)}={self._placeholder(raw)}")
-        self._changes.append((place, raw, 0))
+    def _set_to(self, attribute: AttributePath, raw: Raw) -> None:
+        self._set.append(f"{self._path(attribute)}={self._placeholder(raw)}")
+        self._changes.append((attribute, raw, 0))
 
     def set_once(self, attribute: ItemAttribute[V], value: V) -> None:
         """Sets the attribute only if the item lacks it."""
         path = self._path(attribute)
         self._set.append(f"{path}=if_not_exists({path},{self._value(attribute, value)})")
 
-    def remove(self, place: AttributePath) -> None:
-        self._remove.append(self._path(place))
-        self._changes.append((place, None, 0))
+    def remove(self, attribute: AttributePath) -> None:
+        self._remove.append(self._path(attribute))
+        self._changes.append((attribute, None, 0))
 
     @overload
-    def set_or_remove(self, place: ItemAttribute[V], value: V | None) -> None: ...
+    def set_or_remove(self, attribute: ItemAttribute[V], value: V | None) -> None: ...
     @overload
-    def set_or_remove(self, place: MapEntry, value: str | None) -> None: ...
-    def set_or_remove(self, place: AttributePath, value: Any) -> None:
+    def set_or_remove(self, attribute: MapEntry, value: str | None) -> None: ...
+    def set_or_remove(self, attribute: AttributePath, value: Any) -> None:
         """Sets an attribute or a map's entry to the value, or removes it if the value is None."""
         if value is None:
-            self.remove(place)
+            self.remove(attribute)
         else:
-            self._set_to(place, self._raw(place, value))
+            self._set_to(attribute, self._raw(attribute, value))
 
     def add(self, attribute: ItemAttribute[Any], amount: int) -> None:
         self._add.append(f"{self._path(attribute)} {self._placeholder(number(amount))}")
@@ -115,8 +115,8 @@ class Update:
         """Returns the raw item as this update would change it, computed without DynamoDB. Updates
         with :meth:`set_once` or with changes of sets are not supported."""
         after = dict(item)
-        for place, raw, amount in self._changes:
-            attribute, key = place if isinstance(place, tuple) else (place, None)
+        for path, raw, amount in self._changes:
+            attribute, key = path if isinstance(path, tuple) else (path, None)
             name, value = attribute.attr_name, raw
             if amount:
                 value = number(int(after.get(name, number(0))["N"]) + amount)
@@ -130,17 +130,17 @@ class Update:
         return after
 
     @overload
-    def require_equal(self, place: ItemAttribute[V], value: V) -> None: ...
+    def require_equal(self, attribute: ItemAttribute[V], value: V) -> None: ...
     @overload
-    def require_equal(self, place: MapEntry, value: str) -> None: ...
-    def require_equal(self, place: AttributePath, value: Any) -> None:
-        self._conditions.append(f"{self._path(place)}={self._value(place, value)}")
+    def require_equal(self, attribute: MapEntry, value: str) -> None: ...
+    def require_equal(self, attribute: AttributePath, value: Any) -> None:
+        self._conditions.append(f"{self._path(attribute)}={self._value(attribute, value)}")
 
-    def require_exists(self, place: AttributePath) -> None:
-        self._conditions.append(f"attribute_exists({self._path(place)})")
+    def require_exists(self, attribute: AttributePath) -> None:
+        self._conditions.append(f"attribute_exists({self._path(attribute)})")
 
-    def require_absent(self, place: AttributePath) -> None:
-        self._conditions.append(f"attribute_not_exists({self._path(place)})")
+    def require_absent(self, attribute: AttributePath) -> None:
+        self._conditions.append(f"attribute_not_exists({self._path(attribute)})")
 
     def require_map(self, attribute: TextMapAttribute[Any]) -> None:
         """Adds the condition that the attribute is stored as a map, so that expressions can name
@@ -149,33 +149,33 @@ class Update:
         self._conditions.append(f"attribute_type({self._path(attribute)},{kind})")
 
     @overload
-    def require_less(self, place: ItemAttribute[V], value: V) -> None: ...
+    def require_less(self, attribute: ItemAttribute[V], value: V) -> None: ...
     @overload
-    def require_less(self, place: MapEntry, value: str) -> None: ...
-    def require_less(self, place: AttributePath, value: Any) -> None:
+    def require_less(self, attribute: MapEntry, value: str) -> None: ...
+    def require_less(self, attribute: AttributePath, value: Any) -> None:
         """Adds the condition that the stored value exists and is less than ``value``."""
-        self._conditions.append(f"{self._path(place)}<{self._value(place, value)}")
+        self._conditions.append(f"{self._path(attribute)}<{self._value(attribute, value)}")
 
     @overload
-    def require_absent_or_less(self, place: ItemAttribute[V], value: V) -> None: ...
+    def require_absent_or_less(self, attribute: ItemAttribute[V], value: V) -> None: ...
     @overload
-    def require_absent_or_less(self, place: MapEntry, value: str) -> None: ...
-    def require_absent_or_less(self, place: AttributePath, value: Any) -> None:
-        self._require_absent_or(place, "<", value)
+    def require_absent_or_less(self, attribute: MapEntry, value: str) -> None: ...
+    def require_absent_or_less(self, attribute: AttributePath, value: Any) -> None:
+        self._require_absent_or(attribute, "<", value)
 
     @overload
-    def require_absent_or_equal(self, place: ItemAttribute[V], value: V) -> None: ...
+    def require_absent_or_equal(self, attribute: ItemAttribute[V], value: V) -> None: ...
     @overload
-    def require_absent_or_equal(self, place: MapEntry, value: str) -> None: ...
-    def require_absent_or_equal(self, place: AttributePath, value: Any) -> None:
-        self._require_absent_or(place, "=", value)
+    def require_absent_or_equal(self, attribute: MapEntry, value: str) -> None: ...
+    def require_absent_or_equal(self, attribute: AttributePath, value: Any) -> None:
+        self._require_absent_or(attribute, "=", value)
 
     @overload
-    def require_absent_or_other(self, place: ItemAttribute[V], value: V) -> None: ...
+    def require_absent_or_other(self, attribute: ItemAttribute[V], value: V) -> None: ...
     @overload
-    def require_absent_or_other(self, place: MapEntry, value: str) -> None: ...
-    def require_absent_or_other(self, place: AttributePath, value: Any) -> None:
-        self._require_absent_or(place, "<>", value)
+    def require_absent_or_other(self, attribute: MapEntry, value: str) -> None: ...
+    def require_absent_or_other(self, attribute: AttributePath, value: Any) -> None:
+        self._require_absent_or(attribute, "<>", value)
 
     def require_fewer_members(self, attribute: TextSetAttribute, count: int) -> None:
         """Adds the condition that a set attribute has less than ``count`` members. An item without
@@ -187,9 +187,9 @@ class Update:
     def require_absent_or_greater(self, attribute: ItemAttribute[V], value: V) -> None:
         self._require_absent_or(attribute, ">", value)
 
-    def _require_absent_or(self, place: AttributePath, comparison: str, value: Any) -> None:
-        path = self._path(place)
-        compared = f"{path}{comparison}{self._value(place, value)}"
+    def _require_absent_or(self, attribute: AttributePath, comparison: str, value: Any) -> None:
+        path = self._path(attribute)
+        compared = f"{path}{comparison}{self._value(attribute, value)}"
         self._conditions.append(f"(attribute_not_exists({path}) OR {compared})")
 
     def fits(self) -> bool:
@@ -234,11 +234,11 @@ class Update:
             clauses.append("DELETE " + ",".join(self._delete))
         return " ".join(clauses)
 
-    def _path(self, place: AttributePath) -> str:
-        if isinstance(place, tuple):
-            attribute, key = place
+    def _path(self, attribute_path: AttributePath) -> str:
+        if isinstance(attribute_path, tuple):
+            attribute, key = attribute_path
             return f"{self._path(attribute)}.{self._name(key)}"
-        return self._name(place.attr_name)
+        return self._name(attribute_path.attr_name)
 
     def _name(self, name: str) -> str:
         placeholder = self._names.get(name)
@@ -246,13 +246,13 @@ class Update:
             placeholder = self._names[name] = f"#{len(self._names)}"
         return placeholder
 
-    def _value(self, place: AttributePath, value: Any) -> str:
-        return self._placeholder(self._raw(place, value))
+    def _value(self, attribute: AttributePath, value: Any) -> str:
+        return self._placeholder(self._raw(attribute, value))
 
     @staticmethod
-    def _raw(place: AttributePath, value: Any) -> Raw:
-        if isinstance(place, ItemAttribute):
-            return place.raw(value)
+    def _raw(attribute: AttributePath, value: Any) -> Raw:
+        if isinstance(attribute, ItemAttribute):
+            return attribute.raw(value)
         return flag(value) if isinstance(value, bool) else string(value)
 
     def _placeholder(self, raw: Raw) -> str:

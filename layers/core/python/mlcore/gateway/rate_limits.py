@@ -70,12 +70,12 @@ def admit(limited: Sequence[Limited]) -> None:
     Raises:
         GatewayCallFailed: a limit is reached; status 429, with the time to try again.
     """
-    for one in limited:
+    for limit in limited:
         now = now_ms()
         try:
-            usage.count_request(one.target, one.limits, now)
+            usage.count_request(limit.target, limit.limits, now)
         except usage.Reached as reached:
-            raise _refusal(one, reached, now) from None
+            raise _refusal(limit, reached, now) from None
 
 
 @contextmanager
@@ -87,7 +87,7 @@ def open_call(limited: Sequence[Limited]) -> Iterator[None]:
         GatewayCallFailed: a limit is reached; status 429. The block is not entered, and the call
             counts to none of its limits.
     """
-    limiting = [one for one in limited if one.limits.concurrent_calls is not None]
+    limiting = [limit for limit in limited if limit.limits.concurrent_calls is not None]
     if not limiting:
         yield
         return
@@ -96,35 +96,35 @@ def open_call(limited: Sequence[Limited]) -> Iterator[None]:
     call = open_calls.new_call(now + math.ceil(seconds))
     begun: list[Limited] = []
     try:
-        for one in limiting:
+        for limit in limiting:
             try:
-                open_calls.begin(one.target, call, one.limits.concurrent_calls or 0, now)
+                open_calls.begin(limit.target, call, limit.limits.concurrent_calls or 0, now)
             except open_calls.Reached:
-                raise _too_many(one) from None
-            begun.append(one)
+                raise _too_many(limit) from None
+            begun.append(limit)
         yield
     finally:
-        for one in begun:
-            _end(one, call)
+        for limit in begun:
+            _end(limit, call)
 
 
-def _end(one: Limited, call: str) -> None:
+def _end(limit: Limited, call: str) -> None:
     """Removes an ended call from the open calls of a limit. An error is logged: the call then
     counts as open until its lease ends."""
     try:
-        open_calls.end(one.target, call)
+        open_calls.end(limit.target, call)
     except MlflowError as error:
         logger.error(
             "a call that has ended still counts as open",
-            extra={"scope": one.scope, "error": error.error_code},
+            extra={"scope": limit.scope, "error": error.error_code},
         )
 
 
-def _too_many(one: Limited) -> GatewayCallFailed:
+def _too_many(limit: Limited) -> GatewayCallFailed:
     return GatewayCallFailed(
         429,
-        f"Rate limit reached: {one.limits.concurrent_calls} calls at the same time for this "
-        f"{_KINDS[one.scope]}. Try again when one of them has ended.",
+        f"Rate limit reached: {limit.limits.concurrent_calls} calls at the same time for this "
+        f"{_KINDS[limit.scope]}. Try again when one of them has ended.",
         "1",
     )
 
@@ -132,29 +132,29 @@ def _too_many(one: Limited) -> GatewayCallFailed:
 def add_tokens(limited: Sequence[Limited], tokens: int) -> None:
     """Adds the tokens of a call to those of its limits that limit tokens. The caller has the answer
     already, so an error is logged and does not fail the call."""
-    for one in limited:
-        if one.limits.tokens_per_minute is None and one.limits.tokens_per_day is None:
+    for limit in limited:
+        if limit.limits.tokens_per_minute is None and limit.limits.tokens_per_day is None:
             continue
         try:
-            usage.add_tokens(one.target, tokens, now_ms())
+            usage.add_tokens(limit.target, tokens, now_ms())
         except MlflowError as error:
             logger.error(
                 "the tokens of a call were not counted",
-                extra={"scope": one.scope, "tokens": tokens, "error": error.error_code},
+                extra={"scope": limit.scope, "tokens": tokens, "error": error.error_code},
             )
 
 
-def _refusal(one: Limited, reached: usage.Reached, now: int) -> GatewayCallFailed:
+def _refusal(limited: Limited, reached: usage.Reached, now: int) -> GatewayCallFailed:
     """Returns the 429 error for a reached limit, with OpenAI's headers
     (https://platform.openai.com/docs/guides/rate-limits)."""
     noun, _, unit = reached.limit.partition("_per_")
     length = usage.MINUTE_MS if unit == "minute" else usage.DAY_MS
     seconds = str(math.ceil((length - now % length) / 1000))
-    limit = getattr(one.limits, reached.limit)
+    limit = getattr(limited.limits, reached.limit)
     return GatewayCallFailed(
         429,
-        f"Rate limit reached: {limit} {noun} per {unit} for this {_KINDS[one.scope]}. Try again in "
-        f"{seconds} seconds.",
+        f"Rate limit reached: {limit} {noun} per {unit} for this {_KINDS[limited.scope]}. "
+        f"Try again in {seconds} seconds.",
         seconds,
         {
             f"x-ratelimit-limit-{noun}": str(limit),

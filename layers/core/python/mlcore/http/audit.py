@@ -132,11 +132,11 @@ class Trail:
     def _entity(self, status: int) -> dict[str, object]:
         path = "" if self.route is None else self.route.path
         is_setting = "/config/" in path
-        found: dict[str, object] = {}
+        entity: dict[str, object] = {}
         for variable, value in self.parameters.items():
             name = variable.removesuffix("+")
             if name not in _NO_ENTITY or (is_setting and name == "key"):
-                found[name] = _identifier(value)
+                entity[name] = _identifier(value)
         names = _IDENTIFIERS
         if any(part in path for part in _NAMED):
             names = names | _NAMES
@@ -144,11 +144,11 @@ class Trail:
             names = names | _GRANTS
         for name, value in _fields(self.message):
             if name in names or name.endswith(("_id", "_ids")):
-                found.setdefault(name, _identifier(value))
+                entity.setdefault(name, _identifier(value))
         if status < _FIRST_ERROR and self.route is not None and self.route.method == "POST":
             for name, value in _ids_in(self.answer):
-                found.setdefault(name, _identifier(value))
-        return {name: value for name, value in found.items() if value not in (None, "")}
+                entity.setdefault(name, _identifier(value))
+        return {name: value for name, value in entity.items() if value not in (None, "")}
 
 
 _FIRST_ERROR: Final = 400
@@ -190,6 +190,10 @@ def _identifier(value: Any) -> object:
     if isinstance(value, str):
         return "(secret)" if _SECRET.search(value) else value[:MAX_LENGTH]
     if isinstance(value, list | tuple):
-        listed = [one for one in map(_identifier, value[:MAX_LISTED]) if one is not None]
+        listed = [
+            identifier
+            for identifier in map(_identifier, value[:MAX_LISTED])
+            if identifier is not None
+        ]
         return [*listed, f"of {len(value)}"] if len(value) > MAX_LISTED else listed
     return None

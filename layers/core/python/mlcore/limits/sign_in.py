@@ -69,7 +69,7 @@ def _check_issuer(name: str, issuer: Any) -> None:
     if not (
         isinstance(domains, list)
         and domains
-        and all(isinstance(one, str) and _DOMAIN.fullmatch(one) for one in domains)
+        and all(isinstance(domain, str) and _DOMAIN.fullmatch(domain) for domain in domains)
     ):
         raise InvalidParameterValue(
             f"'domains' of '{name}' must be a list of e-mail domains in lower case: users of a "
@@ -115,7 +115,7 @@ def _check_rule(rule_name: str, rule: Any) -> None:
         raise InvalidParameterValue(f"'permissions' in {rule_name} must be a list.")
     for grant in grants:
         _check_grant(rule_name, grant)
-    if len({(one["resource_type"], one["resource_pattern"]) for one in grants}) < len(grants):
+    if len({(each["resource_type"], each["resource_pattern"]) for each in grants}) < len(grants):
         raise InvalidParameterValue(f"'permissions' in {rule_name} name a resource twice.")
 
 

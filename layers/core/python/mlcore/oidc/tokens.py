@@ -66,4 +66,8 @@ def values_of(values: Mapping[str, Any], claim: str) -> tuple[str, ...]:
             value = value.get(part) if isinstance(value, Mapping) else None
     if isinstance(value, str):
         return (value,)
-    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
+    return (
+        tuple(element for element in value if isinstance(element, str))
+        if isinstance(value, list)
+        else ()
+    )

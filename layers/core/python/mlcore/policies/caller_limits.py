@@ -73,18 +73,18 @@ def _admit(limited: Sequence[_Limited]) -> None:
     if not limited:
         return
     now = now_ms()
-    _learn_totals([one for one in limited if one.meter.needs_total(now)], now)
+    _learn_totals([limit for limit in limited if limit.meter.needs_total(now)], now)
     with _counting:
-        for one in limited:
-            refusal = one.meter.refusal(now)
+        for limit in limited:
+            refusal = limit.meter.refusal(now)
             if refusal is not None:
                 raise CallerLimitReached(
                     f"Request limit reached: {refusal.limit} requests per {refusal.unit} for this "
-                    f"{one.kind}. Try again in {refusal.seconds} seconds.",
+                    f"{limit.kind}. Try again in {refusal.seconds} seconds.",
                     refusal.seconds,
                 )
-        for one in limited:
-            one.meter.count()
+        for limit in limited:
+            limit.meter.count()
         due = _due(limited, now)
     if due is not None:
         _report(due, now)
@@ -95,45 +95,45 @@ def _learn_totals(unknown: Sequence[_Limited], now: int) -> None:
     if not unknown:
         return
     try:
-        totals = caller_usage.totals([one.target for one in unknown], _day(now))
+        totals = caller_usage.totals([limit.target for limit in unknown], _day(now))
     except MlflowError as error:
         _log_failure("read", error)
         totals = [0] * len(unknown)
     with _counting:
-        for one, total in zip(unknown, totals, strict=True):
-            if one.meter.needs_total(now):
-                one.meter.learn(total, now)
+        for limit, total in zip(unknown, totals, strict=True):
+            if limit.meter.needs_total(now):
+                limit.meter.learn(total, now)
 
 
 def _due(limited: Sequence[_Limited], now: int) -> _Limited | None:
     """Returns what must be reported now, and notes when."""
-    heaviest = max(limited, key=lambda one: one.meter.weight())
+    heaviest = max(limited, key=lambda limit: limit.meter.weight())
     last = _last_report.get("at")
     if last is None:
         _last_report.put("at", now)
     elif now - last >= REPORT_INTERVAL_MS:
         _last_report.put("at", now)
         return heaviest
-    return next((one for one in limited if one.meter.must_report(now)), None)
+    return next((limit for limit in limited if limit.meter.must_report(now)), None)
 
 
-def _report(one: _Limited, now: int) -> None:
+def _report(limit: _Limited, now: int) -> None:
     """Adds the unreported requests to the shared number. A failure is logged and does not fail the
     request: its requests belong to the next report."""
     with _counting:
-        report = one.meter.take_report()
+        report = limit.meter.take_report()
     if not report.requests:
         return
     try:
         with capacity.writing_for_itself():
-            total = caller_usage.add(one.target, report.day, report.requests)
+            total = caller_usage.add(limit.target, report.day, report.requests)
     except MlflowError as error:
         _log_failure("reported", error)
         with _counting:
-            one.meter.not_reported(report, now)
+            limit.meter.not_reported(report, now)
         return
     with _counting:
-        one.meter.reported(report, total, now)
+        limit.meter.reported(report, total, now)
 
 
 def _day(now: int) -> int:

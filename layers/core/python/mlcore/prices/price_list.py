@@ -70,7 +70,9 @@ def price(model: str, provider: str | None, own: Own) -> Price | None:
         if own_price is not None:
             return own_price
     known = [Price(*models[bare]) for models in listed.values() if bare in models]
-    return next((one for one in known if one.input), known[0] if known else None)
+    return next(
+        (known_price for known_price in known if known_price.input), known[0] if known else None
+    )
 
 
 def _own(own: Own, provider: str | None, model: str, bare: str) -> Price | None:

@@ -67,7 +67,7 @@ class Map:
         field: TextMapAttribute[Any],
         rule: str,
         prefix: Callable[[Owner], str],
-        place: Callable[[Owner, str], Key],
+        key_of: Callable[[Owner, str], Key],
         child: Callable[[Key, str, str], Raw],
         *,
         as_text: bool = False,
@@ -77,15 +77,15 @@ class Map:
             field: the map attribute.
             rule: :data:`REPLACE`, :data:`KEEP` or :data:`LATER`.
             prefix: sort-key prefix of the child items.
-            place: returns the key of a map key's child item.
-            child: (place, key, text) → the child item.
+            key_of: returns the key of a map key's child item.
+            child: (item key, key, text) → the child item.
             as_text: whether a small map with a single writer is stored as one text.
         """
         self.field = field
         self.attribute = field.attr_name
         self.rule = rule
         self.prefix = prefix
-        self.place = place
+        self.key_of = key_of
         self.child = child
         self.as_text = as_text
 
@@ -202,7 +202,7 @@ def touch(update: Update) -> None:
 
 
 def outside_item(owner: Owner, entry: Map, key: str, text: str) -> Raw:
-    child = entry.child(entry.place(owner, key), key, text)
+    child = entry.child(entry.key_of(owner, key), key, text)
     return {
         **child,
         ChildItem.outside.attr_name: ChildItem.outside.raw(True),
@@ -211,7 +211,7 @@ def outside_item(owner: Owner, entry: Map, key: str, text: str) -> Raw:
 
 
 def _read_outside(entry: Map, owner: Owner) -> dict[str, str]:
-    pk = entry.place(owner, "").pk
+    pk = entry.key_of(owner, "").pk
     children = map(ChildItem.of, table.query_all(pk, prefix=entry.prefix(owner)))
     return {child.key: child.text or "" for child in children if child.outside is not None}
 

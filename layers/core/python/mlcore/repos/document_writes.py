@@ -188,12 +188,16 @@ def _move(
     operations ``beside`` in one transaction. Raises ConditionFailed if the document's own condition
     does not hold, TransactionFailed if one of ``beside`` does not."""
     operations = [
-        Delete(document.maps[attribute].place(document.owner, key)) if item is None else Put(item)
+        Delete(document.maps[attribute].key_of(document.owner, key)) if item is None else Put(item)
         for (attribute, key), item in moves
     ]
-    moved = {document.maps[attribute].place(document.owner, key) for (attribute, key), _ in moves}
-    others = [place for place, one in enumerate(beside) if key_of_operation(one) not in moved]
-    parts = [*operations, *(beside[place] for place in others)]
+    moved = {document.maps[attribute].key_of(document.owner, key) for (attribute, key), _ in moves}
+    others = [
+        position
+        for position, operation in enumerate(beside)
+        if key_of_operation(operation) not in moved
+    ]
+    parts = [*operations, *(beside[position] for position in others)]
     try:
         table.transact([ItemUpdate(document.key, update), *parts], token=new_ulid())
     except TransactionFailed as failed:
@@ -201,7 +205,7 @@ def _move(
             raise ConditionFailed(failed.items[0]) from failed
         first = 1 + len(operations)
         raise TransactionFailed(
-            {others[place - first]: item for place, item in failed.items.items()}
+            {others[position - first]: item for position, item in failed.items.items()}
         ) from failed
 
 

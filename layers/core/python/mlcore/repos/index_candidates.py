@@ -167,9 +167,9 @@ def read_first_pages(competitors: Sequence[Candidates]) -> None:
     ]
     if known:
         fewest, which = min(known, key=itemgetter(0))
-        for one in competitors:
-            if one is not which:
-                one.hold(max(fewest, FEW))
+        for each in competitors:
+            if each is not which:
+                each.hold(max(fewest, FEW))
     while not any(competitor.done for competitor in competitors):
         waiting = [competitor for competitor in competitors if competitor.seen < PAGE_IDS]
         if not waiting:
@@ -183,7 +183,8 @@ def race(competitors: Sequence[Candidates]) -> list[Candidates]:
     first."""
     while True:
         ended = sorted(
-            (competitor for competitor in competitors if competitor.done), key=lambda one: one.cost
+            (competitor for competitor in competitors if competitor.done),
+            key=lambda each: each.cost,
         )
         running = [
             competitor
@@ -192,9 +193,9 @@ def race(competitors: Sequence[Candidates]) -> list[Candidates]:
         ]
         if ended and not running:
             return ended
-        for one in running if ended else ():
+        for each in running if ended else ():
             # Beyond that it cannot cost less.
-            one.hold(max(FEW, int(ended[0].cost - one.cost) // (1 + RUN_COST)))
+            each.hold(max(FEW, int(ended[0].cost - each.cost) // (1 + RUN_COST)))
         read_next_pages(running)
 
 

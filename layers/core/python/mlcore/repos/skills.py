@@ -171,8 +171,8 @@ def delete(skill: Skill, also: Sequence[Operation] = ()) -> None:
         skill = _without(skill, batch)
         guarded_writes.write([*writing(skill), *map(Delete, batch)])
         skill = skill._replace(revision=skill.revision + 1)
-    place = keys.skill(skill.workspace, *skill.identity)
-    guarded_writes.write([Delete(place, _unchanged(skill)), *map(Delete, places), *also])
+    key = keys.skill(skill.workspace, *skill.identity)
+    guarded_writes.write([Delete(key, _unchanged(skill)), *map(Delete, places), *also])
 
 
 def move(skill: Skill, workspace: str) -> None:
@@ -221,10 +221,10 @@ def _unchanged(entity: Skill | SkillVersion) -> ConditionExpression:
 
 
 def _item(skill: Skill) -> Raw:
-    place = keys.skill(skill.workspace, *skill.identity)
+    key = keys.skill(skill.workspace, *skill.identity)
     item = SkillItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         name=skill.identity.name,
         organization=skill.identity.organization,
         description=skill.description,
@@ -264,11 +264,11 @@ def _skill(workspace: str, raw: Raw) -> Skill:
 
 
 def _version_item(version: SkillVersion) -> Raw:
-    place = keys.skill_version(version.workspace, *version.identity, version.number)
+    key = keys.skill_version(version.workspace, *version.identity, version.number)
     source = version.source
     item = VersionItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         workspace=version.workspace,
         organization=version.identity.organization,
         name=version.identity.name,

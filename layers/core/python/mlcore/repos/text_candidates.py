@@ -53,16 +53,16 @@ class Foreseen:
         self._pages: dict[str, _Page] = {}
         if len(experiment_ids) > FORESEEN:
             return
-        asked = [access for access in accesses if isinstance(access, TextLookups)]
-        by_trigrams = any(lookup.trigrams for access in asked for lookup in access.lookups)
+        text_lookups = [access for access in accesses if isinstance(access, TextLookups)]
+        by_trigrams = any(lookup.trigrams for access in text_lookups for lookup in access.lookups)
         for experiment_id in experiment_ids if by_trigrams else ():
             self._pages[experiment_id] = _Page(experiment_id)
-            for field, lookups in asked:
+            for field, lookups in text_lookups:
                 for lookup in lookups:
                     for trigram in _spread(lookup.trigrams):
-                        place = (experiment_id, field, trigram)
-                        self._lists[place] = _texts_with(*place, entity_type)
-        self.calls += [one.read for one in (*self._lists.values(), *self._pages.values())]
+                        list_id = (experiment_id, field, trigram)
+                        self._lists[list_id] = _texts_with(*list_id, entity_type)
+        self.calls += [page.read for page in (*self._lists.values(), *self._pages.values())]
 
     def page(self, experiment_id: str) -> _Page | None:
         """Returns the dictionary item of an experiment, with its first texts, if it was read ahead;
@@ -116,12 +116,12 @@ class _Page(Entries):
 
     def __init__(self, experiment_id: str) -> None:
         super().__init__(experiment_id)
-        self.place = keys.fts_texts(experiment_id)
+        self.key = keys.fts_texts(experiment_id)
         self.names: list[str] = []
 
     def read(self, limit: int | None = None) -> list[Raw]:
         del limit
-        item = table.get(self.place)
+        item = table.get(self.key)
         self.names = [] if item is None else list(FtsTexts.of(item).texts)
         self.done = True
         return []
@@ -211,8 +211,8 @@ class _Candidates(Candidates):
             if lookup.numbers:
                 self._entities["number"] = reader.numbers()
             listed = None if known is None else known[1]
-            found = reader.matching(listed, foreseen.page(reader.experiment_id))
-            self._add(found if len(found) <= FOLLOWED else [])
+            matching = reader.matching(listed, foreseen.page(reader.experiment_id))
+            self._add(matching if len(matching) <= FOLLOWED else [])
         pages = [page] if self._lists else []
         super().__init__(TextLookups.__name__, *pages, *self._lists, *self._entities.values())
 
@@ -240,11 +240,11 @@ class _Candidates(Candidates):
         if not self._page.done or not any(list.seen or list.done for list in self._lists):
             return
         ended = [list for list in self._lists if list.done]
-        shortest = min(ended, key=lambda one: one.seen, default=None)
-        found = None if shortest is None else self._reader.matching(shortest, self._page)
+        shortest = min(ended, key=lambda posting_list: posting_list.seen, default=None)
+        matching = None if shortest is None else self._reader.matching(shortest, self._page)
         self._lists = []
-        if found is not None and len(found) <= FOLLOWED:
-            self._add(found)
+        if matching is not None and len(matching) <= FOLLOWED:
+            self._add(matching)
         else:
             self._entities["all"] = self._reader.all()
         self.ranges = tuple(self._entities.values())

@@ -33,8 +33,8 @@ def maintained_fields(experiment: Raw) -> IndexedFields | None:
     names."""
     item = Experiment.of(experiment)
     both = [text_fields.decode(text) for text in (item.fts, item.fts_next)]
-    there = [one for one in both if one is not None]
-    return IndexedFields(frozenset().union(*(one.fields for one in there))) if there else None
+    there = [index for index in both if index is not None]
+    return IndexedFields(frozenset().union(*(index.fields for index in there))) if there else None
 
 
 def is_outdated(experiment: Raw) -> bool:

@@ -134,6 +134,6 @@ def _escaped(part: re.Match[str]) -> str:
         return r"\{"
     if text[0] == "[":
         return "[" + _ESCAPE_OR_BRACKET.sub(
-            lambda found: r"\[" if found.group() == "[" else found.group(), text[1:]
+            lambda match: r"\[" if match.group() == "[" else match.group(), text[1:]
         )
     return text

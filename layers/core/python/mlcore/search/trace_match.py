@@ -202,7 +202,7 @@ def _own(condition: TraceCondition, budget: TimeBudget) -> Callable[[Trace], boo
     if kind == ATTRIBUTE:
         get = _COLUMNS[key]
         test = _number_test(sign, value) if key in _TIMES else _text_test(sign, value, budget)
-        return lambda trace: (found := get(trace)) is not None and test(found)
+        return lambda trace: (own_value := get(trace)) is not None and test(own_value)
     if key == reserved_tags.LINKED_PROMPTS and kind == TAG:
         return lambda trace: value in trace.prompts
     entries = _MAPS[kind]

@@ -39,7 +39,7 @@ def find_experiments(experiment_ids: Sequence[str]) -> dict[str, Stored]:
     experiments_by_id: dict[str, Stored] = {}
     for at in range(0, len(experiment_ids), TOGETHER):
         wanted = experiment_ids[at : at + TOGETHER]
-        for item in table.batch_get([keys.experiment(one) for one in wanted]):
+        for item in table.batch_get([keys.experiment(experiment_id) for experiment_id in wanted]):
             if item is not None:
                 experiment = experiments.of_item(item).experiment
                 row = experiment_row(experiment, Item.of(item).updated_at or 0)
@@ -55,14 +55,14 @@ def find_runs(places: Sequence[tuple[str, str]], known: dict[str, Stored]) -> It
         places: (experiment id, run id).
         known: the experiments by id; runs of others are skipped.
     """
-    wanted = [(one, run) for one, run in places if one in known]
+    wanted = [(experiment_id, run) for experiment_id, run in places if experiment_id in known]
     for at in range(0, len(wanted), TOGETHER):
         part = wanted[at : at + TOGETHER]
-        for (one, _), item in zip(
-            part, table.batch_get([keys.run(*place) for place in part]), strict=True
+        for (experiment_id, _), item in zip(
+            part, table.batch_get([keys.run(*identity) for identity in part]), strict=True
         ):
             if item is not None:
-                yield run_row(runs.of_item(item, known[one].experiment))
+                yield run_row(runs.of_item(item, known[experiment_id].experiment))
 
 
 def run_ids(experiment: Experiment) -> Iterator[str]:

@@ -42,12 +42,12 @@ class ChangedTraces:
         images = [
             Trace.of(image) for name in ("OldImage", "NewImage") if (image := change.get(name))
         ]
-        place = (images[-1].experiment_id, images[-1].trace_id)
-        times = self._times.setdefault(place, set())
+        identity = (images[-1].experiment_id, images[-1].trace_id)
+        times = self._times.setdefault(identity, set())
         if times is not None:
             times.update(within(image.request_time) for image in images)
         if record["eventName"] == "REMOVE" and not is_expiry(record):
-            self._deleted.add(place)
+            self._deleted.add(identity)
 
     def add(self, experiment_id: str, trace_id: str) -> None:
         """Adds an existing trace whose earlier request times are unknown."""
@@ -55,11 +55,11 @@ class ChangedTraces:
 
     def lines(self) -> Iterator[str]:
         """Yields the lines in a fixed order, so that equal changes give equal objects."""
-        for place, times in sorted(self._times.items(), key=lambda entry: entry[0]):
-            fields: dict[str, Any] = {"x": place[0], "t": place[1]}
+        for identity, times in sorted(self._times.items(), key=lambda entry: entry[0]):
+            fields: dict[str, Any] = {"x": identity[0], "t": identity[1]}
             if times is not None:
                 fields["m"] = sorted(times)
-            if place in self._deleted:
+            if identity in self._deleted:
                 fields["gone"] = True
             yield json.dumps(fields)
 
@@ -81,6 +81,6 @@ def of_traces(places: Iterable[tuple[str, str]]) -> ChangedTraces:
     """Returns the changes that make the publisher read these existing traces, given as (experiment
     id, trace id)."""
     changed = ChangedTraces()
-    for place in places:
-        changed.add(*place)
+    for identity in places:
+        changed.add(*identity)
     return changed

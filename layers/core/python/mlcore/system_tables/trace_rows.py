@@ -127,30 +127,30 @@ def _trace_row(stored: StoredTrace, trace: Trace) -> TraceRow:
 
 
 def _assessment_rows(stored: StoredTrace, trace: Trace) -> Iterator[AssessmentRow]:
-    for one in trace.assessments:
-        error = one.error or {}
+    for assessment in trace.assessments:
+        error = assessment.error or {}
         yield AssessmentRow(
             trace_id=trace.trace_id,
             experiment_id=trace.experiment_id,
             workspace_id=stored.experiment.workspace,
             request_time=within(trace.request_time),
-            assessment_id=one.assessment_id,
-            assessment_name=one.name,
-            assessment_type=one.kind,
-            value=_value_text(one),
-            numeric_value=_number(one.value),
+            assessment_id=assessment.assessment_id,
+            assessment_name=assessment.name,
+            assessment_type=assessment.kind,
+            value=_value_text(assessment),
+            numeric_value=_number(assessment.value),
             error_code=error.get("error_code"),
             error_message=error.get("error_message"),
-            source_type=one.source_type,
-            source_id=one.source_id,
-            create_time=within(one.create_time),
-            last_update_time=within(one.last_update_time),
-            run_id=one.run_id,
-            span_id=one.span_id,
-            rationale=one.rationale,
-            overrides=one.overrides,
-            valid=one.valid,
-            metadata=one.metadata or {},
+            source_type=assessment.source_type,
+            source_id=assessment.source_id,
+            create_time=within(assessment.create_time),
+            last_update_time=within(assessment.last_update_time),
+            run_id=assessment.run_id,
+            span_id=assessment.span_id,
+            rationale=assessment.rationale,
+            overrides=assessment.overrides,
+            valid=assessment.valid,
+            metadata=assessment.metadata or {},
         )
 
 

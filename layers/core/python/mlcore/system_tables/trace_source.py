@@ -22,10 +22,10 @@ def find_traces(
         places: (experiment id, trace id).
         known: the experiments by id; traces of others are skipped.
     """
-    wanted = [place for place in places if place[0] in known]
+    wanted = [identity for identity in places if identity[0] in known]
     for at in range(0, len(wanted), TOGETHER):
         part = wanted[at : at + TOGETHER]
-        items = table.batch_get([keys.trace(*place) for place in part])
+        items = table.batch_get([keys.trace(*identity) for identity in part])
         for (experiment_id, _), item in zip(part, items, strict=True):
             if item is not None:
                 yield traces.of_item(item, known[experiment_id].experiment)

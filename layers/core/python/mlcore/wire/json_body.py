@@ -40,7 +40,7 @@ class Misfits:
 
     def note(
         self,
-        place: Place,
+        path: Place,
         text: str,
         kind: str,
         value: Any,
@@ -57,9 +57,9 @@ class Misfits:
         """
         if len(self._details) == _MOST_LISTED:
             return
-        self.texts.append(": ".join((*((".".join(map(str, place)),) if place else ()), text)))
+        self.texts.append(": ".join((*((".".join(map(str, path)),) if path else ()), text)))
         if self._listed:
-            detail = {"type": kind, "loc": ["body", *place], "msg": text, "input": value}
+            detail = {"type": kind, "loc": ["body", *path], "msg": text, "input": value}
             self._details.append({**detail, "ctx": context} if context else detail)
 
     def check(self) -> None:
@@ -103,23 +103,23 @@ def anything(value: Any, _place: Place, _misfits: Misfits) -> Any:
     return value
 
 
-def text(value: Any, place: Place, misfits: Misfits) -> Any:
+def text(value: Any, path: Place, misfits: Misfits) -> Any:
     if not isinstance(value, str):
-        misfits.note(place, "Input should be a valid string", "string_type", value)
+        misfits.note(path, "Input should be a valid string", "string_type", value)
     elif not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
         message = "Input should be a valid string, unable to parse raw data as a unicode string"
-        misfits.note(place, message, "string_unicode", value)
+        misfits.note(path, message, "string_unicode", value)
     return value
 
 
-def json_object(value: Any, place: Place, misfits: Misfits) -> Any:
+def json_object(value: Any, path: Place, misfits: Misfits) -> Any:
     """Reads an object with any fields."""
     if not isinstance(value, dict):
-        misfits.note(place, "Input should be a valid dictionary", "dict_type", value)
+        misfits.note(path, "Input should be a valid dictionary", "dict_type", value)
     return value
 
 
-def boolean(value: Any, place: Place, misfits: Misfits) -> Any:
+def boolean(value: Any, path: Place, misfits: Misfits) -> Any:
     """Reads a boolean, or one of the words and numbers that pydantic accepts as one."""
     word = value.lower() if isinstance(value, str) else value
     if isinstance(word, bool):
@@ -130,24 +130,24 @@ def boolean(value: Any, place: Place, misfits: Misfits) -> Any:
         if word in _FALSE or word == 0:
             return False
         message = "Input should be a valid boolean, unable to interpret input"
-        misfits.note(place, message, "bool_parsing", value)
+        misfits.note(path, message, "bool_parsing", value)
     else:
-        misfits.note(place, "Input should be a valid boolean", "bool_type", value)
+        misfits.note(path, "Input should be a valid boolean", "bool_type", value)
     return value
 
 
-def integer(value: Any, place: Place, misfits: Misfits) -> Any:
+def integer(value: Any, path: Place, misfits: Misfits) -> Any:
     """Reads an integer, or a text or a number that pydantic accepts as one, such as ``"1"``."""
     if isinstance(value, str):
         number = _integer_in(value)
         if number is None:
-            misfits.note(place, _NOT_AN_INTEGER, "int_parsing", value)
+            misfits.note(path, _NOT_AN_INTEGER, "int_parsing", value)
         return number
     if isinstance(value, float) and not value.is_integer():
-        said = "Input should be a valid integer, got a number with a fractional part"
-        misfits.note(place, said, "int_from_float", value)
+        message = "Input should be a valid integer, got a number with a fractional part"
+        misfits.note(path, message, "int_from_float", value)
     elif not isinstance(value, int | float):
-        misfits.note(place, "Input should be a valid integer", "int_type", value)
+        misfits.note(path, "Input should be a valid integer", "int_type", value)
         return value
     return int(value)
 
@@ -155,29 +155,29 @@ def integer(value: Any, place: Place, misfits: Misfits) -> Any:
 def optional(read: Read) -> Read:
     """Returns a reader that accepts null, and values that ``read`` accepts."""
 
-    def reader(value: Any, place: Place, misfits: Misfits) -> Any:
-        return None if value is None else read(value, place, misfits)
+    def reader(value: Any, path: Place, misfits: Misfits) -> Any:
+        return None if value is None else read(value, path, misfits)
 
     return reader
 
 
 def list_of(read: Read, most: int | None = None, least: int = 0) -> Read:
-    def reader(value: Any, place: Place, misfits: Misfits) -> Any:
+    def reader(value: Any, path: Place, misfits: Misfits) -> Any:
         if not isinstance(value, list):
-            misfits.note(place, "Input should be a valid list", "list_type", value)
+            misfits.note(path, "Input should be a valid list", "list_type", value)
             return value
         if len(value) < least:
             plural = "" if least == 1 else "s"
-            said = (
+            message = (
                 f"List should have at least {least} item{plural} after validation, not {len(value)}"
             )
-            misfits.note(place, said, "too_short", value)
+            misfits.note(path, message, "too_short", value)
             return value
         if most is not None and len(value) > most:
-            said = f"List should have at most {most} items after validation, not {len(value)}"
-            misfits.note(place, said, "too_long", value)
+            message = f"List should have at most {most} items after validation, not {len(value)}"
+            misfits.note(path, message, "too_long", value)
             return value
-        return [read(item, (*place, index), misfits) for index, item in enumerate(value)]
+        return [read(item, (*path, index), misfits) for index, item in enumerate(value)]
 
     return reader
 
@@ -185,11 +185,11 @@ def list_of(read: Read, most: int | None = None, least: int = 0) -> Read:
 def map_of(read: Read) -> Read:
     """Returns a reader of objects with arbitrary keys; ``read`` reads their values."""
 
-    def reader(value: Any, place: Place, misfits: Misfits) -> Any:
+    def reader(value: Any, path: Place, misfits: Misfits) -> Any:
         if not isinstance(value, dict):
-            misfits.note(place, "Input should be a valid dictionary", "dict_type", value)
+            misfits.note(path, "Input should be a valid dictionary", "dict_type", value)
             return value
-        return {key: read(item, (*place, key), misfits) for key, item in value.items()}
+        return {key: read(item, (*path, key), misfits) for key, item in value.items()}
 
     return reader
 
@@ -207,9 +207,9 @@ def object_of(
         misfit: the error message for a value that is not an object.
     """
 
-    def reader(value: Any, place: Place, misfits: Misfits) -> Any:
+    def reader(value: Any, path: Place, misfits: Misfits) -> Any:
         if not isinstance(value, dict):
-            misfits.note(place, misfit, "model_attributes_type", value)
+            misfits.note(path, misfit, "model_attributes_type", value)
             return value
         kept: dict[str, Any] = {}
         read_keys = set()
@@ -218,14 +218,14 @@ def object_of(
             key = alias if alias in value else name
             if key in value:
                 read_keys.add(key)
-                kept[alias] = field.read(value[key], (*place, key), misfits)
+                kept[alias] = field.read(value[key], (*path, key), misfits)
             elif field.required:
-                misfits.note((*place, alias), "Field required", "missing", value)
+                misfits.note((*path, alias), "Field required", "missing", value)
         if forbid:
             for key in value:
                 if key not in read_keys:
-                    said = "Extra inputs are not permitted"
-                    misfits.note((*place, key), said, "extra_forbidden", value[key])
+                    message = "Extra inputs are not permitted"
+                    misfits.note((*path, key), message, "extra_forbidden", value[key])
         if extra:
             kept.update({key: item for key, item in value.items() if key not in read_keys})
         return kept
@@ -316,16 +316,16 @@ def words(value: Any, _place: Place, _misfits: Misfits) -> list[str]:
     return list(value)
 
 
-def whole_number(value: Any, place: Place, misfits: Misfits) -> int:
+def whole_number(value: Any, path: Place, misfits: Misfits) -> int:
     """Reads a query parameter that is an integer, such as ``5`` or ``5.0``."""
-    return number_in_path(str(value[-1]), place, misfits)
+    return number_in_path(str(value[-1]), path, misfits)
 
 
-def number_in_path(value: Any, place: Place, misfits: Misfits) -> int:
+def number_in_path(value: Any, path: Place, misfits: Misfits) -> int:
     """Reads a variable of the path that is an integer, such as ``5`` or ``5.0``."""
     number = _integer_in(value)
     if number is None:
-        misfits.note(place, _NOT_AN_INTEGER, "int_parsing", value.strip())
+        misfits.note(path, _NOT_AN_INTEGER, "int_parsing", value.strip())
         return 0
     return number
 

@@ -101,7 +101,7 @@ def _all_present(writer: Generator, arguments: list[exp.Expr], *, is_distinct: b
     """Returns an expression that is NULL if one of the arguments is NULL, so that ``count`` skips
     that row."""
     given = [writer.text(argument) for argument in arguments]
-    present = " AND ".join(f"{one} IS NOT NULL" for one in given)
+    present = " AND ".join(f"{text} IS NOT NULL" for text in given)
     value = f"row({', '.join(given)})" if is_distinct else "1"
     return exp.Var(this=f"CASE WHEN {present} THEN {value} END")
 
@@ -122,14 +122,14 @@ def _whole(
     definition: Aggregate | None,
     beside: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    def placed(one: str) -> str:
+    def placed(argument: str) -> str:
         if parts.condition:
-            one = f"{one} FILTER (WHERE {parts.condition})"
-        return writer.over(parts.window, one) if parts.window else one
+            argument = f"{argument} FILTER (WHERE {parts.condition})"
+        return writer.over(parts.window, argument) if parts.window else argument
 
     if definition is None or definition.outer == "{a}":
         return placed(inside)
-    others = {name: placed(one) for name, one in beside.items()}
+    others = {name: placed(argument) for name, argument in beside.items()}
     return definition.outer.format(a=placed(inside), **others)
 
 

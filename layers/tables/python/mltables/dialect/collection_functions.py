@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from mltables.dialect.sql_generator import Generator
 
 
-def _lambda(call: exp.Anonymous, place: int, least: int, most: int) -> exp.Lambda:
-    argument = call.expressions[place] if place < len(call.expressions) else None
+def _lambda(call: exp.Anonymous, position: int, least: int, most: int) -> exp.Lambda:
+    argument = call.expressions[position] if position < len(call.expressions) else None
     if not isinstance(argument, exp.Lambda) or not least <= len(argument.expressions) <= most:
         raise Refused(f"{call.name}() takes a lambda, such as x -> x + 1.")
     return argument
@@ -52,15 +52,15 @@ def _names(function: exp.Lambda) -> list[str]:
 def _of_list(name: str) -> Callable[[Generator, exp.Anonymous], str]:
     def written(writer: Generator, call: exp.Anonymous) -> str:
         writer.count(call, 2, 2)
-        one = _lambda(call, 1, 1, 2)
-        names = _names(one)
+        function = _lambda(call, 1, 1, 2)
+        names = _names(function)
         put = {names[0]: "inner_x"}
         given = "inner_x"
         if len(names) == 2:
             # The index counts from 0 in Databricks.
             put[names[1]] = "CAST(inner_i - 1 AS INTEGER)"
             given = "inner_x, inner_i"
-        body = _body(writer, one, put)
+        body = _body(writer, function, put)
         return f"{name}({writer.text(call.expressions[0])}, lambda {given}: {body})"
 
     return written
@@ -96,9 +96,9 @@ def _of_map(key: str | None, value: str | None) -> Callable[[Generator, exp.Anon
 
     def written(writer: Generator, call: exp.Anonymous) -> str:
         writer.count(call, 2, 2)
-        one = _lambda(call, 1, 2, 2)
-        names = _names(one)
-        made = _body(writer, one, {names[0]: "inner_e.key", names[1]: "inner_e.value"})
+        function = _lambda(call, 1, 2, 2)
+        names = _names(function)
+        made = _body(writer, function, {names[0]: "inner_e.key", names[1]: "inner_e.value"})
         entries = f"map_entries({writer.text(call.expressions[0])})"
         if key and value:
             return f"map_from_entries(list_filter({entries}, lambda inner_e: {made}))"
@@ -121,10 +121,10 @@ def _map(writer: Generator, call: exp.Anonymous) -> str:
 
 def _struct(writer: Generator, call: exp.Anonymous) -> str:
     fields = []
-    for place, one in enumerate(call.expressions):
-        value = one.this if isinstance(one, exp.Alias) else one
-        named = isinstance(one, exp.Alias | exp.Column)
-        fields.append((one.alias_or_name if named else f"col{place + 1}", value))
+    for position, field in enumerate(call.expressions):
+        value = field.this if isinstance(field, exp.Alias) else field
+        named = isinstance(field, exp.Alias | exp.Column)
+        fields.append((field.alias_or_name if named else f"col{position + 1}", value))
     return _packed(writer, fields)
 
 

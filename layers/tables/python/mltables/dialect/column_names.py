@@ -264,7 +264,8 @@ def _within(node: exp.WithinGroup) -> str:
             f"{call.replace('string_agg', 'listagg', 1)} WITHIN GROUP (ORDER BY {_listed(ordered)})"
         )
     order = ", ".join(
-        databricks_name(one.this) + (" DESC" if one.args.get("desc") else "") for one in ordered
+        databricks_name(ordering.this) + (" DESC" if ordering.args.get("desc") else "")
+        for ordering in ordered
     )
     return f"{call} WITHIN GROUP (ORDER BY {order})"
 
@@ -294,9 +295,9 @@ def _lambda(node: exp.Lambda) -> str:
     names = {expression.name for expression in node.expressions}
     body = node.this.copy()
     holder = exp.Paren(this=body)
-    for one in list(holder.find_all(exp.Identifier)):
-        if one.name in names:
-            one.replace(exp.Var(this="namedlambdavariable()"))
+    for identifier in list(holder.find_all(exp.Identifier)):
+        if identifier.name in names:
+            identifier.replace(exp.Var(this="namedlambdavariable()"))
     variables = ", ".join("namedlambdavariable()" for _ in node.expressions)
     return f"lambdafunction({databricks_name(holder.this)}, {variables})"
 

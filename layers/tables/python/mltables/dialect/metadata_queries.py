@@ -73,9 +73,9 @@ def information_schema_table(name: str) -> exp.Expr | None:
 def _shown(words: Sequence[str]) -> Rows:
     kind, rest = words[0].upper(), list(words[1:])
     if kind == "TABLES":
-        place, pattern = _place(rest, ["IN", "FROM"])
-        if place not in ((), (SCHEMA,), (CATALOG, SCHEMA)):
-            raise Refused(f"There is no schema {'.'.join(place)}. There is system.mlflow.")
+        relation, pattern = _place(rest, ["IN", "FROM"])
+        if relation not in ((), (SCHEMA,), (CATALOG, SCHEMA)):
+            raise Refused(f"There is no schema {'.'.join(relation)}. There is system.mlflow.")
         rows = [(SCHEMA, name, False) for name in _COLUMNS if _is_like(name, pattern)]
         return ("database", "tableName", "isTemporary"), rows
     if kind == "COLUMNS" and rest and rest[0].upper() in {"IN", "FROM"}:
@@ -87,11 +87,11 @@ def _shown(words: Sequence[str]) -> Rows:
         name, _ = _place(rest, ["IN", "FROM"])
         return ("col_name",), [(column,) for column, *_ in _columns_of(name)]
     if kind in {"SCHEMAS", "DATABASES"}:
-        place, pattern = _place(rest, ["IN", "FROM"])
-        if place not in ((), (CATALOG,)):
-            raise Refused(f"There is no catalog {'.'.join(place)}. There is system.")
-        found = [name for name in (INFORMATION, SCHEMA) if _is_like(name, pattern)]
-        return ("databaseName",), [(name,) for name in found]
+        relation, pattern = _place(rest, ["IN", "FROM"])
+        if relation not in ((), (CATALOG,)):
+            raise Refused(f"There is no catalog {'.'.join(relation)}. There is system.")
+        schemas = [name for name in (INFORMATION, SCHEMA) if _is_like(name, pattern)]
+        return ("databaseName",), [(name,) for name in schemas]
     if kind == "CATALOGS":
         return ("catalog",), [(CATALOG,)]
     if kind == "VIEWS":
@@ -108,9 +108,9 @@ def _described(words: Sequence[str]) -> Rows:
         raise Refused("DESCRIBE takes one of the tables, such as system.mlflow.runs_latest.")
     names = ("col_name", "data_type", "comment")
     if rest[0].upper() in {"SCHEMA", "DATABASE"}:
-        place, _ = _place(["IN", *rest[1:]], ["IN"])
-        if place not in ((SCHEMA,), (CATALOG, SCHEMA)):
-            raise Refused(f"There is no schema {'.'.join(place)}. There is system.mlflow.")
+        relation, _ = _place(["IN", *rest[1:]], ["IN"])
+        if relation not in ((SCHEMA,), (CATALOG, SCHEMA)):
+            raise Refused(f"There is no schema {'.'.join(relation)}. There is system.mlflow.")
         facts = [("Catalog Name", CATALOG), ("Namespace Name", SCHEMA), ("Comment", "")]
         return ("database_description_item", "database_description_value"), facts
     name, _ = _place(["IN", *rest], ["IN"])
@@ -147,12 +147,12 @@ def _is_like(name: str, pattern: str | None) -> bool:
     return any(re.fullmatch(choice, name) for choice in choices)
 
 
-def _columns_of(place: tuple[str, ...]) -> list[tuple[str, str, bool]]:
-    if place[:-1] not in ((), (SCHEMA,), (CATALOG, SCHEMA)) or place[-1:] == ():
-        raise unknown_table(".".join(place))
-    if place[-1] not in _COLUMNS:
-        raise unknown_table(".".join(place))
-    return _COLUMNS[place[-1]]
+def _columns_of(relation: tuple[str, ...]) -> list[tuple[str, str, bool]]:
+    if relation[:-1] not in ((), (SCHEMA,), (CATALOG, SCHEMA)) or relation[-1:] == ():
+        raise unknown_table(".".join(relation))
+    if relation[-1] not in _COLUMNS:
+        raise unknown_table(".".join(relation))
+    return _COLUMNS[relation[-1]]
 
 
 def _tables() -> Rows:
@@ -192,11 +192,11 @@ def _columns() -> Rows:
     )
     rows = []
     for table, columns in _COLUMNS.items():
-        for place, (column, kind, nullable) in enumerate(columns):
+        for index, (column, kind, nullable) in enumerate(columns):
             full = databricks_type(kind).lower()
             shown = full.split("<")[0].upper().replace("BIGINT", "LONG")
             null = "YES" if nullable else "NO"
-            rows.append((CATALOG, SCHEMA, table, column, place, None, null, full, shown, None))
+            rows.append((CATALOG, SCHEMA, table, column, index, None, null, full, shown, None))
     return names, rows
 
 
@@ -224,11 +224,11 @@ def _query(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
     if not rows:
         empty = ", ".join(f'CAST(NULL AS VARCHAR) AS "{name}"' for name in names)
         return f"SELECT {empty} WHERE false"
-    for place, value in enumerate(rows[0]):
+    for index, value in enumerate(rows[0]):
         if isinstance(value, bool):
-            kinds[place] = "BOOLEAN"
+            kinds[index] = "BOOLEAN"
         elif isinstance(value, int):
-            kinds[place] = "INTEGER"
+            kinds[index] = "INTEGER"
     values = ", ".join(
         "(" + ", ".join(f"CAST({_constant(v)} AS {kinds[p]})" for p, v in enumerate(row)) + ")"
         for row in rows

@@ -49,7 +49,7 @@ def _field(text: str) -> tuple[str, str]:
 def _parts(text: str) -> list[str]:
     """Splits a text at commas that are outside of parentheses and quotes."""
     parts, depth, quoted, start = [], 0, False, 0
-    for place, letter in enumerate(text):
+    for index, letter in enumerate(text):
         if letter == '"':
             quoted = not quoted
         elif quoted:
@@ -59,6 +59,6 @@ def _parts(text: str) -> list[str]:
         elif letter == ")":
             depth -= 1
         elif letter == "," and not depth:
-            parts.append(text[start:place])
-            start = place + 1
+            parts.append(text[start:index])
+            start = index + 1
     return [*parts, text[start:]]

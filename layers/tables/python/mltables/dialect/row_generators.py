@@ -100,7 +100,7 @@ def _made(call: exp.Anonymous, named: int) -> list[exp.Expr]:
         if name.endswith("_outer"):
             places = f"CASE WHEN len({{0}}) > 0 THEN {places} ELSE [NULL] END"
         made.insert(0, f"unnest({places})")
-    return [Duck(this=one, expressions=[value.copy()]) for one in made]
+    return [Duck(this=template, expressions=[value.copy()]) for template in made]
 
 
 def _generators_of(select: exp.Select) -> None:
@@ -136,7 +136,7 @@ def _generators_of(select: exp.Select) -> None:
         select.set("expressions", projections)
 
 
-def _lateral(lateral: exp.Lateral, place: int) -> exp.Join:
+def _lateral(lateral: exp.Lateral, position: int) -> exp.Join:
     """Returns ``CROSS JOIN LATERAL (SELECT unnest(…)) AS t(a, b)`` for a LATERAL VIEW."""
     call = lateral.this
     if not is_generator(call):
@@ -149,7 +149,7 @@ def _lateral(lateral: exp.Lateral, place: int) -> exp.Join:
     if not inline and len(names) != len(made):
         raise Refused(f"{call.name}() makes {len(made)} columns here, not {len(names)}.")
     table = exp.TableAlias(
-        this=exp.to_identifier((alias.name if alias else "") or f"inner_lateral_{place}"),
+        this=exp.to_identifier((alias.name if alias else "") or f"inner_lateral_{position}"),
         columns=[exp.to_identifier(name, quoted=True) for name in names],
     )
     if not inline:
@@ -163,17 +163,17 @@ def _lateral(lateral: exp.Lateral, place: int) -> exp.Join:
 
 def _views(select: exp.Select) -> None:
     laterals = select.args.get("laterals") or []
-    joins = [_lateral(one, place) for place, one in enumerate(laterals)]
+    joins = [_lateral(lateral, position) for position, lateral in enumerate(laterals)]
     if joins:
         select.set("laterals", None)
         select.set("joins", [*(select.args.get("joins") or []), *joins])
 
 
 def _joins(select: exp.Select) -> None:
-    for place, join in enumerate(select.args.get("joins") or []):
+    for position, join in enumerate(select.args.get("joins") or []):
         lateral = join.this
         if isinstance(lateral, exp.Lateral) and not isinstance(lateral.this, exp.Subquery):
-            made = _lateral(lateral, place + 1000)
+            made = _lateral(lateral, position + 1000)
             if join.side == "LEFT":
                 join.set("on", exp.true())
             join.set("this", made.this)
@@ -212,7 +212,11 @@ def _pivot(pivot: exp.Pivot) -> None:
             "FROM (SELECT a, b, c FROM …) PIVOT (sum(c) FOR b IN ('x', 'y'))."
         )
     column, members = fields[0].this, fields[0].expressions
-    used = {one.name.lower() for part in pivot.expressions for one in part.find_all(exp.Column)}
+    used = {
+        used_column.name.lower()
+        for part in pivot.expressions
+        for used_column in part.find_all(exp.Column)
+    }
     used.add(column.name.lower())
     groups = [exp.column(name, quoted=True) for name in columns if name.lower() not in used]
     projections: list[exp.Expr] = list(groups)
@@ -253,4 +257,6 @@ def _cell(call: exp.Expr, column: exp.Column, value: exp.Expr) -> exp.Expr:
 def _is_named_query(table: exp.Table) -> bool:
     """Whether a table's name is that of a common table expression."""
     root = table.root()
-    return any(one.alias.lower() == table.name.lower() for one in root.find_all(exp.CTE))
+    return any(
+        named_query.alias.lower() == table.name.lower() for named_query in root.find_all(exp.CTE)
+    )

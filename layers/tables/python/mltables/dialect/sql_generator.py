@@ -114,8 +114,8 @@ class Generator(DuckDBGenerator):
         """Returns the SQL of a macro's arguments. An argument is cast to DATE if its parameter's
         name ends in ``day``, to TIMESTAMP if it ends in ``time``."""
         arguments_sql = []
-        for place, argument in enumerate(given):
-            name = named[place] if place < len(named) else ""
+        for position, argument in enumerate(given):
+            name = named[position] if position < len(named) else ""
             text = self.text(argument)
             if name.endswith("day"):
                 text = self.null_safe(argument, "DATE", self.once("spark_date({0})", text))
@@ -190,7 +190,9 @@ class Generator(DuckDBGenerator):
         return str(super().window_sql(plain))
 
     def duck_sql(self, expression: row_generators.Duck) -> str:
-        return str(expression.this).format(*(self.text(one) for one in expression.expressions))
+        return str(expression.this).format(
+            *(self.text(argument) for argument in expression.expressions)
+        )
 
     # Casts
 
@@ -226,7 +228,7 @@ class Generator(DuckDBGenerator):
 
     def div_sql(self, expression: exp.Div) -> str:
         a, b = expression.this, expression.expression
-        digits = ", ".join(operand_types.digit_count(one) for one in (a, b))
+        digits = ", ".join(operand_types.digit_count(operand) for operand in (a, b))
         return self.once(f"inner_divide({{0}}, {{1}}, {digits})", self.text(a), self.text(b))
 
     def intdiv_sql(self, expression: exp.IntDiv) -> str:
@@ -287,7 +289,7 @@ class Generator(DuckDBGenerator):
 
     def concat_sql(self, expression: exp.Concat) -> str:
         # Of literals that stand side by side.
-        return "(" + " || ".join(self.text(one) for one in expression.expressions) + ")"
+        return "(" + " || ".join(self.text(argument) for argument in expression.expressions) + ")"
 
     def rawstring_sql(self, expression: exp.RawString) -> str:
         return text_functions.quoted(str(expression.this))

@@ -77,8 +77,8 @@ def _concat_ws(writer: Generator, call: exp.Anonymous) -> str:
         for part in parts
     ]
     sql = lists[0] if lists else "CAST([] AS VARCHAR[])"
-    for one in lists[1:]:
-        sql = f"list_concat({sql}, {one})"
+    for argument in lists[1:]:
+        sql = f"list_concat({sql}, {argument})"
     return f"array_to_string(spark_array_compact({sql}), {writer.text(separator)})"
 
 
@@ -127,10 +127,10 @@ def _format(writer: Generator, call: exp.Anonymous) -> str:
     form, *given = call.expressions or [exp.Null()]
     text = literal(form, f"The format of {call.name}()")
     pieces: list[str] = []
-    place, index = 0, 0
+    position, index = 0, 0
     for match in _CONVERSION.finditer(text):
-        pieces += _plain(call, text[place : match.start()])
-        place = match.end()
+        pieces += _plain(call, text[position : match.start()])
+        position = match.end()
         if match[1]:
             pieces.append(quoted("%" if match[1] == "%" else "\n"))
             continue
@@ -138,7 +138,7 @@ def _format(writer: Generator, call: exp.Anonymous) -> str:
             raise Refused(f"The format of {call.name}() needs more than {len(given)} arguments.")
         pieces.append(_conversion(writer, match, given[index]))
         index += 1
-    pieces += _plain(call, text[place:])
+    pieces += _plain(call, text[position:])
     return "(" + (" || ".join(pieces) or "''") + ")"
 
 
@@ -190,8 +190,8 @@ def _decode(writer: Generator, call: exp.Anonymous) -> str:
     writer.count(call, 3, 1000)
     value, *rest = (writer.text(expression) for expression in call.expressions)
     sql = "CASE"
-    for one, result in zip(rest[::2], rest[1::2], strict=False):
-        sql += f" WHEN {value} IS NOT DISTINCT FROM {one} THEN {result}"
+    for candidate, result in zip(rest[::2], rest[1::2], strict=False):
+        sql += f" WHEN {value} IS NOT DISTINCT FROM {candidate} THEN {result}"
     if len(rest) % 2:
         sql += f" ELSE {rest[-1]}"
     return f"{sql} END"

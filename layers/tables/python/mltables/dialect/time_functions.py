@@ -189,12 +189,12 @@ def strftime_format(node: exp.Expr, function: str) -> str:
         Refused: the pattern is not a literal, or strftime cannot express it.
     """
     pattern_text = ""
-    place = 0
+    position = 0
     text = literal(node, f"The pattern of {function}()")
     for match in _PIECES.finditer(text):
-        if match.start() != place:
+        if match.start() != position:
             break
-        place = match.end()
+        position = match.end()
         piece = match[0]
         if match[1] is not None:
             pattern_text += (match[1].replace("''", "'") or "'").replace("%", "%%")
@@ -204,7 +204,7 @@ def strftime_format(node: exp.Expr, function: str) -> str:
             pattern_text += _LETTERS[piece]
         else:
             raise Refused(f"The pattern of {function}() may not have {piece} here.")
-    if place != len(text):
+    if position != len(text):
         raise Refused(f"The pattern of {function}() cannot be read.")
     return quoted(pattern_text)
 

@@ -118,5 +118,5 @@ def test_no_item_is_larger_than_dynamodb_takes() -> None:
 
 def test_each_map_of_a_run_tells_its_partition_without_a_key() -> None:
     """What lives outside is looked for there."""
-    places = {entry.place(("1", "r"), "").pk for entry in run_children.MAPS.values()}
+    places = {entry.key_of(("1", "r"), "").pk for entry in run_children.MAPS.values()}
     assert places == {keys.run("1", "r").pk}

@@ -34,7 +34,7 @@ def test_pages_of_a_stretch_have_all_of_it(
     assert [*(segment.entries or ()), *(one for page in pages for one in page)] == entries
     assert len(segment.all_pages()) == len(pages)
     for number, page in enumerate(made.pages):
-        place = segment.place("1", number)
+        place = segment.page_key("1", number)
         assert (page["PK"]["S"], page["SK"]["S"]) == place
     named = segment.pages(first, last)
     assert set(named) <= set(segment.all_pages())

@@ -54,7 +54,7 @@ def test_places_are_the_order_of_values(values: list[float]) -> None:
 def test_values_of_a_metric_come_back(entries: list[Ranked]) -> None:
     entries.sort()
     assert rank_columns.unpack(rank_columns.pack(entries)) == entries
-    places = [one.place for one in entries]
+    places = [one.inverted_bits for one in entries]
     assert rank_columns.unpack_places(rank_columns.pack_places(places)) == places
 
 
@@ -124,8 +124,10 @@ def test_merges_never_lose_what_a_run_has(
     while len(lists) > 1:
         merged = [*lists.pop(data.draw(st.integers(0, len(lists) - 1))), *lists.pop()]
         lists.append(rank_columns.current(data.draw(st.permutations(merged))))
-        left = {(one.place, one.run_id) for one in [*lists[-1], *(e for o in lists for e in o)]}
-        assert all((each[-1].place, each[-1].run_id) in left for each in of_runs)
+        left = {
+            (one.inverted_bits, one.run_id) for one in [*lists[-1], *(e for o in lists for e in o)]
+        }
+        assert all((each[-1].inverted_bits, each[-1].run_id) in left for each in of_runs)
     assert lists[0] == sorted(lists[0])
     assert set(lists[0]) <= set(entries)
 

@@ -43,7 +43,7 @@ def keys_of_context(number: int) -> Iterator[keys.Key]:
         if Item.of(item).type == ContextChild.pattern.name
         and (child := ContextChild.of(item)).kind in ARTIFACT_KINDS
     ]
-    for raw in table.batch_get([keys.artifact(one) for one in linked]):
+    for raw in table.batch_get([keys.artifact(reference) for reference in linked]):
         if raw is not None and (artifact := Artifact.of(raw)).parent == number:
             yield key_of_item(raw)
             if artifact.external_id:

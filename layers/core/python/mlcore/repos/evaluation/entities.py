@@ -46,7 +46,7 @@ class Kind(Generic[E]):
         self,
         *,
         entity_id: Callable[[E], str],
-        place: Callable[[str, str], keys.Key],
+        key_of: Callable[[str, str], keys.Key],
         prefix: Callable[[], str],
         item: Callable[[E], Item],
         entity: Callable[[Raw], E],
@@ -55,14 +55,14 @@ class Kind(Generic[E]):
         """
         Args:
             entity_id: returns an entity's id.
-            place: (experiment id, entity id) → key of the entity's item.
+            key_of: (experiment id, entity id) → key of the entity's item.
             prefix: returns the sort-key prefix of all entities of the kind.
             item: returns the item to store for an entity, with the next version.
             entity: returns the entity that an item holds.
             version: the attribute that counts the writes of an item.
         """
         self.entity_id = entity_id
-        self.place = place
+        self.key_of = key_of
         self.prefix = prefix
         self.entity = entity
         self._item = item
@@ -78,22 +78,22 @@ class Kind(Generic[E]):
         return unchanged
 
     def place_of(self, entity: E) -> keys.Key:
-        return self.place(entity.experiment_id, self.entity_id(entity))
+        return self.key_of(entity.experiment_id, self.entity_id(entity))
 
 
 class Names(Generic[E]):
     """How the names of one kind are locked."""
 
     def __init__(
-        self, place: Callable[[str, str], keys.Key], lock: type[Item], holder: TextAttribute[str]
+        self, key_of: Callable[[str, str], keys.Key], lock: type[Item], holder: TextAttribute[str]
     ) -> None:
         """
         Args:
-            place: (experiment id, name) → key of the lock item.
+            key_of: (experiment id, name) → key of the lock item.
             lock: the model of the lock item.
             holder: the attribute of the lock item with the id of the entity that has the name.
         """
-        self.place = place
+        self.key_of = key_of
         self._lock = lock
         self._holder = holder
 
@@ -102,12 +102,12 @@ class Names(Generic[E]):
         return holder
 
     def place_of(self, entity: E) -> keys.Key:
-        return self.place(entity.experiment_id, entity.name)
+        return self.key_of(entity.experiment_id, entity.name)
 
     def taking(self, entity: E, entity_id: str) -> Put:
-        place = self.place_of(entity)
+        name_key = self.place_of(entity)
         held: dict[str, Any] = {self._holder.attr_name: entity_id}
-        item = self._lock(PK=place.pk, SK=place.sk, updated_at=now_ms(), **held)
+        item = self._lock(PK=name_key.pk, SK=name_key.sk, updated_at=now_ms(), **held)
         return Put(item.serialize(), self._free_or(entity_id))
 
     def freeing(self, entity: E, entity_id: str) -> Delete:
@@ -152,7 +152,7 @@ def find(kind: Kind[E], entity_id: str, workspace: str) -> E | None:
     experiment_id = entity_refs.experiment_of(entity_id)
     if experiment_id is None:
         return None
-    places = [kind.place(experiment_id, entity_id), keys.experiment(experiment_id)]
+    places = [kind.key_of(experiment_id, entity_id), keys.experiment(experiment_id)]
     item, meta = table.batch_get(places)
     if item is None or experiments.entity_of(experiment_id, meta, workspace) is None:
         return None
@@ -162,10 +162,10 @@ def find(kind: Kind[E], entity_id: str, workspace: str) -> E | None:
 def find_by_name(kind: Kind[E], names: Names[E], experiment: Experiment, name: str) -> E | None:
     """Returns the entity of an experiment that has a name; None if there is none. Two consistent
     GetItem."""
-    lock = table.get(names.place(experiment.experiment_id, name))
+    lock = table.get(names.key_of(experiment.experiment_id, name))
     if lock is None:
         return None
-    item = table.get(kind.place(experiment.experiment_id, names.holder_in(lock)))
+    item = table.get(kind.key_of(experiment.experiment_id, names.holder_in(lock)))
     return None if item is None else kind.entity(item)
 
 

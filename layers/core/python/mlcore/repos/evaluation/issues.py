@@ -88,7 +88,7 @@ def _issue(raw: Raw) -> Issue:
 
 _KIND: entities.Kind[Issue] = entities.Kind(
     entity_id=lambda issue: issue.issue_id,
-    place=keys.issue,
+    key_of=keys.issue,
     prefix=keys.issue_prefix,
     item=_item,
     entity=_issue,

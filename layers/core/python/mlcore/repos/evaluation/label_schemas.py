@@ -85,7 +85,7 @@ def _schema(raw: Raw) -> LabelSchema:
 
 _KIND: entities.Kind[LabelSchema] = entities.Kind(
     entity_id=lambda schema: schema.schema_id,
-    place=keys.label_schema,
+    key_of=keys.label_schema,
     prefix=keys.label_schema_prefix,
     item=_item,
     entity=_schema,

@@ -196,7 +196,7 @@ def _queue_item(raw: Raw) -> QueueItem:
 
 _KIND: entities.Kind[ReviewQueue] = entities.Kind(
     entity_id=lambda queue: queue.queue_id,
-    place=keys.review_queue,
+    key_of=keys.review_queue,
     prefix=keys.review_queue_prefix,
     item=_item,
     entity=_queue,

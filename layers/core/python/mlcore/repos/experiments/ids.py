@@ -44,9 +44,9 @@ def unused_ids() -> Iterator[str]:
     while True:
         numbers = _next(count)
         items = table.batch_get([keys.experiment(number) for number in numbers])
-        for one, item in zip(numbers, items, strict=True):
+        for candidate, item in zip(numbers, items, strict=True):
             if item is None:
-                yield one
+                yield candidate
         count = min(2 * count, MOST_TOGETHER)
 
 
@@ -56,13 +56,13 @@ def canonical_ids(texts: Sequence[str]) -> list[str]:
     if a text is not an id, or there are too many."""
     check_searched(texts)
     ids = list(dict.fromkeys(map(experiment_id, texts)))
-    others = [one for one in ids if not is_numeric_id(one)][:MOST_TOGETHER]
+    others = [canonical for canonical in ids if not is_numeric_id(canonical)][:MOST_TOGETHER]
     if others:
-        for one, item in zip(
+        for canonical, item in zip(
             others, table.batch_get(list(map(keys.experiment, others))), strict=True
         ):
             if item is None:
-                raise no_experiment_id(one)
+                raise no_experiment_id(canonical)
     return ids
 
 
@@ -103,7 +103,7 @@ def oldest_creation_time() -> int | None:
 def next_numbers(count: int) -> list[int]:
     """Returns new numbers (integer ids) for Kubeflow's contexts, from the counter that gives
     experiments their ids. One UpdateItem."""
-    return [int(one) for one in _next(count)]
+    return [int(text) for text in _next(count)]
 
 
 def _next(count: int) -> list[str]:
@@ -111,7 +111,7 @@ def _next(count: int) -> list[str]:
     update.set_once(IdCounter.since, now_ms())
     update.add(IdCounter.contexts, count)
     last = IdCounter.of(table.update(keys.id_counter(), update, returning=True)).contexts or 0
-    return [str(one) for one in range(last - count + 1, last + 1)]
+    return [str(number) for number in range(last - count + 1, last + 1)]
 
 
 def _update() -> Update:

@@ -43,7 +43,7 @@ def ids(workspace: str, comparisons: Sequence[Comparison]) -> Iterator[str]:
     if not named:
         yield from experiments.ids_of_workspace(workspace)
         return
-    exact = next((str(one.value) for one in named if one.operator == "="), None)
+    exact = next((str(condition.value) for condition in named if condition.operator == "="), None)
     if exact is not None:
         holder = experiments.find_by_name(workspace, exact)
         if holder is not None:
@@ -51,8 +51,8 @@ def ids(workspace: str, comparisons: Sequence[Comparison]) -> Iterator[str]:
         return
     if workspace == DEFAULT_WORKSPACE:
         yield DEFAULT_EXPERIMENT_ID  # which may not have been made yet
-    tests = [value_test(one) for one in named]
-    begin = max((_begin(one) for one in named), key=len)
+    tests = [value_test(condition) for condition in named]
+    begin = max((_begin(condition) for condition in named), key=len)
     pk, prefix = keys.gsi5_experiment_begin(workspace, begin)
     attributes: list[ItemAttribute[Any]] = [Experiment.PK, Experiment.gsi5sk]
     for item in table.query_all(pk, index="GSI5", prefix=prefix, attributes=attributes):

@@ -216,8 +216,8 @@ def existing_holders(claims: Sequence[Claim], experiment_ids: Iterable[str] = ()
     models = table.batch_get([keys.model_at(ModelHome.of(item).model_pk) for item in owners])
     named = {RegisteredModel.of(model).incarnation for model in models if model is not None}
     return {
-        place
-        for place, item in read.items()
+        location_key
+        for location_key, item in read.items()
         if item is not None
         and (
             Item.of(item).type == keys.EXPERIMENT.name
@@ -273,12 +273,12 @@ def is_complete() -> bool:
     """Whether the list of locations has every experiment whose files lie outside
     ``<ARTIFACT_ROOT>/<its id>`` under the current ``ARTIFACT_ROOT``. One consistent GetItem until
     it has; then the process remembers it."""
-    place = (settings().table_name, settings().artifact_root)
-    if place not in _complete:
+    cache_key = (settings().table_name, settings().artifact_root)
+    if cache_key not in _complete:
         item = table.get(keys.location_list())
         if item is None or LocationList.of(item).root != settings().artifact_root:
             return False
-        _complete.put(place, True)
+        _complete.put(cache_key, True)
     return True
 
 

@@ -186,11 +186,15 @@ def of_workspace(name: str) -> list[Area]:
     root, spans = f"{WORKSPACES}/{name}", artifacts.internal_key(name, "traces")
     folders = []
     if locations.is_complete():
-        claims = [one for one in locations.overlapping([root]) if covers(root, one.path)]
+        claims = [
+            location_claim
+            for location_claim in locations.overlapping([root])
+            if covers(root, location_claim.path)
+        ]
         there = locations.existing_holders(claims)
         keep = {claim.path for claim in claims if claim.holder in there}
-        for place in {root, *locations.roots(name)}:
-            keep |= _of_experiments(place)
+        for location in {root, *locations.roots(name)}:
+            keep |= _of_experiments(location)
         folders.append(Area(root, tuple(sorted(keep))))
     else:
         logger.warning("files stay", extra={"key": root, "why": "locations are not listed yet"})
@@ -205,7 +209,7 @@ def of_skill_upload(workspace: str, path: str) -> Area | None:
     claims = locations.overlapping([key])
     holders = locations.existing_holders(claims) if claims else set()
     places = [claim.path for claim in claims if claim.holder in holders]
-    if any(covers(place, key) for place in places):
+    if any(covers(location, key) for location in places):
         logger.warning("files stay", extra={"key": key, "why": "they are in another place"})
         return None
     return Area(key, tuple(sorted(places)))

@@ -118,10 +118,10 @@ def names_taken(workspace: str, target: str) -> list[tuple[str, str]]:
 
 
 def _read(workspace: str, revision: int) -> Configuration:
-    found: tuple[
+    configuration: tuple[
         dict[str, Secret], dict[str, ModelDefinition], dict[str, Endpoint], dict[str, Guardrail]
     ] = ({}, {}, {}, {})
-    secrets, definitions, endpoints, guardrails = found
+    secrets, definitions, endpoints, guardrails = configuration
     pk = keys.gateway_configuration(workspace).pk
     parts = [part for raw in table.query_all(pk) if (part := part_of(raw)) is not None]
     for part in sorted(parts, key=lambda part: (part.created_at, part[0])):
@@ -133,7 +133,7 @@ def _read(workspace: str, revision: int) -> Configuration:
             endpoints[part.endpoint_id] = part
         else:
             guardrails[part.guardrail_id] = part
-    return Configuration(workspace, *found, revision)
+    return Configuration(workspace, *configuration, revision)
 
 
 def _parts(known: Configuration) -> list[Part]:

@@ -38,10 +38,10 @@ def place_of(workspace: str, part: Part) -> keys.Key:
 def item_of(workspace: str, part: Part) -> Raw:
     """Returns the item to store for a part of the configuration (a secret, model definition or
     endpoint), with the next version number."""
-    place = place_of(workspace, part)
+    key = place_of(workspace, part)
     written: dict[str, Any] = {
-        "PK": place.pk,
-        "SK": place.sk,
+        "PK": key.pk,
+        "SK": key.sk,
         "created_by": part.created_by,
         "last_updated_by": part.last_updated_by,
         "created_at": part.created_at,

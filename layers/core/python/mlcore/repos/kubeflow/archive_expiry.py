@@ -34,44 +34,44 @@ class Place(NamedTuple):
     version: int
 
 
-def kind(place: Place) -> str:
+def kind(key: Place) -> str:
     """Returns the name under which the setting ``ttl_policy`` has the retention of an archived
     model or version."""
-    return VERSIONS if place.version else MODELS
+    return VERSIONS if key.version else MODELS
 
 
-def _archived(place: Place) -> StoredRegisteredModel | StoredModelVersion | None:
-    owner = homes.owner_of(place.home)
+def _archived(key: Place) -> StoredRegisteredModel | StoredModelVersion | None:
+    owner = homes.owner_of(key.home)
     item = None if owner is None else homes.model_of(owner)
     model = None if item is None else registered_models.of_item(item)
     if model is None or is_prompt(model.model.tags):
         return None
-    if not place.version:
+    if not key.version:
         state = model.model.tags.get(f"{tags.PREFIX}state")
         return model if state == tags.ARCHIVED else None
     try:
-        version = model_versions.of_model(model, place.version)
+        version = model_versions.of_model(model, key.version)
     except errors.ResourceDoesNotExist:
         return None
     return version if version.version.current_stage == ARCHIVED else None
 
 
-def is_archived(place: Place) -> bool:
+def is_archived(key: Place) -> bool:
     """Whether the model or version exists and is archived; up to three consistent GetItem."""
-    return _archived(place) is not None
+    return _archived(key) is not None
 
 
-def end_at(place: Place, end: int) -> None:
+def end_at(owner: Place, end: int) -> None:
     """Sets when an archived model or version expires, unless a later time is set.
 
     Args:
         end: seconds since the epoch.
     """
-    key = keys.model_end(place.home, place.version)
+    key = keys.model_end(owner.home, owner.version)
     item = ModelEnd(
         PK=key.pk,
         SK=key.sk,
-        model_version=place.version,
+        model_version=owner.version,
         ttl=end,
         updated_at=now_ms(),
         version=1,
@@ -82,17 +82,17 @@ def end_at(place: Place, end: int) -> None:
         table.put(item.serialize(), earlier)
 
 
-def forget(place: Place) -> None:
+def forget(key: Place) -> None:
     """Cancels the expiry of a model or version that was restored or deleted. Idempotent."""
-    table.delete(keys.model_end(place.home, place.version))
+    table.delete(keys.model_end(key.home, key.version))
 
 
-def expire(place: Place) -> bool:
+def expire(key: Place) -> bool:
     """Deletes a model or version as MLflow does, if it is still archived. Returns False, and
     deletes nothing, if a deployed service serves it."""
 
     def attempt() -> None:
-        archived = _archived(place)
+        archived = _archived(key)
         if isinstance(archived, StoredRegisteredModel):
             model, number = archived.model, archived.item.number
             referred = None
@@ -105,7 +105,7 @@ def expire(place: Place) -> bool:
             moving = grants.transfer_operations_of_model(model.workspace, model.name, None)
             models.delete(archived, moving, referred)
         elif archived is not None:
-            _expire_version(archived, place)
+            _expire_version(archived, key)
 
     try:
         retry_on_conflict("model", attempt)
@@ -114,7 +114,7 @@ def expire(place: Place) -> bool:
     return True
 
 
-def _expire_version(stored: StoredModelVersion, place: Place) -> None:
+def _expire_version(stored: StoredModelVersion, key: Place) -> None:
     """Deletes a version. Raises WriteConflict if its model was renamed meanwhile."""
     model, number = stored.model, stored.item.number
 
@@ -126,6 +126,6 @@ def _expire_version(stored: StoredModelVersion, place: Place) -> None:
     try:
         stages.delete(stored, allowed)
     except errors.ResourceDoesNotExist as error:
-        if _archived(place) is not None:
+        if _archived(key) is not None:
             raise WriteConflict from error
         # else another process deleted it

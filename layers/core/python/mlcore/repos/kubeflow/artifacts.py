@@ -270,10 +270,10 @@ def change(
     item = Artifact.of(raw)
 
     def following(before: Entity, after: Entity) -> list[Step]:
-        found = [*beside(before, after)]
+        changes = [*beside(before, after)]
         if before.fields.get("uri") != after.fields.get("uri"):
-            found += _source_steps(item, after)
-        return found
+            changes += _source_steps(item, after)
+        return changes
 
     def stored(before: Entity) -> Entity:
         return file_uris.written(before, alter(before), item)

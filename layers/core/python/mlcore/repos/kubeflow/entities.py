@@ -119,8 +119,8 @@ def item_of(entity: Entity, workspace: str, **more: Any) -> Raw:
     Args:
         more: further attributes of the item.
     """
-    model, place = _MODELS[entity.kind]
-    key = place(entity.id)
+    model, key_of = _MODELS[entity.kind]
+    key = key_of(entity.id)
     item = model(
         PK=key.pk,
         SK=key.sk,
@@ -205,8 +205,8 @@ def _of(raw: Raw | None, wanted: Sequence[str], workspace: str) -> Raw | None:
 
 def find_many(kind: str, numbers: Sequence[int]) -> list[Raw]:
     """Returns the existing entities, in the order of the numbers; one BatchGetItem per hundred."""
-    place = _MODELS[kind][1]
-    return [item for item in table.batch_get(list(map(place, numbers))) if item is not None]
+    key_of = _MODELS[kind][1]
+    return [item for item in table.batch_get(list(map(key_of, numbers))) if item is not None]
 
 
 def numbers_of(workspace: str, kind: str, *, above: int = 0) -> Iterator[int]:
@@ -291,10 +291,10 @@ def change(
     number = NumberedItem.of(raw).number
 
     def again() -> Raw:
-        found = table.get(key)
-        if found is None:
+        current_item = table.get(key)
+        if current_item is None:
             raise missing_id(kind.words, number)
-        return found
+        return current_item
 
     def attempt(current: Raw) -> Entity:
         before = entity_of(current)

@@ -150,11 +150,11 @@ def numbered(reads: Sequence[Record]) -> list[Record]:
 def _number(read: Record, number: int) -> Record | None:
     claimed = numbers.claim(ExperimentItem, number)
     claimed.require_exists(ExperimentItem.PK)
-    experiment, place = read.experiment, read.document.key
+    experiment, key = read.experiment, read.document.key
     refer = numbers.reference(
-        number, KIND.name, experiment.workspace, place, name=experiment.experiment_id
+        number, KIND.name, experiment.workspace, key, name=experiment.experiment_id
     )
-    item = numbers.give(place, claimed, refer)
+    item = numbers.give(key, claimed, refer)
     stored = None if item is None else experiments.of_item(item)
     return stored if stored is not None and number_of(stored) is not None else None
 
@@ -206,7 +206,13 @@ def listed(workspace: str) -> Iterator[Record]:
         there = [experiments.of_item(item) for item in items if item is not None]
         if DEFAULT_EXPERIMENT_ID in chunk and items[chunk.index(DEFAULT_EXPERIMENT_ID)] is None:
             there.append(experiments.get(DEFAULT_EXPERIMENT_ID, workspace))
-        yield from numbered([one for one in there if one.experiment.workspace == workspace])
+        yield from numbered(
+            [
+                numbered_experiment
+                for numbered_experiment in there
+                if numbered_experiment.experiment.workspace == workspace
+            ]
+        )
 
 
 def delete(read: Record) -> None:

@@ -29,13 +29,13 @@ def resolved(uri: str, location: str | None, workspace: str) -> str | None:
     bucket = artifact_bucket()
     if bucket is None:
         return None
-    place = location if scheme(uri) in _BY_NAME else uri
-    if place is None or scheme(place) not in (*PROXIED, "s3"):
+    resolved_uri = location if scheme(uri) in _BY_NAME else uri
+    if resolved_uri is None or scheme(resolved_uri) not in (*PROXIED, "s3"):
         return None
     try:
-        location_uri = f"s3://{bucket}/{locate(place, workspace)}"
+        location_uri = f"s3://{bucket}/{locate(resolved_uri, workspace)}"
     except InvalidParameterValue:
-        location_uri = place if scheme(place) == "s3" else uri
+        location_uri = resolved_uri if scheme(resolved_uri) == "s3" else uri
     return None if location_uri == uri else location_uri
 
 
@@ -43,11 +43,13 @@ def shown(entity: Entity, location: str | None, workspace: str) -> Entity:
     """Returns the entity with the location of its files as a URI in the bucket beside its own URI;
     unchanged if :func:`resolved` gives none."""
     uri = entity.fields.get("uri")
-    place = resolved(uri, location, workspace) if isinstance(uri, str) else None
-    if place is None and RESOLVED not in entity.fields:
+    resolved_uri = resolved(uri, location, workspace) if isinstance(uri, str) else None
+    if resolved_uri is None and RESOLVED not in entity.fields:
         return entity
     fields = {name: value for name, value in entity.fields.items() if name != RESOLVED}
-    return entity._replace(fields=fields if place is None else {**fields, RESOLVED: place})
+    return entity._replace(
+        fields=fields if resolved_uri is None else {**fields, RESOLVED: resolved_uri}
+    )
 
 
 def written(before: Entity, after: Entity, item: Artifact) -> Entity:

@@ -195,10 +195,10 @@ def _number(read: Record, number: int) -> Record | None:
 
     def attempt() -> Record | None:
         nonlocal current
-        found = _claim(current, number)
-        if found is None or found.item.number is not None:
-            return found
-        current = found  # it was updated or renamed meanwhile
+        claimed = _claim(current, number)
+        if claimed is None or claimed.item.number is not None:
+            return claimed
+        current = claimed  # it was updated or renamed meanwhile
         raise WriteConflict
 
     return retry_on_conflict(KIND.words, attempt)
@@ -212,7 +212,7 @@ def _claim_operations(read: Record, number: int) -> list[Operation]:
 def _claimed(read: Record, number: int) -> tuple[Update, Put]:
     """Returns the update that gives a model its Kubeflow number, and the put of the model's
     reference."""
-    model, place = read.model, read.document.key
+    model, key = read.model, read.document.key
     claimed = numbers.claim(RegisteredModelItem, number)
     list_keys.set_numbered_item_keys(
         claimed, RegisteredModelItem, model.workspace, KIND.name, number, read.item
@@ -222,7 +222,7 @@ def _claimed(read: Record, number: int) -> tuple[Update, Put]:
         number,
         KIND.name,
         model.workspace,
-        place,
+        key,
         incarnation=read.incarnation,
         home=read.home,
         name=model.name,
@@ -234,8 +234,8 @@ def _claimed(read: Record, number: int) -> tuple[Update, Put]:
 def _claim(read: Record, number: int) -> Record | None:
     """Gives a model a Kubeflow number, unless it has one; returns the model afterwards, None if it
     was deleted."""
-    place = read.document.key
-    item = numbers.give(place, *_claimed(read, number))
+    key = read.document.key
+    item = numbers.give(key, *_claimed(read, number))
     if item is None or RegisteredModelItem.of(item).incarnation != read.incarnation:
         owner = homes.owner_of(read.home)
         mine = owner is not None and owner.incarnation == read.incarnation
@@ -301,11 +301,11 @@ def delete(
 def at_places(places: Sequence[Entry], workspace: str) -> list[Record]:
     """Returns the models to which entries of a list's index refer, in the order of the entries. One
     BatchGetItem per hundred; two more if some were renamed or deleted since."""
-    models = _by_number([place.key for place in places], workspace)
-    lost = [place.number for place in places if place.number not in models]
+    models = _by_number([position.key for position in places], workspace)
+    lost = [position.number for position in places if position.number not in models]
     references = numbers.find_many(lost, KIND.name, workspace) if lost else []
     models |= _by_number([numbers.place_of(reference) for reference in references], workspace)
-    return [models[place.number] for place in places if place.number in models]
+    return [models[position.number] for position in places if position.number in models]
 
 
 def _by_number(places: Sequence[keys.Key], workspace: str) -> dict[int, Record]:

@@ -70,10 +70,10 @@ def numbered(
         give: writes a number to an entity, unless another request was first; returns the entity
             afterwards.
     """
-    without = [place for place, read in enumerate(reads) if number_of(read) is None]
+    without = [index for index, read in enumerate(reads) if number_of(read) is None]
     given = take(CONTEXTS, len(without))
     calls = [
-        partial(give, reads[place], number) for place, number in zip(without, given, strict=True)
+        partial(give, reads[index], number) for index, number in zip(without, given, strict=True)
     ]
     by_position: dict[int, R | None] = dict(enumerate(reads))
     by_position.update(zip(without, table.parallel(calls), strict=True))
@@ -99,21 +99,21 @@ def numbered_together(
         read_again: reads entities again, in the same order; None for deleted ones.
         give: as in :func:`numbered`, for an entity that its transaction left without a number.
     """
-    without = [place for place, read in enumerate(reads) if number_of(read) is None]
+    without = [index for index, read in enumerate(reads) if number_of(read) is None]
     given = take(CONTEXTS, len(without))
     _write_together(
-        [operations(reads[place], number) for place, number in zip(without, given, strict=True)]
+        [operations(reads[index], number) for index, number in zip(without, given, strict=True)]
     )
-    again = read_again([reads[place] for place in without])
+    again = read_again([reads[index] for index in without])
     by_position: dict[int, R | None] = dict(enumerate(reads))
     by_position.update(zip(without, again, strict=True))
     unnumbered = [
-        (place, partial(give, read, number))
-        for place, number, read in zip(without, given, again, strict=True)
+        (index, partial(give, read, number))
+        for index, number, read in zip(without, given, again, strict=True)
         if read is not None and number_of(read) is None
     ]
     results = table.parallel([call for _, call in unnumbered])
-    by_position.update(zip((place for place, _ in unnumbered), results, strict=True))
+    by_position.update(zip((index for index, _ in unnumbered), results, strict=True))
     return [read for read in by_position.values() if read is not None]
 
 
@@ -138,7 +138,9 @@ def _write(groups: Sequence[Sequence[Operation]]) -> None:
     while remaining:
         owners = [at for at, group in enumerate(remaining) for _ in group]
         try:
-            table.transact([one for group in remaining for one in group], token=new_ulid())
+            table.transact(
+                [operation for group in remaining for operation in group], token=new_ulid()
+            )
         except TransactionFailed as failed:
             refused = {owners[position] for position in failed.items}
             remaining = [group for at, group in enumerate(remaining) if at not in refused]

@@ -164,15 +164,15 @@ def entities_of(raws: Sequence[Raw]) -> list[Entity]:
         if item.run_id is not None and item.kind != DATA_SET.name
     }
     texts = {RunItem.of(raw).run_id: _texts(raw) for raw in table.batch_get(list(wanted)) if raw}
-    found: list[Entity] = []
+    listed: list[Entity] = []
     for raw in raws:
         item = Artifact.of(raw)
         entity: Entity | None = entities.entity_of(raw)
         if entity is not None and item.run_id is not None and item.kind != DATA_SET.name:
             entity = _valued(entity, item.key or "", texts.get(item.run_id, {}))
         if entity is not None:
-            found.append(entity)
-    return found
+            listed.append(entity)
+    return listed
 
 
 def _texts(raw: Raw) -> dict[str, dict[str, str]]:
@@ -307,9 +307,9 @@ def history_of(read: runs.Record, name: str, wanted: Sequence[int]) -> Iterator[
             continue  # its request died before it wrote the run
         if name in point.key and (not wanted or point.step in wanted):
             series.setdefault(point.key, []).append(point)
-    told = [point for each in series.values() for point in metric_history.distinct(each)]
-    told.sort(key=lambda point: (point.timestamp, point.step, point.key))
-    for number, point in enumerate(told, start=1):
+    distinct_points = [point for each in series.values() for point in metric_history.distinct(each)]
+    distinct_points.sort(key=lambda point: (point.timestamp, point.step, point.key))
+    for number, point in enumerate(distinct_points, start=1):
         yield Entity(
             kind=METRIC.name,
             id=number,

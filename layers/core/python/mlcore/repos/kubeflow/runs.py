@@ -87,9 +87,9 @@ def find(number: int, workspace: str) -> Record | None:
 def at(reference: ContextRef) -> Record | None:
     """Returns the run that a reference (the item that maps Kubeflow's number to MLflow's item)
     points to; None if it was deleted. One BatchGetItem."""
-    place = numbers.place_of(reference)
-    experiment_id = keys.experiment_id_of(place.pk)
-    raw, meta = table.batch_get([place, keys.experiment(experiment_id)])
+    key = numbers.place_of(reference)
+    experiment_id = keys.experiment_id_of(key.pk)
+    raw, meta = table.batch_get([key, keys.experiment(experiment_id)])
     if raw is None or meta is None or ExperimentItem.of(meta).workspace != reference.workspace:
         return None
     read = runs.of_item(raw, mlflow_experiments.of_item(meta).experiment)
@@ -214,12 +214,12 @@ def numbered(reads: Sequence[Record]) -> list[Record]:
 
 
 def _number(read: Record, number: int) -> Record | None:
-    run, place = read.run, read.run.document.key
+    run, run_key = read.run, read.run.document.key
     workspace = run.experiment.workspace
     claimed = numbers.claim(RunItem, number, keys.gsi2_number(workspace, KIND.name, number))
     claimed.require_exists(RunItem.PK)
-    refer = _reference(number, workspace, run.run_id, place, read.experiment)
-    item = numbers.give(place, claimed, refer)
+    refer = _reference(number, workspace, run.run_id, run_key, read.experiment)
+    item = numbers.give(run_key, claimed, refer)
     if item is None or RunItem.of(item).number is None:
         return None
     return Record(runs.of_item(item, run.experiment), read.experiment)
@@ -300,7 +300,7 @@ def at_numbers(wanted: Sequence[int], workspace: str) -> list[Record]:
     per hundred."""
     references = numbers.find_many(wanted, KIND.name, workspace)
     places = [numbers.place_of(reference) for reference in references]
-    owners = list(dict.fromkeys(keys.experiment_id_of(place.pk) for place in places))
+    owners = list(dict.fromkeys(keys.experiment_id_of(key.pk) for key in places))
     items = table.batch_get([*places, *map(keys.experiment, owners)])
     metas = {
         owner: mlflow_experiments.of_item(meta).experiment

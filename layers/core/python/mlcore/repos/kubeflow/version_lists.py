@@ -25,7 +25,8 @@ def at_places(places: Sequence[Entry], workspace: str) -> list[Record]:
     BatchGetItem per fifty: the versions with their references (the items that map Kubeflow's
     numbers to MLflow's items), then the references of their models."""
     items = table.batch_get(
-        [place.key for place in places] + [keys.context_ref(place.number) for place in places]
+        [position.key for position in places]
+        + [keys.context_ref(position.number) for position in places]
     )
     references = [numbers.of_kind(raw, KIND.name, workspace) for raw in items[len(places) :]]
     parents = list(
@@ -33,10 +34,10 @@ def at_places(places: Sequence[Entry], workspace: str) -> list[Record]:
     )
     owners = dict(zip(parents, numbers.get_many(parents), strict=True))
     records = []
-    for place, item, reference in zip(places, items, references, strict=False):
+    for position, item, reference in zip(places, items, references, strict=False):
         owner = None if reference is None else owners[reference.parent or 0]
         read = None if owner is None else record(item, owner)
-        if read is not None and read.number == place.number:
+        if read is not None and read.number == position.number:
             records.append(read)
     return records
 
@@ -48,7 +49,7 @@ def see(places: Sequence[Key], workspace: str) -> list[Record]:
 
 
 def _read(places: Sequence[Key], workspace: str) -> list[Record]:
-    partitions = list(dict.fromkeys(place.pk for place in places))
+    partitions = list(dict.fromkeys(key.pk for key in places))
     items = table.batch_get([*places, *map(keys.model_home, partitions)])
     owners = {
         owner.PK: owner
@@ -56,10 +57,10 @@ def _read(places: Sequence[Key], workspace: str) -> list[Record]:
     }
     references, prompts = _models_of(owners, workspace)
     records = []
-    for place, item in zip(places, items, strict=False):
-        if place.pk in prompts:
-            list_keys.hide_prompt(place)
-        reference = references.get(place.pk)
+    for key, item in zip(places, items, strict=False):
+        if key.pk in prompts:
+            list_keys.hide_prompt(key)
+        reference = references.get(key.pk)
         read = None if reference is None else record(item, reference)
         if read is not None:
             records.append(read)
@@ -95,12 +96,12 @@ def _models_of(
             reads.append(read)
     known = models.numbered(reads)
     references = numbers.get_many([read.item.number or 0 for read in known])
-    found = {
+    model_of = {
         read.home: reference
         for read, reference in zip(known, references, strict=True)
         if reference is not None and reference.kind == REGISTERED_MODEL.name
     }
-    return found, prompts
+    return model_of, prompts
 
 
 def newest(model: ContextRef) -> Record | None:

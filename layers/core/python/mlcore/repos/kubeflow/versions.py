@@ -121,8 +121,8 @@ def find_by_name(parent: int, name: str, workspace: str) -> Record | None:
     if model is None:
         return None
     if child is not None:
-        place = ContextChild.of(child)
-        return record(table.get(Key(place.item_pk or "", place.item_sk or "")), model)
+        reference = ContextChild.of(child)
+        return record(table.get(Key(reference.item_pk or "", reference.item_sk or "")), model)
     seen = _see(model, name)
     return seen if seen is not None and seen.item.kubeflow_name == name else None
 
@@ -257,10 +257,10 @@ def _number(read: Record, number: int, artifact: int | None) -> Record | None:
     def attempt() -> Record | None:
         nonlocal current
         _claim(current, number, artifact)
-        found = record(table.get(read.document.key), read.model)
-        if found is None or found.item.number is not None:
-            return found
-        current = found  # it was updated meanwhile
+        stored = record(table.get(read.document.key), read.model)
+        if stored is None or stored.item.number is not None:
+            return stored
+        current = stored  # it was updated meanwhile
         raise WriteConflict
 
     return retry_on_conflict(KIND.words, attempt)
@@ -284,17 +284,17 @@ def _claim_operations(
     read: Record, number: int, artifact: int | None, name: str
 ) -> list[Operation]:
     """Returns the operations that give a version its number, name and source artifact."""
-    place = read.document.key
-    child = steps.child(read.model.number, KIND, name, number, place, name_taken(KIND.title, name))
+    key = read.document.key
+    child = steps.child(read.model.number, KIND, name, number, key, name_taken(KIND.title, name))
     made = (
         []
         if artifact is None
         else source_artifacts.of_version(read.item, read.model, number, artifact)
     )
     return [
-        ItemUpdate(place, _claimed(read, number, name, artifact)),
+        ItemUpdate(key, _claimed(read, number, name, artifact)),
         child.operation,
-        _reference(number, read.model, place),
+        _reference(number, read.model, key),
         *made,
     ]
 

@@ -67,12 +67,12 @@ def find(
     """
     if experiment_id is None:
         _locate([model_id for model_id in model_ids if model_id not in _places])
-    found = _read(model_ids, experiment_id)
-    lost = [model_id for model_id in model_ids if model_id not in found]
+    models = _read(model_ids, experiment_id)
+    lost = [model_id for model_id in model_ids if model_id not in models]
     if experiment_id is not None and lost:
         _locate(lost)
-        found.update(_read(lost, None))
-    items = [found.get(model_id) for model_id in model_ids]
+        models.update(_read(lost, None))
+    items = [models.get(model_id) for model_id in model_ids]
     return [
         item if item is not None and LoggedModelItem.of(item).workspace == workspace else None
         for item in items
@@ -271,7 +271,7 @@ def _read(model_ids: Sequence[str], experiment_id: str | None) -> dict[str, Raw]
     items = (
         table.batch_get(list(places.values()))
         if len(places) > 1
-        else [table.get(place) for place in places.values()]
+        else [table.get(key) for key in places.values()]
     )
     items_by_id = {}
     for model_id, item in zip(places, items, strict=True):
@@ -284,7 +284,7 @@ def _read(model_ids: Sequence[str], experiment_id: str | None) -> dict[str, Raw]
 def _locate(model_ids: Sequence[str]) -> None:
     """Reads the experiments to which logged models belong, and caches them for the process."""
     places = [keys.logged_model_ref(model_id) for model_id in model_ids]
-    items = table.batch_get(places) if len(places) > 1 else [table.get(place) for place in places]
+    items = table.batch_get(places) if len(places) > 1 else [table.get(key) for key in places]
     for model_id, item in zip(model_ids, items, strict=True):
         if item is not None:
             _places.put(model_id, LoggedModelReference.of(item).experiment_id)

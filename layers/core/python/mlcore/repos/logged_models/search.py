@@ -94,10 +94,10 @@ def _by_id(experiment_ids: Sequence[str], workspace: str, access: ModelIds) -> I
         for experiment_id in experiment_ids
         for model_id in dict.fromkeys(access.model_ids)
     ]
-    found: list[Raw | None] = []
+    model_items: list[Raw | None] = []
     known: list[Experiment] = []
     calls: list[Callable[[], None]] = [
-        lambda: found.extend(table.batch_get(places)),
+        lambda: model_items.extend(table.batch_get(places)),
         lambda: known.extend(experiments.find_existing(experiment_ids, workspace)),
     ]
     table.parallel(calls)
@@ -108,7 +108,9 @@ def _by_id(experiment_ids: Sequence[str], workspace: str, access: ModelIds) -> I
         model = view(item)
         return -model.creation_time, model.model_id
 
-    items = [item for item in found if item is not None and view(item).experiment_id in accepted]
+    items = [
+        item for item in model_items if item is not None and view(item).experiment_id in accepted
+    ]
     yield sorted(items, key=newest_first)
 
 

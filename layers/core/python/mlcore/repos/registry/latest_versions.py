@@ -22,7 +22,7 @@ def of_many(models: Sequence[StoredRegisteredModel]) -> list[list[ModelVersion]]
         for model in models
         for _, version in sorted(model.model.latest.items())
     ]
-    items = table.batch_get([place for _, place in wanted])
+    items = table.batch_get([key for _, key in wanted])
     calls = [
         partial(model_versions.of_item, item, model)
         for (model, _), item in zip(wanted, items, strict=True)

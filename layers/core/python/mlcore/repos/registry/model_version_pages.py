@@ -46,8 +46,8 @@ def search(
             f"Invalid value for max_results. It must be a positive integer, but got {limit}"
         )
     check_max_results(limit, MOST_RESULTS)
-    asked = grammar.parse_filter(filter_string, MODEL_VERSION)
-    prompts, comparisons = models.without_prompt_filter(asked)
+    conditions = grammar.parse_filter(filter_string, MODEL_VERSION)
+    prompts, comparisons = models.without_prompt_filter(conditions)
     ordering = grammar.parse_order_by(order_by, MODEL_VERSION)
     query = [workspace, filter_string, list(order_by)]
     position = paging.position_of(page_token, query)

@@ -47,8 +47,8 @@ def search(
         readable: tells which models the caller may read.
     """
     check_max_results(limit, MOST_RESULTS)
-    asked = grammar.parse_filter(filter_string, REGISTERED_MODEL)
-    prompts, comparisons = without_prompt_filter(asked)
+    conditions = grammar.parse_filter(filter_string, REGISTERED_MODEL)
+    prompts, comparisons = without_prompt_filter(conditions)
     ordering = grammar.parse_order_by(order_by, REGISTERED_MODEL_ORDER)
     query = [workspace, filter_string, list(order_by)]
     position = paging.position_of(page_token, query)
@@ -111,7 +111,7 @@ def of_names(
         return
     test = _name_test(comparisons)
     listed = registered_models.listed(workspace, _prefix(comparisons), start, descending=descending)
-    places_found = (place for name, place in listed if len(name) > _WHOLE_NAME or test(name))
+    places_found = (key for name, key in listed if len(name) > _WHOLE_NAME or test(name))
     while chunk := list(islice(places_found, together)):
         yield from registered_models.find_many(chunk, workspace)
 

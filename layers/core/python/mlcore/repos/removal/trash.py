@@ -78,18 +78,18 @@ def named(experiment: Experiment, run_ids: Sequence[str], model_ids: Sequence[st
             *(keys.logged_model(where, model_id) for model_id in model_ids),
         ]
     )
-    found = Named([], [])
+    trash = Named([], [])
     for item in items[: len(run_ids)]:
         if item is not None:
             run = Run.of(item)
-            of_stage = found.deleted if runs.stage(run, experiment) == DELETED else found.active
+            of_stage = trash.deleted if runs.stage(run, experiment) == DELETED else trash.active
             of_stage.append(Trashed(RUN, run.run_id, run.run_name, run.deleted_time))
     for item in items[len(run_ids) :]:
         if item is not None:
             model = LoggedModel.of(item)
-            of_stage = found.deleted if model.stage == DELETED else found.active
+            of_stage = trash.deleted if model.stage == DELETED else trash.active
             of_stage.append(_of_model(model, ""))
-    return found
+    return trash
 
 
 def restore(entries: Sequence[Trashed], workspace: str) -> None:

@@ -63,7 +63,7 @@ def forget_workspace(name: str) -> None:
     Idempotent."""
 
     def without(readers: Readers) -> Readers:
-        kept = {user: [one for one in names if one != name] for user, names in readers.items()}
+        kept = {user: [each for each in names if each != name] for user, names in readers.items()}
         return {user: names for user, names in kept.items() if names}
 
     _change(without)
@@ -94,7 +94,7 @@ def _change(made: Callable[[Readers], Readers], names: Sequence[str] = ()) -> bo
     """
     key = keys.config(SETTING)
     entered = [
-        one for name in sorted(set(names) - {ALL}) for one in workspaces.creation_guard(name)
+        guard for name in sorted(set(names) - {ALL}) for guard in workspaces.creation_guard(name)
     ]
 
     def attempt() -> bool:

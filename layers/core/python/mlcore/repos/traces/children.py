@@ -29,14 +29,14 @@ def _child(
 def _entry(
     attribute: TextMapAttribute[Any],
     prefix: Callable[[str], str],
-    place: Callable[[str, str, str], keys.Key],
+    key_of: Callable[[str, str, str], keys.Key],
     child: Callable[[keys.Key, str, str], Raw],
 ) -> document.Map:
     return document.Map(
         attribute,
         document.REPLACE,
         lambda owner: prefix(owner[1]),
-        lambda owner, key: place(owner[0], owner[1], key),
+        lambda owner, key: key_of(owner[0], owner[1], key),
         child,
         as_text=True,
     )

@@ -44,8 +44,8 @@ class Conditions:
         self._span_holds = trace_match.span_test(condition.spans, condition.spans_from, budget)
         self._assessed = _Assessed(
             [
-                (trace_match.assessment_test(one, budget), one.operator != "IS NULL")
-                for one in condition.assessed
+                (trace_match.assessment_test(comparison, budget), comparison.operator != "IS NULL")
+                for comparison in condition.assessed
             ],
             experiment_ids,
             workspace,

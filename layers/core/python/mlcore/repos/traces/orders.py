@@ -119,8 +119,8 @@ class _Order(NamedTuple):
                 return
 
 
-def _newest(order: _Order, through: Through, place: Place | None) -> Iterator[list[StoredTrace]]:
-    bounds = bounds_of(through, order.window, place)
+def _newest(order: _Order, through: Through, position: Place | None) -> Iterator[list[StoredTrace]]:
+    bounds = bounds_of(through, order.window, position)
     return order.pages(through, bounds, descending=True)
 
 
@@ -139,13 +139,13 @@ def _by_state(order: _Order, *, ascending: bool) -> Iterator[list[StoredTrace]]:
     """Yields traces by state, from LSI3, which has each state's traces newest first."""
     parts = []
     for state in STATES if ascending else reversed(STATES):
-        field, place = value_field(state, ascending=ascending), None
+        field, position = value_field(state, ascending=ascending), None
         if order.after is not None:
             if field < order.after[:2]:
                 continue
             if field == order.after[:2]:
-                place = newest_place(order.after[2:])
-        parts.append(partial(_newest, order, trace_pages.of_state(state), place))
+                position = newest_place(order.after[2:])
+        parts.append(partial(_newest, order, trace_pages.of_state(state), position))
     return chain.from_iterable(part() for part in parts)
 
 

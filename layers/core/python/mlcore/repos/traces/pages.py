@@ -58,8 +58,8 @@ class Through(NamedTuple):
     @property
     def attribute(self) -> ItemAttribute[Any]:
         """The sort key attribute as the model declares it."""
-        found: ItemAttribute[Any] = getattr(TraceItem, self.sort)
-        return found
+        attribute: ItemAttribute[Any] = getattr(TraceItem, self.sort)
+        return attribute
 
     def key_of(self, entry: Raw) -> str:
         """Returns the sort key that an entry has in this index."""
@@ -102,10 +102,10 @@ def newest_first(
     if bounds is None:
         return iter(())
     first: dict[str, Page] = {}
-    found: list[Experiment] = []
+    searched: list[Experiment] = []
 
     def read_experiments() -> None:
-        found.extend(experiments.find_existing(experiment_ids, workspace))
+        searched.extend(experiments.find_existing(experiment_ids, workspace))
 
     def read_keys(experiment_id: str) -> None:
         first[experiment_id] = page_of(experiment_id, page_items, None)
@@ -118,7 +118,7 @@ def newest_first(
     table.parallel(calls)
     streams = [
         _of_one(experiment, page_of, page_items, first.get(experiment.experiment_id), after)
-        for experiment in found
+        for experiment in searched
     ]
     return streams[0] if len(streams) == 1 else heapq.merge(*streams, key=_place)
 
@@ -155,19 +155,19 @@ def of_sessions(
     places = [(experiment, session) for experiment in experiments for session in sessions]
 
     def read(experiment: Experiment, session: str) -> list[keys.Key]:
-        found = table.query_all(
+        trace_keys = table.query_all(
             keys.experiment(experiment.experiment_id).pk,
             index="LSI5",
             prefix=keys.lsi5_trace_prefix(session),
             attributes=KEY,
         )
-        return list(map(key_of_item, found))
+        return list(map(key_of_item, trace_keys))
 
-    located = table.parallel([partial(read, *place) for place in places])
-    items = iter(table.batch_get([key for found in located for key in found]))
+    located = table.parallel([partial(read, *position) for position in places])
+    items = iter(table.batch_get([key for trace_keys in located for key in trace_keys]))
     records: dict[str, list[StoredTrace]] = {session: [] for session in sessions}
-    for (experiment, session), found in zip(places, located, strict=True):
-        for _ in found:
+    for (experiment, session), trace_keys in zip(places, located, strict=True):
+        for _ in trace_keys:
             item = next(items)
             if item is not None:
                 records[session].append(traces.of_item(item, experiment))

@@ -84,12 +84,12 @@ def find(experiment_ids: Sequence[str], workspace: str, query: TraceQuery) -> li
         experiment_id: trace_candidates.all_in_window(experiment_id, through, window)
         for experiment_id in experiment_ids
     }
-    found: list[Experiment] = []
+    searched: list[Experiment] = []
     pending: dict[str, set[Place] | None] = {}
     links: dict[str, set[str]] = {}
 
     def read_experiments() -> None:
-        found.extend(experiments.find_existing(experiment_ids, workspace))
+        searched.extend(experiments.find_existing(experiment_ids, workspace))
 
     def read_pending(experiment_id: str) -> None:
         pending[experiment_id] = trace_candidates.marked_traces(experiment_id)
@@ -108,7 +108,7 @@ def find(experiment_ids: Sequence[str], workspace: str, query: TraceQuery) -> li
     table.parallel(calls)
     rows: list[Row] = []
     conditions = Conditions(condition, links, experiment_ids, workspace)
-    for experiment in found:
+    for experiment in searched:
         experiment_id = experiment.experiment_id
         search = _Search(experiment, query, conditions, through, window)
         candidates = [
@@ -178,9 +178,11 @@ def _stream(experiment_ids: Sequence[str], workspace: str, query: TraceQuery) ->
     index can answer."""
     condition = query.wanted
     key_of = trace_match.sort_key(query.ordering)
-    place = newest_place(query.after)
+    position = newest_place(query.after)
     conditions = Conditions(condition, {}, experiment_ids, workspace)
-    records = _records(experiment_ids, workspace, condition, place, min(query.limit, READ_TOGETHER))
+    records = _records(
+        experiment_ids, workspace, condition, position, min(query.limit, READ_TOGETHER)
+    )
     matching = _accepted(records, conditions)
     rows = [(key_of(trace), trace) for trace in islice(matching, query.limit)]
     for experiment_id in experiment_ids:
@@ -231,7 +233,7 @@ class _Search:
         for other in others:
             # Each of them names every trace of the answer except marked ones.
             places = other.places()
-            named = {place: None for place in named if place in places}
+            named = {trace: None for trace in named if trace in places}
         named.update(dict.fromkeys(late))
         entries = sum(candidate.seen for candidate in candidates)
         return self._looked_at(cheapest.access, list(named), entries)

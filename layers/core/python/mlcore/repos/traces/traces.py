@@ -368,10 +368,14 @@ def _locate(trace_ids: Iterable[str]) -> dict[str, str]:
 def _read(places: Sequence[tuple[str, str]]) -> dict[str, StoredTrace | None]:
     """Returns traces of any workspace by id, from (experiment id, trace id) pairs."""
     experiment_ids = list(dict.fromkeys(experiment_id for experiment_id, _ in places))
-    wanted = [keys.trace(*place) for place in places]
+    wanted = [keys.trace(*identity) for identity in places]
     items = table.batch_get([*wanted, *map(keys.experiment, experiment_ids)])
     metas = zip(experiment_ids, items[len(wanted) :], strict=True)
-    owners = {one: experiments.of_item(meta).experiment for one, meta in metas if meta is not None}
+    owners = {
+        owner_id: experiments.of_item(meta).experiment
+        for owner_id, meta in metas
+        if meta is not None
+    }
     traces: dict[str, StoredTrace | None] = {}
     for (experiment_id, trace_id), item in zip(places, items[: len(wanted)], strict=True):
         owner = owners.get(experiment_id)

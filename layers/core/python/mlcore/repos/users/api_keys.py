@@ -64,21 +64,21 @@ def verify(token: str) -> tuple[ApiKey, User] | None:
     if match is None:
         return None
     key_id = match["key"]
-    place = _place(key_id)
+    item_key = _place(key_id)
     owner = _owners.get(key_id)
     if owner is None:
-        (item,) = table.batch_get([place])
+        (item,) = table.batch_get([item_key])
         if item is None or not _is_token_of(item, token):
             return None
         owner = ApiKeyItem.of(item).username
         _owners.put(key_id, owner)
-    item, user_item = table.batch_get([place, keys.user(owner)])
+    item, user_item = table.batch_get([item_key, keys.user(owner)])
     if item is None or user_item is None or not _is_token_of(item, token):
         return None
     key, user = _key_in(item), users.user_in(user_item)
     if user.user_id != key.user_id or (key.expires_at is not None and key.expires_at <= now_ms()):
         return None
-    _note_use(key, place)
+    _note_use(key, item_key)
     return key, user
 
 
@@ -86,7 +86,7 @@ def _is_token_of(item: Raw, token: str) -> bool:
     return hmac.compare_digest(ApiKeyItem.of(item).secret_hash, _hash(token))
 
 
-def _note_use(key: ApiKey, place: Key) -> None:
+def _note_use(key: ApiKey, item_key: Key) -> None:
     today = int(time.time()) // 86_400
     if key.used_on is not None and key.used_on >= today:
         return
@@ -95,7 +95,7 @@ def _note_use(key: ApiKey, place: Key) -> None:
     change.require_exists(ApiKeyItem.PK)
     change.require_absent_or_less(ApiKeyItem.used_on, today)
     try:
-        table.update(place, change)
+        table.update(item_key, change)
     except ConditionFailed:
         return  # another request noted it, or the key was just revoked
 
@@ -103,8 +103,8 @@ def _note_use(key: ApiKey, place: Key) -> None:
 def find_all(user: User) -> list[ApiKey]:
     """Returns the keys of a user, oldest first; one Query."""
     partition = keys.api_key(str(user.user_id), "").pk
-    found = [_key_in(item) for item in table.query_all(partition)]
-    return sorted(found, key=lambda key: (key.created_at, key.key_id))
+    api_keys = [_key_in(item) for item in table.query_all(partition)]
+    return sorted(api_keys, key=lambda key: (key.created_at, key.key_id))
 
 
 def find(key_id: str) -> ApiKey | None:
@@ -141,10 +141,10 @@ def create(
         )
     key_id = f"{user.user_id}-{secrets.token_hex(10)}"
     token = f"mlk_{key_id}_{secrets.token_urlsafe(32)}"
-    place, now = _place(key_id), now_ms()
+    item_key, now = _place(key_id), now_ms()
     item = ApiKeyItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=item_key.pk,
+        SK=item_key.sk,
         version=1,
         key_id=key_id,
         name=name,

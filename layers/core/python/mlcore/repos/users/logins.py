@@ -42,12 +42,12 @@ def find(username: str, address: str) -> tuple[User | None, int]:
 
 def failed(username: str, address: str) -> None:
     """Counts a wrong password for the user name and the address."""
-    place, window = _counter(username, address), _window()
+    counter, window = _counter(username, address), _window()
     again = Update()
     again.add(Login.failures, 1)
     again.require_equal(Login.window, window)
     try:
-        table.update(place, again)
+        table.update(counter, again)
     except ConditionFailed:
         first = Update()
         first.set(Login.type, keys.LOGIN.name)
@@ -57,9 +57,9 @@ def failed(username: str, address: str) -> None:
         first.set(Login.ttl, (window + 2) * WINDOW_SECONDS)
         first.require_absent_or_other(Login.window, window)
         try:
-            table.update(place, first)
+            table.update(counter, first)
         except ConditionFailed:
-            table.update(place, again)  # another request began the window meanwhile
+            table.update(counter, again)  # another request began the window meanwhile
 
 
 def _counter(username: str, address: str) -> Key:

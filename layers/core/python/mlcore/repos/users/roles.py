@@ -146,9 +146,9 @@ def delete(role_id: int) -> None:
     usernames = [item.username for item in _assigned(role_id)]
     table.batch_write(
         deletes=[
-            place
+            key
             for username in usernames
-            for place in (
+            for key in (
                 keys.user_role(username, str(role_id)),
                 keys.role_user(str(role_id), username),
             )
@@ -265,7 +265,7 @@ def _change_permissions(role_id: int, edit: Edit) -> None:
         item = RoleItem.of(raw)
         held, last = edit(_role(raw), item.last_permission)
         change = Update()
-        rows = [[one.permission_id, *one.grant] for one in held]
+        rows = [[permission.permission_id, *permission.grant] for permission in held]
         change.set(RoleItem.permissions, json.dumps(rows))
         change.set(RoleItem.last_permission, last)
         change.set(RoleItem.updated_at, now_ms())

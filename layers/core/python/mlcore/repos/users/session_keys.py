@@ -96,10 +96,10 @@ def _make() -> SessionKey:
     """Makes and stores a cookie key. If two processes make one at the same moment, each uses its
     own; both are in the table before a cookie is encrypted with them."""
     key = SessionKey(new_ulid(), os.urandom(_KEY_BYTES), int(time.time()))
-    place = keys.session_key(key.key_id)
+    item_key = keys.session_key(key.key_id)
     item = SessionKeyItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=item_key.pk,
+        SK=item_key.sk,
         key_id=key.key_id,
         sealed=secrets.seal(base64.b64encode(key.key).decode(), {_CONTEXT: key.key_id}),
         made_at=key.made_at,

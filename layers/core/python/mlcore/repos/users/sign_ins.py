@@ -66,10 +66,10 @@ def apply(profile: Profile, account: Account, wanted: Iterable[int]) -> None:
 
 
 def _put(user: User, account: Account, role_ids: frozenset[int]) -> None:
-    place = keys.sign_in(user.username)
+    key = keys.sign_in(user.username)
     item = SignInItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         username=user.username,
         user_id=user.user_id,
         issuer=account.issuer,

@@ -75,10 +75,10 @@ def find_all() -> list[Profile]:
 def create(username: str, password_hash: str, is_admin: bool) -> User:
     """Creates a user and the entry in the list of names, in one transaction. Raises UserExists."""
     user = User(next_number("user"), username, password_hash, is_admin, {})
-    place, listed = keys.user(username), keys.user_name(username)
+    key, listed = keys.user(username), keys.user_name(username)
     item = UserItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         username=username,
         user_id=user.user_id,
         password_hash=password_hash,
@@ -149,9 +149,9 @@ def delete(profile: Profile) -> None:
         for held in profile.grants
     ]
     roles = [
-        place
+        key
         for role_id in profile.role_ids
-        for place in (
+        for key in (
             keys.user_role(username, str(role_id)),
             keys.role_user(str(role_id), username),
         )

@@ -40,10 +40,10 @@ def check_exists(name: str) -> None:
     every few seconds."""
     if name == DEFAULT_WORKSPACE:
         return
-    place = (settings().table_name, name)
-    if place not in _seen:
+    cache_key = (settings().table_name, name)
+    if cache_key not in _seen:
         get(name)
-        _seen.put(place, True)
+        _seen.put(cache_key, True)
 
 
 def get(name: str) -> Workspace:
@@ -81,10 +81,10 @@ def find_all() -> list[Workspace]:
 
 def create(workspace: Workspace) -> None:
     """Writes the workspace and its list entry in one transaction. Raises ResourceAlreadyExists."""
-    place, listed = keys.workspace(workspace.name), keys.workspace_name(workspace.name)
+    key, listed = keys.workspace(workspace.name), keys.workspace_name(workspace.name)
     item = WorkspaceItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         name=workspace.name,
         description=workspace.description,
         artifact_root=workspace.artifact_root or None,

@@ -155,7 +155,7 @@ def _input(item_key: keys.Key, key: str, text: str) -> Raw:
     return model.serialize()
 
 
-def _input_place(experiment_id: str, run_id: str, key: str) -> keys.Key:
+def _input_key(experiment_id: str, run_id: str, key: str) -> keys.Key:
     # For the range of values outside the run item, the partition without a key is passed.
     name, digest = json.loads(key) if key else ("", "")
     return keys.run_input(experiment_id, run_id, name, digest)
@@ -169,7 +169,7 @@ def _entry(
     attribute: TextMapAttribute[Any],
     rule: str,
     kind: str,
-    place: Callable[[str, str, str], keys.Key],
+    key_of: Callable[[str, str, str], keys.Key],
     child: Callable[[keys.Key, str, str], Raw],
 ) -> document.Map:
     kind, _, begin = kind.partition("/")
@@ -178,16 +178,16 @@ def _entry(
         return keys.run_child_prefix(owner[1], kind) + begin
 
     def at(owner: document.Owner, key: str) -> keys.Key:
-        return place(owner[0], owner[1], key)
+        return key_of(owner[0], owner[1], key)
 
     return document.Map(attribute, rule, prefix, at, child, as_text=True)
 
 
-def _model_place(direction: str) -> Callable[[str, str, str], keys.Key]:
-    def place(experiment_id: str, run_id: str, model_id: str) -> keys.Key:
+def _model_key(direction: str) -> Callable[[str, str, str], keys.Key]:
+    def key_of(experiment_id: str, run_id: str, model_id: str) -> keys.Key:
         return keys.run_logged_model(experiment_id, run_id, f"{direction}:{model_id}")
 
-    return place
+    return key_of
 
 
 MAPS: document.Maps = {
@@ -196,9 +196,9 @@ MAPS: document.Maps = {
         _entry(RunItem.metrics, document.LATER, "METRIC", keys.run_metric, _metric),
         _entry(RunItem.params, document.KEEP, "PARAM", keys.run_param, _param),
         _entry(RunItem.tags, document.REPLACE, "TAG", keys.run_tag, _tag),
-        _entry(RunItem.inputs, document.KEEP, "INPUT", _input_place, _input),
-        _entry(RunItem.model_inputs, document.KEEP, "LM/in:", _model_place("in"), _model),
-        _entry(RunItem.model_outputs, document.KEEP, "LM/out:", _model_place("out"), _model),
+        _entry(RunItem.inputs, document.KEEP, "INPUT", _input_key, _input),
+        _entry(RunItem.model_inputs, document.KEEP, "LM/in:", _model_key("in"), _model),
+        _entry(RunItem.model_outputs, document.KEEP, "LM/out:", _model_key("out"), _model),
     )
 }
 """The map attributes of a run item; the owner of a run's children is (experiment id, run id)."""

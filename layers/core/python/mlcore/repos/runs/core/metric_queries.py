@@ -44,8 +44,11 @@ def history_interval(
     wanted = Wanted(key, low, high, limit)
     histories = _of_runs(workspace, run_ids, key, read, refuse=True)
     return [
-        (run_id, _NONE if one is None else metric_sampling.of(one.read, one.latest, wanted))
-        for run_id, one in zip(run_ids, histories, strict=True)
+        (
+            run_id,
+            _NONE if history is None else metric_sampling.of(history.read, history.latest, wanted),
+        )
+        for run_id, history in zip(run_ids, histories, strict=True)
     ]
 
 
@@ -103,14 +106,14 @@ def read_beginnings(
     def again(run_id: str, home: str, kept: KeptPoints) -> HistoryPage:
         return history_pages.read(home, run_id, key, None, limit, kept=kept)
 
-    place = Place(None, limit)
+    position = Place(None, limit)
     return [
         []
-        if one is None
+        if beginning is None
         else latest_points.paged(
-            partial(again, run_id, one.home), one.read, one.latest, place
+            partial(again, run_id, beginning.home), beginning.read, beginning.latest, position
         ).points
-        for run_id, one in zip(run_ids, _of_runs(workspace, run_ids, key, read), strict=True)
+        for run_id, beginning in zip(run_ids, _of_runs(workspace, run_ids, key, read), strict=True)
     ]
 
 
@@ -160,7 +163,9 @@ def _of_runs(
     latest: dict[str, Latest] = {}
 
     def own() -> None:
-        owned.update(one.experiment_id for one in experiments.find_existing(distinct, workspace))
+        owned.update(
+            result.experiment_id for result in experiments.find_existing(distinct, workspace)
+        )
 
     def look() -> None:
         owners = [(home, run_id) for home, run_id in zip(homes, run_ids, strict=True) if home]
@@ -177,9 +182,9 @@ def _of_runs(
                 raise runs.missing(run_id)
     return [
         None
-        if one is None or home is None or home not in owned
-        else _OfRun(home, one, latest.get(run_id))
-        for home, run_id, one in zip(homes, run_ids, results, strict=True)
+        if result is None or home is None or home not in owned
+        else _OfRun(home, result, latest.get(run_id))
+        for home, run_id, result in zip(homes, run_ids, results, strict=True)
     ]
 
 

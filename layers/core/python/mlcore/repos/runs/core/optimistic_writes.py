@@ -232,17 +232,17 @@ def _revert(run: StoredRun, change: Change, written: Raw) -> None:
         change: the change that was written.
         written: the run's item as the write left it.
     """
-    found: Raw | None = written
+    current: Raw | None = written
 
     def attempt() -> None:
-        nonlocal found
-        update = None if found is None else _reverting(run, change, found)
+        nonlocal current
+        update = None if current is None else _reverting(run, change, current)
         if update is None:
             return
         try:
             table.update(run.document.key, update)
         except ConditionFailed as failed:
-            found = failed.item
+            current = failed.item
             raise optimistic_retry.WriteConflict from failed
 
     optimistic_retry.retry_on_conflict("run", attempt)

@@ -41,7 +41,9 @@ def _weigh(cached: Left) -> int:
     """Returns an estimate of how many bytes a cached run takes in memory: the item's attributes,
     its experiment, and its maps, whose entries are Python objects unless the map is one text."""
     tags = sum(len(key) + len(value) + 150 for key, value in cached.experiment.tags.items())
-    texts = 2 if all(one.is_text(cached.item) for one in run_children.MAPS.values()) else 12
+    texts = (
+        2 if all(map_entry.is_text(cached.item) for map_entry in run_children.MAPS.values()) else 12
+    )
     return 9_500 + tags + texts * (MetaItem.of(cached.item).bytes or 0)
 
 
@@ -222,7 +224,7 @@ def send_change(
         beside,
         exclusive=exclusive,
         shared=shared,
-        settled=any(place is RunItem.status and to in ENDED for place, to in change.attributes),
+        settled=any(changed is RunItem.status and to in ENDED for changed, to in change.attributes),
         returning=worth_it,
     )
     if written is None:

@@ -122,7 +122,7 @@ def store(made: Sequence[HistoryFile]) -> None:
     describe them afterwards, so that no reader finds an item without its file."""
     from mlcore import artifacts  # noqa: PLC0415 -- as above
 
-    table.parallel([partial(artifacts.store().put, one.location, one.content) for one in made])
+    table.parallel([partial(artifacts.store().put, file.location, file.content) for file in made])
 
 
 def segments(item: Raw, key: str) -> list[Segment]:
@@ -149,11 +149,11 @@ def folder_of(item: Raw) -> str:
 def read(wanted: Iterable[Segment]) -> list[Metric]:
     """Returns the points in the given segments of metric history files. Raises as
     :func:`contents`."""
-    found = []
+    in_files = []
     for data in contents(wanted):
         for points in point_columns.unpack(data).values():
-            found += points
-    return found
+            in_files += points
+    return in_files
 
 
 def contents(wanted: Iterable[Segment]) -> list[bytes]:
@@ -165,11 +165,11 @@ def contents(wanted: Iterable[Segment]) -> list[bytes]:
         TemporarilyUnavailable: a file no longer exists, or cannot be read now.
     """
     stretches: list[list[Segment]] = []
-    for one in sorted(wanted):
-        if stretches and one[:2] == _end(stretches[-1][-1]):
-            stretches[-1].append(one)
+    for part in sorted(wanted):
+        if stretches and part[:2] == _end(stretches[-1][-1]):
+            stretches[-1].append(part)
         else:
-            stretches.append([one])
+            stretches.append([part])
     chunks_read = table.parallel([partial(_read, stretch) for stretch in stretches])
     return [data for parts in chunks_read for data in parts]
 
@@ -184,12 +184,12 @@ def _read(stretch: Sequence[Segment]) -> list[bytes]:
     if not artifacts.has_store():
         raise NoStore("The files with the history of metrics are out of reach.")
     begin = stretch[0].begin
-    length = sum(one.length for one in stretch)
+    length = sum(each.length for each in stretch)
     data = artifacts.store().read(stretch[0].location, begin, length)
     if data is None or len(data) != length:
         raise errors.TemporarilyUnavailable("The history of the metric cannot be read. Try again.")
-    places = [one.begin - begin for one in stretch]
-    return [data[at : at + one.length] for at, one in zip(places, stretch, strict=True)]
+    places = [each.begin - begin for each in stretch]
+    return [data[at : at + each.length] for at, each in zip(places, stretch, strict=True)]
 
 
 def _segment(location: str, entry: _Entry) -> Segment:

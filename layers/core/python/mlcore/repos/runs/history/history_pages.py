@@ -260,15 +260,15 @@ def _merged(
     )
 
     def rest(ask: _Ask, page: tuple[list[Stretch], Raw | None], limit: int) -> Iterator[Stretch]:
-        found, start = page
+        points, start = page
         while True:
-            yield from (stretch for stretch in found if stretch.last >= at)
+            yield from (stretch for stretch in points if stretch.last >= at)
             if start is None:
                 return
             limit *= GROWTH
-            found, start = ask(start, limit)
+            points, start = ask(start, limit)
 
-    streams = [rest(*one) for one in zip(classes, pages, limits, strict=True)]
+    streams = [rest(*arguments) for arguments in zip(classes, pages, limits, strict=True)]
     return heapq.merge(*streams, key=lambda stretch: stretch.first)
 
 

@@ -122,7 +122,7 @@ def completed(series: list[Metric], latest: Latest | None) -> list[Metric]:
     return distinct([*series, latest.point])
 
 
-def paged(read: ReadPage, page: HistoryPage, latest: Latest | None, place: Place) -> HistoryPage:
+def paged(read: ReadPage, page: HistoryPage, latest: Latest | None, position: Place) -> HistoryPage:
     """Returns a page of a metric's history as readers show it: without points later than the
     metric's latest value, and with the latest value as a point if its point was not written and
     lies on this page.
@@ -135,19 +135,21 @@ def paged(read: ReadPage, page: HistoryPage, latest: Latest | None, place: Place
     """
     points = known(page.points, latest)
     if page.more and len(points) < len(page.points):
-        page = read(lambda found: known(found, latest))
+        page = read(lambda page_points: known(page_points, latest))
     else:
         page = page._replace(points=points)
     if latest is None or not latest.in_history:
         return page
     at = point_positions.order(latest.point)
-    if (place.after is not None and at <= place.after) or _is_later(page, at):
+    if (position.after is not None and at <= position.after) or _is_later(page, at):
         return page
     index = bisect_left(page.points, at, key=point_positions.order)
     points = page.points
     if index == len(points) or point_positions.order(points[index]) != at:
         points = [*points[:index], latest.point, *points[index:]]
-    return page._replace(points=points[: place.size], more=page.more or len(points) > place.size)
+    return page._replace(
+        points=points[: position.size], more=page.more or len(points) > position.size
+    )
 
 
 def _is_later(page: HistoryPage, at: Order) -> bool:

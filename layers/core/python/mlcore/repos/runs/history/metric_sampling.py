@@ -44,7 +44,7 @@ def of(stored: Kept, latest: Latest | None, wanted: Wanted) -> MetricColumns:
     begin, end = 0, len(steps)
     if wanted.low is not None and wanted.high is not None:
         begin, end = bisect_left(steps, wanted.low), bisect_right(steps, wanted.high)
-    chosen = [begin + place for place in places(max(0, end - begin), wanted.limit)]
+    chosen = [begin + offset for offset in places(max(0, end - begin), wanted.limit)]
     return MetricColumns(
         [steps[at] for at in chosen],
         [timestamps[at] for at in chosen],

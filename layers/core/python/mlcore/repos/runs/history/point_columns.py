@@ -50,7 +50,7 @@ def pack(series: Mapping[str, Sequence[Metric]]) -> tuple[bytes, str]:
     flags = 0
     steps, timestamps = [point.step for point in points], [point.timestamp for point in points]
     differing = byte_planes.differences(steps), byte_planes.differences(timestamps)
-    if any(not -_INT64 <= one < _INT64 for column in differing for one in column):
+    if any(not -_INT64 <= value < _INT64 for column in differing for value in column):
         flags |= _PLAIN
         differing = steps, timestamps
     form = f"<{len(points)}q"
@@ -81,7 +81,7 @@ def unpack(data: bytes, wanted: str | None = None) -> dict[str, list[Metric]]:
     Raises:
         UnknownColumns: this version does not know the form.
     """
-    return {key: list(one.points(key)) for key, one in columns(data, wanted).items()}
+    return {key: list(column.points(key)) for key, column in columns(data, wanted).items()}
 
 
 def columns(data: bytes, wanted: str | None = None) -> dict[str, MetricColumns]:

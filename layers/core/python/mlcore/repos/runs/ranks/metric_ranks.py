@@ -76,9 +76,9 @@ class Segment(NamedTuple):
 
     def places(self, experiment_id: str) -> list[Key]:
         """Returns the keys of all pages of the segment."""
-        return [self.place(experiment_id, number) for number in self.all_pages()]
+        return [self.page_key(experiment_id, number) for number in self.all_pages()]
 
-    def place(self, experiment_id: str, number: int) -> Key:
+    def page_key(self, experiment_id: str, number: int) -> Key:
         return keys.rank_page(experiment_id, self.key, self.segment_id, number)
 
     def all_pages(self) -> range:
@@ -100,7 +100,7 @@ def segment_of(item: Raw) -> Segment:
 def segments(experiment_id: str, key: str) -> list[Segment]:
     """Returns the segments of a metric; one Query."""
     pk = keys.experiment(experiment_id).pk
-    return [segment_of(one) for one in table.query_all(pk, prefix=keys.rank_segment_prefix(key))]
+    return [segment_of(item) for item in table.query_all(pk, prefix=keys.rank_segment_prefix(key))]
 
 
 def every_segment(experiment_id: str) -> Iterator[Segment]:
@@ -156,8 +156,8 @@ def are_ranked(experiment_id: str, wanted: Mapping[str, Ranked]) -> set[str]:
     ranks = Ranks(experiment_id, list(wanted))
     table.parallel(ranks.reads())
     candidates = {}
-    for key, one in wanted.items():
-        value = double_of_inverted_bits(one.place)
+    for key, candidate_entry in wanted.items():
+        value = double_of_inverted_bits(candidate_entry.inverted_bits)
         candidates[key] = MetricCandidates(ranks, MetricRange(key, value, value))
     while not ranks.are_lost and (
         undecided := [candidate for candidate in candidates.values() if not candidate.done]
@@ -165,8 +165,8 @@ def are_ranked(experiment_id: str, wanted: Mapping[str, Ranked]) -> set[str]:
         index_candidates.read_next_pages(undecided)
     return {
         key
-        for key, one in candidates.items()
-        if keys.run(experiment_id, wanted[key].run_id) in one.places()
+        for key, candidate_entry in candidates.items()
+        if keys.run(experiment_id, wanted[key].run_id) in candidate_entry.places()
     }
 
 
@@ -285,11 +285,13 @@ class _Pages:
         return len(self.items) + PAGE_ENTRIES * len(self._waiting)
 
     def read(self) -> None:
-        asked, self._waiting = self._waiting[: self._next], self._waiting[self._next :]
+        wanted, self._waiting = self._waiting[: self._next], self._waiting[self._next :]
         self._next *= 4
         experiment_id = self._ranks.experiment_id
-        found = table.batch_get([one.place(experiment_id, number) for one, number in asked])
-        for item in found:
+        items = table.batch_get(
+            [segment.page_key(experiment_id, number) for segment, number in wanted]
+        )
+        for item in items:
             self.items += within(self._ranks.page(item), self._first, self._last)
 
 
@@ -350,8 +352,8 @@ class MetricCandidates(Candidates):
     def places(self) -> dict[Key, None]:
         experiment_id = self._ranks.experiment_id
         run_keys = dict.fromkeys(self._singles.places())
-        for one in (*self._in_rows(), *self._pages.items):
-            run_keys[keys.run(experiment_id, one.run_id)] = None
+        for entry in (*self._in_rows(), *self._pages.items):
+            run_keys[keys.run(experiment_id, entry.run_id)] = None
         return run_keys
 
     def follow(self) -> None:
@@ -370,7 +372,7 @@ class MetricCandidates(Candidates):
 
 def within(entries: Sequence[Ranked], first: int, last: int) -> list[Ranked]:
     """Returns those of the ordered values whose rank is from ``first`` to ``last``."""
-    return [entry for entry in entries if first <= entry.place <= last]
+    return [entry for entry in entries if first <= entry.inverted_bits <= last]
 
 
 def singles(experiment_id: str, bounds: tuple[str, str], *, descending: bool = False) -> Entries:

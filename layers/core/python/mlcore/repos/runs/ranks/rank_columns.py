@@ -42,7 +42,7 @@ class UnknownRanks(ValueError):
 class Ranked(NamedTuple):
     """A run's value of a metric. Sorted, the greatest value comes first, NaN last."""
 
-    place: int
+    inverted_bits: int
     """:func:`mlcore.db.sortable.inverted_double_bits` of its latest value."""
     run_id: str
     version: int
@@ -66,7 +66,7 @@ def pack(entries: Sequence[Ranked]) -> bytes:
     """Returns the stored form of values of one metric, in order."""
     ids = [entry.run_id for entry in entries]
     header, raw_ids = _ids(ids)
-    places = [entry.place for entry in entries]
+    places = [entry.inverted_bits for entry in entries]
     columns = (
         _numbers(byte_planes.differences(places)),
         _numbers([entry.version for entry in entries]),
@@ -91,15 +91,15 @@ def pack_runs(runs: Sequence[RunRanks]) -> bytes:
     """Returns the stored form of the metric values of whole runs, for one item of rows."""
     header, raw_ids = _ids([run.run_id for run in runs])
     by_key: dict[str, list[tuple[int, int]]] = {}
-    for position, one in enumerate(runs):
-        for key, place in one.places.items():
-            by_key.setdefault(key, []).append((place, position))
+    for position, run_entries in enumerate(runs):
+        for key, inverted_bits in run_entries.places.items():
+            by_key.setdefault(key, []).append((inverted_bits, position))
     columns = [_numbers([run.version for run in runs]), _numbers([run.minute for run in runs])]
     columns.append(raw_ids)
-    for found in by_key.values():
-        columns.append(_numbers([place for place, _ in found]))
-        columns.append(_numbers([position for _, position in found]))
-    counts = {key: len(found) for key, found in by_key.items()}
+    for entries in by_key.values():
+        columns.append(_numbers([inverted_bits for inverted_bits, _ in entries]))
+        columns.append(_numbers([position for _, position in entries]))
+    counts = {key: len(entries) for key, entries in by_key.items()}
     return _whole({"runs": len(runs), "ids": header, "keys": counts}, columns)
 
 
@@ -115,8 +115,8 @@ def unpack_runs(data: bytes) -> dict[str, list[Ranked]]:
         places = _column(body, at, number)
         positions = _column(body, at + number * _SIZE, number)
         ranked[key] = [
-            Ranked(place, ids[position], versions[position], minutes[position])
-            for place, position in zip(places, positions, strict=True)
+            Ranked(inverted_bits, ids[position], versions[position], minutes[position])
+            for inverted_bits, position in zip(places, positions, strict=True)
         ]
         at += 2 * number * _SIZE
     return ranked
@@ -168,12 +168,12 @@ def current(entries: Iterable[Ranked]) -> list[Ranked]:
 
 def _current_of_run(group: Sequence[Ranked]) -> Iterator[Ranked]:
     latest: dict[int, int] = {}
-    for one in sorted(group, key=lambda one: (one.version, one.minute), reverse=True):
+    for entry in sorted(group, key=lambda entry: (entry.version, entry.minute), reverse=True):
         # An entry with the same value, later by version and minute, stands for this one.
-        if one.minute > latest.get(one.place, -1):
-            latest[one.place] = one.minute
-            if not any(_is_before(one, other) for other in group):
-                yield one
+        if entry.minute > latest.get(entry.inverted_bits, -1):
+            latest[entry.inverted_bits] = entry.minute
+            if not any(_is_before(entry, other) for other in group):
+                yield entry
 
 
 def _is_before(entry: Ranked, other: Ranked) -> bool:

@@ -56,9 +56,9 @@ class _PagedSource(_Source):
         self.done = not numbers
 
     def next_pages(self, count: int) -> list[int]:
-        asked, self._numbers = self._numbers[:count], self._numbers[count:]
+        numbers, self._numbers = self._numbers[:count], self._numbers[count:]
         self.done = not self._numbers
-        return asked
+        return numbers
 
     def add(self, entries: list[Ranked]) -> None:
         self.waiting += self._stretch.in_order(entries)
@@ -116,27 +116,35 @@ class _Stretch:
             empty = [source for source in self._sources if not source.waiting and not source.done]
             if empty:
                 calls: list[Callable[[], None]] = [partial(self._read_pages, size)]
-                calls += [one.read for one in empty if isinstance(one, _SingleSource)]
+                calls += [
+                    empty_source.read
+                    for empty_source in empty
+                    if isinstance(empty_source, _SingleSource)
+                ]
                 table.parallel(calls)
                 continue
-            found = self._until_a_source_is_empty()
-            if not found:
+            entries = self._until_a_source_is_empty()
+            if not entries:
                 return
-            yield found
+            yield entries
 
     def in_order(self, entries: Sequence[Ranked]) -> list[Ranked]:
         return sorted(run_ranks.within(entries, self._first, self._last), reverse=self._backwards)
 
     def _until_a_source_is_empty(self) -> list[Ranked]:
         ends = [
-            source.waiting[-1].place * self._sign for source in self._sources if not source.done
+            source.waiting[-1].inverted_bits * self._sign
+            for source in self._sources
+            if not source.done
         ]
         end = min(ends, default=None)
         ranked: list[Ranked] = []
         for source in self._sources:
             count = len(source.waiting)
             if end is not None:
-                count = bisect_right(source.waiting, end, key=lambda each: each.place * self._sign)
+                count = bisect_right(
+                    source.waiting, end, key=lambda each: each.inverted_bits * self._sign
+                )
             ranked += source.waiting[:count]
             source.waiting = source.waiting[count:]
         ranked.sort(reverse=self._backwards)
@@ -152,11 +160,17 @@ class _Stretch:
         if not empty:
             return
         each = max(1, size // (run_ranks.PAGE_ENTRIES * len(empty)))
-        asked = [(one, number) for one in empty for number in one.next_pages(each)]
+        pages = [
+            (empty_source, number)
+            for empty_source in empty
+            for number in empty_source.next_pages(each)
+        ]
         experiment_id = self._ranks.experiment_id
-        items = table.batch_get([one.segment.place(experiment_id, at) for one, at in asked])
-        for (one, _), item in zip(asked, items, strict=True):
-            one.add(self._ranks.page(item))
+        items = table.batch_get(
+            [empty_source.segment.page_key(experiment_id, at) for empty_source, at in pages]
+        )
+        for (empty_source, _), item in zip(pages, items, strict=True):
+            empty_source.add(self._ranks.page(item))
 
 
 class InOrder:
@@ -204,7 +218,7 @@ class InOrder:
                     changes = (
                         at
                         for at in range(size, len(chunk))
-                        if chunk[at].place != chunk[at - 1].place
+                        if chunk[at].inverted_bits != chunk[at - 1].inverted_bits
                     )
                     end = next(changes, len(chunk) - 1) + 1
                     yield chunk[:end]

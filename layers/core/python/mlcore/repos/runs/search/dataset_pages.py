@@ -30,8 +30,8 @@ def search(workspace: str, experiment_ids: Sequence[str], readable: Reader) -> d
         if readable(experiment.experiment_id)
         for summary in datasets.summaries(experiment)
     )
-    found = [
+    inputs = [
         {name: value for name, value in summary._asdict().items() if value is not None}
         for summary in islice(summaries, MAX_SUMMARIES)
     ]
-    return {"dataset_summaries": found} if found else {}
+    return {"dataset_summaries": inputs} if inputs else {}

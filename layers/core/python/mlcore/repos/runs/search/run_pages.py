@@ -103,8 +103,8 @@ def search(
     )
     shown_runs = [show(stored) for _, stored in rows[:limit]]
     whole = runs.with_datasets([run.run for run in shown_runs])
-    shown_runs = [one._replace(run=run) for one, run in zip(shown_runs, whole, strict=True)]
-    page = paging.fitting(shown_runs, lambda one: one.weight + _weight_of_datasets(one.run))
+    shown_runs = [shown._replace(run=run) for shown, run in zip(shown_runs, whole, strict=True)]
+    page = paging.fitting(shown_runs, lambda shown: shown.weight + _weight_of_datasets(shown.run))
     answer: dict[str, Any] = {}
     if page:
         answer["runs"] = [responses.run(run, data) for run, _, data in page]

@@ -301,8 +301,8 @@ def _by_metric(
     while not late.ranks.are_lost:
         ranked = InOrder(late.ranks, metric, begin)
         first = ranked.reads(query.rows + FURTHER_RANKS)
-        for found in table.parallel([*first, *calls]):
-            rows += found or []
+        for keys_of_call in table.parallel([*first, *calls]):
+            rows += keys_of_call or []
         calls = []
         with contextlib.suppress(Moved):
             return _first_of_order(ranked, rows, experiment, metric, late.marked, compiled)
@@ -330,12 +330,12 @@ def _first_of_order(
     first = _first(rows, query.rows)
     for added in ranked.chunks(query.rows, FURTHER_RANKS):
         seen += len(added)
-        named = dict.fromkeys(keys.run(experiment.experiment_id, one.run_id) for one in added)
-        found = _rows([key for key in named if key not in looked_at], experiment, compiled)
+        named = dict.fromkeys(keys.run(experiment.experiment_id, entry.run_id) for entry in added)
+        added_rows = _rows([key for key in named if key not in looked_at], experiment, compiled)
         looked_at.update(named)
-        first = _first([*first, *found], query.rows)
+        first = _first([*first, *added_rows], query.rows)
         if len(first) == query.rows:
-            last = double_of_inverted_bits(added[-1].place)
+            last = double_of_inverted_bits(added[-1].inverted_bits)
             if first[-1][0][:2] < order.metric_field(last, ascending=metric.ascending):
                 break
         if seen > STREAMED_RUNS:

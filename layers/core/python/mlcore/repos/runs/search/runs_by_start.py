@@ -59,10 +59,10 @@ def newest_first(
     window = _Window(stages, after, page_items)
     ahead = experiment_ids[:PAGES_AHEAD]
     first: dict[str, Page] = {}
-    found: list[Experiment] = []
+    searched: list[Experiment] = []
 
     def read_experiments() -> None:
-        found.extend(experiments.find_existing(experiment_ids, workspace))
+        searched.extend(experiments.find_existing(experiment_ids, workspace))
 
     def read_keys(experiment_id: str) -> None:
         first[experiment_id] = _keys(experiment_id, _own_stage_index(window), window, None)
@@ -71,7 +71,7 @@ def newest_first(
     calls += [partial(read_keys, experiment_id) for experiment_id in ahead]
     table.parallel(calls)
     streams = [
-        _of_one(experiment, window, first.get(experiment.experiment_id)) for experiment in found
+        _of_one(experiment, window, first.get(experiment.experiment_id)) for experiment in searched
     ]
     if len(streams) == 1:
         return streams[0]
