@@ -46,6 +46,7 @@ def main() -> None:
         ("files", int, "files of a run"),
         ("views", int, "pages opened a day"),
         ("traces", int, "traces a day"),
+        ("model-calls", int, "calls of models a day through the AI gateway"),
         ("table-gb", float, "gigabytes in the table"),
         ("files-gb", float, "gigabytes of files"),
     ):

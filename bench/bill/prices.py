@@ -32,6 +32,8 @@ SNAPSHOT_GB_RESTORED: Final = 0.0001397998
 
 # In front
 API_REQUEST: Final = 1.00 / MILLION
+STREAM_REQUEST: Final = 3.50 / MILLION
+"""A request to the REST API that streams the answers of the AI gateway."""
 CLOUDFRONT_REQUEST: Final = 0.01 / 10_000
 CLOUDFRONT_GB: Final = 0.085
 CLOUDFRONT_FUNCTION: Final = 0.10 / MILLION

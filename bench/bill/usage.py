@@ -56,6 +56,9 @@ DOWNLOADED: Final = 0.1
 ANSWER_KB: Final = 2.0
 """Mean size of an answer of the API to a client outside the region; an assumption."""
 
+MODEL_SECONDS: Final = 5.0
+"""How long a model answers, while the function waits and is charged; an assumption."""
+
 PAGE_KB: Final = 60.0
 """Mean size of an answer to a page of the UI, compressed or not; an assumption."""
 
@@ -71,8 +74,8 @@ OWN_METRICS: Final = 4
 
 class Team(NamedTuple):
     """A team's daily work and its stored data. ``steps`` are log calls of a run, with ``metrics``
-    metrics each; ``files`` are per run; ``views`` are opened pages; gigabytes are those stored in
-    the month."""
+    metrics each; ``files`` are per run; ``views`` are opened pages; ``model_calls`` go through the AI
+    gateway to an endpoint that tracks its usage; gigabytes are those stored in the month."""
 
     name: str
     runs: int
@@ -81,14 +84,15 @@ class Team(NamedTuple):
     files: int
     views: int
     traces: int
+    model_calls: int
     table_gb: float
     files_gb: float
 
 
 TEAMS: Final = (
-    Team("1 scientist", 5, 200, 10, 10, 50, 100, 1, 20),
-    Team("10 scientists", 50, 200, 10, 10, 500, 1_000, 10, 200),
-    Team("500 scientists", 2_500, 200, 10, 10, 25_000, 50_000, 500, 10_000),
+    Team("1 scientist", 5, 200, 10, 10, 50, 100, 50, 1, 20),
+    Team("10 scientists", 50, 200, 10, 10, 500, 1_000, 500, 10, 200),
+    Team("500 scientists", 2_500, 200, 10, 10, 25_000, 50_000, 25_000, 500, 10_000),
 )
 
 
@@ -192,6 +196,7 @@ def bill(team: Team, parameters: Mapping[str, str] | None = None) -> list[Line]:
         Line("System tables: lander", minutes * _landing(chosen)),
         Line("System tables: publisher", minutes / _minutes(chosen) * _publication(chosen)),
         Line("System tables: audit", _audited(chosen, api.calls - page_calls, minutes)),
+        Line("AI gateway: calls of models", team.model_calls * days * _model_call(chosen)),
         Line("API Gateway", api.calls * prices.API_REQUEST),
         Line("CloudFront", cloudfront),
         Line(
@@ -230,6 +235,22 @@ def _audited(parameters: Mapping[str, str], calls: float, minutes: float) -> flo
         return 0.0
     records = calls * prices.FIREHOSE_RECORD_GB * prices.FIREHOSE_GB
     return records + minutes / DELIVERY_MINUTES * prices.FILES_PUT
+
+
+def _model_call(parameters: Mapping[str, str]) -> float:
+    """Returns the dollars of one call of a model through the AI gateway, without what the model's
+    provider charges: a request to the REST API, the login, the function while it waits for the
+    model, the units of DynamoDB with those of the call's trace, and the log lines."""
+    work, login = _Sum(), _Sum()
+    for part in capacity()["model call"].values():
+        work.add(1, part)
+    if parameters["Authentication"] in ("basic", "oidc"):
+        login.add(1, capacity()["login"]["api"])
+    work.waiting_ms += MODEL_SECONDS * 1000
+    memory = _memory(parameters)
+    units = work.writes * prices.WRITE_UNIT + (work.reads + login.reads) * prices.READ_UNIT
+    functions = work.functions(memory) + login.functions(memory)
+    return prices.STREAM_REQUEST + functions + units + _logged(parameters)
 
 
 def _publication(parameters: Mapping[str, str]) -> float:
@@ -340,5 +361,6 @@ def _done(teams: tuple[Team, ...]) -> list[tuple[str, list[str]]]:
         ("runs a day", [f"{team.runs:,}" for team in teams]),
         ("steps × metrics of a run", [f"{team.steps} × {team.metrics}" for team in teams]),
         ("pages opened, traces a day", [f"{team.views:,}, {team.traces:,}" for team in teams]),
+        ("calls of models a day", [f"{team.model_calls:,}" for team in teams]),
         ("GB in the table, in files", [f"{team.table_gb:,}, {team.files_gb:,}" for team in teams]),
     ]

@@ -187,20 +187,18 @@ class Transfer:
             self._files(source, name, [location for _, location in made])
         if "models" in parts:
             logged = list(source.logged_models(experiment.experiment_id))
-            items = [models.item(entry, source.workspace) for entry in logged]
+            items = [models.item(model, source.workspace) for model in logged]
             self.each(f"logged models of {name}", items)
             there = target_inventory.logged_model_ids(target_id)
-            self._surplus("logged model", (entry.model_id for entry in logged), there)
-            self._files(source, name, [entry.artifact_location for entry in logged])
+            self._surplus("logged model", (model.model_id for model in logged), there)
+            self._files(source, name, [model.artifact_location for model in logged])
         if "traces" in parts:
-            trace_ids = list(traces.listed(source, experiment.experiment_id))
-            self.each(f"traces of {name}", [traces.item(source, entry) for entry in trace_ids])
+            listed = list(traces.listed(source, experiment.experiment_id))
+            self.each(f"traces of {name}", [traces.item(source, trace) for trace in listed])
             self._surplus(
-                "trace",
-                (entry.trace_id for entry in trace_ids),
-                target_inventory.trace_ids(target_id),
+                "trace", (trace.trace_id for trace in listed), target_inventory.trace_ids(target_id)
             )
-            self._files(source, name, map(traces.location, trace_ids))
+            self._files(source, name, map(traces.location, listed))
 
     def _evaluation(self, source: SourceReader, experiment: Experiment) -> None:
         """Transfers scorers, label schemas, review queues and issues of an active experiment. No
@@ -220,23 +218,18 @@ class Transfer:
                 for scorer_name in target_inventory.scorer_names(target)
             ),
         )
-        schema_pairs = label_schemas.listed(source, source_id, target)
-        self.each(
-            f"label schemas of {name}",
-            [label_schemas.item(entry, target) for entry in schema_pairs],
-        )
-        schema_ids = {entry.fields["schema_id"]: entry.schema_id for entry in schema_pairs}
+        pairs = label_schemas.listed(source, source_id, target)
+        self.each(f"label schemas of {name}", [label_schemas.item(pair, target) for pair in pairs])
+        schema_ids = {pair.fields["schema_id"]: pair.schema_id for pair in pairs}
         there = target_inventory.label_schema_ids(target)
         self._surplus("label schema", schema_ids.values(), there)
         queues = review_queues.listed(source, source_id, target, schema_ids)
         self.each(f"review queues of {name}", queues)
         there = target_inventory.review_queue_ids(target)
         self._surplus("review queue", [queue.identity for queue in queues], there)
-        listed_issues = issues.listed(source, source_id, target)
-        self.each(f"issues of {name}", listed_issues)
-        self._surplus(
-            "issue", [entry.name for entry in listed_issues], target_inventory.issue_ids(target)
-        )
+        items = issues.listed(source, source_id, target)
+        self.each(f"issues of {name}", items)
+        self._surplus("issue", [item.name for item in items], target_inventory.issue_ids(target))
 
     def _gateway(self, snapshot: gateway.GatewaySnapshot) -> None:
         """Transfers secrets, models and endpoints of the gateway, after their experiments."""
@@ -372,7 +365,7 @@ class Transfer:
             print(f"and {len(self._different) - SHOWN} more differences")
         for failure in self._failures[:SHOWN]:
             print(f"{failure.item}: {failure.message}", file=sys.stderr)
-        for location in sorted({_root(label) for label in self._elsewhere}):
+        for location in sorted({_root(location) for location in self._elsewhere}):
             print(f"files at {location} were not copied", file=sys.stderr)
         self._report_own()
         parts = []

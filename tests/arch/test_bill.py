@@ -79,7 +79,7 @@ def test_a_bill_follows_what_is_done() -> None:
         else:
             assert large.dollars == pytest.approx(10 * small.dollars), small.subject
     assert [line.dollars for line in one[-2:]] == [line.dollars for line in ten[-2:]]
-    quiet = TEAMS[0]._replace(runs=0, views=0, traces=0, table_gb=0, files_gb=0)
+    quiet = TEAMS[0]._replace(runs=0, views=0, traces=0, model_calls=0, table_gb=0, files_gb=0)
     assert sum(line.dollars for line in usage.bill(quiet)[:-2]) == 0
     larger = {"MemorySize": "3538", "AccessLogs": "false", "Authentication": "none"}
     changed = {line.subject: line.dollars for line in usage.bill(TEAMS[0], larger)}

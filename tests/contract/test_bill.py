@@ -28,10 +28,14 @@ from mlcore.repos.users import users
 from mlcore.system_tables import source, span_source, trace_source
 from tests.contract.api import pairs
 from tests.contract.conftest import Store, forget
+from tests.contract.gateway_requests import post
+from tests.contract.gateway_world import allow_local, endpoint, model
 from tests.contract.logins import proves
+from tests.contract.sealing import seal_here
 from tests.contract.streams import Stream, following
 from tests.contract.trace_calls import export, span, start, tell
 from tests.contract.trace_story import TOLD, story
+from tests.doubles.providers import openai, serving
 
 METRICS = (1, 10, 50)
 STEPS = 4
@@ -268,6 +272,25 @@ def _publish(trace_ids: list[str]) -> None:
 def _text(trace: str, number: int) -> str:
     """Some 400 characters that compress about as words do."""
     return " ".join(md5(f"{trace} {number} {word}".encode()).hexdigest()[:5] for word in range(66))
+
+
+def test_a_call_of_a_model(
+    store: Store, stream: Stream, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Through an endpoint that tracks its usage, so that each call is a trace."""
+    seal_here(monkeypatch, tmp_path)
+    allow_local(monkeypatch)
+    with serving(openai) as provider:
+        definition = model("m", "openai", provider.url, model_name="gpt-4o")
+        endpoint("chat", [definition], usage_tracking=True)
+        body = {"model": "chat", "messages": [{"role": "user", "content": _text("question", 1)}]}
+        assert post("mlflow/v1/chat/completions", body)[0] == 200
+        meter = Meter(stream)
+        for _ in range(5):
+            status, _, _ = meter.call(post, "mlflow/v1/chat/completions", body)
+            assert status == 200
+            meter.follow()
+    holds("model call", meter.figures(5))
 
 
 def test_a_login(store: Store, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:

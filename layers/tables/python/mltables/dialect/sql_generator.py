@@ -190,9 +190,7 @@ class Generator(DuckDBGenerator):
         return str(super().window_sql(plain))
 
     def duck_sql(self, expression: row_generators.Duck) -> str:
-        return str(expression.this).format(
-            *(self.text(argument) for argument in expression.expressions)
-        )
+        return str(expression.this).format(*map(self.text, expression.expressions))
 
     # Casts
 
@@ -289,7 +287,7 @@ class Generator(DuckDBGenerator):
 
     def concat_sql(self, expression: exp.Concat) -> str:
         # Of literals that stand side by side.
-        return "(" + " || ".join(self.text(argument) for argument in expression.expressions) + ")"
+        return "(" + " || ".join(map(self.text, expression.expressions)) + ")"
 
     def rawstring_sql(self, expression: exp.RawString) -> str:
         return text_functions.quoted(str(expression.this))

@@ -371,11 +371,7 @@ def _read(places: Sequence[tuple[str, str]]) -> dict[str, StoredTrace | None]:
     wanted = [keys.trace(*identity) for identity in places]
     items = table.batch_get([*wanted, *map(keys.experiment, experiment_ids)])
     metas = zip(experiment_ids, items[len(wanted) :], strict=True)
-    owners = {
-        owner_id: experiments.of_item(meta).experiment
-        for owner_id, meta in metas
-        if meta is not None
-    }
+    owners = {id_: experiments.of_item(meta).experiment for id_, meta in metas if meta is not None}
     traces: dict[str, StoredTrace | None] = {}
     for (experiment_id, trace_id), item in zip(places, items[: len(wanted)], strict=True):
         owner = owners.get(experiment_id)
