@@ -74,8 +74,8 @@ OWN_METRICS: Final = 4
 
 class Team(NamedTuple):
     """A team's daily work and its stored data. ``steps`` are log calls of a run, with ``metrics``
-    metrics each; ``files`` are per run; ``views`` are opened pages; ``model_calls`` go through the AI
-    gateway to an endpoint that tracks its usage; gigabytes are those stored in the month."""
+    metrics each; ``files`` are per run; ``views`` are opened pages; ``model_calls`` go through the
+    AI gateway to an endpoint that tracks its usage; gigabytes are those stored in the month."""
 
     name: str
     runs: int

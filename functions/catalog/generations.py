@@ -20,7 +20,7 @@ from mlcore.catalog.columns import EMPTY, MODEL_LEVEL, Column, Columns
 from mlcore.catalog.entry import Entry, of_stored, source_key
 from mlcore.process_cache import ProcessCache, SingleEntryCache
 from mlcore.repos import catalog
-from mlcore.repos.catalog import Current, Place, unpacked
+from mlcore.repos.catalog import Current, PartLocation, unpacked
 
 T = TypeVar("T")
 
@@ -114,7 +114,7 @@ class Generation:
         for name, places in missing.items():
             self._parts[name] = [next(contents) for _ in places]
 
-    def _locations(self, name: str) -> list[Place]:
+    def _locations(self, name: str) -> list[PartLocation]:
         listed = self._directory.get(name, ())
         kind, _, rest = name.partition(":")
         if kind == "attribute":
@@ -125,7 +125,7 @@ class Generation:
             return []
         return [(first, count) for first, count in (listed if name == SERVERS else [listed])]
 
-    def _read(self, places: Sequence[Place]) -> list[Any]:
+    def _read(self, places: Sequence[PartLocation]) -> list[Any]:
         contents = catalog.parts(self.id, places) if places else []
         if contents is None:
             self.lost.append(True)

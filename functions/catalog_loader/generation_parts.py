@@ -13,7 +13,7 @@ from catalog_loader.source_reading import Read
 from mlcore.catalog import candidates, columns, options
 from mlcore.catalog.columns import ColumnCollector
 from mlcore.catalog.entry import ASSET_TYPES, MODEL, Entry, StoredEntry, of_stored, stored
-from mlcore.repos.catalog import Current, Place, Store, parts, unpacked
+from mlcore.repos.catalog import Current, PartLocation, Store, parts, unpacked
 
 _PART_BYTES: Final = 48_000
 """A part is full when its models and their artifacts have this many bytes of JSON. A part with
@@ -91,8 +91,8 @@ class _Models:
     of other parts."""
 
     def __init__(self, store: Store, models: Iterable[Entry]) -> None:
-        self.parts: list[Place] = []
-        self.artifact_parts: list[Place] = []
+        self.parts: list[PartLocation] = []
+        self.artifact_parts: list[PartLocation] = []
         """The artifacts of the models in the part of the same number; (0, 0) if they have none."""
         self.weights: list[int] = []
         """For each model the bytes of its JSON in responses."""
@@ -123,7 +123,7 @@ def _array(texts: Iterable[str]) -> str:
     return f"[{','.join(texts)}]"
 
 
-def _stored(store: Store, servers: Iterable[Entry]) -> Iterator[Place]:
+def _stored(store: Store, servers: Iterable[Entry]) -> Iterator[PartLocation]:
     """Stores MCP servers with their tools, several in a part; yields where each part is."""
     batch: list[str] = []
     size = 0

@@ -6,7 +6,7 @@ from typing import Any
 
 from mlcore.entities.evaluation.jobs import STATUSES
 from mlcore.wire import Message, array, item_type_string, required, string
-from mlcore.wire.json_body import Field, JsonBody, Misfits, Place, json_object, list_of, optional
+from mlcore.wire.json_body import Field, JsonBody, JsonPath, Misfits, json_object, list_of, optional
 from mlcore.wire.json_body import text as json_text
 
 
@@ -44,7 +44,7 @@ class CancelJob(Message):
     job_id: str
 
 
-def _status(value: Any, path: Place, misfits: Misfits) -> Any:
+def _status(value: Any, path: JsonPath, misfits: Misfits) -> Any:
     if value not in STATUSES:
         names = ", ".join(f"'{status}'" for status in STATUSES[:-1])
         expected = f"{names} or '{STATUSES[-1]}'"

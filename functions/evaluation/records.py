@@ -24,7 +24,7 @@ from mlcore.limits.evaluation.datasets import (
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.evaluation import records as evaluation_records
-from mlcore.repos.evaluation.records import Place
+from mlcore.repos.evaluation.records import RecordPosition
 from mlcore.responses.evaluation import datasets as responses
 
 QUERY_RECORDS: Final = 1000
@@ -79,7 +79,7 @@ def get_records(message: m.GetDatasetRecords, request: Request) -> dict[str, Any
             more = True
             break
         texts.append(text)
-        last = evaluation_records.place_of(record)
+        last = evaluation_records.position_of(record)
     body = {"records": f"[{', '.join(texts)}]"}
     if more and last is not None:
         body["next_page_token"] = paging.token(list(last), dataset_id)
@@ -146,7 +146,7 @@ def _upsert(dataset: EvaluationDataset, records: list[dict[str, Any]], now: int)
     return len(inserted), len(records) - len(inserted)
 
 
-def _parse_token(token: str, dataset_id: str) -> Place | None:
+def _parse_token(token: str, dataset_id: str) -> RecordPosition | None:
     position = paging.position_of(token, dataset_id)
     if position is None:
         return None

@@ -70,7 +70,7 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
                 ) or assessing.assess_trace(task, subject, chat)
                 assessing.write(trace, assessments)
                 made.extend((task, assessment) for assessment in assessments)
-        work.done(trace.trace_id, {})
+        work.record_result(trace.trace_id, {})
 
     trace_scoring.run_in_parallel(assess, stored)
     for task, chat in zip(tasks, chats, strict=True):

@@ -77,7 +77,7 @@ class JobExecution:
         if ids.now_ms() - self._last_heartbeat > HEARTBEAT_MS:
             self._heartbeat()
 
-    def done(self, trace_id: str, result: dict[str, Any]) -> None:
+    def record_result(self, trace_id: str, result: dict[str, Any]) -> None:
         """Records the result of a trace; for a session, of its first trace."""
         with self._lock:
             self.results[trace_id] = result

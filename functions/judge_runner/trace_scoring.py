@@ -113,7 +113,7 @@ def _record(
 ) -> None:
     if write and made:
         assessing.write(trace, made)
-    work.done(
+    work.record_result(
         trace.trace_id,
         {
             "assessments": [responses.assessment(each) for each in made],

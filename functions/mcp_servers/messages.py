@@ -18,7 +18,7 @@ _ANY_OBJECT: Final = Field(j.optional(j.json_object))
 def _without_nulls(read: j.Read) -> j.Read:
     """Returns a reader that drops the null fields of the objects that ``read`` returns."""
 
-    def reader(value: Any, path: j.Place, misfits: j.Misfits) -> Any:
+    def reader(value: Any, path: j.JsonPath, misfits: j.Misfits) -> Any:
         fields = read(value, path, misfits)
         if not isinstance(fields, dict):
             return fields

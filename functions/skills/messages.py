@@ -14,7 +14,7 @@ _REQUIRED: Final = Field(j.text, required=True)
 _OPTIONAL: Final = Field(j.optional(j.text))
 
 
-def _path_name(value: Any, path: j.Place, misfits: j.Misfits) -> Any:
+def _path_name(value: Any, path: j.JsonPath, misfits: j.Misfits) -> Any:
     """Reads a skill's name in a path, where a first ``@`` would begin an organization."""
     if value.startswith("@"):
         message = "String should match pattern '^[^@/][^/]*$'"

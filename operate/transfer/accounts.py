@@ -23,7 +23,7 @@ Target = Callable[[str, str], str]
 """A function that takes a resource type and the server's id of a resource, and returns this
 product's id."""
 
-Place = tuple[str, str, str]
+Resource = tuple[str, str, str]
 """Workspace, resource type, pattern."""
 
 
@@ -53,7 +53,7 @@ def read(server: Server, target_of: Target) -> Accounts:
 
 def _user(fields: Json, target_of: Target) -> Item:
     name = fields["username"]
-    own: dict[Place, str] = {}
+    own: dict[Resource, str] = {}
     assigned = []
     for role in fields.get("roles", ()):
         if _OWN_ROLE.fullmatch(role["name"]):
@@ -149,7 +149,7 @@ def _role(fields: Json, target_of: Target) -> Item:
     return Item("role", f"{workspace}/{name}", lambda: want, have, write)
 
 
-def _granted(role: Json, target_of: Target) -> dict[Place, str]:
+def _granted(role: Json, target_of: Target) -> dict[Resource, str]:
     permissions: Iterable[Any] = role.get("permissions", ())
     return {
         (
@@ -161,7 +161,7 @@ def _granted(role: Json, target_of: Target) -> dict[Place, str]:
     }
 
 
-def _held(profile: Profile) -> dict[Place, str]:
+def _held(profile: Profile) -> dict[Resource, str]:
     return {
         (held.workspace, held.grant.resource_type, held.grant.resource_pattern): (
             held.grant.permission
@@ -170,5 +170,5 @@ def _held(profile: Profile) -> dict[Place, str]:
     }
 
 
-def _text(resource: Place) -> str:
+def _text(resource: Resource) -> str:
     return " ".join(resource)

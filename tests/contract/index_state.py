@@ -115,7 +115,7 @@ def ranked(items: Iterable[dict[str, Any]]) -> dict[tuple[str, str], dict[str, i
                 segments.append((item["PK"]["S"], run_ranks.segment_of(item)))
     for pk, segment in segments:
         experiment_id = keys.parse(pk, "E#META").fields["experiment_id"]
-        places = segment.places(experiment_id)
+        places = segment.page_keys(experiment_id)
         lists.append((segment.key, [*(segment.entries or ())]))
         lists += [(segment.key, pages[place]) for place in places]
     for key, entries in lists:

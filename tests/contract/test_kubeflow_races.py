@@ -162,11 +162,11 @@ def test_an_archived_model_does_not_expire_while_it_begins_to_serve(
     for number, version in enumerate((0, 1)):
         body = scene.body(name=f"late {number}")
         meanwhile(monkeypatch, partial(kubeflow.post, "inference_services", **body))
-        assert not archive_expiry.expire(archive_expiry.Place(home, version))
+        assert not archive_expiry.expire(archive_expiry.ArchivedKey(home, version))
         for service in kubeflow.items("inference_services"):
             kubeflow.patch(f"inference_services/{service['id']}", desiredState="UNDEPLOYED")
-    assert archive_expiry.expire(archive_expiry.Place(home, 1))
-    assert archive_expiry.expire(archive_expiry.Place(home, 0))
+    assert archive_expiry.expire(archive_expiry.ArchivedKey(home, 1))
+    assert archive_expiry.expire(archive_expiry.ArchivedKey(home, 0))
     assert kubeflow.ask("GET", f"registered_models/{scene.model}").status == 404
 
 

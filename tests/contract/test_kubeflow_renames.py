@@ -146,7 +146,7 @@ def test_a_model_that_is_being_renamed_is_not_taken_for_deleted(
     archived: list[bool] = []
 
     def act() -> None:
-        archived.append(archive_expiry.is_archived(archive_expiry.Place(home, 0)))
+        archived.append(archive_expiry.is_archived(archive_expiry.ArchivedKey(home, 0)))
         homes.clear(home, owner.incarnation)
 
     interleaved(order, [act, rename(shared_store.api, scene.name)])

@@ -291,7 +291,7 @@ def test_rows_that_are_sorted_between_two_reads(shared_store: Store, *, backward
             rank_rows.sort_all(experiment_id)
         while not candidates.done:
             index_candidates.read_next_pages([candidates])
-        assert keys.run(experiment_id, run_id) in candidates.places()
+        assert keys.run(experiment_id, run_id) in candidates.candidate_keys()
         clear(experiment_id)
 
 
@@ -301,4 +301,4 @@ def clear(experiment_id: str) -> None:
     rows = table.query_all(pk, prefix=keys.rank_rows_prefix())
     table.batch_write(deletes=list(map(key_of_item, rows)))
     for segment in list(run_ranks.every_segment(experiment_id)):
-        rank_segments.remove(experiment_id, [segment], segment.places(experiment_id))
+        rank_segments.remove(experiment_id, [segment], segment.page_keys(experiment_id))

@@ -131,7 +131,7 @@ def test_many_sortings(store: Store) -> None:
     named = {
         place
         for one in run_ranks.every_segment(experiment_id)
-        for place in one.places(experiment_id)
+        for place in one.page_keys(experiment_id)
     }
     assert {key_of_item(item) for item in items if item["type"]["S"] == "rank_page"} == named
     found = ranked(items)
@@ -139,7 +139,7 @@ def test_many_sortings(store: Store) -> None:
         assert str(value) in found["m", run_id]
     # Each of them has what its runs had at last, and once.
     for segment in run_ranks.segments(experiment_id, "m"):
-        pages = table.batch_get(segment.places(experiment_id))
+        pages = table.batch_get(segment.page_keys(experiment_id))
         entries = [one for page in pages if page is not None for one in run_ranks.page_of(page)]
         entries += segment.entries or ()
         assert len({one.run_id for one in entries}) == len(entries) == segment.size

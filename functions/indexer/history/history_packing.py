@@ -51,7 +51,7 @@ class _Portion(NamedTuple):
     """Some batches (one item for each log request) of a run with their points."""
 
     run: Owner
-    places: list[Key]
+    keys: list[Key]
     series: dict[str, list[Metric]]
     size: int
     """Bytes of the batches."""
@@ -114,7 +114,7 @@ def _pack(runs: Sequence[Owner], least: int, *, there: bool = False) -> None:
         existing = set(runs_to_pack) if there else _existing(runs_to_pack)
         packed = [portion for portion in worth if portion.run in existing]
         _put(packed)
-        table.batch_write(deletes=[key for portion in packed for key in portion.places])
+        table.batch_write(deletes=[key for portion in packed for key in portion.keys])
         for experiment_id, run_id in existing - _existing(sorted(existing)):
             remains.of_run(experiment_id, run_id)  # the run was removed meanwhile
         runs = [portion.run for portion in packed if portion.more]
@@ -132,14 +132,14 @@ def _portion(run: Owner) -> _Portion:
         if size >= PORTION_BYTES:
             return portion._replace(size=size, more=True)
         size += _size(item)
-        portion.places.append(key_of_item(item))
+        portion.keys.append(key_of_item(item))
         for key, points in metric_history.batch_points(item).items():
             portion.series.setdefault(key, []).extend(points)
     return portion._replace(size=size)
 
 
 def _is_worth_packing(portion: _Portion) -> bool:
-    if not portion.places:
+    if not portion.keys:
         return False
     points = sum(map(len, portion.series.values()))
     many = len(portion.series) > FEW_KEYS and points < SPARSE_POINTS * len(portion.series)

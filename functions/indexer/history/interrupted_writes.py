@@ -182,7 +182,7 @@ def complete(run: Owner) -> Missing:
     if missing.latest:
         _raise_latest(run, missing.latest)
     if missing.points:
-        _add_points(run, missing.points)
+        _add_missing_points(run, missing.points)
     return missing
 
 
@@ -238,7 +238,7 @@ def _raise_latest(run: Owner, latest: Mapping[str, Metric]) -> None:
     run_writes.write(read, decide, any_stage=True)
 
 
-def _add_points(run: Owner, missing: Sequence[Metric]) -> None:
+def _add_missing_points(run: Owner, missing: Sequence[Metric]) -> None:
     """Adds points to a run's history as batches, so that their stream records also reach the system
     tables. Does nothing if the run does not exist, because the history of a removed run would never
     be deleted."""

@@ -18,7 +18,7 @@ from mlcore.db.table import key_of_item
 from mlcore.models.base import Item, MetaItem
 from mlcore.models.registry import ModelEnd, ModelVersion, RegisteredModel
 from mlcore.repos.kubeflow import archive_expiry, tags
-from mlcore.repos.kubeflow.archive_expiry import Place
+from mlcore.repos.kubeflow.archive_expiry import ArchivedKey
 from mlcore.repos.registry import registered_models
 from mlcore.repos.registry.model_versions import ARCHIVED
 from mlcore.repos.settings import ttl_policy
@@ -29,7 +29,7 @@ _STATE: Final = f"{tags.PREFIX}state"
 def project(records: Sequence[Mapping[str, Any]]) -> None:
     """Handles stream records of models and versions that were archived or restored, and of their
     TTL items that DynamoDB removed."""
-    moved: dict[Place, int] = {}
+    moved: dict[ArchivedKey, int] = {}
     for record in records:
         old, new = record.get("OldImage"), record.get("NewImage")
         if new is None:
@@ -41,10 +41,10 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
         _update_end(key, since)
 
 
-def _place(image: Raw) -> Place:
+def _place(image: Raw) -> ArchivedKey:
     if Item.of(image).type == RegisteredModel.pattern.name:
-        return Place(registered_models.home_of(image), 0)
-    return Place(key_of_item(image).pk, ModelVersion.of(image).model_version)
+        return ArchivedKey(registered_models.home_of(image), 0)
+    return ArchivedKey(key_of_item(image).pk, ModelVersion.of(image).model_version)
 
 
 def _may_have_moved(old: Raw | None, new: Raw) -> bool:
@@ -73,7 +73,7 @@ def _written_at(image: Raw) -> int:
     return ModelVersion.of(image).last_update_time // 1000
 
 
-def _update_end(key: Place, since: int) -> None:
+def _update_end(key: ArchivedKey, since: int) -> None:
     """Puts the TTL item of an archived model or version, or removes that of a restored one.
 
     Args:
@@ -92,7 +92,7 @@ def _ended(image: Raw) -> None:
     end = ModelEnd.of(image)
     if end.ttl is None or end.ttl > time.time():
         return
-    key = Place(key_of_item(image).pk, end.model_version)
+    key = ArchivedKey(key_of_item(image).pk, end.model_version)
     kept = ttl_policy.kept_seconds(archive_expiry.kind(key))
     if kept is not None and not archive_expiry.expire(key):
         archive_expiry.end_at(key, int(time.time()) + kept)

@@ -317,7 +317,7 @@ def _index(
     for entry, entry_keys in sorted(index_keys.items()):
         attribute, key = entry
         text = texts.get(entry)
-        current_key = index_items.place_of(run, attribute, key, text)
+        current_key = index_items.key_of(run, attribute, key, text)
         if text is not None:
             puts.append(INDEXES[attribute].item(run, key, text, version))
         removals += sorted(entry_keys - {current_key})
@@ -333,7 +333,7 @@ def _read_run(changes: _RunChanges, run: Owner, record: Mapping[str, Any]) -> No
     for entry in changed:
         if entry in metrics:
             places = {
-                index_items.place_of(run, *entry, texts.get(entry)) for texts in (before, after)
+                index_items.key_of(run, *entry, texts.get(entry)) for texts in (before, after)
             }
             # A metric whose value did not change (a later point) was ranked before.
             if len(places) > 1:
@@ -377,8 +377,8 @@ def _touch(
     if they differ. If they are equal (a later point with the same value), the index item exists."""
     attribute, key = entry
     entry_keys = {
-        index_items.place_of(run, attribute, key, before),
-        index_items.place_of(run, attribute, key, after),
+        index_items.key_of(run, attribute, key, before),
+        index_items.key_of(run, attribute, key, after),
     }
     if len(entry_keys) > 1:
         index_keys.setdefault(entry, set()).update(

@@ -118,7 +118,7 @@ def _count(group: Sequence[Segment]) -> int:
 def _merge(experiment_id: str, group: Sequence[Segment]) -> None:
     """Merges a group of segments into one. If one lacks a page, changes nothing: another process
     has merged it, or :func:`remove_stale` repairs it."""
-    page_keys = [segment.places(experiment_id) for segment in group]
+    page_keys = [segment.page_keys(experiment_id) for segment in group]
     page_items = iter(table.batch_get([page_key for pages in page_keys for page_key in pages]))
     whole: list[Segment] = []
     merged_page_keys: list[Key] = []
@@ -162,7 +162,7 @@ def remove_stale(experiment_id: str) -> None:
         keys.parse(pk, run_sort_key).fields["run_id"] for run_sort_key in run_scan.run_sort_keys(pk)
     }
     for segment in all_segments:
-        pages = segment.places(experiment_id)
+        pages = segment.page_keys(experiment_id)
         values = metric_ranks.values_of(segment, table.batch_get(pages))
         kept = [value for value in values if value.run_id in run_ids]
         if len(kept) < segment.size:

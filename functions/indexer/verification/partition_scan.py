@@ -57,7 +57,7 @@ class Suspects(NamedTuple):
     None for a trace and for the experiment itself."""
 
     run_id: str | None
-    places: list[Key]
+    keys: list[Key]
     trace: Key | None = None
     """The trace from which the items are derived."""
 

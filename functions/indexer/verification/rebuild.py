@@ -205,7 +205,7 @@ def _differences(partition: Partition, suspects: Suspects) -> list[Finding]:
     still surplus. Metrics of an active run are not ranked yet, which is no difference.
     """
     experiment_id, is_active = partition.experiment_id, False
-    items = table.batch_get(suspects.places)
+    items = table.batch_get(suspects.keys)
     if suspects.trace is not None:
         indexed = partition.indexed.of_traces if partition.indexed else None
         required = expected_items.of_trace(
@@ -219,13 +219,11 @@ def _differences(partition: Partition, suspects: Suspects) -> list[Finding]:
         required = expected_items.of_run(run, item, outside, partition.indexed)
         is_active = item is not None and inactive_runs.is_active(Run.of(item))
     required = partition_scan.with_dictionary(required, partition_scan.listed(experiment_id))
-    stored = {
-        key: item for key, item in zip(suspects.places, items, strict=True) if item is not None
-    }
+    stored = {key: item for key, item in zip(suspects.keys, items, strict=True) if item is not None}
     source = (suspects.run_id, suspects.trace)
     findings = [
         finding._replace(source=source) if _is_of_dictionary(finding) else finding
-        for finding in expected_items.differences(required, stored, suspects.places)
+        for finding in expected_items.differences(required, stored, suspects.keys)
         if not (is_active and _type(finding) == _RANK)
     ]
     return rank_repairs.without_ranked(experiment_id, findings)
@@ -271,8 +269,8 @@ def _repair(partition: Partition, suspects: Suspects) -> list[Finding]:
         if not findings:
             return first
         # An item that is put now may be surplus when the source is read again.
-        places = dict.fromkeys([*suspects.places, *(finding.key for finding in findings)])
-        suspects = suspects._replace(places=list(places))
+        all_keys = dict.fromkeys([*suspects.keys, *(finding.key for finding in findings)])
+        suspects = suspects._replace(keys=list(all_keys))
         item_writes.apply([_repairing(findings)])
         lost_texts = [
             finding.wanted for finding in findings if finding.wanted and _is_of_dictionary(finding)

@@ -16,7 +16,7 @@ MAX_ICONS: Final = 100
 _NOUN: Final = "Icon URL"
 
 
-def _source_of(value: Any, path: json_body.Place, misfits: json_body.Misfits) -> Any:
+def _source_of(value: Any, path: json_body.JsonPath, misfits: json_body.Misfits) -> Any:
     """Reads the URL of an icon. Raises InvalidParameterValue at once, before other errors of the
     body, for a URL that is not allowed."""
     errors_before = len(misfits.texts)
@@ -26,7 +26,7 @@ def _source_of(value: Any, path: json_body.Place, misfits: json_body.Misfits) ->
     return text
 
 
-def _media_type_of(value: Any, path: json_body.Place, misfits: json_body.Misfits) -> Any:
+def _media_type_of(value: Any, path: json_body.JsonPath, misfits: json_body.Misfits) -> Any:
     if value is None:
         return None
     errors_before = len(misfits.texts)
@@ -86,7 +86,7 @@ _ICON: Final = json_body.object_of(
 )
 
 
-def _icon(value: Any, path: json_body.Place, misfits: json_body.Misfits) -> Any:
+def _icon(value: Any, path: json_body.JsonPath, misfits: json_body.Misfits) -> Any:
     """Reads an icon; drops those of its known fields that are null."""
     icon = _ICON(value, path, misfits)
     if not isinstance(icon, dict):

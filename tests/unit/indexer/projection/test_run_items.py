@@ -43,7 +43,7 @@ def image(**maps: dict[str, str]) -> dict[str, Any]:
 @given(key=KEYS, value=DOUBLES)
 def test_a_rank_is_whole_and_where_its_value_says(key: str, value: float) -> None:
     item = index_items.INDEXES["metrics"].item(RUN, key, text(value), 7)
-    assert key_of_item(item) == index_items.place_of(RUN, "metrics", key, text(value))
+    assert key_of_item(item) == index_items.key_of(RUN, "metrics", key, text(value))
     assert item["key"]["S"] == key
     assert str(float(item["value"]["S"])) == str(value)
     assert item["version"]["N"] == "7"

@@ -38,10 +38,10 @@ SHARD_BYTES: Final = 380_000
 _SHARDS_AT_ONCE: Final = 20
 
 
-Place = tuple[int, int]
+PartLocation = tuple[int, int]
 """Position of a part in its generation: (number of its first shard, number of shards)."""
 
-Store = Callable[[str], Place]
+Store = Callable[[str], PartLocation]
 """Stores a part, given as JSON, and returns its position."""
 
 
@@ -79,7 +79,7 @@ def earlier(generation: str) -> Current | None:
     return Current(generation, item.directory or b"", 0, unpacked(item.data))
 
 
-def parts(generation: str, places: Sequence[Place]) -> list[Any] | None:
+def parts(generation: str, places: Sequence[PartLocation]) -> list[Any] | None:
     """Returns the parsed JSON of parts of a generation (one load of the catalog), read in parallel;
     None if a part no longer exists.
 
@@ -155,7 +155,7 @@ class _Writing:
         self._count = 0
         self._waiting: list[dict[str, Any]] = []
 
-    def store(self, text: str) -> Place:
+    def store(self, text: str) -> PartLocation:
         blob = _packed(text)
         first = self._count
         for begin in range(0, len(blob), SHARD_BYTES):

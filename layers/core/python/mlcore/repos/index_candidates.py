@@ -82,7 +82,7 @@ class Entries:
         """Limits the next page of this range to ``most`` entries."""
         self._next = min(self._next, most)
 
-    def places(self) -> list[Key]:
+    def candidate_keys(self) -> list[Key]:
         """Returns the keys of the runs or traces that the entries read so far refer to."""
         return [key_named_by(self._experiment_id, item) for item in self.items]
 
@@ -128,8 +128,8 @@ class Candidates:
         read."""
         return None
 
-    def places(self) -> dict[Key, None]:
-        return dict.fromkeys(key for entries in self._entries() for key in entries.places())
+    def candidate_keys(self) -> dict[Key, None]:
+        return dict.fromkeys(key for entries in self._entries() for key in entries.candidate_keys())
 
     def hold(self, most: int) -> None:
         """Limits the next page of each index range to ``most`` entries."""

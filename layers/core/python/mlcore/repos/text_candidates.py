@@ -224,8 +224,10 @@ class _Candidates(Candidates):
     def seen(self) -> int:
         return sum(entries.seen for entries in self._entities.values())
 
-    def places(self) -> dict[Key, None]:
-        return dict.fromkeys(key for entity in self._entities.values() for key in entity.places())
+    def candidate_keys(self) -> dict[Key, None]:
+        return dict.fromkeys(
+            key for entity in self._entities.values() for key in entity.candidate_keys()
+        )
 
     def hold(self, most: int) -> None:
         """Limits the next page of each list of entities to ``most`` entries. Lists of texts are not

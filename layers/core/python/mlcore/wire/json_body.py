@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 from mlcore import errors
 from mlcore.wire.message import Message
 
-Place = tuple[str | int, ...]
-Read = Callable[[Any, Place, "Misfits"], Any]
+JsonPath = tuple[str | int, ...]
+Read = Callable[[Any, JsonPath, "Misfits"], Any]
 
 _OBJECT: Final = "Input should be a valid dictionary or object to extract fields from"
 _MOST_LISTED: Final = 1000
@@ -40,7 +40,7 @@ class Misfits:
 
     def note(
         self,
-        path: Place,
+        path: JsonPath,
         text: str,
         kind: str,
         value: Any,
@@ -99,11 +99,11 @@ class Field(NamedTuple):
 Fields = Mapping[str, Field]
 
 
-def anything(value: Any, _place: Place, _misfits: Misfits) -> Any:
+def anything(value: Any, _place: JsonPath, _misfits: Misfits) -> Any:
     return value
 
 
-def text(value: Any, path: Place, misfits: Misfits) -> Any:
+def text(value: Any, path: JsonPath, misfits: Misfits) -> Any:
     if not isinstance(value, str):
         misfits.note(path, "Input should be a valid string", "string_type", value)
     elif not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
@@ -112,14 +112,14 @@ def text(value: Any, path: Place, misfits: Misfits) -> Any:
     return value
 
 
-def json_object(value: Any, path: Place, misfits: Misfits) -> Any:
+def json_object(value: Any, path: JsonPath, misfits: Misfits) -> Any:
     """Reads an object with any fields."""
     if not isinstance(value, dict):
         misfits.note(path, "Input should be a valid dictionary", "dict_type", value)
     return value
 
 
-def boolean(value: Any, path: Place, misfits: Misfits) -> Any:
+def boolean(value: Any, path: JsonPath, misfits: Misfits) -> Any:
     """Reads a boolean, or one of the words and numbers that pydantic accepts as one."""
     word = value.lower() if isinstance(value, str) else value
     if isinstance(word, bool):
@@ -136,7 +136,7 @@ def boolean(value: Any, path: Place, misfits: Misfits) -> Any:
     return value
 
 
-def integer(value: Any, path: Place, misfits: Misfits) -> Any:
+def integer(value: Any, path: JsonPath, misfits: Misfits) -> Any:
     """Reads an integer, or a text or a number that pydantic accepts as one, such as ``"1"``."""
     if isinstance(value, str):
         number = _integer_in(value)
@@ -155,14 +155,14 @@ def integer(value: Any, path: Place, misfits: Misfits) -> Any:
 def optional(read: Read) -> Read:
     """Returns a reader that accepts null, and values that ``read`` accepts."""
 
-    def reader(value: Any, path: Place, misfits: Misfits) -> Any:
+    def reader(value: Any, path: JsonPath, misfits: Misfits) -> Any:
         return None if value is None else read(value, path, misfits)
 
     return reader
 
 
 def list_of(read: Read, most: int | None = None, least: int = 0) -> Read:
-    def reader(value: Any, path: Place, misfits: Misfits) -> Any:
+    def reader(value: Any, path: JsonPath, misfits: Misfits) -> Any:
         if not isinstance(value, list):
             misfits.note(path, "Input should be a valid list", "list_type", value)
             return value
@@ -185,7 +185,7 @@ def list_of(read: Read, most: int | None = None, least: int = 0) -> Read:
 def map_of(read: Read) -> Read:
     """Returns a reader of objects with arbitrary keys; ``read`` reads their values."""
 
-    def reader(value: Any, path: Place, misfits: Misfits) -> Any:
+    def reader(value: Any, path: JsonPath, misfits: Misfits) -> Any:
         if not isinstance(value, dict):
             misfits.note(path, "Input should be a valid dictionary", "dict_type", value)
             return value
@@ -207,7 +207,7 @@ def object_of(
         misfit: the error message for a value that is not an object.
     """
 
-    def reader(value: Any, path: Place, misfits: Misfits) -> Any:
+    def reader(value: Any, path: JsonPath, misfits: Misfits) -> Any:
         if not isinstance(value, dict):
             misfits.note(path, misfit, "model_attributes_type", value)
             return value
@@ -306,22 +306,22 @@ class JsonBody(Message):
         }
 
 
-def word(value: Any, _place: Place, _misfits: Misfits) -> str:
+def word(value: Any, _place: JsonPath, _misfits: Misfits) -> str:
     """Reads a query parameter: its last value."""
     return str(value[-1])
 
 
-def words(value: Any, _place: Place, _misfits: Misfits) -> list[str]:
+def words(value: Any, _place: JsonPath, _misfits: Misfits) -> list[str]:
     """Reads a query parameter: all its values."""
     return list(value)
 
 
-def whole_number(value: Any, path: Place, misfits: Misfits) -> int:
+def whole_number(value: Any, path: JsonPath, misfits: Misfits) -> int:
     """Reads a query parameter that is an integer, such as ``5`` or ``5.0``."""
     return number_in_path(str(value[-1]), path, misfits)
 
 
-def number_in_path(value: Any, path: Place, misfits: Misfits) -> int:
+def number_in_path(value: Any, path: JsonPath, misfits: Misfits) -> int:
     """Reads a variable of the path that is an integer, such as ``5`` or ``5.0``."""
     number = _integer_in(value)
     if number is None:

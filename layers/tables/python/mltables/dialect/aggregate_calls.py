@@ -54,7 +54,7 @@ def aggregate(writer: Generator, call: exp.Anonymous, root: exp.Expr | None) -> 
     definition = AGGREGATES[name]
     arguments = list(call.expressions)
     if name == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
-        return _whole(writer, "count(*)", parts, None)
+        return _with_filter_and_window(writer, "count(*)", parts, None)
     distinct = ""
     if arguments and isinstance(arguments[0], exp.Distinct):
         distinct, arguments = "DISTINCT ", list(arguments[0].expressions)
@@ -75,16 +75,16 @@ def aggregate(writer: Generator, call: exp.Anonymous, root: exp.Expr | None) -> 
             raise Refused(f"{call.name}() takes no WITHIN GROUP.")
         order = _ordering(writer, parts.within)
     given = [writer.text(argument) for argument in arguments]
-    return _placed(writer, name, _Given(given, distinct, order), parts)
+    return _aggregate_sql(writer, name, _Given(given, distinct, order), parts)
 
 
-def _placed(writer: Generator, name: str, given: _Given, parts: _Parts) -> str:
+def _aggregate_sql(writer: Generator, name: str, given: _Given, parts: _Parts) -> str:
     """Returns the SQL of an aggregate whose arguments are already translated, with its clauses."""
     definition, first = AGGREGATES[name], given.arguments[0]
     if parts.window and name in FIRST_OR_LAST:
         inner = f"{name.removesuffix('_value')}_value".replace("any_value", "first_value")
         ignoring = " IGNORE NULLS" if parts.ignore_nulls else ""
-        return _whole(writer, f"{inner}({first}{ignoring})", parts, None)
+        return _with_filter_and_window(writer, f"{inner}({first}{ignoring})", parts, None)
     if definition.without_null or parts.ignore_nulls:
         present = f"{first} IS NOT NULL"
         condition = f"({parts.condition}) AND {present}" if parts.condition else present
@@ -94,7 +94,9 @@ def _placed(writer: Generator, name: str, given: _Given, parts: _Parts) -> str:
         for name, template in (("least", "min({0})"), ("rows", "regr_count({0}, {1})"))
         if f"{{{name}}}" in definition.outer
     }
-    return _whole(writer, _inside(definition.inner, given), parts, definition, beside)
+    return _with_filter_and_window(
+        writer, _inside(definition.inner, given), parts, definition, beside
+    )
 
 
 def _all_present(writer: Generator, arguments: list[exp.Expr], *, is_distinct: bool) -> exp.Expr:
@@ -115,22 +117,22 @@ def _inside(template: str, given: _Given) -> str:
     return sql[:-1] + given.order + sql[-1] if given.order else sql
 
 
-def _whole(
+def _with_filter_and_window(
     writer: Generator,
     inside: str,
     parts: _Parts,
     definition: Aggregate | None,
     beside: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    def placed(argument: str) -> str:
+    def with_clauses(argument: str) -> str:
         if parts.condition:
             argument = f"{argument} FILTER (WHERE {parts.condition})"
         return writer.over(parts.window, argument) if parts.window else argument
 
     if definition is None or definition.outer == "{a}":
-        return placed(inside)
-    others = {name: placed(argument) for name, argument in beside.items()}
-    return definition.outer.format(a=placed(inside), **others)
+        return with_clauses(inside)
+    others = {name: with_clauses(argument) for name, argument in beside.items()}
+    return definition.outer.format(a=with_clauses(inside), **others)
 
 
 def _within(writer: Generator, call: exp.Anonymous, parts: _Parts) -> str:
@@ -144,7 +146,7 @@ def _within(writer: Generator, call: exp.Anonymous, parts: _Parts) -> str:
             raise Refused("percentile_disc() takes no DESC here.")
         share = f"(1 - {share})"
     sql = WITHIN[call.name.lower()].format(writer.text(ordered.this), share)
-    return _whole(writer, sql, parts, None)
+    return _with_filter_and_window(writer, sql, parts, None)
 
 
 def _window_function(writer: Generator, call: exp.Anonymous, parts: _Parts) -> str:

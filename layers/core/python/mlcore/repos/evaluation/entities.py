@@ -77,7 +77,7 @@ class Kind(Generic[E]):
         unchanged.require_equal(self._version, entity.version)
         return unchanged
 
-    def place_of(self, entity: E) -> keys.Key:
+    def entity_key(self, entity: E) -> keys.Key:
         return self.key_of(entity.experiment_id, self.entity_id(entity))
 
 
@@ -101,17 +101,17 @@ class Names(Generic[E]):
         holder: str = getattr(self._lock.of(lock), self._holder.attr_name)
         return holder
 
-    def place_of(self, entity: E) -> keys.Key:
+    def entity_key(self, entity: E) -> keys.Key:
         return self.key_of(entity.experiment_id, entity.name)
 
     def taking(self, entity: E, entity_id: str) -> Put:
-        name_key = self.place_of(entity)
+        name_key = self.entity_key(entity)
         held: dict[str, Any] = {self._holder.attr_name: entity_id}
         item = self._lock(PK=name_key.pk, SK=name_key.sk, updated_at=now_ms(), **held)
         return Put(item.serialize(), self._free_or(entity_id))
 
     def freeing(self, entity: E, entity_id: str) -> Delete:
-        return Delete(self.place_of(entity), self._free_or(entity_id))
+        return Delete(self.entity_key(entity), self._free_or(entity_id))
 
     def _free_or(self, entity_id: str) -> ConditionExpression:
         mine = ConditionExpression()
@@ -188,9 +188,9 @@ def rename(kind: Kind[E], names: Names[E], before: E, after: E) -> None:
     Raises WriteConflict if the entity was written since ``before`` was read, EntityNameTaken if
     another entity has the new name."""
     operations: list[Operation] = [Put(kind.item(after), kind.unchanged(before))]
-    if names.place_of(after) != names.place_of(before):
+    if names.entity_key(after) != names.entity_key(before):
         entity_id = kind.entity_id(after)
-        operations += [names.taking(after, entity_id), Delete(names.place_of(before))]
+        operations += [names.taking(after, entity_id), Delete(names.entity_key(before))]
     try:
         table.transact(operations, new_ulid())
     except TransactionFailed as failed:
@@ -202,7 +202,7 @@ def delete(kind: Kind[E], names: Names[E], entity: E) -> None:
     WriteConflict if it was written since it was read."""
     entity_id = kind.entity_id(entity)
     gone = [
-        Delete(kind.place_of(entity)),
+        Delete(kind.entity_key(entity)),
         names.freeing(entity, entity_id),
         entity_refs.deletion(entity_id),
     ]

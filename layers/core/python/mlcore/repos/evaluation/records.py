@@ -18,7 +18,7 @@ from mlcore.models.base import KEY
 from mlcore.models.evaluation import EvaluationRecord as RecordItem
 from mlcore.repos.item_deletion import delete_items
 
-Place = tuple[int, int, str]
+RecordPosition = tuple[int, int, str]
 """Position of a record in its dataset: (creation time, number, id)."""
 
 
@@ -39,7 +39,7 @@ def write(records: Sequence[EvaluationRecord]) -> set[str]:
 
 
 def in_order(
-    dataset: EvaluationDataset, after: Place | None, most: int
+    dataset: EvaluationDataset, after: RecordPosition | None, most: int
 ) -> Iterator[EvaluationRecord]:
     """Yields a dataset's records, oldest first.
 
@@ -53,7 +53,7 @@ def in_order(
         yield _record(dataset.dataset_id, item)
 
 
-def place_of(record: EvaluationRecord) -> Place:
+def position_of(record: EvaluationRecord) -> RecordPosition:
     return record.created_time, record.number, record.record_id
 
 

@@ -84,20 +84,20 @@ def has_items(queue: ReviewQueue) -> bool:
 def find_items(queue: ReviewQueue, item_ids: Sequence[str]) -> list[QueueItem]:
     """Returns the queue's items with the given ids, in the order of the ids; missing ones are left
     out."""
-    places = [_place_of(queue.experiment_id, queue.queue_id, item_id) for item_id in item_ids]
+    places = [_item_key(queue.experiment_id, queue.queue_id, item_id) for item_id in item_ids]
     return [_queue_item(item) for item in table.batch_get(places) if item is not None]
 
 
 def with_item(queues: Sequence[ReviewQueue], item_id: str) -> list[ReviewQueue]:
     """Returns those of the given queues that contain the item (trace) ``item_id``."""
-    places = [_place_of(queue.experiment_id, queue.queue_id, item_id) for queue in queues]
+    places = [_item_key(queue.experiment_id, queue.queue_id, item_id) for queue in queues]
     items = table.batch_get(places)
     return [queue for queue, item in zip(queues, items, strict=True) if item is not None]
 
 
 def remove(queue: ReviewQueue, item_ids: Iterable[str]) -> None:
     """Removes items from a queue. Idempotent."""
-    places = [_place_of(queue.experiment_id, queue.queue_id, item_id) for item_id in item_ids]
+    places = [_item_key(queue.experiment_id, queue.queue_id, item_id) for item_id in item_ids]
     table.batch_write(deletes=places)
 
 
@@ -112,7 +112,7 @@ def replace_item(queue: ReviewQueue, item: QueueItem) -> None:
         raise WriteConflict from failed
 
 
-def _place_of(experiment_id: str, queue_id: str, item_id: str) -> keys.Key:
+def _item_key(experiment_id: str, queue_id: str, item_id: str) -> keys.Key:
     return keys.review_queue_item(experiment_id, queue_id, item_id)
 
 
@@ -145,7 +145,7 @@ def _item(queue: ReviewQueue) -> QueueModel:
 
 
 def _raw_item(experiment_id: str, item: QueueItem) -> Raw:
-    key = _place_of(experiment_id, item.queue_id, item.item_id)
+    key = _item_key(experiment_id, item.queue_id, item.item_id)
     model = ReviewQueueItem(
         PK=key.pk,
         SK=key.sk,

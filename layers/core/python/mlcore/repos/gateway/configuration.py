@@ -25,7 +25,7 @@ from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import Item
 from mlcore.models.gateway import GatewayConfiguration
 from mlcore.optimistic_retry import WriteConflict
-from mlcore.repos.gateway.items import Part, item_of, part_of, place_of
+from mlcore.repos.gateway.items import Part, item_of, key_of, part_of
 from mlcore.repos.workspaces import workspaces
 
 _AT_ONCE = 80
@@ -70,7 +70,7 @@ def write(
         _counted(before),
         *entering,
         *(Put(item_of(workspace, part)) for part in puts),
-        *(Delete(place_of(workspace, part)) for part in deletes),
+        *(Delete(key_of(workspace, part)) for part in deletes),
         *also,
     ]
     try:

@@ -25,7 +25,7 @@ from mlcore.models.base import Item
 Part = Secret | ModelDefinition | Endpoint | Guardrail
 
 
-def place_of(workspace: str, part: Part) -> keys.Key:
+def key_of(workspace: str, part: Part) -> keys.Key:
     if isinstance(part, Secret):
         return keys.gateway_secret(workspace, part.secret_id)
     if isinstance(part, ModelDefinition):
@@ -38,7 +38,7 @@ def place_of(workspace: str, part: Part) -> keys.Key:
 def item_of(workspace: str, part: Part) -> Raw:
     """Returns the item to store for a part of the configuration (a secret, model definition or
     endpoint), with the next version number."""
-    key = place_of(workspace, part)
+    key = key_of(workspace, part)
     written: dict[str, Any] = {
         "PK": key.pk,
         "SK": key.sk,

@@ -26,7 +26,7 @@ MODELS: Final = "archived_models"
 VERSIONS: Final = "archived_versions"
 
 
-class Place(NamedTuple):
+class ArchivedKey(NamedTuple):
     """Identifies a model (version 0) or a version: the partition of the model's versions, which
     does not change with the model's name, and the version's number in MLflow."""
 
@@ -34,13 +34,13 @@ class Place(NamedTuple):
     version: int
 
 
-def kind(key: Place) -> str:
+def kind(key: ArchivedKey) -> str:
     """Returns the name under which the setting ``ttl_policy`` has the retention of an archived
     model or version."""
     return VERSIONS if key.version else MODELS
 
 
-def _archived(key: Place) -> StoredRegisteredModel | StoredModelVersion | None:
+def _archived(key: ArchivedKey) -> StoredRegisteredModel | StoredModelVersion | None:
     owner = homes.owner_of(key.home)
     item = None if owner is None else homes.model_of(owner)
     model = None if item is None else registered_models.of_item(item)
@@ -56,12 +56,12 @@ def _archived(key: Place) -> StoredRegisteredModel | StoredModelVersion | None:
     return version if version.version.current_stage == ARCHIVED else None
 
 
-def is_archived(key: Place) -> bool:
+def is_archived(key: ArchivedKey) -> bool:
     """Whether the model or version exists and is archived; up to three consistent GetItem."""
     return _archived(key) is not None
 
 
-def end_at(owner: Place, end: int) -> None:
+def end_at(owner: ArchivedKey, end: int) -> None:
     """Sets when an archived model or version expires, unless a later time is set.
 
     Args:
@@ -82,12 +82,12 @@ def end_at(owner: Place, end: int) -> None:
         table.put(item.serialize(), earlier)
 
 
-def forget(key: Place) -> None:
+def forget(key: ArchivedKey) -> None:
     """Cancels the expiry of a model or version that was restored or deleted. Idempotent."""
     table.delete(keys.model_end(key.home, key.version))
 
 
-def expire(key: Place) -> bool:
+def expire(key: ArchivedKey) -> bool:
     """Deletes a model or version as MLflow does, if it is still archived. Returns False, and
     deletes nothing, if a deployed service serves it."""
 
@@ -114,7 +114,7 @@ def expire(key: Place) -> bool:
     return True
 
 
-def _expire_version(stored: StoredModelVersion, key: Place) -> None:
+def _expire_version(stored: StoredModelVersion, key: ArchivedKey) -> None:
     """Deletes a version. Raises WriteConflict if its model was renamed meanwhile."""
     model, number = stored.model, stored.item.number
 

@@ -82,7 +82,7 @@ def find(number: int, workspace: str) -> Record | None:
     if item is not None and ExperimentItem.of(item).workspace == workspace:
         return experiments.of_item(item)
     reference = numbers.of_kind(refer, KIND.name, workspace)
-    item = None if reference is None else table.get(numbers.place_of(reference))
+    item = None if reference is None else table.get(numbers.key_of(reference))
     return None if item is None else experiments.of_item(item)
 
 

@@ -85,7 +85,7 @@ def at(reference: ContextRef) -> Record | None:
 
     def attempt() -> Record | None:
         nonlocal current
-        item = table.get(numbers.place_of(current))
+        item = table.get(numbers.key_of(current))
         if item is not None and RegisteredModelItem.of(item).incarnation == current.incarnation:
             return registered_models.of_item(item)
         again = numbers.of_kind(numbers.raw(current.number), KIND.name, current.workspace)
@@ -304,7 +304,7 @@ def at_places(places: Sequence[Entry], workspace: str) -> list[Record]:
     models = _by_number([position.key for position in places], workspace)
     lost = [position.number for position in places if position.number not in models]
     references = numbers.find_many(lost, KIND.name, workspace) if lost else []
-    models |= _by_number([numbers.place_of(reference) for reference in references], workspace)
+    models |= _by_number([numbers.key_of(reference) for reference in references], workspace)
     return [models[position.number] for position in places if position.number in models]
 
 

@@ -259,7 +259,7 @@ def unchanged(reference: ContextRef) -> ConditionExpression:
     return condition
 
 
-def place_of(reference: ContextRef) -> Key:
+def key_of(reference: ContextRef) -> Key:
     return Key(reference.item_pk, reference.item_sk)
 
 

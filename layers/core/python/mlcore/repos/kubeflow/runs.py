@@ -87,7 +87,7 @@ def find(number: int, workspace: str) -> Record | None:
 def at(reference: ContextRef) -> Record | None:
     """Returns the run that a reference (the item that maps Kubeflow's number to MLflow's item)
     points to; None if it was deleted. One BatchGetItem."""
-    key = numbers.place_of(reference)
+    key = numbers.key_of(reference)
     experiment_id = keys.experiment_id_of(key.pk)
     raw, meta = table.batch_get([key, keys.experiment(experiment_id)])
     if raw is None or meta is None or ExperimentItem.of(meta).workspace != reference.workspace:
@@ -299,7 +299,7 @@ def at_numbers(wanted: Sequence[int], workspace: str) -> list[Record]:
     """Returns the existing runs with the given Kubeflow numbers, in their order; a few BatchGetItem
     per hundred."""
     references = numbers.find_many(wanted, KIND.name, workspace)
-    places = [numbers.place_of(reference) for reference in references]
+    places = [numbers.key_of(reference) for reference in references]
     owners = list(dict.fromkeys(keys.experiment_id_of(key.pk) for key in places))
     items = table.batch_get([*places, *map(keys.experiment, owners)])
     metas = {

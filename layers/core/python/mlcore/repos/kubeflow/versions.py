@@ -98,7 +98,7 @@ def find(number: int, workspace: str) -> Record | None:
 def at(reference: ContextRef, workspace: str) -> Record | None:
     """Returns the version that a reference (number → MLflow's item) points to; one BatchGetItem."""
     raw, owner = table.batch_get(
-        [numbers.place_of(reference), keys.context_ref(reference.parent or 0)]
+        [numbers.key_of(reference), keys.context_ref(reference.parent or 0)]
     )
     model = numbers.of_kind(owner, REGISTERED_MODEL.name, workspace)
     return None if model is None else record(raw, model)

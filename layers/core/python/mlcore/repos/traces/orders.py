@@ -17,7 +17,7 @@ from mlcore.models.base import KEY
 from mlcore.models.traces import Trace
 from mlcore.repos.traces import pages as trace_pages
 from mlcore.repos.traces import traces
-from mlcore.repos.traces.pages import Place, Through, Window, bounds_of
+from mlcore.repos.traces.pages import Through, TracePosition, Window, bounds_of
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.search import trace_match
 from mlcore.search.grammar import OrderBy
@@ -80,13 +80,13 @@ def ordered(
     return None
 
 
-def newest_place(after: Key | None) -> Place | None:
+def newest_place(after: Key | None) -> TracePosition | None:
     """Returns the position in the order "newest first, then smallest id" of the trace whose sort
     key in this order is ``after``; None for no key."""
     if after is None:
         return None
     _, negated, _, trace_id = after
-    return Place(-_time(negated), str(trace_id))
+    return TracePosition(-_time(negated), str(trace_id))
 
 
 class _Order(NamedTuple):
@@ -119,7 +119,9 @@ class _Order(NamedTuple):
                 return
 
 
-def _newest(order: _Order, through: Through, position: Place | None) -> Iterator[list[StoredTrace]]:
+def _newest(
+    order: _Order, through: Through, position: TracePosition | None
+) -> Iterator[list[StoredTrace]]:
     bounds = bounds_of(through, order.window, position)
     return order.pages(through, bounds, descending=True)
 

@@ -30,7 +30,7 @@ PAGES_AHEAD = 12
 LATEST = 2**63 - 1
 
 
-class Place(NamedTuple):
+class TracePosition(NamedTuple):
     """A position in the order "newest request time first, then smallest trace id"."""
 
     request_time: int
@@ -84,7 +84,7 @@ def newest_first(
     experiment_ids: Sequence[str],
     workspace: str,
     window: Window,
-    after: Place | None = None,
+    after: TracePosition | None = None,
     page_items: int = PAGE_ITEMS,
     through: Through = BY_TIME,
 ) -> Iterator[StoredTrace]:
@@ -191,7 +191,7 @@ def times(experiment_id: str, window: Window, through: Through = BY_TIME) -> Ite
 
 
 def bounds_of(
-    through: Through, window: Window, after: Place | None = None
+    through: Through, window: Window, after: TracePosition | None = None
 ) -> tuple[str, str] | None:
     """Returns the first and last sort key of a range of request times in an index; None if the
     range is empty.
@@ -213,7 +213,7 @@ def _of_one(
     page_of: Callable[[str, int, Raw | None], Page],
     page_items: int,
     first: Page | None,
-    after: Place | None,
+    after: TracePosition | None,
 ) -> Iterator[StoredTrace]:
     page = first or page_of(experiment.experiment_id, page_items, None)
     while True:

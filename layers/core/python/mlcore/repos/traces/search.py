@@ -27,7 +27,7 @@ from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
 from mlcore import reserved_tags
-from mlcore.db.keys import Key as Place
+from mlcore.db.keys import Key as ItemKey
 from mlcore.db.table import table
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.traces import Trace
@@ -85,7 +85,7 @@ def find(experiment_ids: Sequence[str], workspace: str, query: TraceQuery) -> li
         for experiment_id in experiment_ids
     }
     searched: list[Experiment] = []
-    pending: dict[str, set[Place] | None] = {}
+    pending: dict[str, set[ItemKey] | None] = {}
     links: dict[str, set[str]] = {}
 
     def read_experiments() -> None:
@@ -151,7 +151,7 @@ def _records(
     experiment_ids: Sequence[str],
     workspace: str,
     condition: TraceFilter,
-    after: trace_pages.Place | None,
+    after: trace_pages.TracePosition | None,
     page: int,
 ) -> Iterator[StoredTrace]:
     window = Window(condition.earliest, condition.latest)
@@ -209,7 +209,7 @@ class _Search:
         self._key_of = trace_match.sort_key(query.ordering)
 
     def rows(
-        self, listing: Entries, candidates: Sequence[Candidates], late: set[Place]
+        self, listing: Entries, candidates: Sequence[Candidates], late: set[ItemKey]
     ) -> list[Row]:
         """Returns the first matching traces of the experiment with their sort keys.
 
@@ -220,19 +220,19 @@ class _Search:
         """
         for known in candidates:
             if known.access == TraceIds.__name__:
-                return self._looked_at(known.access, list(known.places()))
+                return self._looked_at(known.access, list(known.candidate_keys()))
         if listing.done:
-            return self._looked_at("all", listing.places())
+            return self._looked_at("all", listing.candidate_keys())
         index_candidates.read_first_pages(candidates)
         if not any(candidate.done for candidate in candidates):
             rows_in_order = self._in_index_order()
             if rows_in_order is not None:
                 return rows_in_order
         cheapest, *others = index_candidates.race([*candidates, Candidates("all", listing)])
-        named = cheapest.places()
+        named = cheapest.candidate_keys()
         for other in others:
             # Each of them names every trace of the answer except marked ones.
-            places = other.places()
+            places = other.candidate_keys()
             named = {trace: None for trace in named if trace in places}
         named.update(dict.fromkeys(late))
         entries = sum(candidate.seen for candidate in candidates)
@@ -276,7 +276,7 @@ class _Search:
             return True
         return rows[-1][0][:2] < self._key_of(traces.entity(last))[:2]
 
-    def _looked_at(self, how: str, places: Sequence[Place], entries: int = 0) -> list[Row]:
+    def _looked_at(self, how: str, places: Sequence[ItemKey], entries: int = 0) -> list[Row]:
         rows: list[Row] = []
         for at in range(0, len(places), READ_TOGETHER):
             items = table.batch_get(places[at : at + READ_TOGETHER])

@@ -104,7 +104,7 @@ def marked_traces(experiment_id: str) -> set[Key] | None:
     """Returns the traces that the indexer has not processed yet; None if there are too many."""
     entries = marked(experiment_id)
     entries.read(MAX_PENDING + 1)
-    return set(map(keys.trace_of, entries.places())) if entries.done else None
+    return set(map(keys.trace_of, entries.candidate_keys())) if entries.done else None
 
 
 def marked(experiment_id: str) -> Entries:

@@ -15,7 +15,7 @@ from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.history import history_pages, latest_points, metric_history, metric_sampling
 from mlcore.repos.runs.history.history_pages import HistoryPage
 from mlcore.repos.runs.history.history_pages import Kept as KeptPoints
-from mlcore.repos.runs.history.latest_points import Latest, Place
+from mlcore.repos.runs.history.latest_points import Latest, PagePosition
 from mlcore.repos.runs.history.metric_history import Kept
 from mlcore.repos.runs.history.metric_sampling import Wanted
 from mlcore.repos.runs.history.point_positions import Order
@@ -86,7 +86,7 @@ def read_page(
             def again(kept: KeptPoints) -> HistoryPage:
                 return history_pages.read(home, run_id, key, after, size, page.large, kept=kept)
 
-            return latest_points.paged(again, page, latest.get(run_id), Place(after, size))
+            return latest_points.paged(again, page, latest.get(run_id), PagePosition(after, size))
     if workspaces_enabled():
         raise runs.missing(run_id)
     return HistoryPage([], False, 0)
@@ -106,7 +106,7 @@ def read_beginnings(
     def again(run_id: str, home: str, kept: KeptPoints) -> HistoryPage:
         return history_pages.read(home, run_id, key, None, limit, kept=kept)
 
-    position = Place(None, limit)
+    position = PagePosition(None, limit)
     return [
         []
         if beginning is None

@@ -34,7 +34,7 @@ _MOMENT: Final = itemgetter(3, 2)
 """Step and timestamp of a point."""
 
 
-class Place(NamedTuple):
+class PagePosition(NamedTuple):
     """Which page of a history to read: at most ``size`` points after the point ``after`` (None for
     the first page)."""
 
@@ -122,7 +122,9 @@ def completed(series: list[Metric], latest: Latest | None) -> list[Metric]:
     return distinct([*series, latest.point])
 
 
-def paged(read: ReadPage, page: HistoryPage, latest: Latest | None, position: Place) -> HistoryPage:
+def paged(
+    read: ReadPage, page: HistoryPage, latest: Latest | None, position: PagePosition
+) -> HistoryPage:
     """Returns a page of a metric's history as readers show it: without points later than the
     metric's latest value, and with the latest value as a point if its point was not written and
     lies on this page.

@@ -74,7 +74,7 @@ class Segment(NamedTuple):
         begin = max(0, bisect_left(self.bounds, first) - 1)
         return range(begin, min(len(self.bounds) - 1, bisect_right(self.bounds, last)))
 
-    def places(self, experiment_id: str) -> list[Key]:
+    def page_keys(self, experiment_id: str) -> list[Key]:
         """Returns the keys of all pages of the segment."""
         return [self.page_key(experiment_id, number) for number in self.all_pages()]
 
@@ -115,7 +115,7 @@ def every(experiment_id: str) -> Iterator[tuple[str, list[Ranked]]]:
     for item in every_row(experiment_id):
         yield from by_key([item]).items()
     for segment in every_segment(experiment_id):
-        yield segment.key, values_of(segment, table.batch_get(segment.places(experiment_id)))
+        yield segment.key, values_of(segment, table.batch_get(segment.page_keys(experiment_id)))
 
 
 def every_row(experiment_id: str) -> Iterator[Raw]:
@@ -166,7 +166,7 @@ def are_ranked(experiment_id: str, wanted: Mapping[str, Ranked]) -> set[str]:
     return {
         key
         for key, candidate_entry in candidates.items()
-        if keys.run(experiment_id, wanted[key].run_id) in candidate_entry.places()
+        if keys.run(experiment_id, wanted[key].run_id) in candidate_entry.candidate_keys()
     }
 
 
@@ -349,9 +349,9 @@ class MetricCandidates(Candidates):
         counted."""
         return self._pages.most if self._ranks.segments(self._key) else None
 
-    def places(self) -> dict[Key, None]:
+    def candidate_keys(self) -> dict[Key, None]:
         experiment_id = self._ranks.experiment_id
-        run_keys = dict.fromkeys(self._singles.places())
+        run_keys = dict.fromkeys(self._singles.candidate_keys())
         for entry in (*self._in_rows(), *self._pages.items):
             run_keys[keys.run(experiment_id, entry.run_id)] = None
         return run_keys

@@ -187,7 +187,7 @@ def _of_one(experiment: Experiment, listing: Entries, late: Late, compiled: _Com
     to which an index refers, none twice, so this never costs more than testing all."""
     query = compiled.query
     if listing.done:
-        return _looked_at("all", experiment, listing.places(), compiled)
+        return _looked_at("all", experiment, listing.candidate_keys(), compiled)
     late.ranks.begin()
     competitors = [
         candidate
@@ -203,10 +203,10 @@ def _of_one(experiment: Experiment, listing: Entries, late: Late, compiled: _Com
     if not listing.seen:
         everything.beside = SMALL_RUNS  # at least
     cheapest, *others = index_candidates.race([*competitors, everything])
-    named = cheapest.places()
+    named = cheapest.candidate_keys()
     for other in others:
         # Each of them names every run of the answer, except perhaps marked ones.
-        known = other.places()
+        known = other.candidate_keys()
         if other.late:
             known.update(dict.fromkeys(late.marked))
         named = {key: None for key in named if key in known}
