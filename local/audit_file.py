@@ -9,6 +9,7 @@ was moved twice is published once, because it has an id.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import threading
@@ -20,10 +21,19 @@ from pathlib import Path
 from typing import Any
 
 from local.log import report
-from mlcore.errors import TemporarilyUnavailable
+from local.store.database import DISK_FULL, READ_ONLY
+from mlcore.errors import InsufficientStorage, MlflowError, TemporarilyUnavailable
 
 _OPEN = "open.jsonl"
 _CLOSED = "closed-"
+
+_PROBE_BYTES = 4096
+
+_ADVICE = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), DISK_FULL),
+    **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), READ_ONLY),
+}
+"""What callers are told by the system's error codes that do not pass by themselves."""
 
 
 class AuditFile:
@@ -38,39 +48,60 @@ class AuditFile:
         self._lock = threading.Lock()
         self._descriptor: int | None = None
         self._size = 0
+        self._is_failing = False
+        """Whether the last line could not be written."""
         # The layer's modules read the environment, which is complete by now.
         self._audit: Any = import_module("mlcore.http.audit")
         self._landing: Any = import_module("mlcore.system_tables.audit_landing")
 
     def start(self) -> None:
         """From now on each audited request is written before it is answered."""
-        self._audit.provide(self.record)
+        self._audit.provide(self)
 
     def stop(self) -> None:
         self._audit.provide(None)
         with self._lock:
             self._close()
 
+    def check(self) -> None:
+        """Looks whether a line can be written, if the last one could not. So at most the requests
+        that were running when the disk became full are executed without a line.
+
+        Raises:
+            InsufficientStorage, TemporarilyUnavailable: none can be written.
+        """
+        if self._is_failing:
+            # A line of the usual length and more. It is cut off again.
+            self._write(b" " * _PROBE_BYTES, is_kept=False)
+
     def record(self, request: Mapping[str, Any]) -> None:
         """Writes the line of a request.
 
         Raises:
-            TemporarilyUnavailable: it cannot be written, for instance because the disk is full.
+            InsufficientStorage: it cannot be written because the disk is full or read-only.
+            TemporarilyUnavailable: it cannot be written for another reason.
         """
         line = self._landing.line_of(uuid.uuid4().hex, time.time_ns() // 1_000_000, request)
-        data = f"{line}\n".encode()
+        self._write(f"{line}\n".encode(), is_kept=True)
+
+    def _write(self, data: bytes, *, is_kept: bool) -> None:
+        """Appends to the file. Raises as :meth:`record`."""
         with self._lock:
             try:
                 descriptor = self._opened()
                 if os.write(descriptor, data) != len(data):
-                    raise OSError("the disk is full")
-                self._size += len(data)
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                if is_kept:
+                    self._size += len(data)
+                else:
+                    self._cut()
+                self._is_failing = False
             except OSError as error:
                 self._cut()
-                report("the audit cannot be written", error)
-                raise TemporarilyUnavailable(
-                    "The audit of this request cannot be written. Repeat the request later."
-                ) from error
+                if not self._is_failing:
+                    report("the audit cannot be written", error)
+                self._is_failing = True
+                raise _refusal(error) from error
 
     def land(self) -> None:
         """Moves the written lines to landing objects."""
@@ -107,6 +138,16 @@ class AuditFile:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def _refusal(error: OSError) -> MlflowError:
+    """Returns the answer to a request whose audit cannot be written."""
+    advice = _ADVICE.get(error.errno or 0)
+    if advice is None:
+        return TemporarilyUnavailable(
+            "The audit of this request cannot be written. Repeat the request later."
+        )
+    return InsufficientStorage(f"The audit of this request cannot be written. {advice}")
 
 
 def _whole_lines(path: Path) -> list[str]:

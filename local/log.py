@@ -94,7 +94,9 @@ def _error_code(body: bytes) -> str:
 
 
 def report(message: str, error: BaseException | None = None) -> None:
-    """Writes a message, and the traceback of ``error``, to standard error."""
+    """Writes a message, and the traceback of ``error``, to standard error. A message that cannot be
+    written, for example to a file on a full disk, is lost."""
     text = message if error is None else message + "\n" + "".join(traceback.format_exception(error))
-    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {text.rstrip()}\n")
-    sys.stderr.flush()
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"{time.strftime('%H:%M:%S')} {text.rstrip()}\n")
+        sys.stderr.flush()

@@ -54,6 +54,12 @@ def prepare_store(folder: DataFolder, table: str) -> TableFile:
     if damage:
         raise StoreUnusable(damage_message(file, damage))
     file.make_private()
+    read_only = file.read_only()
+    if read_only:
+        raise StoreUnusable(
+            f"the database file {read_only} is read-only. Make it writable, or choose another "
+            "folder with --data"
+        )
     try:
         # The checkpoints can be ahead after a power cut, which takes the file's last commits, and
         # after an older copy of the file was put back.

@@ -22,7 +22,7 @@ from local.aws.sqs import Queues
 from local.aws.storage import Storage
 from local.command_line import Options
 from local.data_folder import DataFolder
-from local.disk_health import DiskHealth, unwritable_message
+from local.disk_health import DiskHealth, no_room_message, unwritable_message
 from local.events.catalog_watch import start_watching as watch_catalog
 from local.events.queue_poller import QueuePoller
 from local.events.stream_job import StreamJob
@@ -43,6 +43,8 @@ from local.store.table_file import TableFile
 from local.template import Template
 from local.template_cache import read
 from mlcore.errors import MlflowError
+
+_ADVICE = "Make room or make it writable, or choose another folder with --data"
 
 
 class CannotStart(Exception):
@@ -142,8 +144,13 @@ class Runner:
         try:
             folder = DataFolder(path) if path else data_folder.ephemeral()
         except OSError as error:
-            raise CannotStart(f"cannot use the folder {path}: {error.strerror}") from error
+            raise CannotStart(
+                f"cannot use the folder {path or error.filename}: {error.strerror}. {_ADVICE}"
+            ) from error
         stack.callback(folder.close)
+        no_room = no_room_message(folder.path)
+        if no_room:
+            raise CannotStart(f"{no_room}. {_ADVICE}")
         if path:
             stack.callback(runner_record.remove, folder)
         return folder
@@ -346,7 +353,10 @@ class Runner:
             report(banner.OPEN_WARNING.format(host=host))
         for warning in self._warnings:
             report(warning)
-        runner_record.write(folder, f"http://{name}:{port}", endpoint)
+        try:
+            runner_record.write(folder, f"http://{name}:{port}", endpoint)
+        except OSError as error:
+            report(f"commands cannot find this runner: its record: {error.strerror}")
         facts = banner.Facts(
             host=host,
             port=port,

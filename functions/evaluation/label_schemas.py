@@ -91,7 +91,8 @@ def list_label_schemas(message: m.ListLabelSchemas, request: Request) -> dict[st
     after = newest_first_pages.parse_token(message.page_token, experiment_id)
     schemas = label_schemas.of_experiment(experiment)
     if not any(schema.is_default for schema in schemas):
-        with contextlib.suppress(EntityNameTaken):
+        # If nothing can be stored now, a later list creates it.
+        with contextlib.suppress(EntityNameTaken, errors.InsufficientStorage):
             label_schemas.create(_default(experiment_id))
         schemas = label_schemas.of_experiment(experiment)
     rows = newest_first_pages.rows_after(

@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from local import malloc_settings
 from local.definitions import RecordRequirement
+from local.disk_health import disk_fault
 from local.events.batch import DeadLetters
 from local.events.checkpoints import Checkpoints
 from local.events.filter_patterns import record_requirements
@@ -114,6 +115,11 @@ def follow(stack: contextlib.ExitStack, job: StreamJob) -> list[StreamPoller]:
     dead_letters = DeadLetters(Path(job.dead_letters))
     file = TableFile(Path(job.database)) if job.database else None
     activity = SharedActivity(job.shared_activity)
+    folder = Path(job.checkpoints).parent
+
+    def can_write() -> bool:
+        return disk_fault([folder], file) is None
+
     pollers, indexing = [], []
     for mapping in job.mappings:
         indexes = functions[mapping.function].definition.handler.startswith("indexer.")
@@ -128,6 +134,7 @@ def follow(stack: contextlib.ExitStack, job: StreamJob) -> list[StreamPoller]:
             written_at=file.written_at if file else None,
             is_serving=activity.is_serving,
             report_lag=activity.set_index_lagging if indexes else lambda _: None,
+            can_write=can_write,
         )
         pollers.append(poller)
         if indexes:

@@ -91,16 +91,20 @@ class BatchQueue:
         invoke: Callable[[dict[str, Any]], Any],
         done: Callable[[str], None],
         give_up: Callable[[Batch, str], None],
+        can_write: Callable[[], bool] = lambda: True,
     ) -> None:
         """Args:
         done: called with each sequence number up to which all records are processed or given
             up.
         give_up: called with a batch that is given up and the reason.
+        can_write: called after a failure of the first record of a batch. While it returns False,
+            the batch is not given up, and its attempts do not count: the disk is full, say.
         """
         self._mapping = mapping
         self._invoke = invoke
         self._done = done
         self._give_up = give_up
+        self._can_write = can_write
         self._batches: deque[Batch] = deque()
         self._failures = 0
         self._not_before = 0.0
@@ -145,6 +149,11 @@ class BatchQueue:
             self._failures = 0
             self._back_off()
             return True
+        if not self._can_write():
+            batch.attempts -= 1
+            self._batches.appendleft(batch)
+            self._back_off()
+            return False
         if len(batch.records) > 1 and self._mapping.bisect:
             # A reported failure names the record; after an exception bisecting finds it. A split
             # does not count as a retry.
@@ -163,7 +172,13 @@ class BatchQueue:
         return False
 
     def _drop(self, batch: Batch, condition: str) -> None:
-        self._give_up(batch, condition)
+        try:
+            self._give_up(batch, condition)
+        except BaseException:
+            # Neither processed nor known as given up.
+            self._batches.appendleft(batch)
+            self._back_off()
+            raise
         self._done(batch.end)
         self._failures, self._not_before = 0, 0.0
 

@@ -89,6 +89,7 @@ class _Shard:
             lambda batch, condition: poller.dead_letters.write(
                 mapping, poller.stream, shard_id, batch, condition
             ),
+            poller.can_write,
         )
 
     def read(self) -> int:
@@ -168,12 +169,14 @@ class StreamPoller:
         written_at: Callable[[], float] | None = None,
         is_serving: Callable[[], bool] = lambda: False,
         report_lag: Callable[[bool], None] = lambda _: None,
+        can_write: Callable[[], bool] = lambda: True,
     ) -> None:
         """
         Args:
             written_at: returns cheaply when the stream may last have grown, in seconds since 1970.
             is_serving: returns whether requests are served, which then have priority.
             report_lag: called for each page with whether backpressure is needed.
+            can_write: returns whether the disk can be written; failures do not count otherwise.
         """
         self.mapping = mapping
         self.client = client
@@ -186,6 +189,7 @@ class StreamPoller:
         self._written_at = written_at
         self._is_serving = is_serving
         self.report_lag = report_lag
+        self.can_write = can_write
         self._shards: dict[str, _Shard] = {}
         self._listed = float("-inf")
         self._stop = threading.Event()

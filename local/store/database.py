@@ -21,7 +21,7 @@ from typing import Any, Final
 from botocore.exceptions import BotoCoreError
 
 from local.store.process_lock import ProcessLock
-from mlcore.db.failures import NotExecuted
+from mlcore.db.failures import NotExecuted, NotSaved
 
 BUSY_SECONDS: Final = 30.0
 _ABANDONED_SECONDS: Final = 3600
@@ -49,22 +49,69 @@ class Unusable(BotoCoreError):
 
 
 class Untouched(Unusable, NotExecuted):
-    """Raised if SQLite refused a transaction before it changed the file, for example because the
-    disk is full.
+    """Raised if SQLite refused a transaction before it changed the file, for example because
+    another process locks it.
     """
 
 
-_REFUSALS: Final = frozenset(
-    (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY)
+class Unwritable(Untouched, NotSaved):
+    """Raised if a transaction was not executed because the file cannot be written until somebody
+    acts: the disk is full, or a file is read-only.
+    """
+
+    def __init__(self, path: Path, error: Exception, advice: str) -> None:
+        super().__init__(path, error)
+        self.advice = advice
+
+
+_CONTINUES: Final = "then repeat the request; the server continues without a restart."
+
+DISK_FULL: Final = f"The disk of the server is full. Make room on it, {_CONTINUES}"
+
+READ_ONLY: Final = (
+    f"The data files of the server are read-only. Make them and their folder writable, {_CONTINUES}"
 )
-"""SQLite's error codes after which the file contains nothing of the transaction."""
+
+_NOT_WRITTEN: Final = (
+    "The server cannot write to its disk: a quota, a limit of file sizes, a read-only file or a "
+    f"fault of the disk. Its log names the file. Remove the cause, {_CONTINUES}"
+)
+
+_ADVICE: Final = {
+    sqlite3.SQLITE_FULL: DISK_FULL,
+    sqlite3.SQLITE_READONLY: READ_ONLY,
+    # The log's last frame is incomplete, so the transaction does not exist for any reader.
+    sqlite3.SQLITE_IOERR_WRITE: _NOT_WRITTEN,
+}
+"""What callers are told by SQLite's error codes after which the file contains nothing of the
+transaction, and does not until somebody acts."""
+
+_REFUSALS: Final = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN))
+"""SQLite's other error codes after which the file contains nothing of the transaction."""
 
 
 def _unusable(path: Path, error: Exception) -> Unusable:
     """Returns the exception to raise for an error of SQLite."""
-    if getattr(error, "sqlite_errorcode", 0) & 0xFF in _REFUSALS:
+    primary = _primary(error)
+    advice = _ADVICE.get(getattr(error, "sqlite_errorcode", 0)) or _ADVICE.get(primary)
+    if advice is not None:
+        return Unwritable(path, error, advice)
+    if primary in _REFUSALS:
         return Untouched(path, error)
     return Unusable(path, error)
+
+
+def _primary(error: Exception) -> int:
+    """Returns the primary error code of an error of SQLite; 0 for any other exception."""
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF
+
+
+class Connection(sqlite3.Connection):
+    """A connection to a file. SQLite opens a file that may not be written for reading only; such a
+    connection stays read-only when the file becomes writable."""
+
+    is_read_only = False
 
 
 class Database:
@@ -79,7 +126,7 @@ class Database:
             Unusable: the file cannot be opened.
         """
         self.path = path
-        self._idle: deque[sqlite3.Connection] = deque()
+        self._idle: deque[Connection] = deque()
         self._writing = threading.Lock()
         self._closed = False
         try:
@@ -107,6 +154,7 @@ class Database:
         """Executes one statement in a transaction of its own; returns the number of changed rows.
 
         Raises:
+            Unwritable: the disk is full, or the file is read-only.
             Unusable: SQLite failed.
         """
         with self._turn() as connection:
@@ -118,6 +166,7 @@ class Database:
         at the end of the block, or rolled back if the block raises. Other writers wait meanwhile.
 
         Raises:
+            Unwritable: the disk is full, or the file is read-only.
             Unusable: SQLite failed.
         """
         with self._turn() as connection:
@@ -136,6 +185,7 @@ class Database:
         provides a connection. A waiting writer holds no connection.
 
         Raises:
+            Unwritable: the disk is full, or the file is read-only.
             Unusable: SQLite failed, or the file is closed.
         """
         try:
@@ -145,7 +195,13 @@ class Database:
                 with self._processes:
                     connection = self._take()
                     try:
+                        if connection.is_read_only:
+                            connection = self._opened_again(connection)
                         yield connection
+                    except sqlite3.Error as error:
+                        if _primary(error) == sqlite3.SQLITE_READONLY:
+                            connection.is_read_only = True
+                        raise
                     finally:
                         self._return(connection)
         except sqlite3.Error as error:
@@ -166,7 +222,16 @@ class Database:
             except IndexError:
                 return
 
-    def _return(self, connection: sqlite3.Connection) -> None:
+    def _opened_again(self, former: Connection) -> Connection:
+        """Replaces a connection by a new one. The former one is closed afterwards, because the last
+        connection that is closed removes SQLite's log, for which a full disk may have no room
+        again.
+        """
+        connection = self._connect()
+        former.close()
+        return connection
+
+    def _return(self, connection: Connection) -> None:
         if self._closed or len(self._idle) >= IDLE_CONNECTIONS:
             connection.close()
             return
@@ -178,7 +243,7 @@ class Database:
         if self._closed:
             self._close_idle()
 
-    def _take(self) -> sqlite3.Connection:
+    def _take(self) -> Connection:
         if self._closed:
             raise Unusable(self.path, sqlite3.ProgrammingError("it is closed"))
         try:
@@ -189,8 +254,9 @@ class Database:
             except sqlite3.Error as error:
                 raise _unusable(self.path, error) from error
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> Connection:
         connection = connect(self.path)
+        connection.is_read_only = not os.access(self.path, os.W_OK)
         try:
             for pragma in ("synchronous=NORMAL", "secure_delete=OFF", "temp_store=MEMORY"):
                 connection.execute(f"PRAGMA {pragma}").close()
@@ -201,7 +267,7 @@ class Database:
         return connection
 
 
-def connect(path: Path) -> sqlite3.Connection:
+def connect(path: Path) -> Connection:
     """Opens a connection to an existing file. The caller begins and ends transactions.
 
     Raises:
@@ -214,6 +280,7 @@ def connect(path: Path) -> sqlite3.Connection:
         isolation_level=None,
         check_same_thread=False,
         cached_statements=_STATEMENTS,
+        factory=Connection,
     )
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -82,9 +83,21 @@ class TableFile:
     def make_private(self) -> None:
         """Restricts the permissions of the table's files to their owner, for example after a
         copy."""
-        for ending in ("", "-wal", "-shm", "-lock"):
+        for path in self._files():
             with contextlib.suppress(OSError):
-                self.path.with_name(self.path.name + ending).chmod(0o600)
+                path.chmod(0o600)
+
+    def read_only(self) -> Path | None:
+        """Returns the first of the table's files that exists and may not be written; None if all
+        may be written."""
+        for path in self._files():
+            if path.exists() and not os.access(path, os.W_OK):
+                return path
+        return None
+
+    def _files(self) -> Iterator[Path]:
+        for ending in ("", "-wal", "-shm", "-lock"):
+            yield self.path.with_name(self.path.name + ending)
 
     def damage(self, seconds: float) -> str | None:
         """Checks the file for at most ``seconds`` and returns SQLite's description of the damage;

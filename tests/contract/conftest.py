@@ -56,10 +56,16 @@ ON_BOTH = ("test_budgets", "test_paging", "test_retries", "test_registry")
 cuts pages and repeats calls. `make test-dynoxide` does it with all."""
 
 
+ON_STORE = ("test_unwritable_store",)
+"""Modules about the store alone."""
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    is_on_both = metafunc.module.__name__.rpartition(".")[2] in ON_BOTH and CHOSEN == STORE
-    if is_on_both and "table_engine" in metafunc.fixturenames:
-        metafunc.parametrize("table_engine", [STORE, DYNOXIDE], indirect=True, scope="session")
+    module = metafunc.module.__name__.rpartition(".")[2]
+    engines = [STORE] if module in ON_STORE else [STORE, DYNOXIDE]
+    is_chosen = module in ON_STORE or (module in ON_BOTH and CHOSEN == STORE)
+    if is_chosen and "table_engine" in metafunc.fixturenames:
+        metafunc.parametrize("table_engine", engines, indirect=True, scope="session")
 
 
 def enable_workspaces(patch: pytest.MonkeyPatch, *names: str) -> None:

@@ -345,9 +345,9 @@ def test_what_cannot_be_kept_is_not_acknowledged(
 
     write = os.write
     monkeypatch.setattr("os.write", full)
-    with pytest.raises(Exception, match="Repeat the request later") as raised:
+    with pytest.raises(Exception, match="The disk of the server is full") as raised:
         audit.keep(request(2))
-    assert getattr(raised.value, "status", None) == 503
+    assert getattr(raised.value, "status", None) == 507
     monkeypatch.undo()
     assert (tables.folder / "audit/open.jsonl").read_bytes() == whole
     file.stop()

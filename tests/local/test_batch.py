@@ -49,6 +49,50 @@ class Function:
         return {"batchItemFailures": []}
 
 
+def test_a_full_disk_takes_no_attempts() -> None:
+    given_up: list[Any] = []
+    done: list[str] = []
+    disk = iter([False] * 50 + [True] * 50)
+    queue = BatchQueue(
+        mapping(maximum_retry_attempts=2, bisect=False, report_batch_item_failures=False),
+        Function([1], raises=True),
+        done.append,
+        lambda batch, condition: given_up.append((batch.attempts, condition)),
+        lambda: next(disk),
+    )
+    queue.add(records(3), "3")
+    for _ in range(50):
+        assert not queue.step()
+    assert (given_up, done) == ([], [])
+    while queue:
+        queue.step()
+    assert (given_up, done) == ([(3, "RetryAttemptsExhausted")], ["3"])
+
+
+def test_what_cannot_be_recorded_as_given_up_is_tried_again() -> None:
+    done: list[str] = []
+    failures = iter([OSError("No space left on device")] * 3)
+
+    def give_up(batch: Batch, condition: str) -> None:
+        for failure in failures:
+            raise failure
+        done.append(f"{len(batch.records)} {condition}")
+
+    queue = BatchQueue(
+        mapping(maximum_retry_attempts=0, bisect=False, report_batch_item_failures=False),
+        Function([1], raises=True),
+        done.append,
+        give_up,
+    )
+    queue.add(records(2), "2")
+    for _ in range(3):
+        with pytest.raises(OSError, match="No space"):
+            queue.step()
+        assert (len(queue), done) == (1, [])
+    queue.step()
+    assert done == ["2 RetryAttemptsExhausted", "2"]
+
+
 def drain(function: Any, count: Any, end: Any = None, **changes: Any) -> Any:
     done, dropped = [], []
     queue = BatchQueue(

@@ -6,14 +6,18 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from local.store.database import DISK_FULL
 from local.store.table_file import TableFile
 
 from .conftest import PATIENT_SECONDS, ROOT, TABLE, Local, eventually
@@ -21,6 +25,7 @@ from .conftest import PATIENT_SECONDS, ROOT, TABLE, Local, eventually
 MEGABYTE = 1 << 20
 FILE = f"store/{TABLE}.sqlite"
 DISK_MEGABYTES = 32
+LIMIT = resource.RLIMIT_FSIZE
 WITHIN = ("unshare", "--user", "--map-root-user", "--mount")
 MOUNT = f'mount -t tmpfs -o size={DISK_MEGABYTES}m none "$0" && exec "$@"'
 
@@ -105,7 +110,9 @@ def test_a_full_disk_is_told_and_passes(disk: Disk) -> None:
     assert str(disk.runner.value("data")) in text
 
     status, body = write_until_it_fails(runner)
-    assert (status, body["error_code"]) == (429, "REQUEST_LIMIT_EXCEEDED")
+    assert (status, body["error_code"], body["message"]) == (507, "INTERNAL_ERROR", DISK_FULL)
+    assert ask(runner, "experiments/search", max_results=5)[0] == 200
+    assert ask(runner, "runs/search", experiment_ids=["0"])[0] == 200
     eventually(lambda: "database or disk is full" in runner.output)
     assert eventually(lambda: "data cannot be written: No space left on device" in runner.output)
     assert health(runner)[0] == 503
@@ -114,6 +121,10 @@ def test_a_full_disk_is_told_and_passes(disk: Disk) -> None:
     assert health(runner) == (200, "OK")
     eventually(lambda: "the data can be written again" in runner.output)
     assert ask(runner, "experiments/create", name="afterwards")[0] == 200
+    # The indexer, which could not write either, has given up nothing.
+    filter_string = "name ILIKE '%fterwards'"
+    assert eventually(lambda: ask(runner, "experiments/search", filter=filter_string)[1])
+    assert not (disk.path / "data/dead-letters.jsonl").exists()
     assert upload(runner, "a.bin", 6 * MEGABYTE)[0] == 200
 
     disk.fill()
@@ -123,18 +134,133 @@ def test_a_full_disk_is_told_and_passes(disk: Disk) -> None:
     assert 'File "' + str(ROOT / "local/__main__.py") not in runner.output
 
 
-def test_a_start_on_a_full_disk_says_so(product: Any, tmp_path: Path) -> None:
+STARTS = {
+    "a new folder on a full disk": (
+        'mount -t tmpfs -o size=64k none "$0" && head -c 40k /dev/zero > "$0/b"',
+        "data cannot be written: No space left on device",
+    ),
+    "a disk without any room": (
+        'mount -t tmpfs -o size=64k none "$0" && mkdir "$0/data"'
+        ' && { cat /dev/zero > "$0/b" 2>&-; true; }',
+        "No space left on device",
+    ),
+    "a known folder on a full disk": (
+        'mount -t tmpfs -o size=9m none "$0" && cp -r "$0.known" "$0/data"'
+        ' && { cat /dev/zero > "$0/b" 2>&-; true; }',
+        "No space left on device",
+    ),
+    "a new folder on a read-only disk": (
+        'mount -t tmpfs none "$0" && mount -o remount,ro "$0"',
+        "cannot use the folder {data}: Read-only file system",
+    ),
+    "a known folder on a read-only disk": (
+        'mount -t tmpfs none "$0" && cp -r "$0.known" "$0/data" && mount -o remount,ro "$0"',
+        "cannot use the folder {data}: Read-only file system",
+    ),
+    "a read-only file": (
+        'mount -t tmpfs none "$0" && cp -r "$0.known" "$0/data"'
+        f' && mount --bind "$0/data/{FILE}" "$0/data/{FILE}"'
+        f' && mount -o remount,bind,ro "$0/data/{FILE}"',
+        f"the database file {{data}}/{FILE} is read-only. Make it writable",
+    ),
+}
+"""What is mounted and done before the start, and what the runner says."""
+
+
+@pytest.mark.parametrize("case", STARTS)
+def test_a_start_without_writing_says_why_and_what_to_do(
+    product: Any, tmp_path: Path, case: str
+) -> None:
     if not can_mount(tmp_path / "mountable"):
         pytest.skip("this user may not mount a small disk")
     folder = tmp_path / "disk"
     folder.mkdir()
-    full = 'mount -t tmpfs -o size=64k none "$0" && head -c 40k /dev/zero > "$0/b" && exec "$@"'
-    runner = product(
-        data=folder / "data", within=(*WITHIN, "sh", "-c", full, str(folder)), ready=False
+    mount, reason = STARTS[case]
+    if "known" in mount:
+        known = product("--no-indexer", data=tmp_path / "disk.known")
+        assert ask(known, "experiments/create", name="before")[0] == 200
+        assert known.end() == 0
+    within = (*WITHIN, "sh", "-c", f'{mount} && exec "$@"', str(folder))
+    runner = product(data=folder / "data", within=within, ready=False)
+    assert runner.process.wait(PATIENT_SECONDS) == 1, runner.output
+    said = [line for line in runner.output.splitlines() if "Can't drop" not in line]
+    assert len(said) == 1, said
+    assert said[0].startswith("local: ")
+    assert reason.format(data=folder / "data") in said[0]
+    assert "choose another folder with --data" in said[0]
+
+
+def writing_processes(runner: Local) -> list[int]:
+    """The runner and the process that follows the stream."""
+    children = Path(f"/proc/{runner.process.pid}/task/{runner.process.pid}/children")
+    return [runner.process.pid, *map(int, children.read_text().split())]
+
+
+def test_a_limit_of_file_sizes_is_told_and_passes(product: Any) -> None:
+    """The system's answer to a full quota and to a file that is too large is the same for SQLite:
+    an error of writing."""
+    runner = product()
+    assert ask(runner, "experiments/create", name="before")[0] == 200
+    limits = {process: resource.prlimit(process, LIMIT) for process in writing_processes(runner)}
+    for process, (_, hard) in limits.items():
+        resource.prlimit(process, LIMIT, (0, hard))
+    for _ in range(3):
+        status, body = ask(runner, "experiments/create", name="refused")
+        assert (status, body["error_code"]) == (507, "INTERNAL_ERROR")
+        assert "Remove the cause, then repeat the request" in body["message"]
+    status, text = upload(runner, "a.bin", 1000)
+    assert (status, "no space left" in text) == (507, True)
+    assert ask(runner, "experiments/search", max_results=5)[0] == 200
+    assert health(runner)[0] == 503
+    for process, (soft, hard) in limits.items():
+        resource.prlimit(process, LIMIT, (soft, hard))
+    assert ask(runner, "experiments/create", name="refused")[0] == 200
+    assert upload(runner, "a.bin", 1000)[0] == 200
+    assert eventually(lambda: health(runner) == (200, "OK"))
+    assert runner.end() == 0
+
+
+def immutable(paths: Iterable[Path], flag: str) -> bool:
+    """Sets or takes away the attribute that keeps even open files from being written; returns
+    whether this user and this file system can."""
+    command = ["chattr", flag, *map(str, paths)]
+    return (
+        shutil.which(command[0]) is not None
+        and not subprocess.run(command, check=False, stderr=subprocess.DEVNULL).returncode
     )
-    assert runner.process.wait(PATIENT_SECONDS) == 1
-    assert "Traceback" not in runner.output
-    assert "data cannot be written: No space left on device" in runner.output
+
+
+def test_files_that_become_read_only_are_told_and_pass(product: Any, tmp_path: Path) -> None:
+    runner = product()
+    assert ask(runner, "experiments/create", name="before")[0] == 200
+    # Not the shared memory of SQLite's processes: to make that read-only ends them.
+    files = [tmp_path / "data" / FILE, tmp_path / "data" / f"{FILE}-wal"]
+    if not immutable(files, "+i"):
+        pytest.skip("this user cannot make files immutable here")
+    try:
+        for _ in range(3):
+            status, body = ask(runner, "experiments/create", name="refused")
+            assert (status, body["error_code"]) == (507, "INTERNAL_ERROR")
+            assert "then repeat the request" in body["message"]
+        with ThreadPoolExecutor(8) as callers:  # some of them open connections of their own
+            body = {"experiment_ids": ["0"]}
+            found = list(callers.map(lambda _: ask(runner, "runs/search", **body), range(40)))
+            answers = callers.map(
+                lambda number: ask(runner, "experiments/create", name=f"r{number}"), range(40)
+            )
+        assert {status for status, _ in found} == {200}
+        assert {status for status, _ in answers} == {507}
+        assert health(runner)[0] == 503
+        assert "cannot be written" in health(runner)[1]
+    finally:
+        immutable(files, "-i")
+    with ThreadPoolExecutor(8) as callers:
+        answers = callers.map(
+            lambda number: ask(runner, "experiments/create", name=f"r{number}"), range(40)
+        )
+    assert {status for status, _ in answers} == {200}
+    assert eventually(lambda: health(runner) == (200, "OK"))
+    assert runner.end() == 0
 
 
 def overwrite(folder: Path) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import resource
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
 
 from local.store import database
-from local.store.database import IDLE_CONNECTIONS, Unusable
+from local.store.database import DISK_FULL, IDLE_CONNECTIONS, READ_ONLY, Unusable, Unwritable
 from local.store.store import Store, endpoint_of
 from tests.engines import table_definition
 from tests.store.conftest import TABLE, OpenStore
@@ -91,6 +94,96 @@ def test_a_writer_that_waits_while_the_file_is_closed_is_told(opened: OpenStore)
     for act in (lambda: file.row("SELECT 1"), lambda: file.write("DELETE FROM tokens", ())):
         with pytest.raises(Unusable, match="closed"):
             act()
+
+
+def fill(file: database.Database) -> None:
+    """Writes until SQLite has no page left."""
+    for number in range(1000):
+        file.write("INSERT INTO tokens VALUES (?, ?, 1)", (f"fill {number}", "x" * 3000))
+
+
+def test_a_full_disk_is_refused_and_passes(opened: OpenStore) -> None:
+    file = opened.table().database
+    (pages,) = file.row("PRAGMA page_count")
+    file.row(f"PRAGMA max_page_count={pages + 5}")
+    with pytest.raises(Unwritable) as refused:
+        fill(file)
+    assert refused.value.advice == DISK_FULL
+    before = file.row("SELECT count(*) FROM tokens")
+    both = "INSERT INTO tokens VALUES ('half', '', 1), ('whole', ?, 1)"
+    with pytest.raises(Unwritable), file.transaction() as connection:
+        connection.execute(both, ("x" * 30_000,))
+    assert file.row("SELECT count(*) FROM tokens") == before
+    file.row(f"PRAGMA max_page_count={pages + 5000}")
+    assert file.write("INSERT INTO tokens VALUES ('after', ?, 1)", ("x" * 30_000,)) == 1
+
+
+def test_a_limit_of_file_sizes_is_refused_and_passes(opened: OpenStore) -> None:
+    file = opened.table().database
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    log = file.path.with_name(f"{file.path.name}-wal")
+    file.write("INSERT INTO tokens VALUES ('before', '', 1)", ())
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size + 3000, limits[1]))
+        with pytest.raises(Unwritable) as refused:
+            fill(file)
+        assert "quota" in refused.value.advice
+        assert file.row("SELECT count(*) FROM tokens WHERE token = 'before'") == (1,)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    count = file.row("SELECT count(*) FROM tokens")[0]
+    # What was refused does not exist for a reader that recovers the log, either.
+    another = database.Database(file.path)
+    assert another.row("SELECT count(*) FROM tokens")[0] == count
+    another.close()
+    fill_one = file.write("INSERT INTO tokens VALUES ('after', ?, 1)", ("x" * 30_000,))
+    assert fill_one == 1
+
+
+def test_a_connection_to_a_file_that_was_read_only_is_opened_again(
+    opened: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = opened.table().database
+    connect = database.connect
+
+    def to_read(path: Path) -> database.Connection:
+        """As SQLite opens a file without the right to write, whoever runs the test."""
+        connection = sqlite3.connect(
+            f"{path.as_uri()}?mode=ro",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=database.Connection,
+        )
+        assert isinstance(connection, database.Connection)
+        return connection
+
+    first = file._take()
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "connect", to_read)
+        patch.setattr("local.store.database.os.access", lambda *_: False)
+        others = [file._take() for _ in range(3)]
+        for connection in others:
+            file._return(connection)
+        for _ in range(2):
+            with pytest.raises(Unwritable) as refused:
+                file.write("INSERT INTO tokens VALUES ('x', '', 1)", ())
+            assert refused.value.advice == READ_ONLY
+            with pytest.raises(Unwritable), file.transaction() as writing:
+                writing.execute("INSERT INTO tokens VALUES ('x', '', 1)")
+            assert file.row("SELECT count(*) FROM tokens") == (0,)
+    assert database.connect is connect
+    for number in range(4):
+        assert file.write("INSERT INTO tokens VALUES (?, '', 1)", (f"{number}",)) == 1
+    file._return(first)
+
+
+def test_a_file_that_became_writable_unseen_is_opened_again(opened: OpenStore) -> None:
+    file = opened.table().database
+    file.row("PRAGMA query_only=ON")
+    with pytest.raises(Unwritable):
+        file.write("INSERT INTO tokens VALUES ('x', '', 1)", ())
+    assert file.write("INSERT INTO tokens VALUES ('x', '', 1)", ()) == 1
 
 
 def test_one_of_many_creators_makes_the_table(opened: OpenStore) -> None:

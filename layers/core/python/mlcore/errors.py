@@ -240,6 +240,7 @@ class GuardrailViolation(GatewayCallFailed):
 
 
 class InsufficientStorage(InternalError):
-    """The disk is full. Status 507, which clients do not retry."""
+    """Nothing can be saved until somebody acts: the disk is full, or a file is read-only. Status
+    507, which clients do not retry."""
 
     http_status = 507

@@ -27,6 +27,7 @@ UPLOAD_DAYS: Final = 7
 """Days after which unfinished uploads are deleted."""
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_READ_ONLY: Final = (errno.EROFS, errno.EACCES, errno.EPERM)
 _logger = logging.getLogger("mlcore.artifacts")
 
 _COMPLETED: Final = "completed"
@@ -45,6 +46,8 @@ def _disk_errors_translated() -> Iterator[None]:
         _logger.error("a file cannot be written: %s", error)
         if error.errno in _FULL:
             raise errors.InsufficientStorage("There is no space left for files.") from error
+        if error.errno in _READ_ONLY:
+            raise errors.InsufficientStorage("The folder of the files is read-only.") from error
         raise errors.InternalError("The file could not be written.") from error
 
 
@@ -221,8 +224,14 @@ class Folder:
         self.drop_abandoned()
         upload_id = secrets.token_hex(16)
         self._path(key)
-        (self.uploads / upload_id).mkdir(mode=0o700)
-        (self.uploads / upload_id / _KEY).write_text(key)
+        upload = self.uploads / upload_id
+        try:
+            with _disk_errors_translated():
+                upload.mkdir(mode=0o700)
+                (upload / _KEY).write_text(key)
+        except BaseException:
+            shutil.rmtree(upload, ignore_errors=True)
+            raise
         return upload_id
 
     def receive_part(self, key: str, upload_id: str, number: int) -> Incoming:

@@ -48,6 +48,14 @@ class NotExecuted(BotoCoreError):
     """Raised if a call failed without an answer but certainly changed nothing."""
 
 
+class NotSaved(NotExecuted):
+    """Raised by an embedded store that can save nothing until somebody acts, for example because
+    its disk is full. ``advice`` tells the caller what to do.
+    """
+
+    advice = "The server cannot save anything now."
+
+
 _THROTTLED = {
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
@@ -109,7 +117,11 @@ def busy_error(reasons: Iterable[Raw] = ()) -> errors.RequestLimitExceeded:
     return errors.RequestLimitExceeded("The table is busy with conflicting writes. Try again.")
 
 
-def unreachable_error(error: BotoCoreError) -> errors.TemporarilyUnavailable:
+def unanswered_error(error: BotoCoreError) -> errors.MlflowError:
+    """Returns the error to raise for a call that the table did not answer. Logs the cause."""
+    if isinstance(error, NotSaved):
+        _logger.error("the table cannot be written: %s", error)
+        return errors.InsufficientStorage(error.advice)
     _logger.error("the table cannot be reached: %s", error)
     return errors.TemporarilyUnavailable("The table cannot be reached. Try again.")
 

@@ -344,7 +344,7 @@ class Table:
                 written = failures.may_have_written(error)
                 capacity.add_failure(measurement, operation, may_have_written=written)
                 if isinstance(error, BotoCoreError):
-                    raise failures.unreachable_error(error) from error
+                    raise failures.unanswered_error(error) from error
                 # A transaction is writing the item; this call was not executed.
                 if failures.code(error) != "TransactionConflictException":
                     raise failures.translate(error) from error

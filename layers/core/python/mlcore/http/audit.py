@@ -8,8 +8,8 @@ contents: of a message only fields that identify something are read, and no text
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, Protocol
 
 from mlcore.http.request import Request
 from mlcore.http.response import Response
@@ -45,24 +45,33 @@ _SECRET: Final = re.compile(r"mlk_|eyJ[\w-]{10}|sk-[\w-]{8}", re.A)
 """Beginnings of API keys and tokens, which somebody may send in place of an id."""
 
 
-Keeper = Callable[[Mapping[str, Any]], None]
-"""Gets ``rpc``, ``method``, ``status``, ``request_id`` and ``audit`` of a request. May raise
-TemporarilyUnavailable, which then is the answer to the request."""
+class Keeper(Protocol):
+    """Keeps audit entries."""
+
+    def check(self) -> None:
+        """Called before an audited write is executed. Raises InsufficientStorage if an entry cannot
+        be kept now; the request is not executed then."""
+
+    def record(self, request: Mapping[str, Any], /) -> None:
+        """Keeps ``rpc``, ``method``, ``status``, ``request_id`` and ``audit`` of a request. Raises
+        TemporarilyUnavailable or InsufficientStorage, which then is the answer to the request, if
+        the entry cannot be kept."""
+
 
 _keepers: Final[list[Keeper]] = []
 
 
 def provide(keeper: Keeper | None) -> None:
-    """Registers the function that keeps the audit entry of a request before the request is
-    answered; None to unregister. The local runner registers one. In AWS there is none: the log line
-    is kept by CloudWatch."""
+    """Registers what keeps the audit entry of a request before the request is answered; None to
+    unregister. The local runner registers a keeper. In AWS there is none: the log line is kept by
+    CloudWatch."""
     _keepers[:] = [] if keeper is None else [keeper]
 
 
 def keep(request: Mapping[str, Any]) -> None:
-    """Passes an audited request to the registered function, see :data:`Keeper`."""
+    """Passes an audited request to the registered keeper."""
     for keeper in _keepers:
-        keeper(request)
+        keeper.record(request)
 
 
 class Trail:
@@ -125,6 +134,13 @@ class Trail:
         if access is not None and access.is_admin:
             entry["is_admin"] = True
         return entry
+
+    def check_audit(self) -> None:
+        """Raises InsufficientStorage if the request is an audited write and its entry could not be
+        kept."""
+        if _keepers and self._writes() and self.request is not None and self.request.access:
+            for keeper in _keepers:
+                keeper.check()
 
     def _writes(self) -> bool:
         return self.route is not None and not only_reads(self.route)

@@ -165,8 +165,8 @@ def _kept(
     response: Response,
     failure: Callable[[errors.MlflowError, str], Response],
 ) -> Response:
-    """Keeps the audit entry of a request. Returns the response, or an error that asks the client to
-    repeat the request if the entry cannot be kept. Without an entry, returns the response."""
+    """Keeps the audit entry of a request. Returns the response, or the error of a request whose
+    entry cannot be kept. Without an entry, returns the response."""
     if entry is None:
         return response
     try:
@@ -179,7 +179,7 @@ def _kept(
                 "audit": entry,
             }
         )
-    except errors.TemporarilyUnavailable as error:
+    except (errors.TemporarilyUnavailable, errors.InsufficientStorage) as error:
         return failure(error, trail.name())
     return response
 
@@ -246,6 +246,7 @@ def _call(sent: Sent, trail: Trail, gate: Gate) -> Response:
     route, request = trail.route, trail.request
     if route is None or request is None:
         raise AssertionError("a request without a route is not called")
+    trail.check_audit()
     if isinstance(route, PlainRoute):
         message = trail.message = route.parse(sent)
         gate.check(route, request, message)

@@ -70,6 +70,18 @@ def put(experiment: Experiment, item: Raw, also: Sequence[Operation]) -> None:
         return
 
 
+def put_if_possible(experiment: Experiment, item: Raw) -> bool:
+    """Creates an experiment as :func:`put` does, unless another process was faster. Returns False
+    if nothing can be stored now."""
+    try:
+        put(experiment, item, ())
+    except (ExperimentNameTaken, IdTaken):
+        return True
+    except errors.InsufficientStorage:
+        return False
+    return True
+
+
 def _check_own(
     experiment: Experiment, failed: TransactionFailed, also: Sequence[Operation]
 ) -> None:

@@ -8,7 +8,6 @@ the experiment's epoch is later, the run has the experiment's stage (see
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -38,6 +37,7 @@ from mlcore.repos.experiments.creations import (
     is_of,
     lock_of,
     put,
+    put_if_possible,
 )
 from mlcore.repos.files import locations
 from mlcore.repos.workspaces import workspaces
@@ -152,8 +152,10 @@ def find_stored_by_name(workspace: str, name: str) -> StoredExperiment | None:
     key = keys.experiment_name_lock(workspace, name)
     lock = table.get(key)
     if lock is None and (workspace, name) == (DEFAULT_WORKSPACE, DEFAULT_EXPERIMENT_NAME):
-        _ensure_default()
+        default = _ensure_default()
         lock = table.get(key)
+        if lock is None and default is not None and ExperimentItem.of(default).name == name:
+            return of_item(default)
     while lock is not None:
         item = table.get(keys.experiment(holder_in(lock)))
         if item is not None and ExperimentItem.of(item).name == name:
@@ -373,13 +375,13 @@ def _before_naming(experiment: Experiment, name: str) -> None:
         _ensure_default()
 
 
-def _ensure_default() -> None:
-    if table.get(keys.experiment(DEFAULT_EXPERIMENT_ID)) is None:
-        _default_item()
+def _ensure_default() -> Raw | None:
+    return table.get(keys.experiment(DEFAULT_EXPERIMENT_ID)) or _default_item()
 
 
 def _default_item() -> Raw | None:
-    """Creates experiment ``0``, named ``Default``, older than all others; returns its item."""
+    """Creates experiment ``0``, named ``Default``, older than all others; returns its item. If
+    nothing can be stored now, returns an item that a later call stores."""
     since = experiment_ids.oldest_creation_time()
     now = now_ms() if since is None else min(now_ms(), since - 1)
     default = Experiment(
@@ -392,7 +394,6 @@ def _default_item() -> Raw | None:
         tags={},
         workspace=DEFAULT_WORKSPACE,
     )
-    # Another process may have been faster.
-    with contextlib.suppress(ExperimentNameTaken, IdTaken):
-        put(default, _items(default)[0], ())
-    return table.get(keys.experiment(DEFAULT_EXPERIMENT_ID))
+    item = _items(default)[0]
+    is_stored = put_if_possible(default, item)
+    return table.get(keys.experiment(DEFAULT_EXPERIMENT_ID)) if is_stored else item
