@@ -60,7 +60,7 @@ CHARTS   := .tools/charts-$(ECHARTS_VERSION).stamp
 BROWSER  := .tools/browser-$(CHROMIUM_VERSION).stamp
 NPM_INSTALL := install --ignore-scripts --no-save --no-audit --no-fund --loglevel=error --prefix
 
-.PHONY: help setup example local wheel site test check lint scan imports format prices models build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench profile cost docs lock clean preflight start-api audit package release rehearse-ci test-dynoxide store-comparison store-kills parity
+.PHONY: help setup example local wheel site test check lint scan imports format prices models build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench profile cost docs lock clean preflight start-api audit package release rehearse-ci test-dynoxide store-comparison store-kills parity screenshots
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -111,6 +111,10 @@ wheel: .venv/local.stamp $(UI) $(CHARTS) ## Build the wheel with the command mlf
 site: .venv/local.stamp .tools/material-$(MATERIAL_VERSION).stamp ## Build the documents as a site into dist/site; fails for a link that leads nowhere
 	@$(BIN)/python docs/generate_site.py .cache/site
 	@NO_MKDOCS_2_WARNING=1 .tools/material/bin/mkdocs build --strict
+
+screenshots: setup .cache/compiled.stamp ## Take the pictures of docs/first-steps.md anew, with the real UI in Chromium
+	$(BIN)/python -m pytest -q -n 0 tests/browser/test_first_steps.py -k pages_show
+	@mkdir -p docs/images && cp .cache/screenshots/first-steps-*.png docs/images/
 
 imports: .venv/all.stamp ## Check which modules import which
 	PYTHONPATH=functions $(BIN)/lint-imports --no-cache
