@@ -119,8 +119,11 @@ def _method_of(
 
 
 def _named(authenticate: Callable[[], User | None]) -> dict[str, Any]:
+    """Returns the fields of the context about a user; none for an unknown or deactivated one."""
     user = authenticate()
-    return {} if user is None else {"username": user.username, "is_admin": user.is_admin}
+    if user is None or not user.is_active:
+        return {}
+    return {"username": user.username, "is_admin": user.is_admin}
 
 
 def _login(event: Mapping[str, Any], headers: Mapping[str, str]) -> str:

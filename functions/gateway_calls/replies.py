@@ -130,4 +130,6 @@ def _to_json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-RESPONSE_STYLE: Final = ErrorFormat(_error_response, _method_not_allowed, lambda response: response)
+RESPONSE_STYLE: Final = ErrorFormat(
+    _error_response, _method_not_allowed, lambda response, _path: response
+)

@@ -35,8 +35,8 @@ _ERROR: Final = re.compile("[a-z_]{1,60}")
 _CLIENT_ERRORS: Final = range(400, 500)
 
 
-class NotForPeople(Exception):
-    """Raised if the username is that of a service account, for which no issuer can sign in."""
+class MayNotSignIn(Exception):
+    """Raised if no sign-in is possible under the username; says why."""
 
 
 def finish(message: Answer, request: Request) -> Response:
@@ -63,11 +63,9 @@ def finish(message: Answer, request: Request) -> Response:
         logger.warning("a sign-in was refused", extra={"reason": "the name has another account"})
         reason = "Another account signs in under your name. Ask an administrator."
         return pages.refused(403, reason, over)
-    except NotForPeople:
-        logger.warning("a sign-in was refused", extra={"reason": "a service account has the name"})
-        return pages.refused(
-            403, "Your name is that of a service account, which has keys only.", over
-        )
+    except MayNotSignIn as error:
+        logger.warning("a sign-in was refused", extra={"reason": str(error.__cause__)})
+        return pages.refused(403, str(error), over)
     except Refused as error:
         return _refused(str(error), over)
     except urllib.error.HTTPError as error:
@@ -132,7 +130,8 @@ def _session(issuer: Issuer, proof: Proof) -> Session:
     Raises:
         Refused: the claims name no person who may sign in.
         OtherAccount: the username belongs to another account.
-        NotForPeople: the username is that of a service account.
+        MayNotSignIn: the username is that of a service account, or a directory has deactivated the
+            user.
     """
     username = username_of(proof.claims, issuer.username_claim)
     subject = proof.claims.get(issuer.subject_claim)
@@ -144,8 +143,11 @@ def _session(issuer: Issuer, proof: Proof) -> Session:
     rights = rights_of(proof.claims, issuer.name, settings.role_rules())
     try:
         user = users.ensure(username)
+    except users.Deactivated as error:
+        raise MayNotSignIn("Your company's directory has deactivated your account here.") from error
     except PermissionDenied as error:
-        raise NotForPeople from error
+        text = "Your name is that of a service account, which has keys only."
+        raise MayNotSignIn(text) from error
     profile = users.get_profile(username)
     sign_ins.apply(profile, Account(issuer.issuer, subject), rights.role_ids)
     groups = values_of(proof.claims, issuer.groups_claim)

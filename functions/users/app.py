@@ -9,6 +9,8 @@ from mlcore.http.gate import is_on
 from users import keys, permissions, roles, service, signup
 from users import messages as m
 from users.legacy_permissions import OF_EXPERIMENTS, OF_MODELS, OF_SCORERS
+from users.scim import routes as scim
+from users.scim.errors import ERROR_FORMAT
 
 LIST_USERS = get(
     "/mlflow/users/list",
@@ -46,7 +48,7 @@ RPCS = (
         cost=1,
     ),
     delete(
-        "/mlflow/users/delete", m.UserName, service.delete_user, "requests.administrators", cost=6
+        "/mlflow/users/delete", m.UserName, service.delete_user, "requests.administrators", cost=7
     ),
     post(
         "/mlflow-serverless/keys",
@@ -372,7 +374,12 @@ PLAIN_ROUTES = (
         "users.create_user",
         since="2.21",
     ),
+    *scim.PLAIN_ROUTES,
 )
 
 # Without a login all paths but one are unknown, which tells the UI that there are no accounts.
-handler = lambda_handler(RPCS, PLAIN_ROUTES) if is_on(os.environ) else lambda_handler((LIST_USERS,))
+handler = (
+    lambda_handler(RPCS, PLAIN_ROUTES, ERROR_FORMAT)
+    if is_on(os.environ)
+    else lambda_handler((LIST_USERS,), (), ERROR_FORMAT)
+)

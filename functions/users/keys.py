@@ -42,6 +42,11 @@ def create_key(message: m.CreateKey, request: Request) -> dict[str, Any]:
             "their own."
         )
     scopes = _scopes(message, request)
+    if key_scopes.SCIM in (scopes or ()) and not owner.is_admin:
+        raise errors.InvalidParameterValue(
+            "A key with the scope 'scim' needs an owner who is an administrator, such as a service "
+            "account that was made one."
+        )
     lifetime = _seconds(message, "expires_in_seconds", 1)
     expires_at = None if lifetime is None else now_ms() + lifetime * 1_000
     return _shown_once(api_keys.create(owner, name, request.workspace, scopes, expires_at))

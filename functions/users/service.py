@@ -16,12 +16,12 @@ from mlcore.environment import workspaces_enabled
 from mlcore.http import Request
 from mlcore.limits.shared_checks import check_text
 from mlcore.policies import access as policy
-from mlcore.repos.settings import system_tables
-from mlcore.repos.users import api_keys, roles, sessions, users
+from mlcore.repos.users import roles, users
 from mlcore.repos.users.users import UserExists
 from mlcore.responses import users as responses
 from mlcore.wire.parameters import required, text
 from users import messages as m
+from users.deletion import delete_everything_of
 
 MINIMUM_PASSWORD_LENGTH = 12
 MAX_USERNAME_LENGTH = 255
@@ -131,12 +131,7 @@ def delete_user(message: m.UserName, request: Request) -> dict[str, Any]:
         raise errors.BadRequest(
             "Users cannot delete their own account. Ask another admin to delete this user instead."
         )
-    profile = users.get_profile(username)
-    # Before the user is deleted, so that a repeated request still finds the user and does both.
-    system_tables.revoke(username)
-    api_keys.delete_all(profile.user)
-    sessions.end_all(username)
-    users.delete(profile)
+    delete_everything_of(users.get_profile(username))
     return {}
 
 

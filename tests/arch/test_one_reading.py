@@ -42,6 +42,7 @@ PARSERS: Final = {
     "functions/signin/messages.py",
     "functions/skills/registration_body.py",
     "functions/traces/ingest/exports.py",
+    "functions/users/scim/messages.py",
     "functions/users/signup.py",
 }
 """The files that see a request as it was sent."""

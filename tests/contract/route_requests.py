@@ -59,6 +59,7 @@ _KEYS: Final = "/3.0/mlflow-serverless/keys"
 _GRANTS: Final = "/3.0/mlflow/users"
 _ROLES: Final = "/3.0/mlflow/roles"
 _UI: Final = "/3.0/mlflow"
+_SCIM: Final = "/scim/v2"
 
 NOT_SENT: Final = {
     **{
@@ -69,6 +70,8 @@ NOT_SENT: Final = {
     "GET /graphql": "costs what the query's fields cost",
     "POST /graphql": "costs what the query's fields cost",
     "GET /signup": "a page",
+    "GET /scim/v2/Schemas/{scim_id}": "a document without data",
+    "GET /scim/v2/ResourceTypes/{scim_id}": "a document without data",
     "POST /api/2.0/mlflow/users/create-ui": "a form, with the cookie of its page",
     f"POST {_FILES}/mpu/complete/{{artifact_path+}}": "needs parts in a store",
     "POST /3.0/mlflow/scorer/invoke": "needs a queue",
@@ -327,6 +330,18 @@ REQUESTS: Final[dict[str, Fields]] = {
     f"POST {_KEYS}/rotate": {"key_id": "{key_id}"},
     f"DELETE {_KEYS}": {"key_id": "{key_id}"},
     "POST /3.0/mlflow-serverless/service-accounts": {"username": "new {robot}"},
+    **{
+        f"GET {_SCIM}/{path}": {}
+        for path in ("ServiceProviderConfig", "ResourceTypes", "Schemas", "Users")
+    },
+    f"GET {_SCIM}/Users/{{scim_id}}": {},
+    f"POST {_SCIM}/Users": {"userName": "new {user}"},
+    f"PUT {_SCIM}/Users/{{scim_id}}": {"userName": "{user}", "displayName": "Ann"},
+    f"PATCH {_SCIM}/Users/{{scim_id}}": {
+        "schemas": ["urn:ietf:params:scim:api:messages:2.0:PatchOp"],
+        "Operations": [{"op": "replace", "path": "displayName", "value": "Ann"}],
+    },
+    f"DELETE {_SCIM}/Users/{{scim_id}}": {},
     f"POST {_GRANTS}/permissions/grant": GRANT,
     f"POST {_GRANTS}/permissions/revoke": {**GRANT, "username": "{holder}"},
     f"GET {_GRANTS}/permissions/get": GRANT,

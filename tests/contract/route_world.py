@@ -24,7 +24,7 @@ from mlcore.http import PlainRoute, lambda_handler
 from mlcore.http.routes import Route
 from mlcore.ids import now_ms
 from mlcore.repos.evaluation import jobs
-from mlcore.repos.users import api_keys, users
+from mlcore.repos.users import api_keys, scim_users, users
 from tests.contract.catalog_api import FILES
 from tests.contract.logins import ADMIN
 from tests.contract.trace_calls import resource_spans, span
@@ -92,7 +92,8 @@ class World:
         self._domains = {name: domain for domain in DOMAINS for name in routes_of(domain)}
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(AUTHENTICATION, "basic")
-            self._users = lambda_handler(import_module("users.app").RPCS)
+            app = import_module("users.app")
+            self._users = lambda_handler(app.RPCS, app.PLAIN_ROUTES)
 
     def send(self, method: str, path: str, fields: Fields) -> tuple[int, Any]:
         """Status and body of the answer to a request of a route, whose path is given as its table
@@ -346,6 +347,8 @@ class World:
             users.create(self.names[name], hash_password(PASSWORD), is_admin=False)
         if not any(profile.user.username == "admin" for profile in users.find_all()):
             users.create("admin", "", is_admin=True)
+        provisioned = scim_users.find_named(self.names["user"])
+        self.names["scim_id"] = "" if provisioned is None else provisioned.scim_id
         self.names["robot"] = f"robot-{self.names['experiment']}"
         robot = users.create(self.names["robot"], SERVICE_ACCOUNT_HASH, is_admin=False)
         self.names["key_id"] = api_keys.create(robot, "nightly", "default", None, None).key.key_id

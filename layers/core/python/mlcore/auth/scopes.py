@@ -9,6 +9,7 @@ it:
 * ``model:<name>``: creating, reading and updating one registered model or prompt with its versions.
 * ``gateway:<endpoint id>``: calling one endpoint of the AI gateway.
 * ``sql``: queries of the system tables, with the rows that the owner may read.
+* ``scim``: provisioning of users and groups, if the owner is an administrator.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from mlcore.errors import InvalidParameterValue
 
 READING: Final = "read"
 SQL: Final = "sql"
+SCIM: Final = "scim"
 MAX_SCOPES: Final = 20
 MAX_SCOPE_BYTES: Final = 2_000
 """All scopes of a key together: they travel in the authorizer's answer."""
@@ -165,10 +167,10 @@ def checked(scopes: object) -> tuple[str, ...]:
         kind, _, name = sent.partition(":") if isinstance(sent, str) else ("", "", "")
         is_experiment = kind == "experiment"
         scope = f"{kind}:{canonical_experiment_id(name)}" if is_experiment and name else sent
-        if scope not in (READING, SQL) and not (kind in _TYPES and name and name != "*"):
+        if scope not in (READING, SQL, SCIM) and not (kind in _TYPES and name and name != "*"):
             raise InvalidParameterValue(
-                f"Invalid scope {scope!r}. Valid scopes are: 'read', 'sql', 'experiment:<id>', "
-                "'model:<name>', 'gateway:<endpoint name or id>'."
+                f"Invalid scope {scope!r}. Valid scopes are: 'read', 'sql', 'scim', "
+                "'experiment:<id>', 'model:<name>', 'gateway:<endpoint name or id>'."
             )
         checked_scopes.append(scope)
     if len("".join(checked_scopes).encode()) > MAX_SCOPE_BYTES:

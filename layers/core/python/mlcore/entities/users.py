@@ -15,6 +15,8 @@ class User(NamedTuple):
     is_admin: bool
     role_ids: dict[str, int]
     """By workspace, the id of the role under which the user's own grants are shown."""
+    is_active: bool = True
+    """Whether the user's logins are accepted. A directory deactivates people who leave."""
 
 
 class ApiKey(NamedTuple):

@@ -48,8 +48,8 @@ class ErrorFormat(NamedTuple):
     """Takes error and path; returns the response."""
     no_route: Callable[[Request, Mapping[str, Route]], Response]
     """The response for a known path with a wrong method, or OPTIONS."""
-    refusal: Callable[[Response], Response]
-    """Converts the response to a caller who was refused."""
+    refusal: Callable[[Response, str], Response]
+    """Converts the response to a caller who was refused; takes response and path."""
 
 
 _UNAVAILABLE: Final = (errors.TemporarilyUnavailable, errors.RequestLimitExceeded)
@@ -74,7 +74,7 @@ def lambda_handler(
             (:func:`mlcore.http.request.split_workspace`).
     """
     gc_threshold.raise_gc_threshold()
-    failure, no_route, refused = error_format or _MLFLOW
+    failure, no_route, refused = error_format or MLFLOW_FORMAT
     declared: list[Route] = [*rpcs, *plain_routes]
     routes = Routes(declared)
     security = Security(os.environ)
@@ -112,7 +112,7 @@ def lambda_handler(
                         else _call(sent._replace(parameters=trail.parameters), trail, gate)
                     )
             except Refused as refusal:
-                response = refused(refusal.response)
+                response = refused(refusal.response, path)
             except errors.MlflowError as error:
                 is_unavailable = isinstance(error, _UNAVAILABLE)
                 response = failure(_repeatable(error, method, measurement), path)
@@ -281,4 +281,5 @@ def _failure(error: errors.MlflowError, _path: str) -> Response:
     return failure_response(error)
 
 
-_MLFLOW: Final = ErrorFormat(_failure, _no_route, lambda response: response)
+MLFLOW_FORMAT: Final = ErrorFormat(_failure, _no_route, lambda response, _path: response)
+"""MLflow's form of errors."""

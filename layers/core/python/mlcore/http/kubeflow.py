@@ -105,7 +105,7 @@ class Versions:
         return Response(204 if request.method == "OPTIONS" else 405, "", JSON, headers)
 
 
-def _refusal(refused: Response) -> Response:
+def _refusal(refused: Response, _path: str) -> Response:
     code = {401: "Unauthorized", 403: "Forbidden"}.get(refused.status, "Error")
     text = refused.body if isinstance(refused.body, str) else str(refused.body)
     return refused._replace(body=json.dumps({"code": code, "message": text}), content_type=JSON)

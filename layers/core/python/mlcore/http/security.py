@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from mlcore.http.response import Response
 
-_API: Final = ("/api/", "/ajax-api/", "/mcp")
+_API: Final = ("/api/", "/ajax-api/", "/mcp", "/scim/")
 _HOST_FREE: Final = ("/health", "/version")
 _STATE_CHANGING: Final = frozenset(("POST", "PUT", "PATCH", "DELETE"))
 _LOCAL_HOSTS: Final = frozenset(("localhost", "127.0.0.1", "::1"))

@@ -33,7 +33,8 @@ class WorkspaceName(Item):
 
 class User(Item):
     """A user. ``password_hash`` holds the parameters of scrypt, the salt and the hash; ``role_ids``
-    holds, for each workspace, the number of the role that represents the user's own grants."""
+    holds, for each workspace, the number of the role that represents the user's own grants. With
+    ``is_inactive`` no login of the user is accepted."""
 
     pattern = keys.USER
 
@@ -43,6 +44,7 @@ class User(Item):
     password_hash = TextAttribute()
     is_admin = FlagAttribute()
     role_ids = TextMapAttribute(null=True)
+    is_inactive = FlagAttribute(null=True)
 
 
 class GrantItem(IndexedItem):
@@ -90,11 +92,13 @@ class UserRole(Item):
 
 
 class UserName(Item):
-    """Lists a user by name; in the partition of all users."""
+    """Lists a user by name; in the partition of all users. Service accounts have
+    ``is_service_account``."""
 
     pattern = keys.USER_NAME
 
     username = TextAttribute()
+    is_service_account = FlagAttribute(null=True)
 
 
 class Grantee(Item):

@@ -38,7 +38,7 @@ from mlcore.auth.requirements import (
     Requirement,
     reads_everything,
 )
-from mlcore.auth.scopes import SQL, ScopedGrants, ScopeUse
+from mlcore.auth.scopes import SCIM, SQL, ScopedGrants, ScopeUse
 from mlcore.db.table import Operation, Put
 from mlcore.entities.users import Profile, Role, User
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
@@ -177,6 +177,14 @@ class Access:
             return None
         self.scope_use.writes = True
         return Access(self.username, self.scope_use.owner_is_admin, self.workspace)
+
+    def provisions(self) -> bool:
+        """Whether the caller's key may provision users and groups: it has the scope ``scim``, and
+        its owner is an administrator."""
+        if self.scopes is None or SCIM not in self.scopes or not self.scope_use.owner_is_admin:
+            return False
+        self.scope_use.writes = True
+        return True
 
     def allows(self, *requirements: Requirement) -> bool:
         """Whether the caller meets every requirement; an administrator meets all."""

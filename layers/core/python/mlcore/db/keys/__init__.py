@@ -74,6 +74,7 @@ Items: under each partition key its sort keys, and the items' ``type``::
         U#GRANT#<workspace>#<resource_type>#<resource_pattern>  user_grant
         U#ROLE#<role_id>                                    user_role
         U#SIGNIN                                            sign_in
+        U#SCIM                                              scim_user
     USERS
         USERS#<username>                                    user_name
     GRANTS#<workspace>#<resource_type>#<resource_pattern>
@@ -84,6 +85,10 @@ Items: under each partition key its sort keys, and the items' ``type``::
         ROLEUSER#<role_id>#<username>                       role_user
     APIKEYS#<user_id>
         APIKEYS#<key_id>                                    api_key
+    SCIMNAME#<scim_kind>#<lower_name>
+        SCIMNAME                                            scim_name
+    SCIMVALUE#<scim_kind>#<attribute>#<text>
+        SCIMVALUE#<scim_id>                                 scim_value
     LOGIN#<address>
         LOGIN#<counter>                                     login
     SESSIONS#<username>
@@ -246,6 +251,8 @@ from mlcore.db.keys.platform import *  # noqa: F403
 from mlcore.db.keys.platform import PLATFORM_PATTERNS
 from mlcore.db.keys.registry import *  # noqa: F403
 from mlcore.db.keys.registry import REGISTRY_PATTERNS
+from mlcore.db.keys.scim import *  # noqa: F403
+from mlcore.db.keys.scim import SCIM_PATTERNS
 from mlcore.db.keys.skills import *  # noqa: F403
 from mlcore.db.keys.skills import SKILL_PATTERNS
 from mlcore.db.keys.traces import *  # noqa: F403
@@ -262,6 +269,7 @@ PATTERNS: dict[str, Pattern] = {
         *DERIVED_PATTERNS,
         *REGISTRY_PATTERNS,
         *PLATFORM_PATTERNS,
+        *SCIM_PATTERNS,
         *LOCATION_PATTERNS,
         *WEBHOOK_PATTERNS,
         *EVALUATION_PATTERNS,

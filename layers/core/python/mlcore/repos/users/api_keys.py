@@ -54,7 +54,7 @@ def is_token(text: str) -> bool:
 
 def verify(token: str) -> tuple[ApiKey, User] | None:
     """Returns the key with this token and its owner; None if it is unknown, expired or revoked, or
-    the owner was deleted.
+    the owner was deleted or deactivated.
 
     Nothing that can change is cached: a revoked key is refused from the next request on. One
     BatchGetItem, two for the first request of a process with the key; the first use on a day writes
@@ -76,7 +76,9 @@ def verify(token: str) -> tuple[ApiKey, User] | None:
     if item is None or user_item is None or not _is_token_of(item, token):
         return None
     key, user = _key_in(item), users.user_in(user_item)
-    if user.user_id != key.user_id or (key.expires_at is not None and key.expires_at <= now_ms()):
+    if user.user_id != key.user_id or not user.is_active:
+        return None
+    if key.expires_at is not None and key.expires_at <= now_ms():
         return None
     _note_use(key, item_key)
     return key, user

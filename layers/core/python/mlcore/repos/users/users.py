@@ -12,11 +12,13 @@ from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, TransactionFailed, table
+from mlcore.entities.scim import USER, parse_scim_id
 from mlcore.entities.users import HeldGrant, Profile, User
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import Item
 from mlcore.models.platform import User as UserItem
 from mlcore.models.platform import UserGrant, UserName, UserRole
+from mlcore.models.scim import ScimName
 from mlcore.repos.counters import next_number
 
 _GRANTS = {keys.USER_GRANT.name, keys.EXPERIMENT_PERMISSION.name, keys.MODEL_PERMISSION.name}
@@ -25,6 +27,10 @@ _GRANTS = {keys.USER_GRANT.name, keys.EXPERIMENT_PERMISSION.name, keys.MODEL_PER
 
 class UserExists(Exception):
     """Another user has the name."""
+
+
+class Deactivated(errors.PermissionDenied):
+    """The directory does not let this user log in."""
 
 
 def missing(username: str) -> errors.ResourceDoesNotExist:
@@ -87,7 +93,13 @@ def create(username: str, password_hash: str, is_admin: bool) -> User:
         version=1,
         updated_at=now_ms(),
     )
-    name = UserName(PK=listed.pk, SK=listed.sk, username=username, updated_at=now_ms())
+    name = UserName(
+        PK=listed.pk,
+        SK=listed.sk,
+        username=username,
+        is_service_account=True if password_hash == SERVICE_ACCOUNT_HASH else None,
+        updated_at=now_ms(),
+    )
     absent = ConditionExpression()
     absent.require_absent(UserItem.PK)
     try:
@@ -102,17 +114,40 @@ def ensure(username: str) -> User:
     password and grants, if there is none. One GetItem for an existing user.
 
     Raises:
-        PermissionDenied: the name is that of a service account. An issuer may not sign in as one.
+        PermissionDenied: the name is that of a service account, for which an issuer may not sign
+            in; or a directory has deactivated or just deleted the user, or provisions the name in
+            another spelling.
     """
     user = find(username)
     if user is not None:
         if user.password_hash == SERVICE_ACCOUNT_HASH:
             raise errors.PermissionDenied("A service account logs in by its API keys only.")
+        if not user.is_active:
+            raise Deactivated("The user is deactivated.")
         return user
+    _check_not_provisioned(username)
     try:
         return create(username, "", is_admin=False)
     except UserExists:
         return get(username)
+
+
+def _check_not_provisioned(username: str) -> None:
+    """Checks that a directory neither has just deleted the user with a name nor provisions the name
+    in another spelling; else a login would create a second user for one person. One GetItem. Raises
+    PermissionDenied."""
+    item = table.get(keys.scim_name(USER, username.lower()))
+    if item is None:
+        return
+    lock = ScimName.of(item)
+    if lock.is_deleted:
+        if (lock.ttl or 0) > now_ms() // 1_000:
+            raise Deactivated("The directory has deleted the user.")
+        return
+    place = parse_scim_id(lock.scim_id)
+    other = None if place is None else find(place[1])
+    if place is not None and other is not None and other.user_id == place[0]:
+        raise Deactivated("The directory provisions the user's name in another spelling.")
 
 
 def update(
@@ -214,4 +249,5 @@ def user_in(item: Raw) -> User:
         user.password_hash,
         user.is_admin,
         {name: int(text) for name, text in (user.role_ids or {}).items()},
+        is_active=not user.is_inactive,
     )

@@ -1,0 +1,22 @@
+"""Deletes a user with everything that lets the user in."""
+
+from __future__ import annotations
+
+from mlcore.entities.users import Profile
+from mlcore.repos.settings import system_tables
+from mlcore.repos.users import api_keys, scim_users, sessions, users
+
+
+def delete_everything_of(profile: Profile, *, by_directory: bool = False) -> None:
+    """Deletes a user with grants, API keys and sessions. The user is deleted last, so that a
+    repeated request still finds the user and does all of it.
+
+    Args:
+        by_directory: as in :func:`mlcore.repos.users.scim_users.forget`.
+    """
+    username = profile.user.username
+    system_tables.revoke(username)
+    api_keys.delete_all(profile.user)
+    sessions.end_all(username)
+    scim_users.forget(profile.user, by_directory=by_directory)
+    users.delete(profile)

@@ -1,0 +1,131 @@
+"""The responses of SCIM: resources, lists, versions and addresses."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from mlcore.entities.scim import ScimUser
+from mlcore.http import Request, Response
+from mlcore.http.compression import fit
+from users.scim.errors import CONTENT_TYPE, ScimError
+from users.scim.messages import ScimRequest
+
+USER_SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:User"
+LIST_SCHEMA: Final = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
+_ALWAYS: Final = frozenset({"schemas", "id"})
+
+Resource = dict[str, Any]
+
+
+def user(entity: ScimUser, request: Request) -> Resource:
+    """Returns the JSON of a user."""
+    return {
+        "schemas": [USER_SCHEMA],
+        "id": entity.scim_id,
+        **({} if entity.external_id is None else {"externalId": entity.external_id}),
+        "userName": entity.user.username,
+        "active": entity.user.is_active,
+        **entity.attributes,
+        "meta": meta("User", f"Users/{entity.scim_id}", entity, request),
+    }
+
+
+def meta(kind: str, path: str, entity: Any, request: Request) -> Resource:
+    """Returns the attribute ``meta`` of a resource, whose path is below ``/scim/v2/``."""
+    found: Resource = {"resourceType": kind}
+    if entity.created_at is not None:
+        found["created"] = _time(entity.created_at)
+        found["lastModified"] = _time(entity.updated_at)
+    return {
+        **found,
+        "location": f"{base(request)}/{path}",
+        "version": version_of(entity.version),
+    }
+
+
+def base(request: Request) -> str:
+    """Returns the address below which the resources are, from PUBLIC_URL or the request's Host
+    header."""
+    public = os.environ.get("PUBLIC_URL", "").rstrip("/")
+    if not public:
+        secure = request.headers.get("x-forwarded-proto", "").startswith("https")
+        public = f"{'https' if secure else 'http'}://{request.headers.get('host', '')}"
+    return f"{public}/scim/v2"
+
+
+def version_of(number: int) -> str:
+    """Returns the weak entity tag of a version."""
+    return f'W/"{number}"'
+
+
+def check_version(message: ScimRequest, version: int) -> None:
+    """Checks the header If-Match. Raises ScimError (412)."""
+    expected = message.if_match.strip()
+    if expected and expected != "*" and version_of(version) not in _tags(expected):
+        raise ScimError(412, "The resource was changed meanwhile.")
+
+
+def one(resource: Resource, message: ScimRequest, request: Request, status: int = 200) -> Response:
+    """Returns the response with one resource: 304 if the client has this version."""
+    headers = {"etag": resource["meta"]["version"]}
+    if status == 200 and request.method in ("GET", "HEAD"):
+        known = message.if_none_match.strip()
+        if known and (known == "*" or headers["etag"] in _tags(known)):
+            return Response(304, "", CONTENT_TYPE, headers)
+    if status == 201:
+        headers["location"] = resource["meta"]["location"]
+    return _response(selected(resource, message), request, status, headers)
+
+
+def page(
+    resources: Sequence[Resource], total: int, message: ScimRequest, request: Request
+) -> Response:
+    """Returns the response with a page of a list."""
+    body = {
+        "schemas": [LIST_SCHEMA],
+        "totalResults": total,
+        "startIndex": message.start,
+        "itemsPerPage": len(resources),
+        "Resources": [selected(resource, message) for resource in resources],
+    }
+    return _response(body, request)
+
+
+def document(body: Mapping[str, Any], request: Request) -> Response:
+    """Returns the response with a document that describes the server."""
+    return _response(body, request)
+
+
+def nothing() -> Response:
+    return Response(204, "", CONTENT_TYPE)
+
+
+def selected(resource: Resource, message: ScimRequest) -> Resource:
+    """Returns a resource with those attributes that the request asks for."""
+    if message.only:
+        wanted = {name.partition(".")[0] for name in message.only}
+        return {k: v for k, v in resource.items() if k in _ALWAYS or k.lower() in wanted}
+    return {k: v for k, v in resource.items() if k in _ALWAYS or k.lower() not in message.without}
+
+
+def _response(
+    body: Mapping[str, Any],
+    request: Request,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    text = json.dumps(body, ensure_ascii=False)
+    return fit(Response(status, text, CONTENT_TYPE, headers or {}), request.headers)
+
+
+def _time(milliseconds: int) -> str:
+    moment = datetime.fromtimestamp(milliseconds / 1_000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _tags(header: str) -> list[str]:
+    return [tag.strip() for tag in header.split(",")]
