@@ -184,11 +184,13 @@ def backfill(*, publishes: bool = True) -> int:
     _histories()
     if not publishes:
         count = 0
-        for count, experiment_id in enumerate(  # noqa: B007 -- told at the end
-            import_module("mlcore.system_tables.backfill").land(), 1
-        ):
-            print(f"experiment {experiment_id}")
-        print(f"{count} experiments landed; the publisher brings them into the tables")
+        for landed in import_module("mlcore.system_tables.backfill").land():
+            count += landed.startswith("experiment ")
+            print(landed)
+        print(
+            f"{count} experiments and all other entities landed; "
+            "the publisher brings them into the tables"
+        )
         return 0
     _engines()
     done = import_module("mltables.backfill").backfill(print)
@@ -199,7 +201,7 @@ def backfill(*, publishes: bool = True) -> int:
 def _print_counts(done: Any) -> None:
     print(
         f"{done.experiments} experiments, {done.runs} runs, {done.points} points, "
-        f"{done.traces} traces published"
+        f"{done.traces} traces, {done.entities} rows of other tables published"
     )
 
 

@@ -1,10 +1,11 @@
 """The lander: writes the changes in the table's stream to objects that the publisher of the system
-tables reads. Each stream batch becomes an object about runs and one about traces, each only if
-something of its kind changed. Their names follow from the batch.
+tables reads. Each stream batch becomes an object about runs, one about traces and one about other
+entities, each only if something of its kind changed. Their names follow from the batch.
 
 Metric points are copied from the stream, because the table's metric batches are packed later; those
-of refused requests are left out. Of experiments, runs and traces only the ids of the changed ones
-are written. A stream batch whose object cannot be written fails as a whole and is delivered again.
+of refused requests are left out. Of experiments, runs, traces and other entities only the ids of
+the changed ones are written. A stream batch whose object cannot be written fails as a whole and is
+delivered again.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from mlcore.db.keys import Key
 from mlcore.db.table import key_of_item
 from mlcore.models.base import Item
 from mlcore.repos.runs.history import metric_history
-from mlcore.system_tables import landing, trace_landing
+from mlcore.system_tables import entity_kinds, entity_landing, landing, trace_landing
 from mlcore.system_tables.landing import Changed
 from mlcore.system_tables.rows import PointRow, point_row
 from mlcore.system_tables.source import distinct
@@ -48,6 +49,7 @@ def land(records: Sequence[Record], shard: str) -> None:
     """Writes one object of each kind with the changes in these records; none if they change no
     system table."""
     traces = trace_landing.ChangedTraces()
+    entities = entity_landing.ChangedEntities()
     batches: dict[Key, Raw] = {}
     experiments: set[str] = set()
     runs: set[tuple[str, str]] = set()
@@ -60,6 +62,8 @@ def land(records: Sequence[Record], shard: str) -> None:
             experiments.add(keys.experiment_id_of(key.pk))
         elif kind == trace_landing.TRACE:
             traces.add_record(record)
+        elif kind in entity_kinds.BY_ITEM_TYPE:
+            entities.add_record(record, kind)
         elif kind in _RUN_TYPES:
             runs.add(keys.run_of(key))
         elif kind == _METRIC_BATCH and "NewImage" in change:
@@ -73,6 +77,7 @@ def land(records: Sequence[Record], shard: str) -> None:
     if points or experiments or runs:
         landing.put(name, landing.encode(distinct(points), Changed(experiments, runs)))
     trace_landing.put(name, traces)
+    entity_landing.put(name, entities)
 
 
 def _points(key: Key, image: Raw) -> Iterator[PointRow]:

@@ -161,8 +161,9 @@ def of_backfill() -> frozenset[Right]:
     default = Name("mlcore.repos.experiments.experiments", "_default_item")
     found = reached([Name("mlcore.system_tables.backfill", "land")], closed=(*BOUNDARY, default))
     rights = {right for user, use in found.uses for right in _rights(user, use) if right[1]}
-    # Runs of both stages are in order in LSI2 alone.
-    return frozenset(rights | {(_QUERY, f"{TABLE}/index/{index}") for index in ("GSI2", "LSI2")})
+    # Runs of both stages are in order in LSI2 alone; GSI5 lists the models.
+    indexes = ("GSI2", "GSI5", "LSI2")
+    return frozenset(rights | {(_QUERY, f"{TABLE}/index/{index}") for index in indexes})
 
 
 def _rights(user: Name, use: Use) -> Iterator[Right]:

@@ -30,6 +30,8 @@ TABLES = {
     "a": "assessments",
     "p": "spans",
     "l": "audit_log",
+    "m": "registered_models",
+    "v": "model_versions",
 }
 
 
@@ -38,11 +40,11 @@ def lakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]
     """Folders with all tables: with rows of others, with different ones, and without."""
     pytest.importorskip("mltables.permitted_rows")
     base = tmp_path_factory.mktemp("hidden-rows")
-    readable = _rows(random.Random(7), READABLE)
+    readable = _all_rows(7, READABLE)
     hidden = [one for one in WORKSPACES if one not in READABLE]
     others: dict[str, dict[str, list[str]]] = {
-        "others": _rows(random.Random(8), hidden),
-        "altered": _rows(random.Random(9), hidden[1:], runs=40),
+        "others": _all_rows(8, hidden),
+        "altered": _all_rows(9, hidden[1:], runs=40),
         "alone": {name: [] for name in TABLES.values()},
     }
     with pytest.MonkeyPatch.context() as patch:
@@ -53,14 +55,61 @@ def lakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]
         yield {name: base / name for name in others}
 
 
-def _rows(rng: random.Random, workspaces: Sequence[str], runs: int = 12) -> dict[str, list[str]]:
+def _all_rows(seed: int, workspaces: Sequence[str], runs: int = 12) -> dict[str, list[str]]:
     """Rows of each table as SQL, the texts of hidden ones different from those of any other."""
+    rows = _rows(random.Random(seed), workspaces, runs)
+    return rows | _entity_rows(random.Random(seed), workspaces, runs)
+
+
+def _text(rng: random.Random, workspaces: Sequence[str]) -> str:
+    if any(one in READABLE for one in workspaces):
+        return rng.choice(("7", "0.5", "-3", "2024-01-05", OWN, "12", "x[", ""))
+    return f"{SECRET}[{rng.randrange(10**9)}"
+
+
+def _entity_rows(rng: random.Random, workspaces: Sequence[str], most: int) -> dict[str, list[str]]:
+    """Rows of the tables of entities outside of experiments, made by the types of their columns."""
+    from mltables.entity_tables import OF_ENTITIES  # noqa: PLC0415 -- not without the engines
+
+    def value(column: str, kind: str, identity: str, time: str) -> str:
+        if kind == "BIGINT":
+            return str(rng.randrange(10**6))
+        if column in identity.split(", "):
+            return f"'{rng.randrange(16**12):012x}'"
+        one = f"'{_text(rng, workspaces)}'"
+        return {
+            "TIMESTAMP WITH TIME ZONE": time,
+            "BOOLEAN": rng.choice(("true", "false")),
+            "DOUBLE": rng.choice(("0.0", "-0.0", "'nan'", "1e300", "3")) + "::DOUBLE",
+            "MAP(VARCHAR, VARCHAR)": f"MAP {{'k': {one}}}",
+            "MAP(VARCHAR, BIGINT)": f"MAP {{'k': {rng.randrange(9)}}}",
+            "VARCHAR[]": f"[{one}]",
+            "VARCHAR": one,
+        }[kind]
+
+    found: dict[str, list[str]] = {}
+    for table in OF_ENTITIES:
+        rows = found.setdefault(table.name, [])
+        for workspace in workspaces:
+            for _ in range(rng.randrange(1, most)):
+                month = f"2024-0{rng.randrange(1, 4)}"
+                time = f"TIMESTAMPTZ '{month}-01 10:00:{rng.randrange(60):02}+00'"
+                values = [
+                    f"'{workspace}'"
+                    if column == "workspace_id"
+                    else value(column, kind, table.identity, time)
+                    for column, kind, *_ in table.columns
+                ]
+                rows.append(", ".join([*values, f"'{month}'"]))
+    return found
+
+
+def _rows(rng: random.Random, workspaces: Sequence[str], runs: int) -> dict[str, list[str]]:
+    """Rows of the tables of runs and traces, and of the audit."""
     found: dict[str, list[str]] = {name: [] for name in TABLES.values()}
 
     def text() -> str:
-        if any(one in READABLE for one in workspaces):
-            return rng.choice(("7", "0.5", "-3", "2024-01-05", OWN, "12", "x[", ""))
-        return f"{SECRET}[{rng.randrange(10**9)}"
+        return _text(rng, workspaces)
 
     def moment() -> str:
         month, second = rng.randrange(1, 4), rng.randrange(60)

@@ -58,6 +58,10 @@ class Expressions:
                 "p": ["name", "kind", "workspace_id", "trace_id", "span_id", "attributes['k']",
                       "status.message", "events[0].name", "links[0].attributes['k']"],
                 "l": ["user_name", "address", "rpc", "entity", "workspace_id", "record_id", "hash"],
+                "m": ["name", "description", "registered_model_id", "workspace_id", "tags['k']",
+                      "custom_properties['k']", "external_id"],
+                "v": ["name", "source", "registered_model_id", "workspace_id", "tags['k']",
+                      "run_id", "user_id", "current_stage"],
                 "u": ["trace_id", "workspace_id", "tags['k']", "request", "client_request_id",
                       "spans[0].name", "assessments[0].feedback.value", "spans[0].status.message"],
             }
@@ -73,6 +77,8 @@ class Expressions:
                 "a": ["request_time", "create_time", "last_update_time"],
                 "p": ["request_time", "time"],
                 "l": ["event_time", "insert_time"],
+                "m": ["create_time", "update_time"],
+                "v": ["create_time", "last_update_time"],
                 "u": ["request_time", "assessments[0].create_time"],
             }
         )
@@ -91,6 +97,8 @@ class Expressions:
                 "a": asked,
                 "p": asked,
                 "l": ["insert_time"],
+                "m": ["create_time"],
+                "v": ["create_time"],
                 "u": asked,
             }
         )
@@ -98,6 +106,7 @@ class Expressions:
         ids = self._of(
             {"h": ["run_id"], "r": ["run_id"], "e": ["experiment_id"], "t": trace, "a": trace}
             | {"p": trace, "u": trace, "l": ["record_id"]}
+            | {"m": ["registered_model_id"], "v": ["registered_model_id", "run_id"]}
         )
         return self.rng.choice(
             (f"{column} >= {time}", f"{column} < {time}", f"{ids} > '{run}'", f"{ids} = '{run}'")

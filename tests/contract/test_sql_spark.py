@@ -259,11 +259,15 @@ def test_types_are_told_in_words_of_databricks(engine: Engine) -> None:
 
 def test_tools_find_tables_and_columns(engine: Engine) -> None:
     names = [
-        *("assessments", "audit_log", "experiments_latest", "run_metrics_history"),
-        *("runs_latest", "spans", "trace_unified", "traces"),
+        *("assessments", "audit_log", "experiments_latest", "model_versions"),
+        *("registered_models", "run_metrics_history", "runs_latest", "spans", "trace_unified"),
+        "traces",
     ]
     assert [row[1] for row in engine.ask("SHOW TABLES IN system.mlflow")["rows"]] == names
-    assert [row[1] for row in engine.ask("SHOW TABLES LIKE 'run*'")["rows"]] == names[3:5]
+    assert [row[1] for row in engine.ask("SHOW TABLES LIKE 'run*'")["rows"]] == [
+        "run_metrics_history",
+        "runs_latest",
+    ]
     listed = engine.ask(
         "SELECT table_name FROM system.information_schema.tables t WHERE table_schema = 'mlflow'"
     )

@@ -1,5 +1,6 @@
 """Backfill: adds the existing data of the DynamoDB table to the system tables. Writes and publishes
-one experiment after the other. An interrupted backfill can be started again and continues."""
+one experiment after the other, then the entities outside of experiments. An interrupted backfill
+can be started again and continues."""
 
 from __future__ import annotations
 
@@ -11,20 +12,20 @@ from mltables.publisher import publish
 
 
 def backfill(tell: Callable[[str], None] = lambda _: None) -> Published:
-    """Lands (writes as batches for the publisher) and publishes all experiments.
+    """Lands (writes as batches for the publisher) and publishes all experiments and other entities.
 
     Args:
-        tell: called with a line of progress for each experiment.
+        tell: called with a line of progress for each experiment, and for each table of others.
 
     Returns:
-        The counts of this call. A resumed backfill counts only the remaining experiments.
+        The counts of this call. A resumed backfill counts only what remained.
     """
     total = Published()
-    for experiment_id in land():
+    for landed in land():
         done = publish()
         total = Published(*(a + b for a, b in zip(total, done, strict=True)))
         tell(
-            f"experiment {experiment_id}: {done.runs} runs, {done.points} points, "
-            f"{done.traces} traces"
+            f"{landed}: {done.runs} runs, {done.points} points, {done.traces} traces, "
+            f"{done.entities} other rows"
         )
     return total

@@ -17,10 +17,13 @@ from mltables import trace_view
 from mltables.dialect import macros, sql_generator
 from mltables.duckdb_connection import connect
 from mltables.snapshot import quoted
-from mltables.table_definitions import AUDIT, HISTORY, OF_TRACES, RUNS, Table
+from mltables.table_columns import Table
+from mltables.table_definitions import OF_TRACES, TABLES
 
-TIMES: Final = frozenset(("insert_time", "start_time", "request_time"))
-TEXTS: Final = frozenset(("run_id", "experiment_id", "trace_id"))
+TIMES: Final = frozenset(table.time for table in TABLES if table.time)
+"""The times by which files are partitioned."""
+TEXTS: Final = frozenset(("run_id", "experiment_id", "trace_id", "registered_model_id"))
+_COLUMNS: Final = {table.name: {name for name, *_ in table.columns} for table in TABLES}
 
 _OPERATORS: Final[Mapping[type[exp.Expr], str]] = {
     exp.GTE: ">=",
@@ -45,12 +48,6 @@ _CONSTANT: Final = (
     *(exp.Add, exp.Sub, exp.Mul, exp.Interval, exp.Var, *_NOW),
 )
 """Syntax of which a constant expression may consist. None of it can run long."""
-_PARTITIONED_BY: Final = {
-    HISTORY.name: ("insert_time", "%Y-%m-%d"),
-    AUDIT.name: ("insert_time", "%Y-%m-%d"),
-    RUNS.name: ("start_time", "%Y-%m"),
-    **{table.name: ("request_time", "%Y-%m-%d") for table in OF_TRACES},
-}
 _FIRST_YEAR: Final = 1000
 """Earlier years have fewer than four digits and would sort wrongly as texts."""
 _PRECISION: Final = timedelta(milliseconds=1)
@@ -110,11 +107,12 @@ def where_bounds(query: exp.Query, schema: str) -> Mapping[str, Bounds]:
     bounds_by_table: dict[str, list[tuple[Bound, ...]]] = {}
     for table in query.find_all(exp.Table):
         if table.db == schema:
-            bounds_by_table.setdefault(table.name, []).append(tuple(_bounds(table)))
+            columns = _COLUMNS.get(table.name, trace_view.BOUNDED)
+            bounds = tuple(bound for bound in _bounds(table) if bound.column in columns)
+            bounds_by_table.setdefault(table.name, []).append(bounds)
     for each in bounds_by_table.pop(trace_view.NAME, ()):
-        shared = tuple(bound for bound in each if bound.column in trace_view.BOUNDED)
         for below in OF_TRACES:
-            bounds_by_table.setdefault(below.name, []).append(shared)
+            bounds_by_table.setdefault(below.name, []).append(each)
     return bounds_by_table
 
 
@@ -226,9 +224,9 @@ def may_hold(file: Mapping[str, Any], bounds: Bounds) -> bool:
 
 def partition_may_hold(table: Table, partition: str | None, bounds: Bounds) -> bool:
     """Like :func:`may_hold`, but uses only the day or month of the file's partition."""
-    if partition is None or table.name not in _PARTITIONED_BY:
+    if partition is None:
         return True
-    column, form = _PARTITIONED_BY[table.name]
+    column, form = table.time, table.time_format
     coarse = [
         [
             bound._replace(values=tuple(value.strftime(form) for value in bound.values))

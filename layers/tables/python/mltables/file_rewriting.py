@@ -1,4 +1,5 @@
-"""Rewrites the files of a partitioned table that have rows of given runs or experiments."""
+"""Rewrites the files of a partitioned table that have rows of given runs, experiments or other
+entities."""
 
 from __future__ import annotations
 
@@ -14,39 +15,33 @@ def remove_rows(
     connection: duckdb.DuckDBPyConnection,
     table: WritableTable,
     change: TableCommit,
-    order: str,
     named: str,
     column: str,
 ) -> None:
     """Adds to a commit the removal of all rows that have a staged table's value of a column.
 
     Args:
-        order: the columns by which the rows of a file are sorted, separated by commas.
         named: the staged table.
         column: the id that it shares with the table.
     """
-    _rewrite(
+    rewrite(
         connection,
         table,
         change,
-        order,
         table.overlapping(named, column),
         lambda files: f"{files} SEMI JOIN {named} USING ({column})",
         lambda file: f"{file} ANTI JOIN {named} USING ({column})",
     )
 
 
-def correct_workspaces(
-    connection: duckdb.DuckDBPyConnection, table: WritableTable, order: str
-) -> None:
+def correct_workspaces(connection: duckdb.DuckDBPyConnection, table: WritableTable) -> None:
     """Sets the workspace of the rows of the experiments in ``placed`` to ``destination``, in one
     commit. Rewrites only files that have a row with another workspace."""
     change = table.change()
-    _rewrite(
+    rewrite(
         connection,
         table,
         change,
-        order,
         table.misplaced("placed"),
         lambda files: (
             f"{files} JOIN placed USING (experiment_id) WHERE workspace_id <> destination"
@@ -59,16 +54,15 @@ def correct_workspaces(
     change.commit()
 
 
-def _rewrite(
+def rewrite(
     connection: duckdb.DuckDBPyConnection,
     table: WritableTable,
     change: TableCommit,
-    order: str,
     maybe: str,
     affected_rows: Callable[[str], str],
     new_rows: Callable[[str], str],
 ) -> None:
-    """Rewrites the files with affected rows.
+    """Adds to a commit new files for those that have affected rows.
 
     Args:
         maybe: a condition on the files' statistics that all files with affected rows meet.
@@ -84,6 +78,7 @@ def _rewrite(
     for path, value in affected:
         change.remove([files[path]])
         change.add(
-            f"SELECT {table.table.names} FROM {new_rows(table.read([path]))} ORDER BY {order}",
+            f"SELECT {table.table.names} FROM {new_rows(table.read([path]))} "
+            f"ORDER BY {table.table.order}",
             value,
         )

@@ -3,17 +3,12 @@ deleted runs."""
 
 from __future__ import annotations
 
-from typing import Final
-
 import duckdb
 
 from mltables.file_rewriting import remove_rows
 from mltables.snapshot import quoted
 from mltables.table_definitions import HISTORY
 from mltables.writable_table import WritableTable
-
-ORDER: Final = "experiment_id, run_id, metric_name, metric_step, metric_time"
-"""How the points of a file are sorted."""
 
 
 def append_points(connection: duckdb.DuckDBPyConnection, history: WritableTable) -> int:
@@ -36,12 +31,12 @@ def append_points(connection: duckdb.DuckDBPyConnection, history: WritableTable)
         """
     )
     change = history.change()
-    remove_rows(connection, history, change, ORDER, "gone", "run_id")
+    remove_rows(connection, history, change, "gone", "run_id")
     days = connection.execute("SELECT DISTINCT insert_date FROM new_points ORDER BY 1").fetchall()
     count = sum(
         change.add(
             f"SELECT {HISTORY.names} FROM new_points WHERE insert_date = {quoted(day)} "
-            f"ORDER BY {ORDER}",
+            f"ORDER BY {HISTORY.order}",
             day,
         )
         for (day,) in days

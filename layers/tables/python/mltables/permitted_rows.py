@@ -21,32 +21,18 @@ from mltables.duckdb_connection import connect
 from mltables.file_pruning import Bounds, may_hold, partition_may_hold, sql_condition
 from mltables.lake import Lake
 from mltables.snapshot import quoted
+from mltables.table_columns import Table
 from mltables.table_definitions import (
-    ASSESSMENTS,
-    AUDIT,
-    EXPERIMENTS,
-    RUNS,
-    SPANS,
     TABLES,
-    TRACES,
-    Table,
     open_if_exists,
 )
 
 MEMORY: Final = "450MB"
 """Memory for choosing rows. DuckDB spills the rest to the folder of the query."""
 
-_ORDER: Final = {
-    RUNS.name: ("run_id",),
-    EXPERIMENTS.name: ("experiment_id",),
-    TRACES.name: ("trace_id", "experiment_id"),
-    ASSESSMENTS.name: ("trace_id", "assessment_id", "experiment_id"),
-    SPANS.name: ("trace_id", "span_id", "experiment_id"),
-    AUDIT.name: ("record_id",),
-}
-"""The columns that identify the rows of a table, by which they are sorted. The history is sorted by
-all columns that are read."""
 _FIRST: Final = ("experiment_id", "run_id", "metric_name", "metric_step", "metric_time")
+"""The columns by which the history is sorted first; then by all others that are read, because no
+columns identify its rows."""
 
 _NEVER_REACHED: Final = 2**63 - 1
 
@@ -147,7 +133,7 @@ def _write_permitted_rows(
     """
     partition = f"partition.{table.partition}"
     used = {*columns, "workspace_id", *(bound.column for each in bounds for bound in each)}
-    used |= {*_ORDER.get(table.name, ())}
+    used |= {*table.identity.split(", ")} - {""}
     files = _files_with_columns(
         lake,
         table,
@@ -162,7 +148,7 @@ def _write_permitted_rows(
         connection.execute("SET preserve_insertion_order = true")
         rows = permitted_relation(source, sorted(used), workspaces, bounds)
         connection.execute(
-            f"COPY (SELECT {', '.join(columns)} FROM {rows} ORDER BY {_sort_order(source)}) "
+            f"COPY (SELECT {', '.join(columns)} FROM {rows} ORDER BY {_sort_order(table, source)}) "
             f"TO {quoted(target)} (FORMAT parquet)"
         )
     return source._replace(files=(target,))
@@ -185,9 +171,9 @@ def permitted_relation(
     return f"(SELECT {', '.join(columns)} FROM {rows} LIMIT {_NEVER_REACHED}) WHERE {where}"
 
 
-def _sort_order(source: Source) -> str:
-    if source.table in _ORDER:
-        return ", ".join(_ORDER[source.table])
+def _sort_order(table: Table, source: Source) -> str:
+    if table.identity:
+        return table.identity
     first = [name for name in _FIRST if name in source.columns]
     rest = [name for name in source.columns if name not in first]
     # 0.0 and -0.0 compare equal but print differently.

@@ -29,7 +29,8 @@ RUNS_TOGETHER: Final = 5000
 
 class Published(NamedTuple):
     """Counts of a publication: landing objects consumed, points appended to the history, runs,
-    experiments and traces written or removed, audited requests appended."""
+    experiments and traces written or removed, audited requests appended, rows of other entities
+    written or removed."""
 
     objects: int = 0
     points: int = 0
@@ -37,6 +38,7 @@ class Published(NamedTuple):
     experiments: int = 0
     traces: int = 0
     audited: int = 0
+    entities: int = 0
 
 
 class PublishStep:
@@ -108,7 +110,7 @@ class PublishStep:
                 lambda table: self._history.source(self._history.overlapping(table, "run_id")),
             )
             changed += run_publishing.publish(self._connection, self._runs, files)
-        file_rewriting.correct_workspaces(self._connection, self._history, history_publishing.ORDER)
+        file_rewriting.correct_workspaces(self._connection, self._history)
         trace_publishing.follow_experiments(self._connection, self._of_traces)
         experiments = self._publish_experiments()
         for table in (self._history, self._runs, self._experiments, *self._of_traces):

@@ -1,12 +1,12 @@
 """The publisher: applies the landing objects to the system tables, then deletes these objects.
 
-Objects about runs, about traces and about the audit have steps of their own. A step about the audit
-(``audit_publishing``) appends what has landed. A step of another kind reads landing objects, opens
-the tables and *then* reads from DynamoDB the experiments, runs and traces that the objects name.
-Each step commits a table on condition that no other publisher has committed since the table was
-opened: Delta refuses a second transaction with the same number. So rows never return to an older
-state, even with several publishers. A step that is killed at any
-point is repeated from its landing objects:
+Objects about runs, about traces, about other entities and about the audit have steps of their own.
+A step about the audit (``audit_publishing``) appends what has landed. A step of another kind reads
+landing objects, opens the tables and *then* reads from DynamoDB the experiments, runs, traces and
+other entities that the objects name.Each step commits a table
+on condition that no other publisher has committed since the table was opened: Delta refuses a
+second transaction with the same number. So rows never return to an older state, even with several
+publishers. A step that is killed at any point is repeated from its landing objects:
 
 * a point that is in the history, or an audited request that is in the log, is not appended again
   (its ``record_id`` is its identity),
@@ -25,20 +25,16 @@ from typing import Final
 
 from deltalake.exceptions import CommitFailedError
 
-from mlcore.system_tables import landing
+from mlcore.system_tables import entity_landing, landing
+from mlcore.system_tables.entity_sources import ROOTS
 from mltables import audit_publishing, staging, trace_staging
 from mltables.duckdb_connection import connect
+from mltables.entity_publishing import EntityStep, tables_of
 from mltables.lake import Lake
 from mltables.publish_step import Published, PublishStep
 from mltables.snapshot import Snapshot
-from mltables.table_definitions import (
-    EXPERIMENTS,
-    HISTORY,
-    OF_TRACES,
-    RUNS,
-    Table,
-    open_or_create,
-)
+from mltables.table_columns import Table
+from mltables.table_definitions import EXPERIMENTS, HISTORY, OF_TRACES, RUNS, open_or_create
 from mltables.trace_publishing import TraceStep
 
 STEP_BYTES: Final = 4 << 20
@@ -134,6 +130,25 @@ def _publish_traces(lake: Lake, keys: list[str]) -> Published:
     return Published(objects=len(keys), traces=changed)
 
 
+def _publish_entities(lake: Lake, keys: list[str]) -> Published:
+    changes = entity_landing.read(landing.read(keys))
+    changed = 0
+    for kind in ROOTS:
+        roots = changes.get(kind.table, {})
+        parts = changes.get(kind.part.table, {}) if kind.part else {}
+        if not roots and not parts:
+            continue
+        with (
+            tempfile.TemporaryDirectory(dir=lake.temporary) as folder,
+            connect(Path(folder)) as connection,
+        ):
+            snapshots = _snapshots(lake, tables_of(kind))
+            step = EntityStep(connection, lake, snapshots, Path(folder), kind)
+            changed += step.run(roots, parts)
+    landing.remove(keys)
+    return Published(objects=len(keys), entities=changed)
+
+
 def _snapshots(lake: Lake, tables: Iterable[Table]) -> dict[str, Snapshot]:
     return {table.name: Snapshot(lake, table, open_or_create(lake, table)) for table in tables}
 
@@ -151,6 +166,7 @@ def _publish_audit(lake: Lake, keys: list[str]) -> Published:
 _STEPS: Final = {
     landing.RUNS: _publish_runs,
     landing.TRACES: _publish_traces,
+    landing.ENTITIES: _publish_entities,
     landing.AUDIT: _publish_audit,
     landing.AUDIT_LOGS: _publish_audit,
 }

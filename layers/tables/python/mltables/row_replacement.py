@@ -1,14 +1,13 @@
-"""Replaces the rows of some traces in a table that is partitioned by day.
+"""Replaces the rows of some entities in a table that is partitioned by day or month.
 
-Ids of traces are random, so files are not found by them: the caller names the days that may hold
-published rows. A day has full files, which are rewritten only if a row in them is replaced, and few
-small ones: a publication adds one, and merges them when there are many.
+The caller says which files may hold published rows. A partition has full files, which are rewritten
+only if a row in them is replaced, and few small ones: a publication adds one, and merges them when
+there are many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import duckdb
 
@@ -22,46 +21,36 @@ FULL_FILE_ROWS: Final = 20_000
 FULL_FILE_BYTES: Final = FILE_BYTES // 4
 """A file of this size is full, even if it has fewer rows."""
 SMALL_FILES: Final = 8
-"""The small files of a day are merged when there are more."""
-
-
-class Layout(NamedTuple):
-    """The columns that identify a row, and those by which the rows of a file are sorted; separated
-    by commas."""
-
-    identity: str
-    order: str
+"""The small files of a partition are merged when there are more."""
 
 
 def replace_rows(
     connection: duckdb.DuckDBPyConnection,
     table: WritableTable,
-    layout: Layout,
+    owner: str,
     new: str,
-    days: Collection[str] | None,
+    maybe: str,
 ) -> int:
-    """Replaces the published rows of the traces in ``decided`` (experiment_id, trace_id) by those
-    of the staged table ``new``, in one commit. Unchanged rows are not written. Returns the number
-    of rows that were written or removed.
-
-    A trace whose time changed more than once may have two rows for a while: if the record of its
-    last change arrives before the others, the first day is not known yet. The records that follow
-    name it, and the old row is removed then.
+    """Replaces the published rows of the entities in ``decided`` by those of the staged table
+    ``new``, in one commit. Unchanged rows are not written. Returns the number of rows that were
+    written or removed.
 
     Args:
+        owner: the columns of ``decided``, separated by commas: the ids of an entity.
         new: has all stored columns.
-        days: the days that may hold published rows of these traces; None for all.
+        maybe: a condition on the statistics of files, which all files meet that may hold published
+            rows of the entities.
 
     Raises:
         CommitFailedError: another publisher committed first.
     """
-    stored, identity, partition = table.table.stored, layout.identity, table.table.partition
-    files = table.local(table.names(_maybe(table, days)))
+    stored, identity, partition = table.table.stored, table.table.identity, table.table.partition
+    files = _holding(connection, table, owner, maybe)
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE old_rows AS
         SELECT {stored}, filename AS file FROM {table.read(files)}
-        SEMI JOIN decided USING (experiment_id, trace_id);
+        SEMI JOIN decided USING ({owner});
         CREATE OR REPLACE TEMP TABLE changed_rows AS
         SELECT {stored} FROM {new} EXCEPT ALL SELECT {stored} FROM old_rows;
         CREATE OR REPLACE TEMP TABLE replaced AS
@@ -71,73 +60,78 @@ def replace_rows(
         """
     )
     touched = {files[path] for path in _texts(connection, "SELECT DISTINCT file FROM replaced")}
-    days_written = {day_of(name) for name in touched}
-    days_written.update(_texts(connection, f"SELECT DISTINCT {partition} FROM changed_rows"))
+    written = {partition_of(name) for name in touched}
+    written.update(_texts(connection, f"SELECT DISTINCT {partition} FROM changed_rows"))
     change = table.change()
-    for day in sorted(days_written):
-        _rewrite_day(connection, table, layout, change, day, touched)
+    for value in sorted(written):
+        _rewrite_partition(connection, table, change, value, touched)
     change.commit()
     return _number(connection, "SELECT count(*) FROM changed_rows") + _number(
         connection, f"SELECT count(*) FROM replaced ANTI JOIN changed_rows USING ({identity})"
     )
 
 
-def day_of(name: str) -> str:
+def partition_of(name: str) -> str:
     """Returns the value of the partition, which is the name of the first folder in a file's
     name."""
     return name.partition("/")[0].partition("=")[2]
 
 
-def _maybe(table: WritableTable, days: Collection[str] | None) -> str:
-    """Returns a condition on the statistics of files. All files that may hold rows of the traces in
-    ``decided`` meet it."""
-    maybe = table.overlapping("decided", "experiment_id")
-    if days is None:
-        return maybe
-    listed = ", ".join(map(quoted, sorted(days))) or "NULL"
-    return f'{maybe} AND "partition.{table.table.partition}" IN ({listed})'
+def _holding(
+    connection: duckdb.DuckDBPyConnection, table: WritableTable, owner: str, maybe: str
+) -> dict[str, str]:
+    """Returns the files that hold rows of the entities in ``decided``, as local path and name.
+    Reads only the columns in ``owner``: other columns may be large."""
+    files = table.local(table.names(maybe))
+    holding = _texts(
+        connection,
+        f"SELECT DISTINCT filename FROM {table.read(files)} SEMI JOIN decided USING ({owner})",
+    )
+    return {path: files[path] for path in holding}
 
 
-def _rewrite_day(
+def _rewrite_partition(
     connection: duckdb.DuckDBPyConnection,
     table: WritableTable,
-    layout: Layout,
     change: TableCommit,
-    day: str,
+    value: str,
     touched: set[str],
 ) -> None:
-    """Writes a day's changed rows into new files, together with the rows that stay of the files
-    that they replace.
+    """Writes a partition's changed rows into new files, together with the rows that stay of the
+    files that they replace.
 
     Args:
         touched: names of files that hold rows to replace.
     """
     columns, partition = table.table.names, table.table.partition
-    of_day = f'"partition.{partition}" = {quoted(day)}'
+    identity, order = table.table.identity, table.table.order
+    of_partition = f'"partition.{partition}" = {quoted(value)}'
     small = table.names(
-        f"{of_day} AND num_records < {FULL_FILE_ROWS} AND size_bytes < {FULL_FILE_BYTES}"
+        f"{of_partition} AND num_records < {FULL_FILE_ROWS} AND size_bytes < {FULL_FILE_BYTES}"
     )
-    replaced = touched.intersection(table.names(of_day))
+    replaced = touched.intersection(table.names(of_partition))
     if len(replaced.union(small)) > SMALL_FILES:
         replaced.update(small)
     names = sorted(replaced)
     change.remove(names)
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP TABLE day_rows AS
-        SELECT *, (row_number() OVER (ORDER BY {layout.order}) - 1) // {FULL_FILE_ROWS} AS number
+        CREATE OR REPLACE TEMP TABLE partition_rows AS
+        SELECT *, (row_number() OVER (ORDER BY {order}) - 1) // {FULL_FILE_ROWS} AS number
         FROM (
             SELECT {columns} FROM (
                 SELECT * RENAME (filename AS file) FROM {table.read(table.local(names))}
-            ) ANTI JOIN replaced USING ({layout.identity}, file)
-            UNION ALL SELECT {columns} FROM changed_rows WHERE {partition} = {quoted(day)}
+            ) ANTI JOIN replaced USING ({identity}, file)
+            UNION ALL SELECT {columns} FROM changed_rows WHERE {partition} = {quoted(value)}
         )
         """
     )
-    for number in range(_number(connection, "SELECT coalesce(max(number) + 1, 0) FROM day_rows")):
-        rows = f"SELECT {columns} FROM day_rows WHERE number = {number} ORDER BY {layout.order}"
-        change.add(rows, day)
-    connection.execute("DROP TABLE day_rows")
+    for number in range(
+        _number(connection, "SELECT coalesce(max(number) + 1, 0) FROM partition_rows")
+    ):
+        rows = f"SELECT {columns} FROM partition_rows WHERE number = {number} ORDER BY {order}"
+        change.add(rows, value)
+    connection.execute("DROP TABLE partition_rows")
 
 
 def _texts(connection: duckdb.DuckDBPyConnection, query: str) -> list[str]:

@@ -9,7 +9,7 @@ import duckdb
 from deltalake import DeltaTable
 
 from mltables.lake import Lake
-from mltables.table_definitions import Table
+from mltables.table_columns import Table
 
 _LISTED: Final = "listed_files"
 

@@ -22,7 +22,8 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from mltables.lake import Lake
 from mltables.snapshot import Snapshot, quoted
-from mltables.table_definitions import ROW_GROUP, WRITER, Table
+from mltables.table_columns import Table
+from mltables.table_definitions import ROW_GROUP, WRITER
 
 
 class TableCommit:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from deltalake import (
     BloomFilterProperties,
@@ -15,11 +15,26 @@ from deltalake import (
     WriterProperties,
 )
 from deltalake.exceptions import TableNotFoundError
-from deltalake.schema import ArrayType, MapType, PrimitiveType, StructType
+from deltalake.schema import ArrayType, PrimitiveType, StructType
 
+from mltables.entity_tables import OF_ENTITIES
 from mltables.lake import Lake
-
-Type = PrimitiveType | MapType | StructType | ArrayType
+from mltables.table_columns import (
+    DOUBLE,
+    MAP_OF_TEXTS,
+    STRING,
+    TEXT,
+    TEXTS,
+    Table,
+    boolean_column,
+    double_column,
+    integer_column,
+    list_column,
+    structs_column,
+    text_column,
+    texts_column,
+    time_column,
+)
 
 WRITER: Final = "publisher"
 """The application id under which Delta numbers the publisher's transactions."""
@@ -29,43 +44,6 @@ FILE_BYTES: Final = 64 << 20
 """Target size of files that compaction writes."""
 
 
-class Table(NamedTuple):
-    """A system table. ``columns`` are the columns that queries see, as (name, type in DuckDB, type
-    in Delta, nullable). ``partition`` names one more column, a text, by which files are
-    partitioned."""
-
-    name: str
-    columns: tuple[tuple[str, str, Type, bool], ...]
-    partition: str | None
-    skipping: str
-    """The columns with statistics in Delta's log, separated by commas. Never a double: statistics
-    ignore NaN, so a reader would skip files that hold rows with NaN."""
-
-    @property
-    def names(self) -> str:
-        """Returns the columns that queries see, separated by commas."""
-        return ", ".join(name for name, *_ in self.columns)
-
-    @property
-    def stored(self) -> str:
-        """Returns all columns, including the partition's, separated by commas."""
-        return self.names + (f", {self.partition}" if self.partition else "")
-
-    @property
-    def nothing(self) -> str:
-        """Returns a FROM source without rows, used while the table has no files."""
-        columns = [(name, kind) for name, kind, *_ in self.columns]
-        if self.partition:
-            columns.append((self.partition, "VARCHAR"))
-        empty = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in columns)
-        return f"(SELECT {empty} WHERE false)"
-
-
-_STRING = "VARCHAR"
-_TEXT = PrimitiveType("string")
-_DOUBLE = PrimitiveType("double")
-_TIME = "TIMESTAMP WITH TIME ZONE"
-
 AGGREGATE: Final = (
     "STRUCT(metric_name VARCHAR, latest_value DOUBLE, min_value DOUBLE, max_value DOUBLE)[]"
 )
@@ -73,230 +51,215 @@ AGGREGATE: Final = (
 _AGGREGATE = ArrayType(
     StructType(
         [
-            Field("metric_name", _TEXT),
-            Field("latest_value", _DOUBLE),
-            Field("min_value", _DOUBLE),
-            Field("max_value", _DOUBLE),
+            Field("metric_name", TEXT),
+            Field("latest_value", DOUBLE),
+            Field("min_value", DOUBLE),
+            Field("max_value", DOUBLE),
         ]
     ),
     contains_null=True,
 )
 
 
-def _text(name: str, *, nullable: bool = False) -> tuple[str, str, Type, bool]:
-    return (name, _STRING, _TEXT, nullable)
-
-
-def _time(name: str, *, nullable: bool = False) -> tuple[str, str, Type, bool]:
-    return (name, _TIME, PrimitiveType("timestamp"), nullable)
-
-
-def _integer(name: str, *, nullable: bool = False) -> tuple[str, str, Type, bool]:
-    return (name, "BIGINT", PrimitiveType("long"), nullable)
-
-
-def _double(name: str, *, nullable: bool = False) -> tuple[str, str, Type, bool]:
-    return (name, "DOUBLE", _DOUBLE, nullable)
-
-
-_TEXTS: Final = "MAP(VARCHAR, VARCHAR)"
-_MAP_OF_TEXTS = MapType(_TEXT, _TEXT)
-
-
-def _structs(name: str, fields: dict[str, tuple[str, Type]]) -> tuple[str, str, Type, bool]:
-    """Returns the definition of a column of lists of structs. ``fields`` has the type in DuckDB and
-    the type in Delta of each field."""
-    kinds = ", ".join(f"{field} {kind}" for field, (kind, _) in fields.items())
-    struct = StructType([Field(field, kind) for field, (_, kind) in fields.items()])
-    return (name, f"STRUCT({kinds})[]", ArrayType(struct, contains_null=True), False)
-
-
-def _texts(name: str) -> tuple[str, str, Type, bool]:
-    """Returns the definition of a column that maps texts to texts."""
-    return (name, _TEXTS, _MAP_OF_TEXTS, False)
-
-
 EXPERIMENTS: Final = Table(
     "experiments_latest",
     (
-        _text("account_id"),
-        _time("update_time"),
-        _time("delete_time", nullable=True),
-        _text("experiment_id"),
-        _text("workspace_id"),
-        _text("name"),
-        _time("create_time"),
+        text_column("account_id"),
+        time_column("update_time"),
+        time_column("delete_time", nullable=True),
+        text_column("experiment_id"),
+        text_column("workspace_id"),
+        text_column("name"),
+        time_column("create_time"),
     ),
     None,
+    "experiment_id",
     "experiment_id",
 )
 RUNS: Final = Table(
     "runs_latest",
     (
-        _text("account_id"),
-        _time("update_time"),
-        _time("delete_time", nullable=True),
-        _text("workspace_id"),
-        _text("run_id"),
-        _text("experiment_id"),
-        _text("created_by", nullable=True),
-        _time("start_time"),
-        _time("end_time", nullable=True),
-        _text("run_name"),
-        _text("status"),
-        _texts("params"),
-        _texts("tags"),
+        text_column("account_id"),
+        time_column("update_time"),
+        time_column("delete_time", nullable=True),
+        text_column("workspace_id"),
+        text_column("run_id"),
+        text_column("experiment_id"),
+        text_column("created_by", nullable=True),
+        time_column("start_time"),
+        time_column("end_time", nullable=True),
+        text_column("run_name"),
+        text_column("status"),
+        texts_column("params"),
+        texts_column("tags"),
         ("aggregated_metrics", AGGREGATE, _AGGREGATE, False),
     ),
     "start_month",
     "run_id,experiment_id,start_time,workspace_id",
+    "run_id",
+    "run_id",
+    "start_time",
 )
 HISTORY: Final = Table(
     "run_metrics_history",
     (
-        _text("account_id"),
-        _time("insert_time"),
-        _text("record_id"),
-        _text("workspace_id"),
-        _text("experiment_id"),
-        _text("run_id"),
-        _text("metric_name"),
-        _time("metric_time"),
-        _integer("metric_step"),
-        _double("metric_value"),
+        text_column("account_id"),
+        time_column("insert_time"),
+        text_column("record_id"),
+        text_column("workspace_id"),
+        text_column("experiment_id"),
+        text_column("run_id"),
+        text_column("metric_name"),
+        time_column("metric_time"),
+        integer_column("metric_step"),
+        double_column("metric_value"),
     ),
     "insert_date",
     "insert_time,experiment_id,run_id,workspace_id",
+    order="experiment_id, run_id, metric_name, metric_step, metric_time",
+    time="insert_time",
 )
 TRACES: Final = Table(
     "traces",
     (
-        _text("account_id"),
-        _time("update_time"),
-        _text("workspace_id"),
-        _text("experiment_id"),
-        _text("trace_id"),
-        _text("client_request_id", nullable=True),
-        _text("trace_name", nullable=True),
-        _time("request_time"),
-        _integer("execution_duration_ms", nullable=True),
-        _text("state"),
-        _text("user_id", nullable=True),
-        _text("session_id", nullable=True),
-        _text("source_run_id", nullable=True),
-        _text("request_preview", nullable=True),
-        _text("response_preview", nullable=True),
-        _integer("input_tokens", nullable=True),
-        _integer("output_tokens", nullable=True),
-        _integer("total_tokens", nullable=True),
-        _integer("cache_read_input_tokens", nullable=True),
-        _integer("cache_creation_input_tokens", nullable=True),
-        _double("input_cost", nullable=True),
-        _double("output_cost", nullable=True),
-        _double("total_cost", nullable=True),
-        ("linked_prompts", "VARCHAR[]", ArrayType(_TEXT, contains_null=True), False),
-        _texts("trace_metadata"),
-        _texts("tags"),
+        text_column("account_id"),
+        time_column("update_time"),
+        text_column("workspace_id"),
+        text_column("experiment_id"),
+        text_column("trace_id"),
+        text_column("client_request_id", nullable=True),
+        text_column("trace_name", nullable=True),
+        time_column("request_time"),
+        integer_column("execution_duration_ms", nullable=True),
+        text_column("state"),
+        text_column("user_id", nullable=True),
+        text_column("session_id", nullable=True),
+        text_column("source_run_id", nullable=True),
+        text_column("request_preview", nullable=True),
+        text_column("response_preview", nullable=True),
+        integer_column("input_tokens", nullable=True),
+        integer_column("output_tokens", nullable=True),
+        integer_column("total_tokens", nullable=True),
+        integer_column("cache_read_input_tokens", nullable=True),
+        integer_column("cache_creation_input_tokens", nullable=True),
+        double_column("input_cost", nullable=True),
+        double_column("output_cost", nullable=True),
+        double_column("total_cost", nullable=True),
+        list_column("linked_prompts"),
+        texts_column("trace_metadata"),
+        texts_column("tags"),
     ),
     "request_date",
     "request_time,experiment_id,trace_id,workspace_id",
+    "experiment_id, trace_id",
+    "experiment_id, request_time, trace_id",
+    "request_time",
 )
 ASSESSMENTS: Final = Table(
     "assessments",
     (
-        _text("account_id"),
-        _text("workspace_id"),
-        _text("experiment_id"),
-        _text("trace_id"),
-        _time("request_time"),
-        _text("assessment_id"),
-        _text("assessment_name"),
-        _text("assessment_type"),
-        _text("value", nullable=True),
-        _double("numeric_value", nullable=True),
-        _text("error_code", nullable=True),
-        _text("error_message", nullable=True),
-        _text("source_type"),
-        _text("source_id", nullable=True),
-        _time("create_time"),
-        _time("last_update_time"),
-        _text("run_id", nullable=True),
-        _text("span_id", nullable=True),
-        _text("rationale", nullable=True),
-        _text("overrides", nullable=True),
-        ("valid", "BOOLEAN", PrimitiveType("boolean"), False),
-        _texts("metadata"),
+        text_column("account_id"),
+        text_column("workspace_id"),
+        text_column("experiment_id"),
+        text_column("trace_id"),
+        time_column("request_time"),
+        text_column("assessment_id"),
+        text_column("assessment_name"),
+        text_column("assessment_type"),
+        text_column("value", nullable=True),
+        double_column("numeric_value", nullable=True),
+        text_column("error_code", nullable=True),
+        text_column("error_message", nullable=True),
+        text_column("source_type"),
+        text_column("source_id", nullable=True),
+        time_column("create_time"),
+        time_column("last_update_time"),
+        text_column("run_id", nullable=True),
+        text_column("span_id", nullable=True),
+        text_column("rationale", nullable=True),
+        text_column("overrides", nullable=True),
+        boolean_column("valid"),
+        texts_column("metadata"),
     ),
     "request_date",
     "request_time,experiment_id,trace_id,workspace_id",
+    "experiment_id, trace_id, assessment_id",
+    "experiment_id, assessment_name, request_time, trace_id, assessment_id",
+    "request_time",
 )
 SPANS: Final = Table(
     "spans",
     (
-        _text("account_id"),
-        _text("workspace_id"),
-        _text("experiment_id"),
-        _text("trace_id"),
-        _time("request_time"),
-        _text("span_id"),
-        _text("parent_span_id", nullable=True),
-        _text("name"),
-        _text("kind"),
-        _time("time"),
-        _integer("start_time_unix_nano"),
-        _integer("end_time_unix_nano", nullable=True),
-        _texts("attributes"),
-        _structs(
+        text_column("account_id"),
+        text_column("workspace_id"),
+        text_column("experiment_id"),
+        text_column("trace_id"),
+        time_column("request_time"),
+        text_column("span_id"),
+        text_column("parent_span_id", nullable=True),
+        text_column("name"),
+        text_column("kind"),
+        time_column("time"),
+        integer_column("start_time_unix_nano"),
+        integer_column("end_time_unix_nano", nullable=True),
+        texts_column("attributes"),
+        structs_column(
             "events",
             {
                 "time_unix_nano": ("BIGINT", PrimitiveType("long")),
-                "name": (_STRING, _TEXT),
-                "attributes": (_TEXTS, _MAP_OF_TEXTS),
+                "name": (STRING, TEXT),
+                "attributes": (TEXTS, MAP_OF_TEXTS),
             },
         ),
-        _structs(
+        structs_column(
             "links",
             {
-                "trace_id": (_STRING, _TEXT),
-                "span_id": (_STRING, _TEXT),
-                "attributes": (_TEXTS, _MAP_OF_TEXTS),
+                "trace_id": (STRING, TEXT),
+                "span_id": (STRING, TEXT),
+                "attributes": (TEXTS, MAP_OF_TEXTS),
             },
         ),
         (
             "status",
             "STRUCT(message VARCHAR, code VARCHAR)",
-            StructType([Field("message", _TEXT), Field("code", _TEXT)]),
+            StructType([Field("message", TEXT), Field("code", TEXT)]),
             False,
         ),
     ),
     "request_date",
     "request_time,experiment_id,trace_id,workspace_id",
+    "experiment_id, trace_id, span_id",
+    "experiment_id, request_time, trace_id, start_time_unix_nano, span_id",
+    "request_time",
 )
 AUDIT: Final = Table(
     "audit_log",
     (
-        _text("account_id"),
-        _time("event_time"),
-        _time("insert_time"),
-        _text("record_id"),
-        _text("workspace_id"),
-        _text("user_name", nullable=True),
-        _text("user_id", nullable=True),
-        _text("login"),
-        _text("key_id", nullable=True),
-        ("is_admin", "BOOLEAN", PrimitiveType("boolean"), False),
-        _text("address"),
-        _text("rpc"),
-        _text("method"),
-        _integer("http_status"),
-        _text("outcome"),
-        _text("entity"),
-        _integer("sequence"),
-        _text("previous_hash"),
-        _text("hash"),
+        text_column("account_id"),
+        time_column("event_time"),
+        time_column("insert_time"),
+        text_column("record_id"),
+        text_column("workspace_id"),
+        text_column("user_name", nullable=True),
+        text_column("user_id", nullable=True),
+        text_column("login"),
+        text_column("key_id", nullable=True),
+        boolean_column("is_admin"),
+        text_column("address"),
+        text_column("rpc"),
+        text_column("method"),
+        integer_column("http_status"),
+        text_column("outcome"),
+        text_column("entity"),
+        integer_column("sequence"),
+        text_column("previous_hash"),
+        text_column("hash"),
     ),
     "insert_date",
     "insert_time,event_time,workspace_id",
+    "record_id",
+    "sequence",
+    "insert_time",
 )
 OF_TRACES: Final = (
     TRACES,
@@ -309,6 +272,7 @@ TABLES: Final = (
     RUNS,
     EXPERIMENTS,
     *OF_TRACES,
+    *OF_ENTITIES,
     AUDIT,
 )
 """All system tables. A step writes its tables in this order."""
@@ -336,7 +300,7 @@ def delta_schema(table: Table) -> Schema:
     """Returns the table's schema in Delta's types."""
     fields = [Field(name, kind, nullable=nullable) for name, _, kind, nullable in table.columns]
     if table.partition:
-        fields.append(Field(table.partition, _TEXT, nullable=False))
+        fields.append(Field(table.partition, TEXT, nullable=False))
     return Schema(fields)
 
 

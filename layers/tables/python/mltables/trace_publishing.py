@@ -17,25 +17,16 @@ from mlcore.repos.traces.traces import StoredTrace
 from mlcore.system_tables import source, span_source, trace_source
 from mltables import file_rewriting, span_staging, trace_staging
 from mltables.lake import Lake
-from mltables.row_replacement import Layout, replace_rows
-from mltables.snapshot import Snapshot
+from mltables.row_replacement import replace_rows
+from mltables.snapshot import Snapshot, quoted
 from mltables.table_definitions import ASSESSMENTS, OF_TRACES, SPANS, TRACES
 from mltables.writable_table import WritableTable
 
 TRACES_TOGETHER: Final = 2000
 """Most traces that one commit changes."""
 
-LAYOUTS: Final = {
-    TRACES.name: Layout("experiment_id, trace_id", "experiment_id, request_time, trace_id"),
-    ASSESSMENTS.name: Layout(
-        "experiment_id, trace_id, assessment_id",
-        "experiment_id, assessment_name, request_time, trace_id, assessment_id",
-    ),
-    SPANS.name: Layout(
-        "experiment_id, trace_id, span_id",
-        "experiment_id, request_time, trace_id, start_time_unix_nano, span_id",
-    ),
-}
+_OWNER: Final = "experiment_id, trace_id"
+"""The ids of a trace."""
 STAGED: Final = {
     TRACES.name: "new_traces",
     ASSESSMENTS.name: "new_assessments",
@@ -110,8 +101,18 @@ class TraceStep:
         return changed[0]
 
     def _replace(self, table: WritableTable, days: set[str] | None) -> int:
-        name = table.table.name
-        return replace_rows(self._connection, table, LAYOUTS[name], STAGED[name], days)
+        """Replaces the rows of the traces in ``decided``, which are in these days; None for all.
+
+        A trace whose time changed more than once may have two rows for a while: if the record of
+        its last change arrives before the others, the first day is not known yet. The records that
+        follow name it, and the old row is removed then.
+        """
+        maybe = table.overlapping("decided", "experiment_id")
+        if days is not None:
+            listed = ", ".join(map(quoted, sorted(days))) or "NULL"
+            maybe += f' AND "partition.{table.table.partition}" IN ({listed})'
+        new = STAGED[table.table.name]
+        return replace_rows(self._connection, table, _OWNER, new, maybe)
 
     def _merge_days_of_expired(self) -> None:
         """Stages, of each missing trace whose rows may be in more than one day, those of the day of
@@ -215,10 +216,7 @@ def follow_experiments(connection: duckdb.DuckDBPyConnection, tables: list[Writa
     """Corrects the workspace of the rows of the experiments in ``placed``, and removes the rows of
     the experiments in ``gone_experiments``; one or two commits for each table."""
     for table in tables:
-        order = LAYOUTS[table.table.name].order
         change = table.change()
-        file_rewriting.remove_rows(
-            connection, table, change, order, "gone_experiments", "experiment_id"
-        )
+        file_rewriting.remove_rows(connection, table, change, "gone_experiments", "experiment_id")
         change.commit()
-        file_rewriting.correct_workspaces(connection, table, order)
+        file_rewriting.correct_workspaces(connection, table)

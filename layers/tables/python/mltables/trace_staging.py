@@ -15,7 +15,8 @@ from mlcore.system_tables import landing
 from mlcore.system_tables.location import account_id
 from mlcore.system_tables.trace_rows import rows_of
 from mltables.snapshot import quoted
-from mltables.table_definitions import ASSESSMENTS, TRACES, Table
+from mltables.table_columns import Table
+from mltables.table_definitions import ASSESSMENTS, TRACES
 
 _LINES: Final = "{x: 'VARCHAR', t: 'VARCHAR', m: 'BIGINT[]', gone: 'BOOLEAN'}"
 _ENTRIES: Final = "{n: 'BIGINT', kind: 'VARCHAR', k: 'VARCHAR', v: 'VARCHAR'}"

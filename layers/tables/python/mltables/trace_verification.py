@@ -16,8 +16,9 @@ import duckdb
 
 from mlcore.system_tables import source, span_source, trace_source
 from mltables import span_staging, trace_staging
-from mltables.table_definitions import ASSESSMENTS, OF_TRACES, SPANS, TRACES, Table
-from mltables.trace_publishing import LAYOUTS, STAGED
+from mltables.table_columns import Table
+from mltables.table_definitions import ASSESSMENTS, OF_TRACES, SPANS, TRACES
+from mltables.trace_publishing import STAGED
 
 TOGETHER: Final = 500
 
@@ -51,8 +52,7 @@ def differences(
 
 def _repeated(connection: duckdb.DuckDBPyConnection, table: Table) -> Iterator[Found]:
     rows = connection.execute(
-        f"SELECT trace_id FROM {table.name} GROUP BY {LAYOUTS[table.name].identity} "
-        f"HAVING count(*) > 1"
+        f"SELECT trace_id FROM {table.name} GROUP BY {table.identity} HAVING count(*) > 1"
     ).fetchall()
     for (name,) in rows:
         yield "surplus", table.name, name
@@ -76,7 +76,7 @@ def _of_others(
 def _compared(connection: duckdb.DuckDBPyConnection, table: Table, traces: str) -> Iterator[Found]:
     """Yields the differences between the published rows of the traces in the staged table
     ``traces`` and the rows that DynamoDB's items give."""
-    identity = LAYOUTS[table.name].identity
+    identity = table.identity
     names = identity.split(", ")
     shown = " || ' ' || ".join(f"coalesce(n.{name}, p.{name})" for name in names[1:])
     rows = connection.execute(

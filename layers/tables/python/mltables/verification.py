@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import duckdb
 
 from mlcore.system_tables import source
-from mltables import staging, trace_verification
+from mltables import entity_verification, staging, trace_verification
 from mltables.duckdb_connection import connect
 from mltables.lake import Lake
 from mltables.snapshot import Snapshot, quoted
@@ -73,6 +73,8 @@ class _Comparison:
             ).fetchall():
                 yield Difference("surplus", table, run_id)
         for difference in trace_verification.differences(self._connection, stored, self._folder):
+            yield Difference(*difference)
+        for difference in entity_verification.differences(self._connection, self._folder):
             yield Difference(*difference)
 
     def _runs(

@@ -63,6 +63,15 @@ class WritableTable:
             f"({high} >= {quoted(first)} OR starts_with({quoted(first)}, {high}))))"
         )
 
+    def holding(self, named: str, column: str) -> str:
+        """Like :meth:`overlapping`, but compares each value, not only the smallest and greatest:
+        for ids that are not near to each other."""
+        low, high = f'"min.{column}"', f'"max.{column}"'
+        return (
+            f"EXISTS (SELECT 1 FROM {named} n WHERE {low} IS NULL OR {high} IS NULL OR "
+            f"({low} <= n.{column} AND ({high} >= n.{column} OR starts_with(n.{column}, {high}))))"
+        )
+
     def misplaced(self, named: str) -> str:
         """Returns an SQL condition that selects the files that may contain rows of moved
         experiments with another workspace than their new one.

@@ -1,5 +1,6 @@
 """Writes landing objects for everything that the table already holds: all experiments, runs, metric
-points and traces, as if the stream had delivered them. Publishes nothing.
+points and traces, and all registered models and other entities outside of experiments, as if the
+stream had delivered them. Publishes nothing.
 
 A backfill can be interrupted and started again: it writes the same objects with the same names, and
 rows that were already published are not doubled.
@@ -12,23 +13,27 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from mlcore.system_tables import landing, source, trace_landing, trace_source
+from mlcore.system_tables import entity_landing, landing, source, trace_landing, trace_source
+from mlcore.system_tables.entity_sources import ROOTS, Root
 from mlcore.system_tables.landing import Changed
 from mlcore.system_tables.location import store
 from mlcore.system_tables.rows import PointRow
 
 JOURNAL: Final = f"{landing.FOLDER}/backfill.json"
-"""Lists the finished experiments while a backfill runs. It is next to the shards' folders, so that
-the backfill needs no further right to write."""
+"""Lists the finished experiments and tables of other entities while a backfill runs. It is next to
+the shards' folders, so that the backfill needs no further right to write."""
 
 OBJECT_POINTS: Final = 50_000
 OBJECT_TRACES: Final = 10_000
+OBJECT_ENTITIES: Final = 10_000
+_TABLE: Final = "table-"
+"""Prefix of the tables of other entities in the journal and in names of shards."""
 
 
 def land() -> Iterator[str]:
-    """Writes the landing objects of each experiment, then yields the experiment's id. The journal
-    notes the experiment as done when the caller takes the next id. The list of experiments may lag
-    by seconds."""
+    """Writes the landing objects of each experiment and of each kind of other entities, then yields
+    what it has written, for example ``experiment 7``. The journal notes it as done when the caller
+    goes on. The lists of experiments and entities may lag by seconds."""
     known = store().get(JOURNAL)
     through: set[str] = set(json.loads(known)) if known else set()
     for experiment_id in source.experiment_ids():
@@ -39,14 +44,23 @@ def land() -> Iterator[str]:
             landing.put(_name(experiment_id, number), content)
         for number, traces in enumerate(_traces(experiment_id)):
             trace_landing.put(_name(experiment_id, number), traces)
-        yield experiment_id
+        yield f"experiment {experiment_id}"
         through.add(experiment_id)
+        store().put(JOURNAL, json.dumps(sorted(through)).encode())
+    for kind in ROOTS:
+        name = f"{_TABLE}{kind.table}"
+        if name in through:
+            continue
+        for number, entities in enumerate(_entities(kind)):
+            entity_landing.put(_name(name, number), entities)
+        yield kind.table
+        through.add(name)
         store().put(JOURNAL, json.dumps(sorted(through)).encode())
     store().delete(JOURNAL)
 
 
-def _name(experiment_id: str, number: int) -> str:
-    return landing.name_of(f"{landing.BACKFILL}{experiment_id}", str(number), str(number))
+def _name(part: str, number: int) -> str:
+    return landing.name_of(f"{landing.BACKFILL}{part}", str(number), str(number))
 
 
 def _parts(experiment_id: str) -> Iterator[tuple[list[PointRow], Changed]]:
@@ -71,3 +85,14 @@ def _traces(experiment_id: str) -> Iterator[trace_landing.ChangedTraces]:
     ids = trace_source.trace_ids(stored.experiment) if stored else iter(())
     while part := list(itertools.islice(ids, OBJECT_TRACES)):
         yield trace_landing.of_traces((experiment_id, trace_id) for trace_id in part)
+
+
+def _entities(kind: Root) -> Iterator[entity_landing.ChangedEntities]:
+    """Yields all entities of a kind in parts of at most OBJECT_ENTITIES, so that they are published
+    with all of their own parts."""
+    refs = kind.listed()
+    while some := list(itertools.islice(refs, OBJECT_ENTITIES)):
+        changed = entity_landing.ChangedEntities()
+        for ref in some:
+            changed.add(kind.table, ref, whole=True)
+        yield changed

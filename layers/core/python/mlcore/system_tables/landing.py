@@ -2,8 +2,10 @@
 until the publisher adds it to the system tables.
 
 An object of the kind :data:`RUNS` is about experiments, runs and points, one of the kind
-:data:`TRACES` about traces (``trace_landing``). Objects of the kinds :data:`AUDIT` (of a laptop)
-and :data:`AUDIT_LOGS` (written by Firehose in AWS) are about audited requests (``audit_landing``).
+:data:`TRACES` about traces (``trace_landing``), one of the kind :data:`ENTITIES` about registered
+models and other entities outside of experiments (``entity_landing``). Objects of the kinds
+:data:`AUDIT` (of a laptop) and :data:`AUDIT_LOGS` (written by Firehose in AWS) are about audited
+requests (``audit_landing``).
 The kind is the end of the object's name, and a publisher ignores kinds that it does not know:
 version 0.1.0 knows only the first. Objects are grouped by shard of the stream; a backfill and the
 audit have shards of their own.
@@ -30,9 +32,10 @@ BACKFILL: Final = "backfill-"
 """Prefix of the shard names of a backfill, which no stream has."""
 RUNS: Final = ".ndjson.gz"
 TRACES: Final = ".traces.gz"
+ENTITIES: Final = ".entities.gz"
 AUDIT: Final = ".audit.gz"
 AUDIT_LOGS: Final = ".logs.gz"
-KINDS: Final = (RUNS, TRACES, AUDIT, AUDIT_LOGS)
+KINDS: Final = (RUNS, TRACES, ENTITIES, AUDIT, AUDIT_LOGS)
 """The kinds of landing objects, by the end of their names. No kind ends like another."""
 _LEVEL: Final = 6
 

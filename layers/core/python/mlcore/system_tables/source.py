@@ -4,7 +4,8 @@ them to rows. Writes nothing."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from itertools import islice
+from typing import Final, NamedTuple, TypeVar
 
 from mlcore.db import keys
 from mlcore.db.table import table
@@ -26,6 +27,15 @@ from mlcore.system_tables.rows import (
 )
 
 TOGETHER: Final = 100
+
+Value = TypeVar("Value")
+
+
+def in_parts(values: Iterable[Value]) -> Iterator[list[Value]]:
+    """Yields the values in lists of at most :data:`TOGETHER`."""
+    left = iter(values)
+    while part := list(islice(left, TOGETHER)):
+        yield part
 
 
 class Stored(NamedTuple):

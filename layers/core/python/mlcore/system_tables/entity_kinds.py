@@ -1,0 +1,50 @@
+"""Declares the kinds of entities whose current state is a row of a system table of its own, and
+which belong to no experiment: registered models and their versions.
+
+A declaration says which items are such entities, and how an entity is named in landing objects. How
+their rows are read is declared in ``entity_sources``, their columns in
+``mltables/entity_tables.py``. Lander, publisher, backfill and verification work from these
+declarations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from mlcore.db import keys
+from mlcore.db.expression import Raw
+from mlcore.models.registry import ModelVersion, RegisteredModel
+from mlcore.repos.registry import registered_models
+
+EntityRef = tuple[str, ...]
+"""What names an entity in landing objects: the id of the root (the entity itself, or the one that
+it is a part of), further texts by which its item is found, and for a part its own id at the end."""
+
+
+class Kind(NamedTuple):
+    """Entities that have a table of their own."""
+
+    table: str
+    item_type: str
+    """The type of the items, whose records are landed."""
+    ref_of: Callable[[Raw], EntityRef]
+    """Returns the reference of an item's entity, from any image of the item."""
+
+
+def _ref_of_model(image: Raw) -> EntityRef:
+    """Returns (incarnation, home) of a model's item."""
+    return (RegisteredModel.of(image).incarnation, registered_models.home_of(image))
+
+
+def _ref_of_version(image: Raw) -> EntityRef:
+    """Returns (incarnation, home, number) of a version's item."""
+    item = ModelVersion.of(image)
+    return (item.incarnation, item.PK, str(item.model_version))
+
+
+MODELS: Final = Kind("registered_models", keys.REGISTERED_MODEL.name, _ref_of_model)
+VERSIONS: Final = Kind("model_versions", keys.MODEL_VERSION.name, _ref_of_version)
+
+BY_ITEM_TYPE: Final[Mapping[str, Kind]] = {kind.item_type: kind for kind in (MODELS, VERSIONS)}
+"""All kinds, by the type of their items."""

@@ -1,0 +1,55 @@
+"""Declares how the rows of the entities of ``entity_kinds`` are read from the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from mlcore.system_tables import entity_kinds, registry_source
+from mlcore.system_tables.entity_kinds import EntityRef
+
+Row = Any
+"""A named tuple with the columns of the table, without the AWS account, the partition and inherited
+columns. Its first fields are the ids. Times are in milliseconds since 1970."""
+
+
+class Part(NamedTuple):
+    """The entities that are parts of others, such as the versions of registered models.
+
+    A part is published only if its root is; when a root is published, all its parts are read.
+    """
+
+    table: str
+    find: Callable[[Collection[EntityRef]], Iterator[Row]]
+    """Yields the rows of the existing ones among those given; by BatchGetItem."""
+    of_root: Callable[[EntityRef], Iterator[Row]]
+    """Yields the rows of all parts of the root at a ref; by Query."""
+    inherited: tuple[str, ...]
+    """The columns whose values are those of the root's row."""
+
+
+class Root(NamedTuple):
+    """The entities of a kind that are not parts of others."""
+
+    table: str
+    find: Callable[[Collection[EntityRef], Mapping[str, str]], Iterator[Row]]
+    """Yields the rows of the existing ones among those given, each once. Is given the published
+    workspaces by id, too, because an entity may have been moved from there. By BatchGetItem."""
+    listed: Callable[[], Iterator[EntityRef]]
+    """Yields the references of all entities; the list may lag by seconds."""
+    part: Part | None = None
+
+
+ROOTS: Final = (
+    Root(
+        table=entity_kinds.MODELS.table,
+        find=registry_source.find_models,
+        listed=registry_source.model_refs,
+        part=Part(
+            table=entity_kinds.VERSIONS.table,
+            find=registry_source.find_versions,
+            of_root=registry_source.versions_of,
+            inherited=("workspace_id", "name", "is_prompt"),
+        ),
+    ),
+)

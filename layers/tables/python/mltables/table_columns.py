@@ -1,0 +1,107 @@
+"""What a system table is: its columns with their types, and how its files are partitioned, sorted
+and found."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from deltalake import Field
+from deltalake.schema import ArrayType, MapType, PrimitiveType, StructType
+
+Type = PrimitiveType | MapType | StructType | ArrayType
+Column = tuple[str, str, Type, bool]
+"""Name, type in DuckDB, type in Delta, and whether the column may be NULL."""
+
+
+class Table(NamedTuple):
+    """A system table. ``columns`` are the columns that queries see. ``partition`` names one more
+    column, a text, by which files are partitioned: the day (``…_date``) or month (``…_month``) of
+    the column ``time``."""
+
+    name: str
+    columns: tuple[Column, ...]
+    partition: str | None
+    skipping: str
+    """The columns with statistics in Delta's log, separated by commas. Never a double: statistics
+    ignore NaN, so a reader would skip files that hold rows with NaN."""
+    identity: str = ""
+    """The columns that identify a row, separated by commas; empty if no columns do."""
+    order: str = ""
+    """The columns by which the rows of a file are sorted, separated by commas."""
+    time: str = ""
+
+    @property
+    def time_format(self) -> str:
+        """Returns how ``time`` becomes the value of the partition, for ``strftime``."""
+        return "%Y-%m" if (self.partition or "").endswith("_month") else "%Y-%m-%d"
+
+    @property
+    def names(self) -> str:
+        """Returns the columns that queries see, separated by commas."""
+        return ", ".join(name for name, *_ in self.columns)
+
+    @property
+    def stored(self) -> str:
+        """Returns all columns, including the partition's, separated by commas."""
+        return self.names + (f", {self.partition}" if self.partition else "")
+
+    @property
+    def nothing(self) -> str:
+        """Returns a FROM source without rows, used while the table has no files."""
+        columns = [(name, kind) for name, kind, *_ in self.columns]
+        if self.partition:
+            columns.append((self.partition, "VARCHAR"))
+        empty = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in columns)
+        return f"(SELECT {empty} WHERE false)"
+
+
+STRING: Final = "VARCHAR"
+TEXT: Final = PrimitiveType("string")
+DOUBLE: Final = PrimitiveType("double")
+BOOLEAN: Final = PrimitiveType("boolean")
+TIME: Final = "TIMESTAMP WITH TIME ZONE"
+TEXTS: Final = "MAP(VARCHAR, VARCHAR)"
+MAP_OF_TEXTS: Final = MapType(TEXT, TEXT)
+
+
+def text_column(name: str, *, nullable: bool = False) -> Column:
+    return (name, STRING, TEXT, nullable)
+
+
+def time_column(name: str, *, nullable: bool = False) -> Column:
+    return (name, TIME, PrimitiveType("timestamp"), nullable)
+
+
+def integer_column(name: str, *, nullable: bool = False) -> Column:
+    return (name, "BIGINT", PrimitiveType("long"), nullable)
+
+
+def double_column(name: str, *, nullable: bool = False) -> Column:
+    return (name, "DOUBLE", DOUBLE, nullable)
+
+
+def boolean_column(name: str, *, nullable: bool = False) -> Column:
+    return (name, "BOOLEAN", BOOLEAN, nullable)
+
+
+def structs_column(name: str, fields: dict[str, tuple[str, Type]]) -> Column:
+    """Returns the definition of a column of lists of structs. ``fields`` has the type in DuckDB and
+    the type in Delta of each field."""
+    kinds = ", ".join(f"{field} {kind}" for field, (kind, _) in fields.items())
+    struct = StructType([Field(field, kind) for field, (_, kind) in fields.items()])
+    return (name, f"STRUCT({kinds})[]", ArrayType(struct, contains_null=True), False)
+
+
+def texts_column(name: str) -> Column:
+    """Returns the definition of a column that maps texts to texts."""
+    return (name, TEXTS, MAP_OF_TEXTS, False)
+
+
+def integers_column(name: str) -> Column:
+    """Returns the definition of a column that maps texts to integers."""
+    return (name, "MAP(VARCHAR, BIGINT)", MapType(TEXT, PrimitiveType("long")), False)
+
+
+def list_column(name: str) -> Column:
+    """Returns the definition of a column of lists of texts."""
+    return (name, "VARCHAR[]", ArrayType(TEXT, contains_null=True), False)
