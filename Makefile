@@ -84,8 +84,8 @@ test-dynoxide: setup .cache/compiled.stamp ## Run the tests of the contract on d
 store-comparison: setup ## Compare the store with dynoxide by random requests; REQUESTS=1000000 STORE_SEED=7
 	STORE_REQUESTS=$(or $(REQUESTS),100000) $(BIN)/python -m pytest -n auto --timeout 0 $(ARGS) tests/store/test_against_dynoxide.py
 
-store-kills: setup ## Kill the runner's processes while clients write, ROUNDS times; nothing acknowledged may be lost
-	KILLS=$(or $(ROUNDS),40) $(BIN)/python -m pytest -s --timeout 0 $(ARGS) tests/e2e/test_kills.py
+store-kills: setup ## Kill the runner's processes while clients write and while the disk is full, ROUNDS times each; nothing acknowledged may be lost
+	KILLS=$(or $(ROUNDS),40) $(BIN)/python -m pytest -s --timeout 0 $(ARGS) tests/e2e/test_kills.py tests/e2e/test_kills_unwritable.py
 
 check: lint .cache/compiled.stamp ## What a commit must pass: lint, types, unit and architecture tests; a minute and a half
 	$(BIN)/python -m pytest -q -n auto --hypothesis-profile check tests/unit tests/arch $(ARGS)
