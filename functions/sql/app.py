@@ -1,4 +1,5 @@
-"""The route for SQL queries over MLflow's system tables, and the scheduled check of alerts."""
+"""The routes for SQL queries over MLflow's system tables and for the list of who did what, and the
+scheduled check of alerts."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mlcore.http import lambda_handler, post
-from sql import alerts, service
+from sql import activity, alerts, service
 from sql import messages as m
 
 RPCS = (
@@ -16,6 +17,15 @@ RPCS = (
         service.query,
         "system_tables.query",
         version="3.0",
+        reads=True,
+    ),
+    post(
+        "/mlflow-serverless/activity",
+        m.SearchActivity,
+        activity.search,
+        "system_tables.activity",
+        version="3.0",
+        since="",
         reads=True,
     ),
 )

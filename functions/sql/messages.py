@@ -1,10 +1,10 @@
-"""The request of the SQL route, and its checks."""
+"""The requests of SQL and of the list of who did what, and their checks."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from mlcore.wire import Message, boolean, invalid_value, required, string
+from mlcore.wire import Message, boolean, intlike, invalid_value, required, string
 from mlcore.wire.checks import CheckFailed
 
 FORMATS = ("json", "csv", "arrow")
@@ -35,4 +35,56 @@ class Query(Message):
         "parameters": (parameters,),
         "fresh": (boolean,),
         "format": (string, known_format),
+    }
+
+
+OUTCOMES = ("done", "refused", "failed")
+MOST_ROWS = 200
+
+
+def known_outcome(value: Any) -> None:
+    if value not in (None, "", *OUTCOMES):
+        raise CheckFailed(invalid_value("outcome", value, f" Outcomes: {', '.join(OUTCOMES)}."))
+
+
+def page_size(value: Any) -> None:
+    if value is not None and not 1 <= int(value) <= MOST_ROWS:
+        raise CheckFailed(invalid_value("max_results", value, f" At most {MOST_ROWS}."))
+
+
+def milliseconds(value: Any) -> None:
+    """Checks a time in milliseconds since 1970, of the years 1 to 9999."""
+    if value is not None and not -62_135_596_800_000 <= int(value) < 253_402_300_800_000:
+        raise CheckFailed
+
+
+class SearchActivity(Message):
+    """Who did what: each field that is set selects rows."""
+
+    experiment_id: str
+    """Rows about the experiment, and about runs, traces and logged models in it."""
+    model: str
+    """Rows about the registered model with this name."""
+    about_user: str
+    """Rows about this user: rights that were given, a password that was changed."""
+    user: str
+    """Rows of requests that this user made."""
+    rpc: str
+    """A part of the route's path, such as ``runs/delete``."""
+    outcome: str
+    since: int
+    """Milliseconds since 1970, as of ``until``, which is not included."""
+    until: int
+    max_results: int
+    page_token: str
+    fresh: bool
+    """Publishes first, where the server can."""
+    checks = {
+        **dict.fromkeys(("experiment_id", "model", "about_user", "user", "rpc"), (string,)),
+        "outcome": (string, known_outcome),
+        "since": (intlike, milliseconds),
+        "until": (intlike, milliseconds),
+        "max_results": (intlike, page_size),
+        "page_token": (string,),
+        "fresh": (boolean,),
     }

@@ -38,19 +38,31 @@ def query(message: m.Query, request: Request) -> dict[str, Any] | Response:
         "audited": audited,
         "format": answer_format,
     }
-    try:
-        with execution.query_slot():
-            if message.fresh:
-                freshness.refresh()
-            answer = execution.run_query(query_request)
-    except execution.Busy as busy:
-        retry = {"retry-after": str(execution.RETRY_SECONDS)}
-        return Response(busy.status, json.dumps(busy.body()), headers=retry)
+    answer = run(query_request, fresh=bool(message.fresh))
+    if isinstance(answer, Response):
+        return answer
     if answer_format == "json" or answer_format != MEDIA_TYPES[media_type]:
         return answer
     if answer_format == "csv":
         return Response(200, answer["text"], f"{media_type}; charset=utf-8")
     return Response(200, base64.b64decode(answer["arrow"]), media_type)
+
+
+def run(query_request: dict[str, Any], *, fresh: bool) -> dict[str, Any] | Response:
+    """Runs a query (see :func:`sql.execution.run_query`) in one of the slots for concurrent
+    queries. Returns its answer, or the response 429 if all slots are taken.
+
+    Args:
+        fresh: publishes the system tables first.
+    """
+    try:
+        with execution.query_slot():
+            if fresh:
+                freshness.refresh()
+            return execution.run_query(query_request)
+    except execution.Busy as busy:
+        retry = {"retry-after": str(execution.RETRY_SECONDS)}
+        return Response(busy.status, json.dumps(busy.body()), headers=retry)
 
 
 def preferred_media_type(header: str) -> str:

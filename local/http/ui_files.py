@@ -1,7 +1,7 @@
 """Serves the files of MLflow's web UI from a folder.
 On AWS a bucket behind CloudFront serves them: the page at ``/``, everything else below
 ``/static-files/`` and again below ``/build/``, where MLflow's server has it too, and our pages at
-``/dashboards``, ``/dashboards/readers`` and ``/dashboards/keys``.
+``/dashboards``, ``/dashboards/readers``, ``/dashboards/keys`` and ``/dashboards/activity``.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ _DASHBOARDS: Final = {
     "index.html": ("dashboards", "dashboards/"),
     "readers.html": ("dashboards/readers",),
     "keys.html": ("dashboards/keys",),
+    "activity.html": ("dashboards/activity",),
 }
 DASHBOARD_PAGES: Final = tuple(path for paths in _DASHBOARDS.values() for path in paths)
 PAGES: Final = ("/", *(f"/{path}" for path in DASHBOARD_PAGES))

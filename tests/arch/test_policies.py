@@ -43,6 +43,7 @@ def test_posts_that_only_read() -> None:
         "/2.0/mlflow/registered-models/get-latest-versions",
         "/2.0/mlflow/runs/search",
         "/3.0/jobs/search",
+        "/3.0/mlflow-serverless/activity",
         "/3.0/mlflow-serverless/sql",
         "/3.0/mlflow/datasets/search",
         "/3.0/mlflow/issues/search",

@@ -112,14 +112,21 @@ def visitor(browser: Any, data: Data) -> Iterator[Visitor]:
 
 
 @contextlib.contextmanager
-def visiting(browser: Any, url: str, login: tuple[str, str] | None = None) -> Iterator[Visitor]:
-    """A new profile, and what the user types when the browser asks who that is."""
+def visiting(
+    browser: Any, url: str, login: tuple[str, str] | None = None, zone: str | None = None
+) -> Iterator[Visitor]:
+    """A new profile, and what the user types when the browser asks who that is.
+
+    Args:
+        zone: the time zone of the browser; None for that of this machine.
+    """
     typed = None if login is None else {"username": login[0], "password": login[1]}
     context = browser.new_context(
         viewport={"width": 1500, "height": 950},
         # The language of a machine without one is none that JavaScript knows.
         locale="en-US",
         http_credentials=typed,
+        timezone_id=zone,
     )
     page = context.new_page()
     page.set_default_timeout(60_000)

@@ -167,6 +167,7 @@ def test_grants_say_what_was_given_to_whom(world: World, lines: list[dict[str, A
         "permission": "READ",
         "resource_type": "experiment",
         "resource_id": world.names["experiment"],
+        "experiment_id": world.names["experiment"],
     }
 
 

@@ -3,6 +3,10 @@ every refusal is audited, and all other requests if ``AUDIT_READS`` is set.
 
 An entry names callers, addresses and entities. It never holds values, passwords, tokens or other
 contents: of a message only fields that identify something are read, and no text of an error.
+
+``experiment_id`` is there for runs, traces and logged models, too: the process has just found out
+where they are, and remembers it. If a request is about several experiments, or names something
+whose experiment the process does not know, then the known ones are in ``experiment_ids``.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from typing import Any, Final, Protocol
 from mlcore.http.request import Request
 from mlcore.http.response import Response
 from mlcore.http.routes import ByMethod, Route, Routes, only_reads
+from mlcore.process_cache import ProcessCache
 
 AUDIT_READS: Final = "AUDIT_READS"
 """Environment variable: "true" audits reads, too."""
@@ -41,6 +46,25 @@ _GRANTS: Final = frozenset(
 _IDENTIFIERS: Final = frozenset({"run_uuid", "endpoint_name", "workspace_name"})
 _NO_ENTITY: Final = frozenset({"tag_key", "key", "path"})
 """Variables of paths that are contents: keys of tags, and paths at other servers."""
+_RUNS: Final[ProcessCache[str, str]] = ProcessCache("place of a run")
+_TRACES: Final[ProcessCache[str, str]] = ProcessCache("place of a trace")
+_LOGGED_MODELS: Final[ProcessCache[str, str]] = ProcessCache("place of a logged model")
+_PLACES: Final = {
+    "run_id": _RUNS,
+    "run_uuid": _RUNS,
+    "run_ids": _RUNS,
+    "source_run_id": _RUNS,
+    "trace_id": _TRACES,
+    "request_id": _TRACES,
+    "trace_ids": _TRACES,
+    "model_id": _LOGGED_MODELS,
+    "path_model_id": _LOGGED_MODELS,
+    "model_ids": _LOGGED_MODELS,
+}
+"""The repositories' caches of experiments of what these fields name. Reading them here costs no
+round trip and no import."""
+_EXPERIMENT: Final = "experiment"
+"""The type of a resource in requests that change rights."""
 _SECRET: Final = re.compile(r"mlk_|eyJ[\w-]{10}|sk-[\w-]{8}", re.A)
 """Beginnings of API keys and tokens, which somebody may send in place of an id."""
 
@@ -161,6 +185,7 @@ class Trail:
         for name, value in _fields(self.message):
             if name in names or name.endswith(("_id", "_ids")):
                 entity.setdefault(name, _identifier(value))
+        _add_experiments(entity)
         if status < _FIRST_ERROR and self.route is not None and self.route.method == "POST":
             for name, value in _ids_in(self.answer):
                 entity.setdefault(name, _identifier(value))
@@ -168,6 +193,30 @@ class Trail:
 
 
 _FIRST_ERROR: Final = 400
+
+
+def _add_experiments(entity: dict[str, object]) -> None:
+    """Adds the experiments of the runs, traces and logged models that a request names, and of the
+    experiment whose rights it changes."""
+    if entity.get("resource_type") == _EXPERIMENT and isinstance(entity.get("resource_id"), str):
+        entity.setdefault("experiment_id", entity["resource_id"])
+    named = [
+        (known.get(one) if isinstance(one, str) else None)
+        for field, known in _PLACES.items()
+        for one in _listed(entity.get(field))
+    ]
+    stated = [entity.get("experiment_id"), *_listed(entity.get("experiment_ids"))]
+    places = dict.fromkeys(str(place) for place in (*stated, *named) if place is not None)
+    if len(places) == 1 and None not in named and "experiment_ids" not in entity:
+        entity["experiment_id"] = next(iter(places))
+    elif named and places:
+        entity["experiment_ids"] = list(places)
+
+
+def _listed(value: object) -> list[object]:
+    if value in (None, "", []):
+        return []
+    return value if isinstance(value, list) else [value]
 
 
 def _outcome(status: int) -> str:

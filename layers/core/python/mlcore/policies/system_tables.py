@@ -1,4 +1,5 @@
-"""Permission checks for SQL queries of the system tables. Administrators and users that the setting
+"""Permission checks for SQL queries of the system tables, and for the list of who did what.
+Administrators and users that the setting
 ``system_tables_readers`` names may query; administrators of a workspace may query its rows.
 """
 
@@ -6,13 +7,29 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlcore.auth.permissions import EXPERIMENT
+from mlcore.auth.requirements import Requirement
 from mlcore.policies.access import Access
+from mlcore.policies.requests import are_in_workspace
 from mlcore.repos.settings import system_tables
 
 
 def query(access: Access, message: Any) -> bool:
     """Whether the caller may read rows of at least one workspace."""
     return readable_workspaces(access) != []
+
+
+def activity(access: Access, message: Any) -> bool:
+    """Allows administrators, also of the workspace, and whoever may manage the experiment that the
+    message names. A missing experiment is refused like one without a grant."""
+    if audited_workspaces(access) != []:
+        return True
+    experiment_id: str = message.experiment_id
+    return (
+        bool(experiment_id)
+        and access.allows(Requirement(EXPERIMENT, experiment_id, "manage"))
+        and are_in_workspace(access, [experiment_id])
+    )
 
 
 def audited_workspaces(access: Access) -> list[str] | None:
