@@ -21,7 +21,6 @@ from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import Change, StoredTrace
 
 _PREFIX: Final = "mlflow.assessment."
-_SOURCE_RUN: Final = f"{_PREFIX}sourceRunId"
 
 
 class Task(NamedTuple):
@@ -178,7 +177,7 @@ def _assessment(
         f"{_PREFIX}scorerName": task.judge.name,
         f"{_PREFIX}scorerVersion": str(task.version),
     }
-    ran = {} if task.run_id is None else {_SOURCE_RUN: task.run_id}
+    ran = {} if task.run_id is None else {reserved_tags.ASSESSMENT_RUN: task.run_id}
     now = now_ms()
     return Assessment(
         assessment_id=_id(task, subject.trace_id, number),

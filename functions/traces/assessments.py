@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any
 from uuid import uuid4
 
 from mlcore import errors
@@ -16,11 +16,10 @@ from mlcore.ids import now_ms
 from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import Change, StoredTrace
+from mlcore.reserved_tags import ASSESSMENT_RUN
 from mlcore.responses import traces as responses
 from mlcore.wire.times import parse_point
 from traces import messages as m
-
-SOURCE_RUN: Final = "mlflow.assessment.sourceRunId"
 
 
 def create_assessment(message: m.CreateAssessment, request: Request) -> dict[str, Any]:
@@ -119,7 +118,7 @@ def from_message(fields: m.Assessment, trace_id: str) -> Assessment:
         source_id=(source.source_id if source else None) or None,
         create_time=created or now,
         last_update_time=updated or now,
-        run_id=metadata.get(SOURCE_RUN) if metadata else None,
+        run_id=metadata.get(ASSESSMENT_RUN) if metadata else None,
         span_id=fields.span_id or None,
         rationale=(fields.rationale or None) if kind != "expectation" else None,
         metadata=metadata,

@@ -15,6 +15,7 @@ from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Owner, Pack
 from mlcore.repos.traces.traces import Change, Info, StoredTrace
+from mlcore.reserved_tags import ASSESSMENT_RUN
 from mlcore.spans import facts
 from mlcore.spans.names import IN_STORE, SPANS_LOCATION_TAG
 from mlcore.spans.state import Report
@@ -23,7 +24,6 @@ from mlcore.wire.times import parse_duration, parse_point
 from operate.transfer.mlflow_server import Json, Server, SourceFailed
 from operate.transfer.source_reader import API, SourceReader, target_location, values_by_key
 from operate.transfer.transfer_item import Content, Item
-from traces.assessments import SOURCE_RUN
 
 V3: Final = "api/3.0/mlflow/traces"
 KINDS: Final = ("feedback", "expectation", "issue")
@@ -265,7 +265,7 @@ def _assessment(trace_id: str, fields: Json) -> Assessment:
         source_id=source.get("source_id"),
         create_time=parse_point(fields["create_time"], "create_time"),
         last_update_time=parse_point(fields["last_update_time"], "last_update_time"),
-        run_id=metadata.get(SOURCE_RUN) if metadata else None,
+        run_id=metadata.get(ASSESSMENT_RUN) if metadata else None,
         span_id=fields.get("span_id"),
         rationale=fields.get("rationale"),
         metadata=metadata,

@@ -29,4 +29,6 @@ SPAN_TOKEN_USAGE: Final = "mlflow.chat.tokenUsage"  # noqa: S105 -- no secret
 SPAN_MODEL: Final = "mlflow.llm.model"
 SPAN_PROVIDER: Final = "mlflow.llm.provider"
 
+ASSESSMENT_RUN: Final = "mlflow.assessment.sourceRunId"
+
 DEMO: Final = "mlflow.demo"

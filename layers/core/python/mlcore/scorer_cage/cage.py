@@ -1,0 +1,210 @@
+"""Runs the code of one scorer on one trace or session, in a process of its own without rights.
+
+What the process answers is untrusted: :mod:`mlcore.scorer_cage.answers` checks it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from mlcore.scorer_cage import answers
+from mlcore.scorer_cage.answers import ScorerFeedback
+
+MAX_SECONDS: Final = 60.0
+"""Longest time of one judgement; a scorer's own ``timeout`` may be shorter."""
+MEMORY_BYTES: Final = 768 * 1024 * 1024
+"""Address space of the process, of which the interpreter takes about 40 MB."""
+MAX_ANSWER_BYTES: Final = 256 * 1024
+_SEALED: Final = b"sealed\n"  # mlcore.scorer_cage.inside, which the server does not import
+_REFUSED: Final = 3  # likewise
+_LAYER: Final = str(Path(__file__).resolve().parents[2])
+_PROGRAM: Final = (
+    "import sys; sys.path.insert(0, {!r}); from mlcore.scorer_cage.inside import main; main()"
+)
+_LIBRARY_PATH: Final = "LD_LIBRARY_PATH"  # Lambda's interpreter needs it to start
+_STOP_SECONDS: Final = 2.0
+_POLL_SECONDS: Final = 0.002
+_CHUNK: Final = 65_536
+
+
+class CageUnavailable(Exception):
+    """Raised if this system does not offer what the cage needs; the message says what is
+    missing."""
+
+
+class CageLimits(NamedTuple):
+    seconds: float = MAX_SECONDS
+    memory_bytes: int = MEMORY_BYTES
+    answer_bytes: int = MAX_ANSWER_BYTES
+    namespaces: bool = True
+    """Whether the process must also be in namespaces of its own. Lambda offers none."""
+    packages: tuple[str, ...] = ()
+    """Installed packages that the scorer may import, beside the standard library."""
+
+
+class Judgement(NamedTuple):
+    """What one run of a scorer gave and cost."""
+
+    feedback: tuple[ScorerFeedback, ...]
+    failure: str | None
+    """Why there is no feedback: the process was stopped, died, or answered nonsense."""
+    wall_ms: int
+    """From the start of the process to its end."""
+    cpu_ms: int
+    """Processor time, the interpreter's start included."""
+
+
+def judge(scorer: Mapping[str, Any], call: Mapping[str, Any], limits: CageLimits) -> Judgement:
+    """Runs a scorer in a cage and returns its feedback, with what it cost.
+
+    Args:
+        scorer: its JSON: ``name``, ``call_source``, ``call_signature``, ``original_func_name``.
+        call: JSON of ``inputs``, ``outputs``, ``expectations``, and of ``trace`` or ``session``: a
+            trace is ``{"info": …, "spans": […]}``.
+
+    Raises:
+        CageUnavailable: the system offers no cage. The scorer has not run.
+    """
+    if sys.platform != "linux":
+        raise CageUnavailable(
+            "Scorers that are code run only on Linux, which can lock a process up. "
+            "Run the scorer with mlflow.genai.evaluate from a client."
+        )
+    request = {
+        "scorer": dict(scorer),
+        "call": dict(call),
+        "packages": limits.packages,
+        "package_paths": _package_paths() if limits.packages else (),
+        "namespaces": limits.namespaces,
+        "memory_bytes": limits.memory_bytes,
+        "cpu_seconds": int(limits.seconds) + 1,
+    }
+    started = time.monotonic()
+    ended = _Process(json.dumps(request).encode(), limits).wait()
+    wall_ms = round((time.monotonic() - started) * 1000)
+    # A scorer can end its process with any exit code, but only after the process was sealed.
+    is_sealed = ended.answer.startswith(_SEALED)
+    if ended.exit_code == _REFUSED and not is_sealed:
+        reason = ended.answer.decode(errors="replace")
+        raise CageUnavailable(
+            f"This system cannot lock up a process for a scorer's code ({reason}). "
+            "Run the scorer with mlflow.genai.evaluate from a client."
+        )
+    failure = ended.failure
+    feedback: tuple[ScorerFeedback, ...] = ()
+    if failure is None:
+        try:
+            feedback = answers.parse(ended.answer.removeprefix(_SEALED))
+        except answers.MalformedAnswer as error:
+            failure = f"The scorer's answer cannot be used: {error}"
+    return Judgement(feedback, failure, wall_ms, ended.cpu_ms)
+
+
+class _Ended(NamedTuple):
+    answer: bytes
+    exit_code: int
+    failure: str | None
+    cpu_ms: int
+
+
+class _Process:
+    """The process of one judgement."""
+
+    def __init__(self, request: bytes, limits: CageLimits) -> None:
+        self._limits = limits
+        environment = {name: os.environ[name] for name in (_LIBRARY_PATH,) if name in os.environ}
+        descriptor = os.memfd_create("request")
+        with os.fdopen(descriptor, "w+b") as file:
+            file.write(request)
+            file.seek(0)
+            self._process = subprocess.Popen(  # noqa: S603 -- a fixed program
+                [sys.executable, "-I", "-S", "-c", _PROGRAM.format(_LAYER)],
+                stdin=file,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+                cwd="/",
+                close_fds=True,
+                start_new_session=True,
+            )
+
+    def wait(self) -> _Ended:
+        """Receives the answer, and returns when the process has ended."""
+        answer, failure, is_ended = b"", None, False
+        try:
+            answer, failure = self._receive()
+            is_ended = failure is None
+        finally:
+            status, cpu_ms = self._end(is_ended)
+        code = os.waitstatus_to_exitcode(status)
+        if failure is None and code != 0:
+            failure = f"The scorer's process ended without an answer ({_ending(code)})."
+        return _Ended(answer, code, failure, cpu_ms)
+
+    def _receive(self) -> tuple[bytes, str | None]:
+        """Returns what the process answers, and why it must be stopped, if it must."""
+        deadline = time.monotonic() + self._limits.seconds
+        pipe = self._process.stdout
+        answer = bytearray()
+        with selectors.DefaultSelector() as selector:
+            selector.register(pipe, selectors.EVENT_READ)  # type: ignore[arg-type]
+            while selector.select(max(0.0, deadline - time.monotonic())):
+                part = os.read(pipe.fileno(), _CHUNK)  # type: ignore[union-attr]
+                if not part:
+                    return bytes(answer), None
+                answer += part
+                if len(answer) > self._limits.answer_bytes:
+                    most = self._limits.answer_bytes
+                    return b"", f"The scorer's answer is longer than {most} bytes."
+        return b"", f"The scorer timed out after {self._limits.seconds:g} seconds."
+
+    def _end(self, is_ended: bool) -> tuple[int, int]:
+        """Stops the process if it still runs. Returns its status and its processor time in ms."""
+        self._process.stdout.close()  # type: ignore[union-attr]
+        ended = self._wait(_STOP_SECONDS if is_ended else 0)
+        if ended is None:
+            # The process in front of the namespaces passes it on, and reports what the scorer cost.
+            self._process.send_signal(signal.SIGTERM)
+            ended = self._wait(_STOP_SECONDS)
+        if ended is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            ended = os.wait4(self._process.pid, 0)
+        _, status, usage = ended
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        return status, round((usage.ru_utime + usage.ru_stime) * 1000)
+
+    def _wait(self, seconds: float) -> tuple[int, int, Any] | None:
+        """Waits at most so long for the end of the process: its id, status and use of resources."""
+        deadline = time.monotonic() + seconds
+        while True:
+            ended = os.wait4(self._process.pid, os.WNOHANG)
+            if ended[0] or time.monotonic() >= deadline:
+                return ended if ended[0] else None
+            time.sleep(_POLL_SECONDS)
+
+
+def _ending(code: int) -> str:
+    """Describes how a process ended: by its exit code, or by the signal in it."""
+    number = -code if code < 0 else code - 128
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        return f"exit code {code}"
+    return f"{name}: it may have used too much memory or time"
+
+
+def _package_paths() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    return tuple(dict.fromkeys((paths["purelib"], paths["platlib"])))

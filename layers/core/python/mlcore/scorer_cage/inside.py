@@ -1,0 +1,139 @@
+"""The program of the process in which a scorer runs: reads the call from standard input, gives up
+all rights, runs the scorer, and writes its feedback to standard output.
+
+Nothing of the scorer runs before the process is sealed, not even Python's parser on its source.
+Then the process writes :data:`SEALED`; what stands before it can be trusted. Exit codes: 0 with
+feedback; :data:`REFUSED` without :data:`SEALED` but with the reason, if the system offers no cage.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import io
+import json
+import os
+import resource
+import sys
+from collections.abc import Callable, Mapping
+from types import CodeType
+from typing import Any, Final
+
+from mlcore.scorer_cage import modules, namespaces, outcomes, syscalls, traces
+from mlcore.scorer_cage.assessments import MlflowException
+
+SEALED: Final = b"sealed\n"
+REFUSED: Final = 3
+"""Exit code if the system does not offer what the cage needs."""
+_FILE: Final = "<scorer>"
+_MAX_DESCRIPTOR: Final = 65_536
+_NICENESS: Final = 5
+
+
+class _Silence(io.TextIOBase):
+    """Standard output and error of a scorer: what it prints is discarded."""
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+
+def main() -> None:
+    """Runs the scorer of the request on standard input, and ends the process."""
+    request = json.loads(sys.stdin.buffer.read())
+    scorer = request["scorer"]
+    try:
+        sys.path += request["package_paths"]
+        names = modules.prepare(scorer["call_source"], request["packages"])
+        arguments = _arguments(request["call"])
+        _give_up_rights(request)
+    except syscalls.NoCage as missing:
+        _end(str(missing).encode(), REFUSED)
+    _write(SEALED)
+    _end(_score(scorer, names, arguments), 0)
+
+
+def _give_up_rights(request: Mapping[str, Any]) -> None:
+    os.environ.clear()
+    os.umask(0o777)
+    os.nice(_NICENESS)
+    if request["namespaces"]:
+        namespaces.enter()
+    sys.stdin, sys.stdout, sys.stderr = io.StringIO(), _Silence(), _Silence()
+    os.close(0)
+    os.closerange(syscalls.ANSWER_FD + 1, _MAX_DESCRIPTOR)
+    for name, limit in (
+        (resource.RLIMIT_AS, request["memory_bytes"]),
+        (resource.RLIMIT_CPU, request["cpu_seconds"]),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_MEMLOCK, 0),
+        (resource.RLIMIT_MSGQUEUE, 0),
+        (resource.RLIMIT_NOFILE, 0),
+        (resource.RLIMIT_NPROC, 0),
+    ):
+        resource.setrlimit(name, (limit, limit))
+    syscalls.seal()
+
+
+def _score(scorer: Mapping[str, Any], names: dict[str, Any], arguments: Mapping[str, Any]) -> bytes:
+    """Runs the scorer and returns the JSON of its feedback."""
+    name = scorer["name"]
+    try:
+        function = _function(scorer, names)
+        expected = inspect.signature(function).parameters
+        given = {key: value for key, value in arguments.items() if key in expected}
+        return outcomes.dump(outcomes.feedback(name, function(**given)))
+    except BaseException as error:  # also SystemExit, KeyboardInterrupt and MemoryError
+        return outcomes.dump(outcomes.failure(name, error))
+
+
+def _function(scorer: Mapping[str, Any], names: dict[str, Any]) -> Callable[..., Any]:
+    """Makes the scorer's function of its body, signature and name, as MLflow does."""
+    signature, name = scorer["call_signature"], scorer["original_func_name"]
+    try:
+        if not signature.startswith("("):
+            raise SyntaxError
+        (of_signature,) = ast.parse(f"def _f{signature}: pass").body
+        parameters = ast.unparse(of_signature.args)  # type: ignore[attr-defined]
+    except (SyntaxError, ValueError, AttributeError):
+        raise MlflowException.invalid_parameter_value(
+            f"Invalid signature format: '{signature}'"
+        ) from None
+    body = "\n".join(f"    {line}" for line in scorer["call_source"].split("\n"))
+    text = f"def {name}({parameters}):\n{body}"
+    try:
+        # Inherits this module's "from __future__ import annotations", which MLflow adds as well.
+        code: CodeType = compile(text, _FILE, "exec")
+    except (SyntaxError, ValueError) as error:
+        raise MlflowException.invalid_parameter_value(
+            f"Failed to recreate function from source code. Error: {error}"
+        ) from None
+    made: dict[str, Any] = {}
+    exec(code, {"__name__": modules.SCORER_MODULE, **names}, made)  # noqa: S102 -- in the cage
+    function: Callable[..., Any] = made[name]
+    return function
+
+
+def _arguments(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns all arguments that a scorer may ask for, with traces as objects."""
+    trace, session = call.get("trace"), call.get("session")
+    return {
+        "inputs": call.get("inputs"),
+        "outputs": call.get("outputs"),
+        "expectations": call.get("expectations"),
+        "trace": None if trace is None else traces.trace(trace),
+        "session": None if session is None else list(map(traces.trace, session)),
+    }
+
+
+def _end(answer: bytes, code: int) -> None:
+    """Writes the answer and ends the process without running anything else."""
+    try:
+        _write(answer)
+    finally:
+        os._exit(code)
+
+
+def _write(text: bytes) -> None:
+    while text:
+        text = text[os.write(syscalls.ANSWER_FD, text) :]

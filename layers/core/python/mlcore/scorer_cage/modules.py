@@ -1,0 +1,208 @@
+"""What the code of a scorer can import: modules of the standard library that only compute, packages
+that the server's operator allows, and a part of MLflow.
+
+All of it is imported before the process is sealed, because a sealed process can open no file. This
+list is a convenience and no boundary: a scorer that reaches another module through an object gains
+nothing, because the kernel refuses what such a module would do.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import re
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from types import ModuleType
+from typing import Any, Final
+
+from mlcore import reserved_tags
+from mlcore.scorer_cage import assessments, spans, traces
+from mlcore.spans import names
+
+_STANDARD: Final = """
+    __future__ abc array ast base64 binascii bisect calendar cmath codecs collections
+    collections.abc colorsys contextlib copy csv dataclasses datetime decimal difflib enum
+    fractions functools hashlib heapq hmac html html.entities html.parser inspect io ipaddress
+    itertools json json.decoder json.encoder keyword locale logging math numbers operator pprint
+    random re secrets statistics string struct textwrap time timeit token tokenize traceback types
+    typing unicodedata urllib urllib.parse uuid warnings weakref xml xml.etree
+    xml.etree.ElementTree zlib
+"""
+STANDARD: Final = frozenset(_STANDARD.split())
+"""Modules of the standard library that a scorer can import."""
+
+_NEEDED_LATER: Final = (
+    "_strptime",
+    "encodings.ascii",
+    "encodings.cp1252",
+    "encodings.idna",
+    "encodings.latin_1",
+    "encodings.utf_16",
+    "encodings.utf_32",
+    "encodings.utf_8_sig",
+    "linecache",
+)
+"""Modules that functions of the standard library import when they are first called."""
+
+_IMPORT: Final = re.compile(r"(?:\bfrom[ \t]+([\w.]+)[ \t]+)?\bimport[ \t]+\(?([\w., \t]+)")
+_NAME: Final = re.compile(r"[\w.]+")
+
+_JUDGES: Final = (
+    "This scorer runs on the server without a network, so it cannot ask a model. Register a judge "
+    "beside it, or run it with mlflow.genai.evaluate from a client."
+)
+
+
+class _JudgesModule(ModuleType):
+    """``mlflow.genai.judges``, which has no judges here: they ask models."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise ImportError(f"mlflow.genai.judges.{name} is not available here. {_JUDGES}")
+
+
+class CategoricalRating(StrEnum):
+    """MLflow's ratings."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+_ENTITIES: Final = {
+    name: getattr(module, name)
+    for module, listed in (
+        (
+            assessments,
+            "Assessment AssessmentError AssessmentSource AssessmentSourceType Expectation Feedback",
+        ),
+        (spans, "Link Span SpanEvent SpanStatus SpanStatusCode SpanType"),
+        (traces, "Trace TraceData TraceInfo TraceLocation TraceState"),
+    )
+    for name in listed.split()
+}
+_MLFLOW: Final[dict[str, dict[str, Any]]] = {
+    "mlflow": {},
+    "mlflow.entities": _ENTITIES,
+    "mlflow.entities.assessment": _ENTITIES,
+    "mlflow.entities.assessment_error": _ENTITIES,
+    "mlflow.entities.assessment_source": _ENTITIES,
+    "mlflow.entities.span": _ENTITIES,
+    "mlflow.entities.trace": _ENTITIES,
+    "mlflow.entities.trace_info": _ENTITIES,
+    "mlflow.entities.trace_state": _ENTITIES,
+    "mlflow.exceptions": {"MlflowException": assessments.MlflowException},
+    "mlflow.genai": {},
+    "mlflow.genai.judges": {"CategoricalRating": CategoricalRating},
+    "mlflow.tracing": {},
+    "mlflow.tracing.constant": {
+        "SpanAttributeKey": type(
+            "SpanAttributeKey",
+            (),
+            {
+                "REQUEST_ID": names.SPAN_TRACE_ID,
+                "INPUTS": reserved_tags.SPAN_INPUTS,
+                "OUTPUTS": reserved_tags.SPAN_OUTPUTS,
+                "SPAN_TYPE": reserved_tags.SPAN_TYPE,
+                "CHAT_USAGE": reserved_tags.SPAN_TOKEN_USAGE,
+                "CHAT_TOOLS": names.SPAN_TOOLS,
+                "MODEL": reserved_tags.SPAN_MODEL,
+                "LLM_COST": names.SPAN_COST,
+            },
+        ),
+        "TraceMetadataKey": type(
+            "TraceMetadataKey",
+            (),
+            {
+                "TOKEN_USAGE": reserved_tags.TRACE_TOKEN_USAGE,
+                "COST": reserved_tags.TRACE_COST,
+                "TRACE_SESSION": reserved_tags.TRACE_SESSION,
+                "TRACE_USER": reserved_tags.TRACE_USER,
+                "SOURCE_RUN": reserved_tags.SOURCE_RUN,
+            },
+        ),
+    },
+}
+"""The modules of MLflow that a scorer can import, with their contents."""
+
+
+def prepare(source: str, packages: Sequence[str]) -> dict[str, Any]:
+    """Imports what the scorer's source imports, and restricts ``import`` to that from now on.
+    Returns the global names of the scorer's function, which are MLflow's.
+
+    Args:
+        packages: names of installed packages that the scorer may import.
+    """
+    for name in _NEEDED_LATER:
+        importlib.import_module(name)
+    wanted = [name for name in _imported(source) if _is_allowed(name, packages)]
+    for name in wanted:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            continue  # it is an attribute, or it is missing; the scorer's own import reports it
+    _install_mlflow()
+    _restrict_imports(packages)
+    common = ("Feedback", "Assessment", "AssessmentSource", "AssessmentError", "Trace")
+    return {
+        "mlflow": sys.modules["mlflow"],
+        "AssessmentSourceType": assessments.AssessmentSourceType,
+        "CategoricalRating": CategoricalRating,
+        **{name: _ENTITIES[name] for name in common},
+    }
+
+
+def _imported(source: str) -> list[str]:
+    """Returns names that a source may import: modules, and names from them, which may be modules as
+    well. The text is searched and not parsed, because this process is not sealed yet."""
+    modules: list[str] = []
+    for package, imported in _IMPORT.findall(source):
+        prefix = f"{package}." if package else ""
+        modules += [package] if package else []
+        modules += [prefix + name for name in _NAME.findall(imported)]
+    return modules
+
+
+def _is_allowed(name: str, packages: Sequence[str]) -> bool:
+    return name in STANDARD or name in _NEEDED_LATER or name.partition(".")[0] in packages
+
+
+def _install_mlflow() -> None:
+    for name, contents in _MLFLOW.items():
+        made = _JudgesModule(name) if name == "mlflow.genai.judges" else ModuleType(name)
+        made.__dict__.update(contents, __path__=[])
+        sys.modules[name] = made
+        package, _, last = name.rpartition(".")
+        if package:
+            setattr(sys.modules[package], last, made)
+
+
+def _restrict_imports(packages: Sequence[str]) -> None:
+    """Refuses to import what is not on the list, with a message that says what is."""
+    import_before = builtins.__import__
+
+    def restricted(
+        name: str,
+        globals: Any = None,
+        locals: Any = None,
+        fromlist: Any = (),
+        level: int = 0,
+    ) -> Any:
+        of_scorer = isinstance(globals, dict) and globals.get("__name__") == SCORER_MODULE
+        if of_scorer and not (_is_allowed(name, packages) or name in _MLFLOW):
+            others = f", and {', '.join(packages)}" if packages else ""
+            raise ImportError(
+                f"A scorer on this server cannot import '{name}'. It can import modules of the "
+                f"standard library that only compute{others}.",
+                name=name,
+            )
+        return import_before(name, globals, locals, fromlist, level)
+
+    builtins.__import__ = restricted
+
+
+SCORER_MODULE: Final = "scorer"
+"""``__name__`` in the code of a scorer."""
