@@ -140,7 +140,6 @@ RPCS = (
         follow="evaluation.registered_scorer",
         since="3.4",
         cost=3,
-        deviation="Scorers that are code are stored and never run.",
     ),
     _get(
         f"{_SCORERS}/list",

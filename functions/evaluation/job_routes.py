@@ -18,7 +18,7 @@ JOB_RPCS = (
         judge_invocations.invoke_scorer,
         "jobs.invoke_scorer",
         since="3.9",
-        deviation="At most 2,000 traces; scorers that are code are refused.",
+        deviation="At most 2,000 traces; code runs in a process without rights.",
     ),
     _post(
         "/mlflow/genai/evaluate/invoke",
@@ -26,7 +26,7 @@ JOB_RPCS = (
         judge_invocations.invoke_evaluation,
         "jobs.invoke_evaluation",
         since="3.13",
-        deviation="At most 2,000 traces; scorers that are code are refused.",
+        deviation="At most 2,000 traces; code runs in a process without rights.",
     ),
     _post(
         "/mlflow/issues/invoke",

@@ -20,7 +20,7 @@ from mlcore.entities.runs import RUNNING, Run
 from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.http import Request
 from mlcore.limits.artifact_locations import join
-from mlcore.limits.evaluation.judges import parse_judge
+from mlcore.limits.evaluation.code_scorers import parse_scorer
 from mlcore.limits.evaluation.scorers import check_payload
 from mlcore.repos.evaluation import jobs, scorers
 from mlcore.repos.runs.core import creations, runs
@@ -47,7 +47,7 @@ def invoke_scorer(message: m.InvokeScorer, request: Request) -> dict[str, Any]:
     if message.scorer_name is not None:
         text = _load_registered(experiment, message.scorer_name, version, request)
         data = check_payload(text)
-    of_sessions = parse_judge(data).of_sessions
+    of_sessions = parse_scorer(data).of_sessions
     stored_traces = _load_traces(trace_ids, experiment, request)
     submitted = [
         jobs.new(
@@ -57,6 +57,7 @@ def invoke_scorer(message: m.InvokeScorer, request: Request) -> dict[str, Any]:
                 "experiment_id": experiment.experiment_id,
                 "serialized_scorer": text,
                 "scorer_version": version,
+                **({} if message.scorer_name is None else {"scorer_name": message.scorer_name}),
                 "trace_ids": batch,
                 "log_assessments": bool(message.log_assessments),
                 "username": request.username(),
@@ -107,7 +108,7 @@ def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str
             raise errors.InvalidParameterValue("A registered scorer must contain a valid name")
         texts[index] = _load_registered(experiment, name, version, request)
     for text in texts:
-        parse_judge(check_payload(_check_text(text)))
+        parse_scorer(check_payload(_check_text(text)))
     run_id = ids.new_ulid()
     params = {
         "trace_ids": trace_ids,

@@ -11,14 +11,16 @@ from evaluation import experiment_lookup, gateway_scorers
 from evaluation import messages as m
 from mlcore import errors, ids
 from mlcore.auth.permissions import EXPERIMENT, SCORER, scorer_pattern
+from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.evaluation.judges import EXPECTATIONS
 from mlcore.entities.evaluation.online_scorers import OnlineScorer
 from mlcore.entities.evaluation.scorers import ScorerVersion
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.stages import ACTIVE
 from mlcore.http import Request
+from mlcore.limits.evaluation import code_scorers as code_limits
 from mlcore.limits.evaluation import judges as judge_limits
-from mlcore.limits.evaluation.scorers import check_name, check_payload
+from mlcore.limits.evaluation.scorers import check_name, check_payload, code_is_allowed
 from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.evaluation import online_scorers, scorers
 from mlcore.repos.experiments import experiments
@@ -192,22 +194,28 @@ def _check_online(version: ScorerVersion) -> None:
     scoring logs and skips it.
 
     Raises:
-        InvalidParameterValue: it uses no gateway endpoint, or needs expectations.
+        InvalidParameterValue: it is a judge without a gateway endpoint, or needs expectations.
         OnlyRunByClients: only a client can run it.
     """
-    if not gateway_scorers.uses_endpoint(version):
+    data = json.loads(version.serialized_scorer)
+    is_code = code_limits.is_code(data) and code_is_allowed()
+    if not is_code and not gateway_scorers.uses_endpoint(version):
         raise errors.InvalidParameterValue(
             f"Scorer '{version.name}' does not use a gateway model. "
             "Automatic evaluation is only supported for scorers that use "
             "gateway models."
         )
     try:
-        judge = judge_limits.parse_judge(json.loads(version.serialized_scorer))
+        scorer = code_limits.parse_scorer(data)
     except judge_limits.OnlyRunByClients:
         raise
     except errors.InvalidParameterValue:
         return
-    if EXPECTATIONS in judge.variables:
+    if isinstance(scorer, CodeScorer):
+        needs_expectations = code_limits.takes_expectations(scorer)
+    else:
+        needs_expectations = EXPECTATIONS in scorer.variables
+    if needs_expectations:
         raise errors.InvalidParameterValue(
             f"Scorer '{version.name}' requires expectations, but scorers with "
             "expectations are not currently supported for automatic evaluation."

@@ -1,4 +1,5 @@
-"""Makes a judge's model assess a trace or a session, and converts its answers to assessments."""
+"""Makes a judge's model assess a trace or a session, and converts answers of scorers to
+assessments."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from mlcore import errors, reserved_tags
+from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.evaluation.judges import Judge
 from mlcore.entities.traces import Assessment
 from mlcore.ids import now_ms
@@ -24,13 +26,13 @@ _PREFIX: Final = "mlflow.assessment."
 
 
 class Task(NamedTuple):
-    """What a judge's assessments are made for: a job and its judge, and the evaluation run if there
-    is one."""
+    """What a scorer's assessments are made for: a job and its scorer, and the evaluation run if
+    there is one."""
 
     task_id: str
     """Part of the assessments' ids: repeating a task with the same id writes no second
     assessment."""
-    judge: Judge
+    judge: Judge | CodeScorer
     version: int | None
     """The version of the registered scorer; None for one that is not registered."""
     run_id: str | None = None
@@ -39,38 +41,42 @@ class Task(NamedTuple):
     """Metadata that all its assessments get."""
 
 
-def assess_trace(task: Task, subject: Subject, chat: JudgeModel) -> list[Assessment]:
+def assess_trace(task: Task, judge: Judge, subject: Subject, chat: JudgeModel) -> list[Assessment]:
     """Returns the judge's assessments of a trace; a single assessment with the error if the judge
     fails."""
     try:
-        if task.judge.builtin:
-            questions = builtin.questions_about_trace(task.judge, subject)
+        if judge.builtin:
+            questions = builtin.questions_about_trace(judge, subject)
         else:
-            questions = [prompts.question_about_trace(task.judge, subject)]
+            questions = [prompts.question_about_trace(judge, subject)]
         made = [
-            _feedback(task, subject, number, question, _ask(task, chat, question))
+            _feedback(task, judge, subject, number, question, _ask(judge, chat, question))
             for number, question in enumerate(questions)
         ]
     except Exception as error:  # any error: the other traces must still be assessed
-        return [_failure(task, subject, error)]
+        return [failure(task, subject, error)]
     of_spans = any(question.span_id for question in questions)
-    return _with_precision(task, subject, made) if of_spans else made
+    return _with_precision(task, judge, subject, made) if of_spans else made
 
 
-def assess_session(task: Task, session: Sequence[Subject], chat: JudgeModel) -> list[Assessment]:
+def assess_session(
+    task: Task, judge: Judge, session: Sequence[Subject], chat: JudgeModel
+) -> list[Assessment]:
     """Returns the judge's assessments of a session. They belong to its first trace."""
     first = content.chronological(session)[0]
-    session_task = task._replace(
-        extra={**task.extra, reserved_tags.TRACE_SESSION: first.session or ""}
-    )
+    session_task = of_session(task, first)
     try:
-        ask = (
-            builtin.question_about_session if task.judge.builtin else prompts.question_about_session
-        )
-        question = ask(task.judge, session)
-        return [_feedback(session_task, first, 0, question, _ask(session_task, chat, question))]
+        ask = builtin.question_about_session if judge.builtin else prompts.question_about_session
+        question = ask(judge, session)
+        verdict = _ask(judge, chat, question)
+        return [_feedback(session_task, judge, first, 0, question, verdict)]
     except Exception as error:  # any error: the other sessions must still be assessed
-        return [_failure(session_task, first, error)]
+        return [failure(session_task, first, error)]
+
+
+def of_session(task: Task, first: Subject) -> Task:
+    """Returns the task of a session, whose assessments name the session of its first trace."""
+    return task._replace(extra={**task.extra, reserved_tags.TRACE_SESSION: first.session or ""})
 
 
 def existing_assessments(task: Task, subject: Subject) -> list[Assessment]:
@@ -96,18 +102,23 @@ def write(stored: StoredTrace, made: Sequence[Assessment]) -> None:
     traces.write(stored, add)
 
 
-def _ask(task: Task, chat: JudgeModel, question: Question) -> Verdict:
+def _ask(judge: Judge, chat: JudgeModel, question: Question) -> Verdict:
     try:
-        answer = chat.ask(prompts.chat(task.judge, question))
+        answer = chat.ask(prompts.chat(judge, question))
     except errors.MlflowError as error:
         raise errors.InvalidParameterValue(
             f"Failed to invoke judge model: {error.message}"
         ) from error
-    return verdicts.parse_verdict(task.judge, answer)
+    return verdicts.parse_verdict(judge, answer)
 
 
 def _feedback(
-    task: Task, subject: Subject, number: int, question: Question, verdict: Verdict
+    task: Task,
+    judge: Judge,
+    subject: Subject,
+    number: int,
+    question: Question,
+    verdict: Verdict,
 ) -> Assessment:
     tokens = {
         "judgeInputTokens": verdict.input_tokens,
@@ -120,16 +131,16 @@ def _feedback(
         metadata["guideline"] = question.guideline
     if question.chunk is not None:
         metadata["chunk_index"] = str(question.chunk)
-    made = _assessment(task, subject, number, verdict.value, metadata)
+    made = new_assessment(task, subject, number, verdict.value, metadata)
     return made._replace(
         source_type="LLM_JUDGE",
-        source_id=task.judge.model,
+        source_id=judge.model,
         rationale=verdict.rationale,
         span_id=question.span_id or made.span_id,
     )
 
 
-def _failure(task: Task, subject: Subject, error: Exception) -> Assessment:
+def failure(task: Task, subject: Subject, error: Exception) -> Assessment:
     """Returns an assessment that holds the judge's error, in MLflow's form but without a stack
     trace."""
     if isinstance(error, errors.MlflowError):
@@ -137,12 +148,14 @@ def _failure(task: Task, subject: Subject, error: Exception) -> Assessment:
     else:
         logger.exception("a judge failed", extra={"trace_id": subject.trace_id})
         message = "The judge failed unexpectedly."
-    made = _assessment(task, subject, 0, None, {})
+    made = new_assessment(task, subject, 0, None, {})
     details: dict[str, str | None] = {"error_code": "SCORER_ERROR", "error_message": message}
     return made._replace(error={**details, "stack_trace": None}, source_id=task.judge.name)
 
 
-def _with_precision(task: Task, subject: Subject, made: Sequence[Assessment]) -> list[Assessment]:
+def _with_precision(
+    task: Task, judge: Judge, subject: Subject, made: Sequence[Assessment]
+) -> list[Assessment]:
     """Adds for each retrieval span an assessment ``…/precision``, the share of its chunks that are
     relevant, before the assessments of the chunks."""
     assessments: list[Assessment] = []
@@ -151,20 +164,20 @@ def _with_precision(task: Task, subject: Subject, made: Sequence[Assessment]) ->
         by_span.setdefault(each.span_id, []).append(each)
     for number, (span_id, chunks) in enumerate(by_span.items()):
         share = sum(chunk.value == "yes" for chunk in chunks) / len(chunks)
-        precision = _assessment(task, subject, len(made) + number, share, {})
+        precision = new_assessment(task, subject, len(made) + number, share, {})
         assessments.append(
             precision._replace(
-                name=f"{task.judge.name}/precision",
+                name=f"{judge.name}/precision",
                 span_id=span_id,
                 source_type="LLM_JUDGE",
-                source_id=task.judge.model,
+                source_id=judge.model,
             )
         )
         assessments += chunks
     return assessments
 
 
-def _assessment(
+def new_assessment(
     task: Task, subject: Subject, number: int, value: Any, metadata: Mapping[str, str]
 ) -> Assessment:
     """Returns an assessment with the metadata that MLflow's client gives the assessments of a

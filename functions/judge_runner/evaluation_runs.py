@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from judge_runner import assessing, trace_scoring
+from judge_runner import assessing, scoring, trace_scoring
 from judge_runner.assessing import Task
 from judge_runner.job_execution import JobExecution
 from mlcore import errors, ids
@@ -22,7 +22,7 @@ from mlcore.entities.traces import Assessment
 from mlcore.judges import content
 from mlcore.judges.chat import Complete
 from mlcore.judges.content import Subject
-from mlcore.limits.evaluation.judges import parse_judge
+from mlcore.limits.evaluation.code_scorers import parse_scorer
 from mlcore.models.runs import Run as RunItem
 from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.core import writes as run_writes
@@ -47,15 +47,19 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
     errors of :func:`judge_runner.trace_scoring.run`."""
     params, workspace = work.job.params, work.job.workspace
     tasks = [
-        Task(work.job.job_id, parse_judge(json.loads(text)), version, params["run_id"])
+        Task(work.job.job_id, parse_scorer(json.loads(text)), version, params["run_id"])
         for text, version in zip(
             params["serialized_scorers"], params["scorer_versions"], strict=True
         )
     ]
+    for task in tasks:
+        scoring.check_source(task, work.job, task.judge.name)
     links.put(params["run_id"], params["trace_ids"])
     stored = trace_scoring.load_traces(params["trace_ids"], workspace)
     made: list[tuple[Task, Assessment]] = []
-    chats = [trace_scoring.new_chat(task.judge, work.job, complete) for task in tasks]
+    ways_of_tasks = [
+        scoring.new_scoring(task, work.job, complete, expectations=True) for task in tasks
+    ]
     subjects: dict[str, Subject] = {}
     by_id = {each.trace_id: each for each in stored}
 
@@ -63,24 +67,20 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
         work.check()
         subject = content.read(trace)
         subjects[trace.trace_id] = subject
-        for task, chat in zip(tasks, chats, strict=True):
+        for task, ways in zip(tasks, ways_of_tasks, strict=True):
             if not task.judge.of_sessions:
-                assessments = assessing.existing_assessments(
-                    task, subject
-                ) or assessing.assess_trace(task, subject, chat)
+                assessments = assessing.existing_assessments(task, subject) or ways.trace(subject)
                 assessing.write(trace, assessments)
                 made.extend((task, assessment) for assessment in assessments)
         work.record_result(trace.trace_id, {})
 
     trace_scoring.run_in_parallel(assess, stored)
-    for task, chat in zip(tasks, chats, strict=True):
+    for task, ways in zip(tasks, ways_of_tasks, strict=True):
         if task.judge.of_sessions:
             for session in _sessions(list(subjects.values())):
                 work.check()
                 first = content.chronological(session)[0]
-                assessments = assessing.existing_assessments(
-                    task, first
-                ) or assessing.assess_session(task, session, chat)
+                assessments = assessing.existing_assessments(task, first) or ways.session(session)
                 assessing.write(by_id[first.trace_id], assessments)
                 made += [(task, assessment) for assessment in assessments]
     finish(params["run_id"], workspace, work.summarize(aggregate(made)))

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from judge_runner import trace_scoring
 from mlcore import errors, ids, reserved_tags
+from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.evaluation.jobs import Job, batches
 from mlcore.entities.evaluation.judges import Judge
 from mlcore.entities.evaluation.online_scorers import OnlineScorer, Progress
@@ -27,8 +28,8 @@ from mlcore.entities.stages import ACTIVE
 from mlcore.entities.traces import Trace
 from mlcore.gateway.call_traces import CALLER
 from mlcore.gateway.recording import JUDGE
-from mlcore.limits.evaluation.judges import parse_judge
-from mlcore.limits.evaluation.scorers import judge_endpoint, with_endpoint
+from mlcore.limits.evaluation.code_scorers import is_code, parse_scorer
+from mlcore.limits.evaluation.scorers import check_payload, judge_endpoint, with_endpoint
 from mlcore.observability import logger
 from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos.evaluation import jobs, online_scorers, scorers
@@ -53,7 +54,7 @@ run = trace_scoring.run
 
 class _Scorer(NamedTuple):
     config: OnlineScorer
-    judge: Judge
+    judge: Judge | CodeScorer
     serialized: str
     version: int
 
@@ -224,18 +225,20 @@ def _traces(experiment: Experiment, window: _Window, text: str, most: int) -> li
 def _scorer(
     experiment: Experiment, config: OnlineScorer, endpoints: Mapping[str, Endpoint]
 ) -> _Scorer | None:
-    """Returns the latest version of a scorer, with the name of its gateway endpoint. None if the
-    scorer or the endpoint has been deleted, or if the scorer can no longer run here."""
+    """Returns the latest version of a scorer, a judge with the name of its gateway endpoint. None
+    if the scorer or the endpoint has been deleted, or if the scorer can no longer run here."""
     latest = scorers.latest(experiment, config.name)
     if latest is None:
         return None
     data = json.loads(latest.serialized_scorer)
-    endpoint = endpoints.get(judge_endpoint(data) or "")
-    if endpoint is None:
-        return None
-    named = with_endpoint(data, endpoint.name)
+    if not is_code(data):
+        endpoint = endpoints.get(judge_endpoint(data) or "")
+        if endpoint is None:
+            return None
+        data = with_endpoint(data, endpoint.name)
+    text = json.dumps(data)
     try:
-        return _Scorer(config, parse_judge(named), json.dumps(named), latest.version)
+        return _Scorer(config, parse_scorer(check_payload(text)), text, latest.version)
     except errors.InvalidParameterValue as error:
         logger.warning("a scorer cannot judge", extra={"scorer": config.name, "why": str(error)})
         return None
@@ -246,6 +249,7 @@ def _job(experiment: Experiment, scorer: _Scorer, trace_ids: list[str], task: st
         "experiment_id": experiment.experiment_id,
         "serialized_scorer": scorer.serialized,
         "scorer_version": scorer.version,
+        "scorer_name": scorer.config.name,
         "trace_ids": trace_ids,
         "log_assessments": True,
         "username": None,

@@ -1,4 +1,4 @@
-"""Runs the job in which one judge assesses up to 100 traces, or one session."""
+"""Runs the job in which one scorer assesses up to 100 traces, or one session."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, Final
 
-from judge_runner import assessing
+from judge_runner import assessing, scoring
 from judge_runner.assessing import Task
 from judge_runner.job_execution import JobExecution
 from mlcore import errors
-from mlcore.entities.evaluation.jobs import Job
-from mlcore.entities.evaluation.judges import Judge
 from mlcore.entities.traces import Assessment
 from mlcore.judges import content
-from mlcore.judges.chat import Complete, JudgeModel, endpoint_of
+from mlcore.judges.chat import Complete
 from mlcore.judges.content import Subject
-from mlcore.limits.evaluation.judges import parse_judge
+from mlcore.limits.evaluation.code_scorers import parse_scorer
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.responses import traces as responses
@@ -30,27 +28,27 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
     """Assesses the traces. Returns the job's result: for each trace its assessments and failures.
 
     Raises:
-        InvalidParameterValue: the judge is invalid, or the traces are not one session.
+        InvalidParameterValue: the scorer is invalid, or the traces are not one session.
+        FeatureDisabled: the scorer is code, and this system offers no cage for it.
         ResourceDoesNotExist: a trace is missing.
         JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.
     """
     params, workspace = work.job.params, work.job.workspace
     task = Task(
         params.get("task") or work.job.job_id,
-        parse_judge(json.loads(params["serialized_scorer"])),
+        parse_scorer(json.loads(params["serialized_scorer"])),
         params["scorer_version"],
     )
     stored = load_traces(params["trace_ids"], workspace)
     write = bool(params["log_assessments"])
-    chat = new_chat(task.judge, work.job, complete)
+    scoring.check_source(task, work.job, params.get("scorer_name") or task.judge.name)
+    ways = scoring.new_scoring(task, work.job, complete, expectations=False)
     if task.judge.of_sessions:
         work.check()
         session = [content.read(each) for each in stored]
         check_session(session)
         first = content.chronological(session)[0]
-        made = assessing.existing_assessments(task, first) or assessing.assess_session(
-            task, session, chat
-        )
+        made = assessing.existing_assessments(task, first) or ways.session(session)
         by_id = {each.trace_id: each for each in stored}
         _record(work, by_id[first.trace_id], made, write)
     else:
@@ -58,19 +56,11 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
         def assess(trace: StoredTrace) -> None:
             work.check()
             subject = content.read(trace)
-            made = assessing.existing_assessments(task, subject) or assessing.assess_trace(
-                task, subject, chat
-            )
+            made = assessing.existing_assessments(task, subject) or ways.trace(subject)
             _record(work, trace, made, write)
 
         run_in_parallel(assess, [each for each in stored if each.trace_id not in work.results])
     return dict(work.results)
-
-
-def new_chat(judge: Judge, job: Job, complete: Complete) -> JudgeModel:
-    """Returns the chat with a judge's model, which is called as the user who submitted the job.
-    Raises InvalidParameterValue if the model is not an endpoint of this server's gateway."""
-    return JudgeModel(job.workspace, endpoint_of(judge), job.creator, complete)
 
 
 def load_traces(trace_ids: Sequence[str], workspace: str) -> list[StoredTrace]:

@@ -112,6 +112,16 @@ def expectations(subject: Subject, *, of_session: bool = False) -> dict[str, Any
     return values or None
 
 
+def all_expectations(subject: Subject) -> dict[str, Any]:
+    """Returns all values that anybody noted as expected for the trace, by name, as an evaluation by
+    MLflow's client does."""
+    return {
+        assessment.name: assessment.value
+        for assessment in subject.trace.assessments
+        if assessment.kind == "expectation"
+    }
+
+
 def conversation(session: Sequence[Subject]) -> list[dict[str, str]]:
     """Returns the messages of a conversation in chronological order."""
     messages = []

@@ -21,8 +21,9 @@ from typing import Any, Final, NamedTuple
 from mlcore.scorer_cage import answers
 from mlcore.scorer_cage.answers import ScorerFeedback
 
-MAX_SECONDS: Final = 60.0
-"""Longest time of one judgement; a scorer's own ``timeout`` may be shorter."""
+MAX_SECONDS: Final = 30.0
+"""Longest time of one judgement; a scorer's own ``timeout`` may be shorter. A worker that has 45
+seconds left still begins one."""
 MEMORY_BYTES: Final = 768 * 1024 * 1024
 """Address space of the process, of which the interpreter takes about 40 MB."""
 MAX_ANSWER_BYTES: Final = 256 * 1024

@@ -26,11 +26,12 @@ def feedback(scorer_name: str, result: Any) -> list[dict[str, Any]]:
     """Returns the feedback that a scorer's result means; none for None. Raises MlflowException if
     the result has a wrong type."""
     result = _python_scalar(result)
-    each = result if isinstance(result, list) else [result]
-    for one in each:
-        if isinstance(one, Feedback):
-            one.value = _python_scalar(one.value)
-    is_assessments = isinstance(result, list) and all(isinstance(one, Assessment) for one in result)
+    for item in result if isinstance(result, list) else [result]:
+        if isinstance(item, Feedback):
+            item.value = _python_scalar(item.value)
+    is_assessments = isinstance(result, list) and all(
+        isinstance(item, Assessment) for item in result
+    )
     if not (
         result is None
         or is_assessments
@@ -52,7 +53,7 @@ def feedback(scorer_name: str, result: Any) -> list[dict[str, Any]]:
             f"or an Feedback, or a list of Feedbacks. Got {result}."
         )
     if isinstance(result, list):
-        return [_fields(scorer_name, one) for one in result]
+        return [_fields(scorer_name, item) for item in result]
     return [_fields(scorer_name, result)]
 
 

@@ -91,7 +91,7 @@ def _parse(data: dict[str, Any]) -> Judge:
         return _builtin_judge(name, data)
     if data.get("call_source"):
         raise OnlyRunByClients(
-            f"Scorer '{name}' is code, and this server does not run code of its callers. "
+            f"Scorer '{name}' is code, which this server does not run here. "
             "Run it with mlflow.genai.evaluate from a client, or register a judge instead."
         )
     if data.get("instructions_judge_pydantic_data") is not None:
@@ -136,11 +136,11 @@ def _builtin_judge(name: str, data: dict[str, Any]) -> Judge:
         value=_FRUSTRATION if scorer_class == "UserFrustration" else YES_OR_NO,
         rationale_first=False,
         inference_params=_object(settings.get("inference_params"), "inference_params"),
-        aggregations=_aggregations(data),
+        aggregations=aggregations(data),
         of_sessions=scorer_class in SESSION_JUDGES,
         builtin=scorer_class,
         settings=settings,
-        digest=_digest(data),
+        digest=digest(data),
     )
 
 
@@ -178,11 +178,11 @@ def _instructions_judge(name: str, data: dict[str, Any]) -> Judge:
         value=schema,
         rationale_first=bool(fields.get("generate_rationale_first", False)),
         inference_params=params,
-        aggregations=_aggregations(data),
+        aggregations=aggregations(data),
         of_sessions=CONVERSATION in variables,
         builtin="",
         settings={},
-        digest=_digest(data),
+        digest=digest(data),
     )
 
 
@@ -249,17 +249,17 @@ def _is_primitive(value: Any) -> bool:
     return isinstance(value, str | int | float | bool)
 
 
-def _aggregations(data: dict[str, Any]) -> tuple[str, ...]:
+def aggregations(data: dict[str, Any]) -> tuple[str, ...]:
     """Returns the names of the scorer's aggregations; only ``mean`` if the JSON has none."""
-    aggregations = data.get("aggregations")
-    if aggregations is None:
+    names = data.get("aggregations")
+    if names is None:
         return ("mean",)
-    if not isinstance(aggregations, list):
+    if not isinstance(names, list):
         raise InvalidParameterValue("aggregations must be a list")
-    for name in aggregations:
+    for name in names:
         if not isinstance(name, str) or name not in _AGGREGATIONS:
             raise InvalidParameterValue(f"Invalid aggregation: {name}")
-    return tuple(aggregations)
+    return tuple(names)
 
 
 def _is_text_or_texts(value: Any) -> bool:
@@ -287,7 +287,7 @@ def _python_name(value: Any) -> str:
     return type(value).__name__
 
 
-def _digest(data: dict[str, Any]) -> str:
+def digest(data: dict[str, Any]) -> str:
     """Returns the digest of a scorer's definition, computed as MLflow's clients do."""
     text = json.dumps(_definition(data), sort_keys=True, separators=(",", ":"))
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

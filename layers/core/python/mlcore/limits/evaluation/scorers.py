@@ -23,6 +23,14 @@ _CODE_REFUSED: Final = (
     "scorer's code, set the MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS environment variable to true, or\n"
     "4. Use built-in scorers or make_judge() scorers instead."
 )
+_NO_SOURCE: Final = (
+    "Scorer '{}' has no source code: the body of its function is empty "
+    "or could not be read. Common causes: a lambda (use `def` instead), a body with only a "
+    "docstring (add the scoring code), an `async def` function (not supported), or a "
+    "function defined with `exec`, in a REPL, or in a file that changed after it was "
+    "imported (define it in a file or notebook cell, and register it before you change "
+    "the file)."
+)
 _DESTINATIONS: Final = frozenset(
     ("api_base", "base_url", "model_list", "fallbacks", "custom_llm_provider")
 )
@@ -47,12 +55,17 @@ def check_payload(serialized_scorer: str) -> dict[str, Any]:
         data = json.loads(serialized_scorer)
     except (ValueError, RecursionError):
         raise InvalidParameterValue("serialized_scorer must be valid JSON") from None
-    if not _is_code_allowed() and any(
+    if not code_is_allowed() and any(
         part.get("call_source") is not None for part in _objects(data)
     ):
         raise InvalidParameterValue(_CODE_REFUSED)
     if not isinstance(data, dict):
         raise InvalidParameterValue("serialized_scorer must be the JSON text of an object")
+    for part in _objects(data):
+        source = part.get("call_source")
+        if isinstance(source, str) and not source.strip():
+            name = part.get("name") or part.get("original_func_name") or "<unnamed>"
+            raise InvalidParameterValue(_NO_SOURCE.format(name))
     for part in _objects(data):
         third_party = part.get("third_party_scorer_data")
         if isinstance(third_party, dict):
@@ -121,7 +134,8 @@ def _model(data: dict[str, Any]) -> Any:
     return None
 
 
-def _is_code_allowed() -> bool:
+def code_is_allowed() -> bool:
+    """Returns whether the operator allows scorers that are code (as with MLflow's server)."""
     return os.environ.get("MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS", "").lower() in ("true", "1")
 
 

@@ -1,0 +1,283 @@
+"""Jobs of scorers that are code: which run, what they write, and which are refused.
+
+``tests/cage`` tests what such code can do; here it runs in the same cage."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from judge_runner import online_scoring
+from mlcore import ids
+from mlcore.scorer_cage import cage
+from mlcore.scorer_cage.cage import CageLimits, CageUnavailable, Judgement
+from tests.contract import trace_calls
+from tests.contract.conftest import Store
+from tests.contract.judges_world import World, ask, assessments
+
+Json = dict[str, Any]
+FLAG = "MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS"
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has cages")
+
+
+@pytest.fixture
+def world(store: Store, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setenv(FLAG, "true")
+    return World(store.api, monkeypatch)
+
+
+def code(source: str, signature: str = "(inputs, outputs)", **fields: Any) -> Json:
+    """A decorated function as MLflow's client serializes it."""
+    return {
+        "name": "quality",
+        "is_session_level_scorer": False,
+        "timeout": None,
+        "mlflow_version": "3.18.0",
+        "serialization_version": 1,
+        "call_source": source,
+        "call_signature": signature,
+        "original_func_name": "quality",
+        **fields,
+    }
+
+
+def register(world: World, data: Json, name: str = "quality") -> int:
+    body = {
+        "experiment_id": world.experiment,
+        "name": name,
+        "serialized_scorer": json.dumps(data),
+    }
+    answer = ask("POST", "mlflow/scorers/register", body)
+    assert answer.status == 200, answer
+    return int(answer.body["version"])
+
+
+def refused(world: World, data: Any, trace: str, **fields: Any) -> str:
+    body = {
+        "experiment_id": world.experiment,
+        "serialized_scorer": json.dumps(data),
+        "trace_ids": [trace],
+        **fields,
+    }
+    answer = ask("POST", "mlflow/scorer/invoke", body)
+    assert answer.status == 400, answer
+    return str(answer.body["message"])
+
+
+def test_writes_what_the_code_returns_and_what_it_took(world: World) -> None:
+    trace = world.trace({"question": "Why?"}, "So.")
+    data = code("return Feedback(value=len(outputs), rationale=inputs['question'])")
+    version = register(world, data)
+    job = world.done(data, [trace], scorer_name="quality", scorer_version=version)
+    assert job["status"] == "SUCCEEDED", job
+    [written] = assessments(trace)
+    assert job["result"][trace] == {"assessments": [written], "failures": []}
+    assert (written["feedback"], written["rationale"]) == ({"value": 3.0}, "Why?")
+    assert written["source"] == {"source_type": "CODE", "source_id": "default"}
+    metadata = written["metadata"]
+    assert metadata.pop("mlflow.assessment.scorerDigest").startswith("sha256:")
+    assert int(metadata.pop("scorer_wall_ms")) >= 0
+    assert int(metadata.pop("scorer_cpu_ms")) > 0
+    assert metadata == {
+        "mlflow.assessment.scorerName": "quality",
+        "mlflow.assessment.scorerVersion": "1",
+    }
+    assert world.model.asked == [], "no model is asked"
+
+
+def test_a_repeated_job_runs_no_code_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[Mapping[str, Any]] = []
+    before = cage.judge
+
+    def counted(
+        scorer: Mapping[str, Any], call: Mapping[str, Any], limits: CageLimits
+    ) -> Judgement:
+        ran.append(call)
+        return before(scorer, call, limits)
+
+    monkeypatch.setattr(cage, "judge", counted)
+    trace = world.trace("q", "a")
+    world.invoke(code("return True"), [trace])
+    [message] = world.queue.waiting
+    assert world.work() == []
+    world.queue.waiting.append(message)
+    assert world.work() == []
+    assert len(ran) == len(assessments(trace)) == 1
+
+
+def test_an_error_of_the_code_belongs_to_its_trace(world: World) -> None:
+    good, bad = world.trace("q", "a"), world.trace("q", "wrong")
+    data = code("if outputs == 'wrong':\n    raise ValueError('No.')\nreturn True")
+    job = world.done(data, [good, bad])
+    assert job["status"] == "SUCCEEDED"
+    assert job["result"][bad]["failures"] == [
+        {"error_code": "SCORER_ERROR", "error_message": "No."}
+    ]
+    [failed] = assessments(bad)
+    error = failed["feedback"]["error"]
+    assert error["stack_trace"].splitlines()[1:] == [
+        '  File "<scorer>", line 3, in quality',
+        "ValueError: No.",
+    ]
+    assert assessments(good)[0]["feedback"] == {"value": True}
+
+
+def test_a_scorers_own_timeout_holds(world: World) -> None:
+    trace = world.trace("q", "a")
+    job = world.done(code("while True: pass", timeout=1.5), [trace])
+    [failure] = job["result"][trace]["failures"]
+    assert failure["error_message"] == "The scorer timed out after 1.5 seconds."
+    assert int(assessments(trace)[0]["metadata"]["scorer_wall_ms"]) >= 1500
+
+
+def test_a_session_is_judged_as_a_whole(world: World) -> None:
+    traces = [world.trace("q", f"a{number}", "s-1") for number in range(3)]
+    alone = world.trace("q", "a")
+    data = code(
+        "return ' '.join(trace.data.spans[0].outputs for trace in session)",
+        "(session)",
+        is_session_level_scorer=True,
+    )
+    world.done(data, [*traces, alone])
+    [written] = assessments(traces[0])
+    assert written["feedback"] == {"value": "a0 a1 a2"}
+    assert written["metadata"]["mlflow.trace.session"] == "s-1"
+    assert assessments(alone) == assessments(traces[1]) == []
+
+
+def test_a_system_without_a_cage_runs_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_: Any) -> Judgement:
+        raise CageUnavailable("This system cannot lock up a process for a scorer's code (none).")
+
+    monkeypatch.setattr(cage, "judge", missing)
+    trace = world.trace("q", "a")
+    job = world.done(code("return True"), [trace])
+    assert job["status"] == "FAILED"
+    assert "cannot lock up a process" in str(job)
+    assert assessments(trace) == []
+
+
+def test_a_replaced_version_is_not_run_under_its_number(world: World) -> None:
+    """The number of a deleted version is given again; a job keeps to the source that it was
+    submitted with, or fails."""
+    trace = world.trace("q", "a")
+    first = code("return 'first'")
+    version = register(world, first)
+    (job_id,) = world.invoke(first, [trace], scorer_name="quality", scorer_version=version)
+    body = {"experiment_id": world.experiment, "name": "quality"}
+    assert ask("DELETE", "mlflow/scorers/delete", body).status == 200
+    assert register(world, code("return 'second'")) == version
+    assert world.work() == []
+    job = world.job(job_id)
+    assert job["status"] == "FAILED"
+    assert "deleted or replaced" in str(job)
+    assert assessments(trace) == []
+
+
+def test_the_registered_source_runs_and_not_the_one_in_the_request(world: World) -> None:
+    trace = world.trace("q", "a")
+    version = register(world, code("return 'registered'"))
+    forged = code("return 'forged'")
+    world.done(forged, [trace], scorer_name="quality", scorer_version=version)
+    assert assessments(trace)[0]["feedback"] == {"value": "registered"}
+
+
+def test_code_is_refused_unless_the_operator_allows_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = world.trace("q", "a")
+    version = register(world, code("return True"))
+    (job_id,) = world.invoke(code("return True"), [trace])
+    monkeypatch.setenv(FLAG, "false")
+    assert "disabled by default" in refused(world, code("return True"), trace)
+    named = {"scorer_name": "quality", "scorer_version": version}
+    assert "disabled by default" in refused(world, {"name": "quality"}, trace, **named)
+    world.work()
+    assert world.job(job_id)["status"] == "FAILED", "submitted while it was allowed"
+    assert assessments(trace) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"call_source": " \n"}, "has no source code"),
+        ({"call_source": 7}, "'call_source' must be a text"),
+        ({"call_signature": None}, "'call_signature' must be a text"),
+        ({"call_signature": ["(outputs)"]}, "'call_signature' must be a text"),
+        ({"original_func_name": "a; import os"}, "name of a function"),
+        ({"original_func_name": ""}, "'original_func_name' must be a text"),
+        ({"timeout": "1"}, "'timeout' must be a number"),
+        ({"timeout": True}, "'timeout' must be a number"),
+        ({"timeout": -1}, "'timeout' must not be negative"),
+        ({"timeout": float("inf")}, "'timeout' must not be negative"),
+        ({"aggregations": "mean"}, "aggregations must be a list"),
+        ({"name": None}, "'name' must be a text"),
+    ],
+)
+def test_malformed_code_scorers_are_refused(world: World, fields: Json, message: str) -> None:
+    assert message in refused(world, code("return 1", **fields), world.trace("q", "a"))
+
+
+@pytest.mark.parametrize(
+    ("source", "signature", "message"),
+    [
+        ("return (", "(outputs)", "Failed to recreate function"),
+        ("return 1", "outputs", "Invalid signature format"),
+        ("return 1", "(outputs): pass\nimport os\ndef f(", "Invalid signature format"),
+        ("return 1", "(outputs, )):\n  pass\ndef g((", "Invalid signature format"),
+        ("return \x00", "(outputs)", "Failed to recreate function"),
+    ],
+)
+def test_source_that_is_no_function_fails_in_the_cage(
+    world: World, source: str, signature: str, message: str
+) -> None:
+    trace = world.trace("q", "a")
+    job = world.done(code(source, signature), [trace])
+    [failure] = job["result"][trace]["failures"]
+    assert message in failure["error_message"]
+
+
+def test_new_traces_are_scored_by_code_automatically(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(online_scoring.BUFFER_SECONDS, "0")
+    monkeypatch.setattr(trace_calls, "START", (ids.now_ms() + 30_000) * 1_000_000)
+    register(world, code("return outputs == 'a'"))
+    config = {"experiment_id": world.experiment, "name": "quality", "sample_rate": 1.0}
+    assert ask("PUT", "mlflow/scorers/online-config", config).status == 200
+    trace = world.trace("q", "a")
+    monkeypatch.setattr(ids, "now_ms", lambda: int(trace_calls.START / 1_000_000) + 60_000)
+    online_scoring.sweep()
+    world.work()
+    [written] = assessments(trace)
+    assert written["feedback"] == {"value": True}
+    monkeypatch.setenv(FLAG, "false")
+    later = world.trace("q", "b")
+    online_scoring.sweep()
+    world.work()
+    assert assessments(later) == []
+
+
+@pytest.mark.parametrize(
+    ("flag", "signature", "message"),
+    [
+        ("true", "(outputs, expectations)", "requires expectations"),
+        ("true", "(*, outputs: str, expectations: dict[str, str] | None = None)", "expectations"),
+        ("false", "(outputs)", "does not use a gateway model"),
+    ],
+)
+def test_automatic_scoring_is_refused_as_by_mlflows_server(
+    world: World, monkeypatch: pytest.MonkeyPatch, flag: str, signature: str, message: str
+) -> None:
+    register(world, code("return True", signature))
+    monkeypatch.setenv(FLAG, flag)
+    config = {"experiment_id": world.experiment, "name": "quality", "sample_rate": 1.0}
+    answer = ask("PUT", "mlflow/scorers/online-config", config)
+    assert answer.status == 400
+    assert message in answer.body["message"]
