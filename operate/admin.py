@@ -13,7 +13,7 @@
     python -m local.admin export  --to URI --artifacts DIR [--from URL | --data DIR]
     python -m local.admin config  list | get KEY | set KEY JSON | unset KEY [--data DIR]
     python -m local.admin gc      [--older-than 30d] [--experiment ID] [--data DIR]
-    python -m local.admin sql     SELECT [--parameter NAME=VALUE …] [--url URL | --data DIR]
+    python -m local.admin sql     SELECT | --saved NAME [-p NAME=VALUE …] [--url URL | --data DIR]
     python -m local.admin alert   SELECT --when CONDITION [--url URL | --data DIR]
     python -m local.admin report  --html FILE [--experiment ID …] [--url URL | --data DIR]
     python -m local.admin system-tables backfill [--land] | publish | verify [--data DIR]
@@ -236,7 +236,12 @@ def _sql(given: argparse.Namespace) -> int:
             given.statement, given.parameter, given.when, fresh=given.fresh, url=given.url
         )
     return system_tables.sql(
-        given.statement, given.parameter, given.format, fresh=given.fresh, url=given.url
+        given.statement,
+        given.parameter,
+        given.format,
+        saved=given.saved,
+        fresh=given.fresh,
+        url=given.url,
     )
 
 

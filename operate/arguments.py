@@ -182,11 +182,21 @@ def _add_sql(commands: Any) -> None:
         ("alert", "run a query and exit with 2 if its result meets a condition"),
     ):
         command = commands.add_parser(name, help=does, description=does)
-        command.add_argument("statement", metavar="SELECT", help="the query, or @FILE")
         command.add_argument(
-            "--parameter", action="append", default=[], metavar="NAME=VALUE", help="value of :NAME"
+            "statement",
+            nargs="?" if name == "sql" else None,
+            metavar="SELECT",
+            help="the query, or @FILE",
+        )
+        command.add_argument(
+            *("-p", "--parameter"),
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="value of :NAME",
         )
         if name == "sql":
+            command.add_argument("--saved", metavar="NAME", help="run this saved query instead")
             command.add_argument(
                 "--format", choices=("text", "csv", "json", "arrow"), default="text"
             )

@@ -62,6 +62,16 @@ def ask(
     return answer
 
 
+def ask_saved(
+    name: str, parameters: dict[str, Any], form: str, *, fresh: bool, url: str | None
+) -> dict[str, Any]:
+    """Returns columns and rows of a saved query of the workspace that ``MLFLOW_WORKSPACE`` names;
+    otherwise as :func:`ask`. Raises CannotRun, also without a server."""
+    if not url:
+        raise CannotRun("a saved query is run by a server: name it with --url, or start it")
+    return _asked(url, {"saved": name, "parameters": parameters, "format": form, "fresh": fresh})
+
+
 def _asked(url: str, body: dict[str, Any]) -> dict[str, Any]:
     if not url.startswith(("http://", "https://")):
         raise CannotRun(f"--url {url}: an address of http or https is needed")
@@ -71,6 +81,10 @@ def _asked(url: str, body: dict[str, Any]) -> dict[str, Any]:
     if user and password:
         login = base64.b64encode(f"{user}:{password}".encode()).decode()
         headers["Authorization"] = f"Basic {login}"
+    elif token := os.environ.get("MLFLOW_TRACKING_TOKEN"):
+        headers["Authorization"] = f"Bearer {token}"
+    if workspace := os.environ.get("MLFLOW_WORKSPACE"):
+        headers["X-MLFLOW-WORKSPACE"] = workspace
     request = urllib.request.Request(  # noqa: S310 -- checked above
         f"{url.rstrip('/')}/api/3.0/mlflow-serverless/sql", json.dumps(body).encode(), headers
     )
@@ -109,19 +123,30 @@ def given_parameters(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def sql(
-    statement: str,
+    statement: str | None,
     pairs: Sequence[str],
     form: str,
     *,
+    saved: str | None = None,
     fresh: bool = False,
     url: str | None = None,
 ) -> int:
     """Runs a query and prints its result. Returns 0. ``@file.sql`` as the statement reads it from a
-    file."""
+    file.
+
+    Args:
+        saved: the name of a saved query to run, instead of a statement.
+    """
+    if (statement is None) == (saved is None):
+        raise CannotRun("give a query, or the name of a saved one with --saved")
     if form == "arrow" and sys.stdout.isatty():
         raise CannotRun("a stream of Arrow is no text: write it to a file, > answer.arrows")
     answer_form = "arrow" if form == "arrow" else "json"
-    answer = ask(text_of(statement), given_parameters(pairs), answer_form, fresh=fresh, url=url)
+    parameters = given_parameters(pairs)
+    if saved is not None:
+        answer = ask_saved(saved, parameters, answer_form, fresh=fresh, url=url)
+    else:
+        answer = ask(text_of(statement or ""), parameters, answer_form, fresh=fresh, url=url)
     if form == "arrow":
         sys.stdout.buffer.write(base64.b64decode(answer["arrow"]))
         return 0

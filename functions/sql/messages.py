@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlcore.wire import Message, boolean, intlike, invalid_value, required, string
+from mlcore.wire import Message, boolean, intlike, invalid_value, string
 from mlcore.wire.checks import CheckFailed
 
 FORMATS = ("json", "csv", "arrow")
@@ -26,15 +26,19 @@ def known_format(value: Any) -> None:
 
 
 class Query(Message):
+    """The request to run a query: either its text, or the name of a saved query."""
+
     sql: str
     parameters: Any
     fresh: bool
     format: str
+    saved: str
     checks = {
-        "sql": (required, string),
+        "sql": (string,),
         "parameters": (parameters,),
         "fresh": (boolean,),
         "format": (string, known_format),
+        "saved": (string,),
     }
 
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
+from mlcore import errors
+from mlcore.entities.saved_queries import DATE, TIMESTAMP
 from mlcore.http import Request, Response
+from mlcore.limits.saved_queries import check_name, values_of
 from mlcore.policies.system_tables import audited_workspaces, readable_workspaces
+from mlcore.repos import saved_queries
 from mlcore.system_tables import freshness
 from sql import execution
 from sql import messages as m
@@ -19,21 +24,37 @@ MEDIA_TYPES: Final = {
     "application/vnd.apache.arrow.stream": "arrow",
 }
 """Formats by the media types that a caller may name in ``Accept``."""
+_CASTS: Final = {DATE: "DATE", TIMESTAMP: "TIMESTAMP"}
+"""The SQL types of parameters whose values are texts in JSON."""
+
+
+class _Statement(NamedTuple):
+    sql: str
+    parameters: Mapping[str, Any]
+    casts: Mapping[str, str]
+    """The SQL types to which the statement casts parameters, by name."""
 
 
 def query(message: m.Query, request: Request) -> dict[str, Any] | Response:
-    """Runs a query. Answers ``{"columns", "types", "rows", "truncated"}``; for CSV ``{"text"}``;
-    for Arrow ``{"arrow"}`` with a stream in its IPC format as Base64. If ``Accept`` names CSV or
-    Arrow, the answer is the text or the stream itself. Raises InvalidParameterValue if the
-    statement is refused, wrong, or exceeds its limits."""
+    """Runs a query, or a saved query, with the rights of the caller. Answers ``{"columns", "types",
+    "rows", "truncated"}``; for CSV ``{"text"}``; for Arrow ``{"arrow"}`` with a stream in its IPC
+    format as Base64. If ``Accept`` names CSV or Arrow, the answer is the text or the stream itself.
+
+    Raises:
+        InvalidParameterValue: the statement is refused, wrong, or exceeds its limits; a parameter
+            of a saved query is missing, unknown or not of its type.
+        ResourceDoesNotExist: the workspace has no saved query of this name.
+    """
+    statement = _statement(message, request)
     access = request.access
     workspaces = None if access is None else readable_workspaces(access)
     audited = None if access is None else audited_workspaces(access)
     media_type = preferred_media_type(request.headers.get("accept", ""))
     answer_format = message.format or MEDIA_TYPES[media_type]
     query_request = {
-        "sql": message.sql,
-        "parameters": message.parameters or {},
+        "sql": statement.sql,
+        "parameters": dict(statement.parameters),
+        "casts": dict(statement.casts),
         "workspaces": workspaces,
         "audited": audited,
         "format": answer_format,
@@ -63,6 +84,31 @@ def run(query_request: dict[str, Any], *, fresh: bool) -> dict[str, Any] | Respo
     except execution.Busy as busy:
         retry = {"retry-after": str(execution.RETRY_SECONDS)}
         return Response(busy.status, json.dumps(busy.body()), headers=retry)
+
+
+def _statement(message: m.Query, request: Request) -> _Statement:
+    """Returns the statement that a request is about."""
+    parameters: Mapping[str, Any] = message.parameters or {}
+    if not message.has("saved"):
+        if not message.sql:
+            raise errors.InvalidParameterValue(
+                "Missing value for required parameter 'sql'. The text of a query is needed, or "
+                "the name of a saved query in 'saved'."
+            )
+        return _Statement(message.sql, parameters, {})
+    if message.has("sql"):
+        raise errors.InvalidParameterValue("A request has either 'sql' or 'saved'.")
+    check_name(message.saved)
+    saved = saved_queries.find(request.workspace, message.saved)
+    if saved is None:
+        raise errors.ResourceDoesNotExist(f"The workspace has no saved query {message.saved!r}.")
+    values = values_of(saved.parameters, parameters)
+    casts = {
+        parameter.name: _CASTS[parameter.kind]
+        for parameter in saved.parameters
+        if parameter.kind in _CASTS
+    }
+    return _Statement(saved.sql, values, casts)
 
 
 def preferred_media_type(header: str) -> str:

@@ -1,16 +1,18 @@
 """The routes of workspaces, which separate experiments, models and webhooks from each other; of the
-deployment's settings; of the readers of the system tables; and of the trash of an experiment."""
+deployment's settings; of the readers of the system tables; of saved queries; and of the trash of an
+experiment."""
 
 from __future__ import annotations
 
 from mlcore.http import delete, get, lambda_handler, patch, post, put
 from workspaces import messages as m
-from workspaces import removal, service, settings, system_table_readers, trash
+from workspaces import removal, saved_queries, service, settings, system_table_readers, trash
 
 _WORKSPACE = "/mlflow/workspaces/{workspace_name}"
 _CONFIG = "/mlflow-serverless/config"
 _READERS = "/mlflow-serverless/system-tables/readers"
 _TRASH = "/mlflow-serverless/trash"
+_QUERIES = "/mlflow-serverless/queries"
 
 RPCS = (
     get(
@@ -60,7 +62,7 @@ RPCS = (
         version="3.0",
         status=204,
         since="3.10",
-        cost=13,
+        cost=14,
         deviation="CASCADE deletes files, too; 503 asks the client to repeat the request.",
     ),
     get(
@@ -125,6 +127,51 @@ RPCS = (
         version="3.0",
         since="",
         cost=1,
+    ),
+    post(
+        _QUERIES,
+        m.CreateQuery,
+        saved_queries.create_query,
+        "saved_queries.write",
+        version="3.0",
+        since="",
+        cost=2,
+    ),
+    get(
+        _QUERIES,
+        m.ListQueries,
+        saved_queries.list_queries,
+        "saved_queries.read",
+        version="3.0",
+        since="",
+        cost=1,
+    ),
+    get(
+        f"{_QUERIES}/{{name}}",
+        m.SavedQueryName,
+        saved_queries.get_query,
+        "saved_queries.read",
+        version="3.0",
+        since="",
+        cost=1,
+    ),
+    patch(
+        f"{_QUERIES}/{{name}}",
+        m.UpdateQuery,
+        saved_queries.update_query,
+        "saved_queries.write",
+        version="3.0",
+        since="",
+        cost=2,
+    ),
+    delete(
+        f"{_QUERIES}/{{name}}",
+        m.DeleteQuery,
+        saved_queries.delete_query,
+        "saved_queries.write",
+        version="3.0",
+        since="",
+        cost=2,
     ),
     get(
         _TRASH,

@@ -180,3 +180,50 @@ class PurgeTrash(Message):
         "dry_run": (required, boolean),
         "deleted_before": (intlike,),
     }
+
+
+_OF_QUERY: Final = {
+    "sql": (string,),
+    "description": (string,),
+    "parameters": (array,),
+}
+
+
+class CreateQuery(Message):
+    """The request to save a query. ``parameters`` are objects with ``name``, ``type`` and
+    ``default``."""
+
+    name: str
+    sql: str
+    description: str
+    parameters: Any
+    checks = {**_OF_QUERY, "name": (required, string), "sql": (required, string)}
+
+
+class SavedQueryName(Message):
+    name: str
+
+
+class ListQueries(Message):
+    max_results: int
+    page_token: str
+    checks = {"max_results": (intlike,), "page_token": (string,)}
+
+
+class UpdateQuery(Message):
+    """The request to change a saved query, with ``revision`` only if it still has that one."""
+
+    name: str
+    sql: str
+    description: str
+    parameters: Any
+    revision: int
+    checks = {**_OF_QUERY, "revision": (intlike,)}
+
+
+class DeleteQuery(Message):
+    """The request to delete a saved query, with ``revision`` only if it still has that one."""
+
+    name: str
+    revision: int
+    checks = {"revision": (intlike,)}

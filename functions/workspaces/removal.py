@@ -24,7 +24,7 @@ from mlcore.ids import now_ms
 from mlcore.limits import workspaces as limits
 from mlcore.models.experiments import Experiment
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
-from mlcore.repos import mcp_servers, skills, webhooks
+from mlcore.repos import mcp_servers, saved_queries, skills, webhooks
 from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.evaluation import records as evaluation_records
 from mlcore.repos.experiments import experiments
@@ -110,6 +110,7 @@ def _check_empty(name: str) -> None:
         ("evaluation_datasets", evaluation_datasets.of_workspace(name)),
         ("mcp_servers", mcp_servers.of_workspace(name)),
         ("skills", skills.of_workspace(name)),
+        ("saved_queries", saved_queries.of_workspace(name)),
         ("secrets", gateway_resources.secrets),
         ("endpoints", gateway_resources.endpoints),
         ("model_definitions", gateway_resources.model_definitions),
@@ -159,6 +160,11 @@ def _check_conflicts(name: str) -> None:
         if skills.find(DEFAULT_WORKSPACE, skill.identity) is not None
     ]
     conflicts += [
+        f"  - saved_queries: {query.name!r}"
+        for query in saved_queries.of_workspace(name)
+        if saved_queries.find(DEFAULT_WORKSPACE, query.name) is not None
+    ]
+    conflicts += [
         f"  - {kind}: {taken_name!r}"
         for kind, taken_name in gateway.names_taken(name, DEFAULT_WORKSPACE)
     ]
@@ -186,6 +192,8 @@ def _move(name: str, deadline: float) -> None:
     for skill in skills.of_workspace(name):
         skills.move(skill, DEFAULT_WORKSPACE)
         remains.check_deadline(deadline)
+    for query in saved_queries.of_workspace(name):
+        saved_queries.move(query, DEFAULT_WORKSPACE)
     gateway.move(name, DEFAULT_WORKSPACE)
     for policy in budgets.of_workspace(name):
         budgets.write(policy._replace(workspace=DEFAULT_WORKSPACE))
@@ -211,6 +219,8 @@ def _purge(name: str, deadline: float) -> None:
     for skill in skills.of_workspace(name):
         skills.delete(skill)
         remains.check_deadline(deadline)
+    for query in saved_queries.of_workspace(name):
+        saved_queries.delete(query)
     gateway.clear(name)
     for policy in budgets.of_workspace(name):
         budgets.delete(policy)

@@ -156,7 +156,10 @@ class World:
         run = self.made("POST", "/2.0/mlflow/runs/create", experiment_id="{experiment}")
         self.names["run"] = run["run"]["info"]["run_id"]
         parts: dict[str, tuple[Callable[[], None], ...]] = {
-            "": (self._model, self._trace, self._webhook, self._mcp_server, self._deleted_run),
+            "": (
+                *(self._model, self._trace, self._webhook, self._mcp_server, self._deleted_run),
+                self._saved_query,
+            ),
             "artifacts": (self._logged_model, self._files),
             "catalog": (self._catalog,),
             "evaluation": (self._trace, self._evaluation),
@@ -170,7 +173,7 @@ class World:
             "traces": (self._trace,),
             "users": (self._model, self._scorer, self._user),
             "webhooks": (self._webhook,),
-            "workspaces": (self._setting, self._deleted_run),
+            "workspaces": (self._setting, self._deleted_run, self._saved_query),
         }
         for part in parts.get(domain, ()):
             part()
@@ -383,3 +386,6 @@ class World:
         self.made("PUT", "/3.0/mlflow-serverless/config/{key}", **setting)
         granted = {"username": "{reader}", "workspaces": ["*"]}
         self.made("PUT", "/3.0/mlflow-serverless/system-tables/readers", **granted)
+
+    def _saved_query(self) -> None:
+        self.made("POST", "/3.0/mlflow-serverless/queries", name="{name}", sql="SELECT 1")

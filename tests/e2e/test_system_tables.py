@@ -7,6 +7,8 @@ import importlib
 import json
 import math
 import statistics
+import subprocess
+import sys
 import urllib.request
 from typing import Any
 from uuid import uuid4
@@ -76,3 +78,39 @@ def test_sample_queries_over_what_the_client_logs(tracking_uri: str) -> None:
     assert all(round(one, 1) == one for row in rows for one in row[2:])
     reliable = {row[0]: row[1:] for row in _asked(tracking_uri, "low_reliability")}
     assert reliable[experiment] == [pytest.approx(20 / 40), 40]
+
+
+def test_a_saved_query_from_the_command_line(tracking_uri: str) -> None:
+    """A value of the command line is no SQL, whatever it spells."""
+    mlflow = importlib.import_module("mlflow")
+    client = mlflow.MlflowClient(tracking_uri)
+    name = f"saved '{uuid4().hex}"
+    experiment = client.create_experiment(name)
+    saved = f"by-name-{uuid4().hex}"
+    body = {
+        "name": saved,
+        "sql": "SELECT experiment_id FROM system.mlflow.experiments_latest WHERE name = :name",
+        "parameters": [{"name": "name", "type": "text"}],
+    }
+    request = urllib.request.Request(
+        f"{tracking_uri}/api/3.0/mlflow-serverless/queries",
+        json.dumps(body).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=60) as response:
+        assert json.load(response)["query"]["revision"] == 1
+
+    def ran(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = (sys.executable, "-m", "local.admin", "sql", "--url", tracking_uri, *arguments)
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    answer = ran("--saved", saved, "-p", f"name={name}", "--fresh", "--format", "csv")
+    assert (answer.returncode, answer.stdout) == (0, f"experiment_id\n{experiment}\n")
+    hostile = ran("--saved", saved, "-p", "name=' OR 1=1 --", "--format", "csv")
+    assert (hostile.returncode, hostile.stdout) == (0, "experiment_id\n")
+    missing = ran("--saved", saved)
+    assert missing.returncode == 1
+    assert "'name' (text) has no value" in missing.stderr
+    assert "no saved query 'other'" in ran("--saved", "other").stderr
+    assert "give a query" in ran("SELECT 1", "--saved", saved).stderr
+    assert "give a query" in ran().stderr

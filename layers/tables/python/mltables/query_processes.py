@@ -45,7 +45,7 @@ def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     try:
         # Parsing counts against the statement's own limit of time, reading files does not.
         _set_deadline(float(request["seconds"]))
-        passed = statement_check.translate(str(request["sql"]))
+        passed = statement_check.translate(str(request["sql"]), request.get("casts") or {})
         given = request.get("parameters") or {}
         missing = sorted(passed.parameters - given.keys())
         if missing:

@@ -14,8 +14,9 @@ The supervisor responds with a line of JSON that says how the last of these proc
 JSON that this process returned. Queries are isolated: their processes are forked from a process
 that never held rows, and the folder of a query is removed when the query ends.
 
-Requests are JSON: ``{"sql", "parameters", "workspaces", "audited", "format", "rows", "bytes"}``
-(``audited``: the workspaces of the table ``audit_log``; ``workspaces`` by default), the limits
+Requests are JSON: ``{"sql", "parameters", "casts", "workspaces", "audited", "format", "rows",
+"bytes"}`` (``casts``: SQL types of parameters, by name; ``audited``: the workspaces of the table
+``audit_log``, ``workspaces`` by default), the limits
 ``seconds`` and ``starting`` of the two processes, and ``environment``: all current environment
 variables.
 """

@@ -8,6 +8,7 @@ text are dropped. ``mltables/dialect`` defines what functions and operators mean
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import sqlglot
@@ -54,9 +55,13 @@ class TranslatedStatement(NamedTuple):
     """The bounds of the rows that the statement may need, by table, with values still as SQL."""
 
 
-def translate(text: str) -> TranslatedStatement:
+def translate(text: str, casts: Mapping[str, str] = MappingProxyType({})) -> TranslatedStatement:
     """Checks a statement and translates it for DuckDB. Raises Refused if the statement is not a
-    single query of the system tables."""
+    single query of the system tables.
+
+    Args:
+        casts: the SQL types to which the statement casts parameters, by name.
+    """
     if len(text) > LONGEST:
         raise Refused(f"A statement has at most {LONGEST} characters.")
     try:
@@ -70,6 +75,7 @@ def translate(text: str) -> TranslatedStatement:
         placeholders = frozenset(
             _placeholder(placeholder) for placeholder in query.find_all(exp.Placeholder)
         )
+        _cast_parameters(query, casts)
         reads = columns_read(query, SCHEMA)
         bounds = where_bounds(query, SCHEMA)
         return TranslatedStatement(sql_generator.generate_sql(query), placeholders, reads, bounds)
@@ -136,6 +142,13 @@ def _placeholder(node: exp.Placeholder) -> str:
     if not node.name or not node.name.isidentifier():
         raise Refused("Parameters are written :name.")
     return node.name
+
+
+def _cast_parameters(query: exp.Query, casts: Mapping[str, str]) -> None:
+    for placeholder in list(query.find_all(exp.Placeholder)):
+        if placeholder.name in casts:
+            kind = exp.DataType.build(casts[placeholder.name], dialect=Reader)
+            placeholder.replace(exp.Cast(this=placeholder.copy(), to=kind))
 
 
 def _first_line(error: Exception) -> str:

@@ -119,6 +119,7 @@ CASES = {
     "id_counter": (keys.id_counter(), "CTR", "CTR"),
     "marked_experiment": (keys.marked_experiment("7"), "MARKED", "MARKED#7"),
     "config": (keys.config("ttl_policy"), "CONFIG", "CFG#ttl_policy"),
+    "saved_query": (keys.saved_query("w#", "Cost-2"), "QUERIES#w#", "QUERY#cost-2"),
     "webhook": (keys.webhook("w#", "a#b"), "WEBHOOKS#w#", "WH#a#b"),
     "mcp_server": (keys.mcp_server("w#", "a/b"), "MCPSERVERS#w#", "MCPSERVER#a/b"),
     "mcp_server_version": (

@@ -31,7 +31,7 @@ MAX_LISTED: Final = 10
 REFUSALS: Final = (401, 403)
 _NAMED: Final = (
     *("registered-models", "model-versions", "prompts", "mcp-servers", "skills", "scorers"),
-    "workspaces",
+    *("workspaces", "queries"),
 )
 """Parts of paths of routes whose entity is known by its name."""
 _RIGHTS: Final = ("users", "roles", "permissions", "mlflow-serverless")
@@ -43,7 +43,7 @@ _GRANTS: Final = frozenset(
         *("role", "workspace"),
     }
 )
-_IDENTIFIERS: Final = frozenset({"run_uuid", "endpoint_name", "workspace_name"})
+_IDENTIFIERS: Final = frozenset({"run_uuid", "endpoint_name", "workspace_name", "saved"})
 _NO_ENTITY: Final = frozenset({"tag_key", "key", "path"})
 """Variables of paths that are contents: keys of tags, and paths at other servers."""
 _RUNS: Final[ProcessCache[str, str]] = ProcessCache("place of a run")

@@ -15,7 +15,10 @@ from mlcore.repos.settings import system_tables
 
 
 def query(access: Access, message: Any) -> bool:
-    """Whether the caller may read rows of at least one workspace."""
+    """Whether the caller may read rows of at least one workspace. A saved query of the request's
+    workspace requires the right to read that workspace's rows."""
+    if message.has("saved"):
+        return reads_workspace(access)
     return readable_workspaces(access) != []
 
 
@@ -30,6 +33,12 @@ def activity(access: Access, message: Any) -> bool:
         and access.allows(Requirement(EXPERIMENT, experiment_id, "manage"))
         and are_in_workspace(access, [experiment_id])
     )
+
+
+def reads_workspace(access: Access) -> bool:
+    """Whether the caller may read the rows of the request's workspace."""
+    workspaces = readable_workspaces(access)
+    return workspaces is None or access.workspace in workspaces
 
 
 def audited_workspaces(access: Access) -> list[str] | None:

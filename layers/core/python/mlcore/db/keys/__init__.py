@@ -110,6 +110,8 @@ Items: under each partition key its sort keys, and the items' ``type``::
         LISTED                                              location_list
     WEBHOOKS#<workspace>
         WH#<webhook_id>                                     webhook
+    QUERIES#<workspace>
+        QUERY#<query_name>                                  saved_query
     MCPSERVERS#<workspace>
         MCPSERVER#<mcp_server_name>                         mcp_server
     MCPSERVER#<workspace>#<mcp_server_name>
@@ -251,6 +253,8 @@ from mlcore.db.keys.platform import *  # noqa: F403
 from mlcore.db.keys.platform import PLATFORM_PATTERNS
 from mlcore.db.keys.registry import *  # noqa: F403
 from mlcore.db.keys.registry import REGISTRY_PATTERNS
+from mlcore.db.keys.saved_queries import *  # noqa: F403
+from mlcore.db.keys.saved_queries import SAVED_QUERY_PATTERNS
 from mlcore.db.keys.scim import *  # noqa: F403
 from mlcore.db.keys.scim import SCIM_PATTERNS
 from mlcore.db.keys.skills import *  # noqa: F403
@@ -272,6 +276,7 @@ PATTERNS: dict[str, Pattern] = {
         *SCIM_PATTERNS,
         *LOCATION_PATTERNS,
         *WEBHOOK_PATTERNS,
+        *SAVED_QUERY_PATTERNS,
         *EVALUATION_PATTERNS,
         *MCP_SERVER_PATTERNS,
         *SKILL_PATTERNS,

@@ -1,0 +1,32 @@
+"""Permission checks for saved queries. Whoever may query the rows of a workspace with SQL reads and
+runs its saved queries. Their owner, and administrators of the workspace, change them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlcore.entities.saved_queries import SavedQuery
+from mlcore.policies.access import Access
+from mlcore.policies.system_tables import reads_workspace
+
+
+def read(access: Access, message: Any) -> bool:
+    """Whether the caller may query the rows of the request's workspace. A grant on other workspaces
+    does not suffice."""
+    return reads_workspace(access)
+
+
+def write(access: Access, message: Any) -> bool:
+    """As :func:`read`, but for no API key with scopes: the scope ``sql`` only asks. Who owns the
+    query is decided by :func:`may_change`, on the query that is written."""
+    return access.scopes is None and reads_workspace(access)
+
+
+def may_change(access: Access | None, query: SavedQuery) -> bool:
+    """Whether the caller may change or delete a query that the caller may read. None stands for a
+    server without logins, where everybody may."""
+    if access is None or access.is_admin:
+        return True
+    is_owner = query.owner_id is not None and query.owner_id == access.profile().user.user_id
+    return is_owner or access.administrates(access.workspace)
