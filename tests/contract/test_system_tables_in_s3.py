@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +115,23 @@ def test_what_is_published_in_a_bucket_is_read_alike(
     assert [len(expected[name]) for name in ("run_metrics_history", "above")] == [4, 1]
     assert delta_readers.by_polars() == expected
     assert delta_readers.by_the_extension(tmp_path / "read") == expected
+
+
+def test_past_versions_are_read_from_the_bucket(store: Store, bucket: Tables) -> None:
+    """Copies of replaced files do not stand for those of today, nor the other way round."""
+    run = store.api.new_run(store.api.new_experiment("s3"))
+    bucket.follow()
+    time.sleep(1.1)  # S3 tells times of files in seconds
+    before = datetime.now(UTC).isoformat()
+    store.api.post("runs/update", run_id=run, status="FINISHED", end_time=1)
+    bucket.follow()
+    status = "SELECT status FROM system.mlflow.runs_latest"
+    for workspaces in (None, ["default"]) * 2:
+        assert bucket.ask(f"{status} TIMESTAMP AS OF :t", workspaces, t=before)["rows"] == [
+            ["RUNNING"]
+        ]
+        assert bucket.ask(status, workspaces)["rows"] == [["FINISHED"]]
+    assert bucket.ask(f"{status} TIMESTAMP AS OF :t", ["team"], t=before)["rows"] == []
 
 
 def test_copies_on_this_machine_are_those_of_files_that_tables_have(

@@ -13,7 +13,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from mltables import trace_view
+from mltables import time_travel, trace_view
 from mltables.table_definitions import TABLES
 
 Columns = frozenset[str]
@@ -22,8 +22,8 @@ _OF_ALL: Final = (exp.Columns, exp.Pivot)
 
 
 def columns_read(query: exp.Query, schema: str) -> Mapping[str, Columns]:
-    """Returns the tables of the schema that the query needs, each with the columns to read, and the
-    view ``trace_unified`` with its columns, if the query names it.
+    """Returns the views of the schema that the query needs, each with the columns to read: tables,
+    past tables, and ``trace_unified``.
 
     Args:
         query: its table names already point to DuckDB's views.
@@ -31,11 +31,12 @@ def columns_read(query: exp.Query, schema: str) -> Mapping[str, Columns]:
     named = {table.name for table in query.find_all(exp.Table) if table.db == schema}
     words = None if _needs_all_columns(query) else _identifiers(query)
     reads = {
-        table.name: frozenset(
+        view: frozenset(
             name for name, *_ in table.columns if words is None or name.lower() in words
         )
         for table in TABLES
-        if table.name in named
+        for view in sorted(named)
+        if time_travel.table_of(view)[0] == table.name
     }
     if trace_view.NAME in named:
         columns = frozenset(name for name in trace_view.COLUMNS if words is None or name in words)
@@ -46,9 +47,10 @@ def columns_read(query: exp.Query, schema: str) -> Mapping[str, Columns]:
 def all_columns(reads: Mapping[str, Columns]) -> Mapping[str, Columns]:
     """Returns the tables and the view of a query with all of their columns."""
     whole = {
-        table.name: frozenset(name for name, *_ in table.columns)
+        view: frozenset(name for name, *_ in table.columns)
         for table in TABLES
-        if table.name in reads
+        for view in reads
+        if time_travel.table_of(view)[0] == table.name
     }
     if trace_view.NAME in reads:
         _add_view(whole, frozenset(trace_view.COLUMNS))

@@ -150,13 +150,18 @@ def _bounds_of(condition: exp.Expr, names: set[str]) -> Iterator[Bound]:
     for operator, values in given:
         # The statement runs later than this: a value may be below now() by then but not here. So
         # now() is used in lower bounds only.
-        if values and all(_is_constant(value, now=operator in (">", ">=")) for value in values):
+        if values and all(is_constant(value, now=operator in (">", ">=")) for value in values):
             yield Bound(
                 name, operator, tuple(sql_generator.generate_sql(value.copy()) for value in values)
             )
 
 
-def _is_constant(value: exp.Expr, *, now: bool) -> bool:
+def is_constant(value: exp.Expr, *, now: bool) -> bool:
+    """Whether an expression is a constant that can be computed without rows, in little time.
+
+    Args:
+        now: whether it may call ``now()`` and the like.
+    """
     for node in value.walk():
         if isinstance(node, exp.Anonymous):
             name = node.name.lower()

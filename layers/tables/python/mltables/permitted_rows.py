@@ -16,6 +16,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+import duckdb
+
+from mltables import time_travel, trace_view
 from mltables.column_pruning import Columns
 from mltables.duckdb_connection import connect
 from mltables.file_pruning import Bounds, may_hold, partition_may_hold, sql_condition
@@ -26,6 +29,7 @@ from mltables.table_definitions import (
     TABLES,
     open_if_exists,
 )
+from mltables.time_travel import Moment
 
 MEMORY: Final = "450MB"
 """Memory for choosing rows. DuckDB spills the rest to the folder of the query."""
@@ -40,20 +44,27 @@ _NEVER_REACHED: Final = 2**63 - 1
 class Source(NamedTuple):
     """The columns of a table that a query reads, and the table's files (none if it has no rows)."""
 
-    table: str
+    view: str
+    """The name of the view that shows the rows: that of the table, or of a past version of it."""
     columns: tuple[str, ...]
     files: tuple[str, ...]
 
     @classmethod
     def of_json(cls, fields: Sequence[Any]) -> Source:
-        table, columns, files = fields
-        return cls(table, tuple(columns), tuple(files))
+        view, columns, files = fields
+        return cls(view, tuple(columns), tuple(files))
+
+    @property
+    def table(self) -> Table:
+        """The table whose rows the view shows."""
+        name, _ = time_travel.table_of(self.view)
+        (table,) = (table for table in TABLES if table.name == name)
+        return table
 
     def relation(self) -> str:
         """Returns a FROM source with the rows, for DuckDB."""
         if not self.files:
-            (table,) = (each for each in TABLES if each.name == self.table)
-            return table.nothing
+            return self.table.nothing
         listed = ", ".join(map(quoted, self.files))
         # Otherwise DuckDB would add columns from the names of folders.
         return f"read_parquet([{listed}], hive_partitioning=false)"
@@ -65,33 +76,42 @@ def row_sources(
     folder: Path,
     wanted: Mapping[str, Bounds] = MappingProxyType({}),
     of_table: Mapping[str, Sequence[str] | None] = MappingProxyType({}),
+    moments: Sequence[Moment] = (),
 ) -> list[Source]:
-    """Returns the sources of the tables in ``reads``, with only the rows that the caller may read.
+    """Returns the sources of the views in ``reads``, with only the rows that the caller may read.
 
     Args:
         workspaces: the workspaces whose rows the caller may read; None means all rows.
         folder: the folder of the query.
-        wanted: bounds by table; rows outside of them may be left out.
+        wanted: bounds by view; rows outside of them may be left out.
         of_table: the same as ``workspaces``, for tables with rights of their own.
+        moments: the times of past versions, by the position in the view's name.
 
     Raises:
         NoRoomForColumns: the disk has no space for the columns that are read.
+        Refused: there is no version of a moment.
     """
     lake = Lake()
     sources = []
-    for table in TABLES:
-        if table.name not in reads:
+    for view, read in reads.items():
+        if view == trace_view.NAME:
             continue
-        read = reads[table.name]
+        name, position = time_travel.table_of(view)
+        (table,) = (table for table in TABLES if table.name == name)
         # A query such as count(*) names no column, but a file needs one.
         columns = tuple(name for name, *_ in table.columns if name in read) or ("account_id",)
-        bounds = wanted.get(table.name, ())
+        bounds = wanted.get(view, ())
         permitted = of_table.get(table.name, workspaces)
-        if permitted is None:
-            files = _files_with_columns(
-                lake, table, columns, folder, partial(may_hold, bounds=bounds)
+        if position is not None:
+            moment = moments[position]
+            sources.append(
+                _write_past_rows(lake, view, table, columns, permitted, folder, bounds, moment)
             )
-            sources.append(Source(table.name, columns, tuple(files)))
+        elif permitted is None:
+            files = _files_with_columns(
+                lake, table, columns, folder / view, partial(may_hold, bounds=bounds)
+            )
+            sources.append(Source(view, columns, tuple(files)))
         else:
             sources.append(_write_permitted_rows(lake, table, columns, permitted, folder, bounds))
     return sources
@@ -103,18 +123,26 @@ def _files_with_columns(
     columns: Sequence[str],
     folder: Path,
     may_matter: Callable[[Mapping[str, Any]], bool],
+    moment: Moment | None = None,
 ) -> list[str]:
-    """Returns the local paths of the table's files that may matter, with at least these columns."""
+    """Returns the local paths of the table's files that may matter, with at least these columns.
+
+    Args:
+        folder: where links to the files are made.
+        moment: the time of a past version; None for the current version.
+    """
     delta = open_if_exists(lake, table)
     if delta is None:
         return []
+    if moment is not None:
+        time_travel.travel(delta, moment)
     log = delta.get_add_actions(flatten=True)
     listed = {name: log.column(name).to_pylist() for name in log.schema.names}
     files = [
         dict(zip(listed, values, strict=True)) for values in zip(*listed.values(), strict=True)
     ]
     some = sorted((file["path"], file["size_bytes"]) for file in files if may_matter(file))
-    return lake.columns(delta, some, columns, folder / table.name)
+    return lake.columns(delta, some, columns, folder)
 
 
 def _write_permitted_rows(
@@ -138,20 +166,83 @@ def _write_permitted_rows(
         lake,
         table,
         sorted(used),
-        folder,
+        folder / table.name,
         lambda file: partition_may_hold(table, file.get(partition), bounds),
     )
     source = Source(table.name, columns, tuple(files))
     target = str(folder / f"{table.name}.parquet")
     # A separate engine, which is closed before the caller's engine starts.
     with connect(folder, MEMORY) as connection:
-        connection.execute("SET preserve_insertion_order = true")
         rows = permitted_relation(source, sorted(used), workspaces, bounds)
-        connection.execute(
-            f"COPY (SELECT {', '.join(columns)} FROM {rows} ORDER BY {_sort_order(table, source)}) "
-            f"TO {quoted(target)} (FORMAT parquet)"
-        )
+        _copy_rows(connection, source, rows, target)
     return source._replace(files=(target,))
+
+
+def _write_past_rows(
+    lake: Lake,
+    view: str,
+    table: Table,
+    columns: tuple[str, ...],
+    workspaces: Sequence[str] | None,
+    folder: Path,
+    bounds: Bounds,
+    moment: Moment,
+) -> Source:
+    """Copies the rows of a past version of a table to a file and returns it as the source: those of
+    entities that still exist, in a workspace that the caller may read now."""
+    entities, identity = time_travel.ENTITIES[table.name]
+    used = {*columns, *identity, *(bound.column for each in bounds for bound in each)}
+    used |= {*table.identity.split(", ")} - {""}
+    partition = f"partition.{table.partition}"
+    past = Source(
+        view,
+        columns,
+        tuple(
+            _files_with_columns(
+                lake,
+                table,
+                sorted(used),
+                folder / view,
+                lambda file: partition_may_hold(table, file.get(partition), bounds),
+                moment,
+            )
+        ),
+    )
+    present = Source(
+        entities.name,
+        identity,
+        tuple(
+            _files_with_columns(
+                lake, entities, (*identity, "workspace_id"), folder / f"{view}_now", lambda _: True
+            )
+        ),
+    )
+    allowed = "" if workspaces is None else f"WHERE {_is_in(workspaces)}"
+    rows = (
+        f"{past.relation()} SEMI JOIN "
+        f"(SELECT {', '.join(identity)} FROM {present.relation()} {allowed}) "
+        f"USING ({', '.join(identity)})"
+    )
+    target = str(folder / f"{view}.parquet")
+    with connect(folder, MEMORY) as connection:
+        try:
+            _copy_rows(connection, past, _within(rows, sorted(used), bounds), target)
+        except duckdb.IOException as error:
+            if "No files found" in str(error):
+                raise time_travel.gone() from error
+            raise
+    return past._replace(files=(target,))
+
+
+def _copy_rows(
+    connection: duckdb.DuckDBPyConnection, source: Source, rows: str, target: str
+) -> None:
+    """Writes the source's columns of a FROM source to a file, in a total order."""
+    connection.execute("SET preserve_insertion_order = true")
+    connection.execute(
+        f"COPY (SELECT {', '.join(source.columns)} FROM {rows} ORDER BY {_sort_order(source)}) "
+        f"TO {quoted(target)} (FORMAT parquet)"
+    )
 
 
 def permitted_relation(
@@ -163,17 +254,25 @@ def permitted_relation(
     statistics. They are applied outside of a LIMIT that no table reaches, because DuckDB moves no
     condition below a LIMIT.
     """
-    allowed = ", ".join(map(quoted, workspaces)) or "NULL"
-    rows = f"{source.relation()} WHERE workspace_id IN ({allowed})"
+    return _within(f"{source.relation()} WHERE {_is_in(workspaces)}", columns, bounds)
+
+
+def _is_in(workspaces: Sequence[str]) -> str:
+    return f"workspace_id IN ({', '.join(map(quoted, workspaces)) or 'NULL'})"
+
+
+def _within(rows: str, columns: Sequence[str], bounds: Bounds) -> str:
+    """Returns a FROM source with the rows of another that are within bounds, which are evaluated
+    after it."""
     where = sql_condition(bounds)
     if not where:
         return rows
     return f"(SELECT {', '.join(columns)} FROM {rows} LIMIT {_NEVER_REACHED}) WHERE {where}"
 
 
-def _sort_order(table: Table, source: Source) -> str:
-    if table.identity:
-        return table.identity
+def _sort_order(source: Source) -> str:
+    if source.table.identity:
+        return source.table.identity
     first = [name for name in _FIRST if name in source.columns]
     rest = [name for name in source.columns if name not in first]
     # 0.0 and -0.0 compare equal but print differently.

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import duckdb
 
-from mltables import permitted_rows, result_encoding, statement_check, trace_view
+from mltables import permitted_rows, result_encoding, statement_check, time_travel, trace_view
 from mltables.column_cache import NoRoomForColumns
 from mltables.column_pruning import all_columns
 from mltables.dialect import error_messages, macros
@@ -47,7 +47,8 @@ def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
         _set_deadline(float(request["seconds"]))
         passed = statement_check.translate(str(request["sql"]), request.get("casts") or {})
         given = request.get("parameters") or {}
-        missing = sorted(passed.parameters - given.keys())
+        named = passed.parameters.union(*(as_of.parameters for as_of in passed.as_of))
+        missing = sorted(named - given.keys())
         if missing:
             raise statement_check.Refused(f"The parameter {missing[0]!r} has no value.")
         reads = passed.reads
@@ -57,9 +58,12 @@ def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
         values = {name: given[name] for name in passed.parameters}
         wanted = evaluate_bounds(passed.bounds, values)
         view = sorted(reads[trace_view.NAME]) if trace_view.NAME in reads else None
+        moments = time_travel.evaluate(
+            passed.as_of, given, reads_all=request.get("workspaces") is None
+        )
         permitted = {AUDIT.name: request.get("audited", request.get("workspaces"))}
         sources = permitted_rows.row_sources(
-            reads, request.get("workspaces"), folder, wanted, permitted
+            reads, request.get("workspaces"), folder, wanted, permitted, moments
         )
     except (statement_check.Refused, NoRoomForColumns) as refused:
         return {"error": str(refused)}
@@ -126,7 +130,7 @@ def open_views(
     connection.execute(f"CREATE SCHEMA {statement_check.SCHEMA}")
     for source in sources:
         connection.execute(
-            f"CREATE VIEW {statement_check.SCHEMA}.{source.table} AS "
+            f"CREATE VIEW {statement_check.SCHEMA}.{source.view} AS "
             f"SELECT {', '.join(source.columns)} FROM {source.relation()}"
         )
     if of_traces is not None:

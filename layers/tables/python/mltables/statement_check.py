@@ -7,7 +7,7 @@ text are dropped. ``mltables/dialect`` defines what functions and operators mean
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -15,7 +15,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from mltables import trace_view
+from mltables import time_travel, trace_view
 from mltables.column_pruning import Columns, columns_read
 from mltables.dialect import (
     allowed_syntax,
@@ -28,6 +28,7 @@ from mltables.dialect import (
 from mltables.dialect.parser import Reader
 from mltables.file_pruning import Bounds, where_bounds
 from mltables.table_definitions import TABLES
+from mltables.time_travel import AsOf
 
 Refused = refusal.Refused
 
@@ -49,10 +50,13 @@ class TranslatedStatement(NamedTuple):
 
     sql: str
     parameters: frozenset[str]
+    """Those of the SQL, without those of ``as_of``."""
     reads: Mapping[str, Columns]
     """The columns that the statement reads, by table."""
     bounds: Mapping[str, Bounds]
     """The bounds of the rows that the statement may need, by table, with values still as SQL."""
+    as_of: Sequence[AsOf] = ()
+    """The times of past tables that the statement reads."""
 
 
 def translate(text: str, casts: Mapping[str, str] = MappingProxyType({})) -> TranslatedStatement:
@@ -68,6 +72,7 @@ def translate(text: str, casts: Mapping[str, str] = MappingProxyType({})) -> Tra
         if (answer := metadata_queries.metadata_query(text)) is not None:
             return TranslatedStatement(answer, frozenset(), {}, {})
         query = _parse_query(text)
+        as_of = time_travel.take_past_tables(query)
         allowed_syntax.check(query)
         unnamed_columns.name_columns(query)
         row_generators.rewrite(query)
@@ -78,7 +83,8 @@ def translate(text: str, casts: Mapping[str, str] = MappingProxyType({})) -> Tra
         _cast_parameters(query, casts)
         reads = columns_read(query, SCHEMA)
         bounds = where_bounds(query, SCHEMA)
-        return TranslatedStatement(sql_generator.generate_sql(query), placeholders, reads, bounds)
+        sql = sql_generator.generate_sql(query)
+        return TranslatedStatement(sql, placeholders, reads, bounds, as_of)
     except SqlglotError as error:
         raise Refused(f"Syntax error: {_first_line(error)}") from error
     except RecursionError as error:
@@ -100,20 +106,23 @@ def _parse_query(text: str) -> exp.Query:
 def _point_to_views(query: exp.Query) -> None:
     """Replaces names of tables by those of the views, and prefixes the names of common table
     expressions, so that no name refers to anything outside of the statement but a view."""
-    expressions = {}
-    for cte in query.find_all(exp.CTE):
-        expressions[cte.alias.lower()] = cte.alias
+    expressions = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
     for table in list(query.find_all(exp.Table)):
         if not isinstance(table.this, exp.Identifier):
             raise Refused("Table functions are not allowed.")
         name = table.name.lower()
         qualifier = table.catalog.lower(), table.db.lower()
         alias = table.alias or table.name
-        if qualifier == ("", "") and name in expressions:
+        is_expression = qualifier == ("", "") and name in expressions
+        is_table = not is_expression and name in _NAMES and qualifier in _QUALIFIERS
+        if time_travel.is_past(table) and not is_table:
+            raise Refused("AS OF is for the system tables.")
+        if is_expression:
             target = exp.to_identifier(_CTE + name, quoted=True)
             table.set("this", target)
-        elif name in _NAMES and qualifier in _QUALIFIERS:
-            table.set("this", exp.to_identifier(name, quoted=True))
+        elif is_table:
+            view = time_travel.view_name(table, name)
+            table.set("this", exp.to_identifier(view, quoted=True))
             table.set("db", exp.to_identifier(SCHEMA, quoted=True))
             table.set("catalog", None)
         elif (
@@ -131,6 +140,10 @@ def _point_to_views(query: exp.Query) -> None:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
     for cte in query.find_all(exp.CTE):
         cte.args["alias"].set("this", exp.to_identifier(_CTE + cte.alias.lower(), quoted=True))
+    _drop_qualifiers(query)
+
+
+def _drop_qualifiers(query: exp.Query) -> None:
     for column in query.find_all(exp.Column):
         # system.mlflow.runs_latest.run_id; but not span.status.code, a field of a field
         if column.db.lower() == SCHEMA and column.catalog.lower() in ("", "system"):

@@ -42,6 +42,9 @@ WRITER: Final = "publisher"
 ROW_GROUP: Final = 65_536
 FILE_BYTES: Final = 64 << 20
 """Target size of files that compaction writes."""
+KEPT_HOURS: Final = 24
+"""Files of a table stay this long after they were replaced. So a reader that opened a table at most
+this long ago still finds its files."""
 
 
 AGGREGATE: Final = (

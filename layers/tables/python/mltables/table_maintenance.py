@@ -27,6 +27,7 @@ from mltables.table_definitions import (
     AUDIT,
     FILE_BYTES,
     HISTORY,
+    KEPT_HOURS,
     TABLES,
     open_or_create,
     writer_properties,
@@ -49,9 +50,6 @@ SMALL: Final = 8
 
 AUDIT_DAYS: Final = "AUDIT_DAYS"
 """Environment: for how many days ``audit_log`` keeps its rows; 0 or nothing: for ever."""
-
-KEPT_HOURS: Final = 24
-"""A reader that opened a table at most this long ago still finds its files."""
 
 
 def maintain_tables(*, today: str = "9999") -> int:

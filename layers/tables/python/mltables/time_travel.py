@@ -1,0 +1,194 @@
+"""Time travel: ``FROM runs_latest TIMESTAMP AS OF '…'`` reads a table as it was.
+
+A past version of a table is read with the rights of today, and brings back nothing that was
+removed: a row is returned only if the entity that it is about (a run, a trace, an assessment, an
+experiment) still has a row in the table of today, in a workspace that the caller may read now. So
+neither the removal of a run nor its move to another workspace can be circumvented, and values that
+changed come back as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+import duckdb
+from deltalake import DeltaTable
+from sqlglot import exp
+
+from mltables import trace_view
+from mltables.dialect import macros, sql_generator
+from mltables.dialect.refusal import Refused
+from mltables.duckdb_connection import connect
+from mltables.entity_tables import OF_ENTITIES
+from mltables.file_pruning import is_constant
+from mltables.table_columns import Table
+from mltables.table_definitions import (
+    ASSESSMENTS,
+    AUDIT,
+    EXPERIMENTS,
+    HISTORY,
+    KEPT_HOURS,
+    RUNS,
+    SPANS,
+    TRACES,
+)
+
+HOURS: Final = KEPT_HOURS - 1
+"""How long ago a table may be read. Files of a version stay an hour longer, so that they do not
+vanish under a query."""
+MOST: Final = 4
+"""Most past tables of a statement: each is copied for the query."""
+
+_INFIX: Final = "_as_of_"
+_MARK: Final = "as_of"
+
+ENTITIES: Final[Mapping[str, tuple[Table, tuple[str, ...]]]] = {
+    EXPERIMENTS.name: (EXPERIMENTS, ("experiment_id",)),
+    RUNS.name: (RUNS, ("run_id",)),
+    HISTORY.name: (RUNS, ("run_id",)),
+    TRACES.name: (TRACES, ("trace_id", "experiment_id")),
+    ASSESSMENTS.name: (ASSESSMENTS, ("trace_id", "assessment_id", "experiment_id")),
+    SPANS.name: (TRACES, ("trace_id", "experiment_id")),
+    # The time of creation tells an entity from a removed one with the same id.
+    **{table.name: (table, (*table.identity.split(", "), "create_time")) for table in OF_ENTITIES},
+}
+"""By table: the table whose rows of today say which entities exist and where, and the columns that
+identify the entity."""
+
+
+class AsOf(NamedTuple):
+    """A point in time, or the number of a version, as SQL for DuckDB."""
+
+    kind: str
+    """``TIMESTAMP`` or ``VERSION``."""
+    sql: str
+    parameters: frozenset[str]
+
+
+class Moment(NamedTuple):
+    """A point in time, or the number of a version. One of the two is None."""
+
+    time: datetime | None
+    version: int | None
+
+
+def take_past_tables(query: exp.Query) -> list[AsOf]:
+    """Removes ``AS OF`` from the tables of a statement and returns each different one. The tables
+    are marked with its position. Raises Refused."""
+    found: list[AsOf] = []
+    for table in list(query.find_all(exp.Table)):
+        version = table.args.get("version")
+        if version is None:
+            continue
+        table.set("version", None)
+        value = version.expression
+        if version.args.get("kind") != "AS OF" or not is_constant(value, now=True):
+            raise Refused("AS OF takes a constant time or version, such as '2026-01-31 12:00'.")
+        names = frozenset(node.name for node in value.find_all(exp.Placeholder))
+        if not all(name.isidentifier() for name in names):
+            raise Refused("Parameters are written :name.")
+        as_of = AsOf(str(version.this).upper(), sql_generator.generate_sql(value.copy()), names)
+        if as_of not in found:
+            found.append(as_of)
+        table.meta[_MARK] = found.index(as_of)
+    return found
+
+
+def is_past(table: exp.Table) -> bool:
+    return _MARK in table.meta
+
+
+def view_name(table: exp.Table, name: str) -> str:
+    """Returns the name of the view that a table of a statement reads: its own name, or that of a
+    past version. Raises Refused for a table that has no past versions."""
+    if not is_past(table):
+        return name
+    if name == trace_view.NAME:
+        raise Refused(
+            f"{name} is a view and has no past: read traces, spans and assessments AS OF."
+        )
+    if name == AUDIT.name:
+        raise Refused(f"{name} only grows and has no past: compare event_time or insert_time.")
+    return f"{name}{_INFIX}{table.meta[_MARK]}"
+
+
+def table_of(view: str) -> tuple[str, int | None]:
+    """Returns the table that a view shows, and the position of its ``AS OF``; None for today."""
+    name, _, position = view.partition(_INFIX)
+    return name, int(position) if position else None
+
+
+def evaluate(
+    as_ofs: Sequence[AsOf], parameters: Mapping[str, Any], *, reads_all: bool
+) -> list[Moment]:
+    """Computes the values of ``AS OF`` and checks that they are within the time of retention.
+
+    Args:
+        parameters: the values of the statement's parameters.
+        reads_all: whether the caller may read all rows. Numbers of versions count the changes of
+            all workspaces, so other callers name times.
+
+    Raises:
+        Refused: a value is no time or number, in the future, or too old.
+    """
+    if len(as_ofs) > MOST:
+        raise Refused(f"A statement reads at most {MOST} past versions.")
+    if not as_ofs:
+        return []
+    with connect(None) as connection:
+        return [_moment(connection, as_of, parameters, reads_all=reads_all) for as_of in as_ofs]
+
+
+def _moment(
+    connection: duckdb.DuckDBPyConnection,
+    as_of: AsOf,
+    parameters: Mapping[str, Any],
+    *,
+    reads_all: bool,
+) -> Moment:
+    values = {name: parameters[name] for name in as_of.parameters}
+    is_version = as_of.kind == "VERSION"
+    if is_version and not reads_all:
+        raise Refused("VERSION AS OF needs the right to read all rows: use TIMESTAMP AS OF.")
+    macros.create_macros(connection, as_of.sql)
+    wanted = f"({as_of.sql})::{'BIGINT' if is_version else 'TIMESTAMPTZ'}"
+    try:
+        ((value,),) = connection.execute(f"SELECT {wanted}", values).fetchall()
+    except (duckdb.Error, RuntimeError, ValueError, OverflowError):
+        value = None
+    if value is None:
+        raise Refused(f"{as_of.kind} AS OF is no {'number' if is_version else 'time'}.")
+    if is_version:
+        return Moment(None, int(value))
+    now = datetime.now(UTC)
+    if value > now:
+        raise Refused("TIMESTAMP AS OF is in the future.")
+    if value < now - timedelta(hours=HOURS):
+        raise _too_old()
+    return Moment(value, None)
+
+
+def _too_old() -> Refused:
+    return Refused(f"Past versions of tables can be read for {HOURS} hours; AS OF is older.")
+
+
+def gone() -> Refused:
+    """Returns the error for a past version whose files somebody has deleted."""
+    return Refused("A past version of a table cannot be read any more: its files were deleted.")
+
+
+def travel(delta: DeltaTable, moment: Moment) -> None:
+    """Makes an open table show its version of a moment. Raises Refused if the table has no such
+    version, or only an older one."""
+    if moment.time is not None:
+        delta.load_as_version(moment.time)
+        return
+    latest, version = delta.version(), moment.version or 0
+    if not 0 <= version <= latest:
+        raise Refused(f"The latest version is {latest}; VERSION AS OF names no version.")
+    delta.load_as_version(datetime.now(UTC) - timedelta(hours=HOURS))
+    if version < delta.version():
+        raise _too_old()
+    delta.load_as_version(version)
