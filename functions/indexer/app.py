@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from indexer import webhook_events
-from indexer.history import history_packing, interrupted_writes
+from indexer.history import history_packing, interrupted_writes, rewind_completion
 from indexer.lifecycle import archive_expiry, expiry, file_removals, skill_files
 from indexer.projection import experiment_items, quiet_runs, run_items, trace_items
 from mlcore import gc_threshold
@@ -29,7 +29,7 @@ Projector = Callable[[Sequence[Record]], None]
 """Handles the stream records of some item types."""
 
 _PROJECTORS: Mapping[str, tuple[Projector, ...]] = {
-    keys.RUN.name: (interrupted_writes.project, run_items.project),
+    keys.RUN.name: (rewind_completion.project, interrupted_writes.project, run_items.project),
     keys.RUN_METRIC.name: (run_items.project,),
     keys.RUN_PARAM.name: (run_items.project,),
     keys.RUN_INPUT.name: (run_items.project,),
@@ -119,7 +119,7 @@ def queues_of(records: Sequence[Record]) -> list[str]:
     if any(webhook_events.announces(record["dynamodb"]) for record in records):
         names.append(webhook_events.QUEUE)
     if any(
-        (_type(record) in EXPIRING and "NewImage" not in record["dynamodb"])
+        (_type(record) in EXPIRING and file_removals.frees_files(record["dynamodb"]))
         or _is_removed_upload(record)
         for record in records
     ):

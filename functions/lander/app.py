@@ -50,7 +50,8 @@ def land(records: Sequence[Record], shard: str) -> None:
     system table."""
     traces = trace_landing.ChangedTraces()
     entities = entity_landing.ChangedEntities()
-    batches: dict[Key, Raw] = {}
+    batches: dict[Key, dict[int, Raw]] = {}
+    """By key and time: a batch may be written again after a rewind removed its points."""
     experiments: set[str] = set()
     runs: set[tuple[str, str]] = set()
     for record in records:
@@ -70,8 +71,14 @@ def land(records: Sequence[Record], shard: str) -> None:
             if metric_history.is_refused(image):
                 batches.pop(key, None)
             else:
-                batches.setdefault(key, image)
-    points = [row for key, image in batches.items() for row in _points(key, image)]
+                time = Item.of(image).updated_at or 0
+                batches.setdefault(key, {}).setdefault(time, image)
+    points = [
+        row
+        for key, images in batches.items()
+        for image in images.values()
+        for row in _points(key, image)
+    ]
     numbers = [record["dynamodb"]["SequenceNumber"] for record in records]
     name = landing.name_of(shard, numbers[0], numbers[-1])
     if points or experiments or runs:

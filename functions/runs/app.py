@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlcore.http import get, lambda_handler, post
-from runs import bulk_tags, inputs, logged_values, metrics, promptlab, search, service
+from runs import bulk_tags, inputs, logged_values, metrics, promptlab, rewinding, search, service
 from runs import messages as m
 
 RPCS = (
@@ -69,6 +69,15 @@ RPCS = (
         version="3.0",
         since="",
         cost=2,
+    ),
+    post(
+        "/mlflow-serverless/runs/rewind",
+        m.RewindRun,
+        rewinding.rewind,
+        "runs.update_run",
+        version="3.0",
+        since="",
+        cost=6,
     ),
     post("/mlflow/runs/log-inputs", m.LogInputs, inputs.log_inputs, "runs.log_models", cost=5),
     post(

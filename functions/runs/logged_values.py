@@ -14,8 +14,9 @@ from mlcore import errors, reserved_tags
 from mlcore.entities.metrics import Metric, recency, stored_value
 from mlcore.http import Request
 from mlcore.limits import runs as limits
-from mlcore.repos.runs.core import log_writes, optimistic_writes, runs
+from mlcore.repos.runs.core import log_writes, optimistic_writes, rewinding, runs
 from mlcore.repos.runs.core.runs import StoredRun
+from mlcore.repos.runs.history import rewinds
 from mlcore.repos.runs.history.latest_point_text import latest_of, latest_text, parse_latest
 from runs import messages as m
 from runs import model_metrics
@@ -75,9 +76,29 @@ def _log(
     params: Mapping[str, str],
     tags: Mapping[str, str],
 ) -> None:
+    """Logs what a request names. If it meets a rewind of the run, completes that first and begins
+    again, because the rewind may delete the points that it has written."""
+    if metrics:
+        rewinding.retried(lambda: _try(run_id, workspace, models, metrics, params, tags))
+    else:
+        _try(run_id, workspace, models, metrics, params, tags)
+
+
+def _try(
+    run_id: str,
+    workspace: str,
+    models: Models,
+    metrics: Sequence[Metric],
+    params: Mapping[str, str],
+    tags: Mapping[str, str],
+) -> None:
     latest = latest_of(metrics)
+    first: list[StoredRun] = []
 
     def decide(run: StoredRun) -> tuple[dict[str, Mapping[str, str]], tuple[()]]:
+        if metrics:
+            first.append(run)
+            rewinds.check_unchanged(run.item, first[0].item)
         return {
             "metrics": _newer_metrics(run, latest),
             "params": _new_params(run, params),
@@ -86,6 +107,7 @@ def _log(
 
     if models.reading is None and optimistic_writes.write(run_id, workspace, decide, metrics):
         return
+    first.clear()
     run = runs.load(run_id, workspace, models.reading)
     points = models.points(run)
     try_optimistic = metrics and params and not points

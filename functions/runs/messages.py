@@ -11,6 +11,7 @@ from mlcore.wire import (
     Message,
     array,
     at_most,
+    boolean,
     enum,
     fields_present,
     floatlike,
@@ -29,6 +30,7 @@ MAX_SEARCH_RESULTS = 50_000
 MAX_INTERVAL_RUNS = 100
 MAX_TAGGED_RUNS = 100
 MAX_DELETED_TAGS = 100
+MAX_REWOUND_METRICS = 100
 MAX_INTERVAL_RESULTS = 2500
 
 
@@ -237,6 +239,27 @@ class ChangeTagsOfRuns(Message):
             MAX_DELETED_TAGS,
             lambda length: f"A request deletes at most {MAX_DELETED_TAGS} tags. It names {length}.",
         ),
+    }
+
+
+class RewindRun(Message):
+    """The request to delete the points of a run after a step; MLflow's API has none."""
+
+    run_id: str
+    metric_keys: list[str]
+    after_step: int
+    delete_all: bool
+    checks = {
+        "run_id": (required, string),
+        "metric_keys": _strings_at_most(
+            MAX_REWOUND_METRICS,
+            lambda length: (
+                f"A request names at most {MAX_REWOUND_METRICS} metrics. It names {length}. Leave "
+                "out 'metric_keys' for all metrics."
+            ),
+        ),
+        "after_step": (intlike,),
+        "delete_all": (boolean,),
     }
 
 

@@ -113,6 +113,7 @@ REQUESTS: Final[dict[str, Fields]] = {
         "tags": [{"key": "reviewed", "value": "yes"}],
         "delete_keys": ["no such key"],
     },
+    "POST /3.0/mlflow-serverless/runs/rewind": {**OF_RUN, "after_step": 0},
     f"POST {_RUNS}/log-batch": {
         **OF_RUN,
         "metrics": [POINT],

@@ -16,6 +16,8 @@ from mlcore.repos.removal import purging, workspace_moves
 from mlcore.repos.runs.core import creations
 from mlcore.repos.runs.history import metric_history
 from mlcore.repos.workspaces import workspaces
+from runs import app as runs_app
+from tests.contract.api import called
 from tests.contract.conftest import Store
 
 KEYS = ("loss", "a/b: c", "acc-1")
@@ -39,6 +41,7 @@ class World:
 
     def step(self) -> None:
         acts = [self.create_run, *[self.log] * 5, self.change, self.delete_run, self.restore_run]
+        acts += [self.rewind] if self.rng.random() < 0.4 else []
         acts += [self.rename] if self.rng.random() < 0.3 else []
         acts += [self.delete_experiment] if self.rng.random() < 0.2 else []
         acts += [self.restore_experiment] if self.rng.random() < 0.4 else []
@@ -119,6 +122,25 @@ class World:
             )
         for one in metrics:
             about["points"].add((one["key"], one["step"], one["timestamp"], one["value"]))
+
+    def rewind(self) -> None:
+        run = self._run(deleted=False)
+        if run is None:
+            return
+        keys = self.rng.choice((None, list(KEYS[:1]), list(KEYS)))
+        step = self.rng.choice((None, *range(-2, 6)))
+        fields: dict[str, Any] = {"delete_all": True} if step is None else {"after_step": step}
+        if keys is not None:
+            fields["metric_keys"] = keys
+        path = "/api/3.0/mlflow-serverless/runs/rewind"
+        answer = called(runs_app.handler, "POST", path, {"run_id": run, **fields})
+        assert answer.status == 200, answer.body
+        about = self.runs[run]
+        about["points"] = {
+            one
+            for one in about["points"]
+            if (keys is not None and one[0] not in keys) or (step is not None and one[1] <= step)
+        }
 
     def change(self) -> None:
         run = self._run(deleted=False)

@@ -4,7 +4,8 @@ request) as ``MHIST`` packs of one metric each, or as a file
 
 The batches of an active run are packed when they exceed :data:`MANY_BYTES`, the remaining ones when
 the run is inactive. Packs and files are written before their batches are deleted. Each step may be
-repeated, also by several processes at once: a point that is stored twice is read as one point.
+repeated, also by several processes at once: a point that is stored twice is read as one point. If a
+run was rewound meanwhile, the deleted points are removed from the packs and files again.
 """
 
 from __future__ import annotations
@@ -17,13 +18,21 @@ from indexer import compaction_sampling
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.keys import Key
-from mlcore.db.table import key_of_item, table
+from mlcore.db.table import Delete, Put, key_of_item, table
 from mlcore.entities.metrics import Metric
-from mlcore.models.base import KEY
-from mlcore.models.runs import RunMetricBatch
+from mlcore.models.base import KEY, Item
+from mlcore.models.runs import Run, RunMetricBatch, RunReference
 from mlcore.repos.document import Owner
 from mlcore.repos.removal import remains
-from mlcore.repos.runs.history import history_files, metric_history
+from mlcore.repos.runs.core import rewinding
+from mlcore.repos.runs.history import (
+    history_files,
+    metric_history,
+    point_positions,
+    point_removal,
+    rewinds,
+)
+from mlcore.repos.runs.history.point_positions import Order
 
 MANY_BYTES: Final = 512_000
 """The batches of an active run are packed above this size: half of the bytes that one request
@@ -51,7 +60,7 @@ class _Portion(NamedTuple):
     """Some batches (one item for each log request) of a run with their points."""
 
     run: Owner
-    keys: list[Key]
+    items: list[Raw]
     series: dict[str, list[Metric]]
     size: int
     """Bytes of the batches."""
@@ -102,6 +111,7 @@ def _pack(runs: Sequence[Owner], least: int, *, there: bool = False) -> None:
     Args:
         there: whether the runs are known to exist.
     """
+    rewound: dict[Owner, int] = {}
     while runs:
         portions = table.parallel([partial(_portion, run) for run in runs])
         worth = [
@@ -113,11 +123,24 @@ def _pack(runs: Sequence[Owner], least: int, *, there: bool = False) -> None:
         runs_to_pack = [portion.run for portion in worth]
         existing = set(runs_to_pack) if there else _existing(runs_to_pack)
         packed = [portion for portion in worth if portion.run in existing]
-        _put(packed)
-        table.batch_write(deletes=[key for portion in packed for key in portion.keys])
-        for experiment_id, run_id in existing - _existing(sorted(existing)):
+        written = _put(packed)
+        counts = _rewind_counts(sorted(existing))
+        for experiment_id, run_id in existing - counts.keys():
             remains.of_run(experiment_id, run_id)  # the run was removed meanwhile
-        runs = [portion.run for portion in packed if portion.more]
+        again = {run for run, count in counts.items() if count != rewound.get(run, 0)}
+        for portion in packed:
+            if portion.run in again:
+                _remove_rewound(portion, written[portion.run])
+                rewound[portion.run] = counts[portion.run]
+        table.batch_write(
+            deletes=[
+                key_of_item(item)
+                for portion in packed
+                if portion.run not in again
+                for item in portion.items
+            ]
+        )
+        runs = [portion.run for portion in packed if portion.more or portion.run in again]
 
 
 def _portion(run: Owner) -> _Portion:
@@ -127,46 +150,94 @@ def _portion(run: Owner) -> _Portion:
     for item in table.query_all(
         keys.run(experiment_id, run_id).pk,
         prefix=keys.run_metric_batch_prefix(run_id),
-        attributes=[*KEY, RunMetricBatch.data],
+        attributes=[*KEY, RunMetricBatch.data, Item.updated_at],
     ):
         if size >= PORTION_BYTES:
             return portion._replace(size=size, more=True)
         size += _size(item)
-        portion.keys.append(key_of_item(item))
+        portion.items.append(item)
         for key, points in metric_history.batch_points(item).items():
             portion.series.setdefault(key, []).extend(points)
     return portion._replace(size=size)
 
 
 def _is_worth_packing(portion: _Portion) -> bool:
-    if not portion.keys:
+    if not portion.items:
         return False
     points = sum(map(len, portion.series.values()))
     many = len(portion.series) > FEW_KEYS and points < SPARSE_POINTS * len(portion.series)
     return not many or points > FILE_POINTS
 
 
-def _put(portions: Iterable[_Portion]) -> None:
-    packs: list[Raw] = []
+def _put(portions: Iterable[_Portion]) -> dict[Owner, list[Raw]]:
+    """Writes packs and files; returns the items by run."""
+    written: dict[Owner, list[Raw]] = {}
     files = []
-    for (experiment_id, run_id), _, series_by_key, _, _ in portions:
+    for run, _, series_by_key, _, _ in portions:
+        experiment_id, run_id = run
+        items = written.setdefault(run, [])
         series = {
             key: metric_history.distinct(points) for key, points in sorted(series_by_key.items())
         }
         count = sum(map(len, series.values()))
         if count > FILE_POINTS and history_files.has_place(experiment_id, run_id):
-            files += history_files.made_of(experiment_id, run_id, series)
+            made = history_files.made_of(experiment_id, run_id, series)
+            files += made
+            items += [file.item for file in made]
         else:
             for key, points in series.items():
-                packs += metric_history.history_items(experiment_id, run_id, key, points)
+                items += metric_history.history_items(experiment_id, run_id, key, points)
     if files:
         history_files.store(files)
-    table.batch_write(metric_history.ending([*packs, *(file.item for file in files)]))
+    table.batch_write(metric_history.ending([item for items in written.values() for item in items]))
+    return written
+
+
+def _remove_rewound(portion: _Portion, written: Iterable[Raw]) -> None:
+    """Removes points from packs and files that were written while their run was rewound: those that
+    the rewind deleted. Their batches stay, to be read and packed again.
+
+    Args:
+        written: the items of the packs and files.
+    """
+    rewinding.finish(portion.run)
+    item = table.get(keys.run(*portion.run))
+    last = () if item is None else rewinds.of(Run.of(item)).last
+    staying: set[tuple[str, Order]] = set()
+    for batch in portion.items:
+        time = Item.of(batch).updated_at or 0
+        staying.update(
+            (key, point_positions.order(point))
+            for key, points in metric_history.batch_points(batch).items()
+            for point in points
+            if not rewinds.are_deleted(last, key, point.step, time)
+        )
+
+    def keep(point: Metric) -> bool:
+        return (point.key, point_positions.order(point)) in staying
+
+    puts, deletes = [], []
+    for made in metric_history.ending(written):
+        operation = point_removal.reduction(made, keep).operation
+        if isinstance(operation, Put):
+            puts.append(operation.item)
+        elif isinstance(operation, Delete):
+            deletes.append(operation.key)
+    table.batch_write(puts, deletes)
+
+
+def _rewind_counts(runs: Sequence[Owner]) -> dict[Owner, int]:
+    """Returns how many times each of the runs was rewound; leaves out runs that do not exist."""
+    references = table.batch_get([keys.run_ref(run_id) for _, run_id in runs])
+    return {
+        run: RunReference.of(item).rewinds or 0
+        for run, item in zip(runs, references, strict=True)
+        if item is not None
+    }
 
 
 def _existing(runs: Sequence[Owner]) -> set[Owner]:
-    references = table.batch_get([keys.run_ref(run_id) for _, run_id in runs])
-    return {run for run, item in zip(runs, references, strict=True) if item is not None}
+    return set(_rewind_counts(runs))
 
 
 def _is_sampled(item: Raw) -> bool:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from indexer.history import history_packing
@@ -31,11 +32,12 @@ from mlcore.models.base import Item
 from mlcore.models.runs import Run
 from mlcore.repos.document import Owner
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs.core import marks, runs
+from mlcore.repos.runs.core import marks, rewinding, runs
 from mlcore.repos.runs.core import writes as run_writes
 from mlcore.repos.runs.core.runs import StoredRun
-from mlcore.repos.runs.history import latest_point_text, metric_history
+from mlcore.repos.runs.history import latest_point_text, metric_history, rewinds
 from mlcore.repos.runs.history.latest_points import same
+from mlcore.repos.runs.history.rewinds import RewoundMeanwhile
 from mlcore.repos.settings import ttl_policy
 
 
@@ -90,11 +92,36 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
             run, batches, {run_key: current_batches[run_key] for run_key in batches}
         )
         if _is_older(current_run, greatest):
-            _raise_latest(run, greatest)
+            rewinding.retried(partial(_raise_to_batches, run, batches, greatest))
         else:
             known[run] = current_run
     unmarked = {run for run in logged if run in known and not marks.since(Run.of(known[run]))}
     history_packing.pack_runs(sorted(unmarked), read=True)
+
+
+def _raise_to_batches(
+    run: Owner, batches: Mapping[Key, Raw], greatest: Mapping[str, Metric]
+) -> None:
+    """Raises the latest values of a run that are older than points of batches.
+
+    The batches were read beside the run, so a rewind may have removed the points since: of a run
+    that was ever rewound, the batches are read again, after the run.
+
+    Args:
+        batches: the batches as the records show them.
+        greatest: the latest of the points that they still have, by metric.
+
+    Raises:
+        RewoundMeanwhile: the run is being rewound.
+    """
+    read = _read(run)
+    if read is None:
+        return
+    rewinds.check_unchanged(read.item, read.item)
+    if read.item.rewinds is not None:
+        current = dict(zip(batches, table.batch_get(list(batches)), strict=True))
+        greatest = _still_logged(run, batches, current)
+    _raise_latest(read, greatest)
 
 
 def _still_logged(
@@ -170,6 +197,8 @@ def find_missing(run: Owner) -> Missing:
     if after is None:
         return NOTHING_MISSING
     # If history expires, a point may have been removed before its latest value.
+    if after.item.rewinds != before.item.rewinds or rewinds.of(after.item).is_open:
+        return NOTHING_MISSING  # points were removed meanwhile
     expires = ttl_policy.kept_seconds("metric_history") is not None
     missing = [] if expires else [point for key, point in known.items() if key not in held]
     return Missing(later_points(greatest, runs.metrics(after.document)), missing)
@@ -177,12 +206,18 @@ def find_missing(run: Owner) -> Missing:
 
 def complete(run: Owner) -> Missing:
     """Writes the points and latest values that a run lacks, and returns them. Does nothing for a
-    removed run. A soft-deleted run is completed, in case it is restored."""
-    missing = find_missing(run)
-    if missing.latest:
-        _raise_latest(run, missing.latest)
-    if missing.points:
-        _add_missing_points(run, missing.points)
+    removed run. A soft-deleted run is completed, in case it is restored. A rewind that was
+    interrupted is completed first."""
+    rewinding.finish(run)
+    read = _read(run)
+    missing = NOTHING_MISSING if read is None else find_missing(run)
+    if read is None:
+        return missing
+    with contextlib.suppress(RewoundMeanwhile):  # then there was no time for requests to die
+        if missing.latest:
+            _raise_latest(read, missing.latest)
+        if missing.points:
+            _add_missing_points(read, missing.points)
     return missing
 
 
@@ -219,15 +254,14 @@ def _read(run: Owner) -> StoredRun | None:
     return runs.of_item(item, experiments.of_item(meta).experiment)
 
 
-def _raise_latest(run: Owner, latest: Mapping[str, Metric]) -> None:
+def _raise_latest(run: StoredRun, latest: Mapping[str, Metric]) -> None:
     """Writes latest values to a run item as a request would: marks the run for the indexer, and
-    leaves out a value that is older than the stored one."""
-    read = _read(run)
-    if read is None:
-        return
+    leaves out a value that is older than the stored one. Raises RewoundMeanwhile if the run was
+    rewound since it was read."""
 
-    def decide(read: StoredRun) -> tuple[dict[str, dict[str, str]], tuple[()]]:
-        later_than_stored = later_points(latest, runs.metrics(read.document))
+    def decide(current: StoredRun) -> tuple[dict[str, dict[str, str]], tuple[()]]:
+        rewinds.check_unchanged(current.item, run.item)
+        later_than_stored = later_points(latest, runs.metrics(current.document))
         return {
             "metrics": {
                 key: latest_point_text.latest_text(point)
@@ -235,17 +269,19 @@ def _raise_latest(run: Owner, latest: Mapping[str, Metric]) -> None:
             }
         }, ()
 
-    run_writes.write(read, decide, any_stage=True)
+    run_writes.write(run, decide, any_stage=True)
 
 
-def _add_missing_points(run: Owner, missing: Sequence[Metric]) -> None:
+def _add_missing_points(run: StoredRun, missing: Sequence[Metric]) -> None:
     """Adds points to a run's history as batches, so that their stream records also reach the system
     tables. Does nothing if the run does not exist, because the history of a removed run would never
-    be deleted."""
-    experiment_id, run_id = run
-    run_exists = ConditionExpression()
-    run_exists.require_exists(Run.PK)
-    check = Check(keys.run(experiment_id, run_id), run_exists)
-    for batch in metric_history.batches(experiment_id, run_id, missing):
+    be deleted; or if it was rewound since it was read."""
+    experiment_id, run_id = run.experiment.experiment_id, run.run_id
+    as_read = ConditionExpression()
+    as_read.require_exists(Run.PK)
+    rewinds.require_unchanged(as_read, run.item)
+    check = Check(keys.run(experiment_id, run_id), as_read)
+    written = rewinds.time_after(run.item)
+    for batch in metric_history.batches(experiment_id, run_id, missing, written):
         with contextlib.suppress(TransactionFailed):
             table.transact([check, Put(batch)], token=new_ulid())

@@ -24,7 +24,7 @@ from mlcore.file_removal import Removal
 from mlcore.models.base import Item
 from mlcore.models.experiments import Experiment
 from mlcore.models.index import ExperimentEntry
-from mlcore.models.runs import Run
+from mlcore.models.runs import Run, RunMetricFile
 from mlcore.models.traces import Trace
 from mlcore.repos.files import locations
 from mlcore.repos.files import owners as file_owners
@@ -42,10 +42,11 @@ LISTING_SECONDS: Final = 20.0
 
 
 def send(records: Sequence[Mapping[str, Any]]) -> None:
-    """Sends messages for the removed items in stream records. Reads their experiments in one
-    BatchGetItem, and the entities whose files may be in the same folders."""
+    """Sends messages for the removed items in stream records, and for items of metric history that
+    name another file now. Reads their experiments in one BatchGetItem, and the entities whose files
+    may be in the same folders."""
     queue = os.environ.get(QUEUE)
-    removed = [record for record in records if "NewImage" not in record]
+    removed = [record for record in records if frees_files(record)]
     if not queue or not removed:
         return
     former_root.enter_locations(time.monotonic() + LISTING_SECONDS)
@@ -77,6 +78,17 @@ def send(records: Sequence[Mapping[str, Any]]) -> None:
         )
     for record in removed:
         _forget(record["OldImage"])
+
+
+def frees_files(record: Mapping[str, Any]) -> bool:
+    """Whether a stream record says that an item was removed, or that an item of metric history
+    names another file than before."""
+    old, new = record.get("OldImage"), record.get("NewImage")
+    if new is None:
+        return True
+    if old is None or Item.of(new).type != RUN_METRIC_FILE:
+        return False
+    return RunMetricFile.of(old).location != RunMetricFile.of(new).location
 
 
 def _parts(image: Raw, experiment: Raw | None) -> Iterator[Part]:

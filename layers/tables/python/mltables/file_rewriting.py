@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import duckdb
 
+from mltables import rewound_points
 from mltables.table_commit import TableCommit
 from mltables.writable_table import WritableTable
 
@@ -31,6 +32,29 @@ def remove_rows(
         table.overlapping(named, column),
         lambda files: f"{files} SEMI JOIN {named} USING ({column})",
         lambda file: f"{file} ANTI JOIN {named} USING ({column})",
+    )
+
+
+def remove_points(
+    connection: duckdb.DuckDBPyConnection, table: WritableTable, change: TableCommit
+) -> None:
+    """Adds to a commit the removal of all points of the runs in the staged table ``gone``, and of
+    those that the staged table ``rewinds`` deletes."""
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE losing AS SELECT run_id FROM gone "
+        "UNION SELECT run_id FROM rewinds"
+    )
+    deleted = (
+        "(run_id IN (SELECT run_id FROM gone) OR EXISTS "
+        f"(SELECT 1 FROM rewinds w WHERE {rewound_points.published('h')}))"
+    )
+    rewrite(
+        connection,
+        table,
+        change,
+        table.overlapping("losing", "run_id"),
+        lambda files: f"{files} h WHERE {deleted}",
+        lambda file: f"(SELECT * FROM {file} h WHERE NOT {deleted})",
     )
 
 

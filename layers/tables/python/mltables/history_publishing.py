@@ -1,11 +1,12 @@
 """Publishes points: appends landed points to ``run_metrics_history`` and removes the points of
-deleted runs."""
+deleted runs, and those that rewinds deleted."""
 
 from __future__ import annotations
 
 import duckdb
 
-from mltables.file_rewriting import remove_rows
+from mltables import rewound_points
+from mltables.file_rewriting import remove_points
 from mltables.snapshot import quoted
 from mltables.table_definitions import HISTORY
 from mltables.writable_table import WritableTable
@@ -13,8 +14,9 @@ from mltables.writable_table import WritableTable
 
 def append_points(connection: duckdb.DuckDBPyConnection, history: WritableTable) -> int:
     """Appends those points of the staged runs (``new_runs``) that the history lacks, in one file
-    per day, and removes the points of the runs in ``gone``, all in one commit. Returns the number
-    of appended points."""
+    per day, and removes the points of the runs in ``gone`` and those that rewinds deleted, all in
+    one commit. Returns the number of appended points."""
+    rewound_points.remove_landed(connection)
     known = history.source(history.overlapping("points", "run_id"))
     connection.execute(
         f"""
@@ -26,12 +28,13 @@ def append_points(connection: duckdb.DuckDBPyConnection, history: WritableTable)
                strftime(make_timestamp(p.insert_time * 1000), '%Y-%m-%d') AS insert_date
         FROM points p JOIN new_runs n USING (run_id)
         ANTI JOIN (
-            SELECT record_id FROM {known} WHERE run_id IN (SELECT run_id FROM new_runs)
+            SELECT record_id FROM {known} h WHERE run_id IN (SELECT run_id FROM new_runs)
+            AND NOT EXISTS (SELECT 1 FROM rewinds w WHERE {rewound_points.published("h")})
         ) USING (record_id)
         """
     )
     change = history.change()
-    remove_rows(connection, history, change, "gone", "run_id")
+    remove_points(connection, history, change)
     days = connection.execute("SELECT DISTINCT insert_date FROM new_points ORDER BY 1").fetchall()
     count = sum(
         change.add(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import duckdb
 
+from mltables import rewound_points
 from mltables.table_definitions import AGGREGATE
 
 
@@ -15,7 +16,8 @@ def aggregate_metrics(
 ) -> None:
     """Creates the table ``aggregated_runs``. The latest value of a metric is the run's own. The
     smallest and greatest are computed from the published values, the landed points and the latest
-    value; if one of these is NaN, both are NaN.
+    value; if one of these is NaN, both are NaN. Of runs that were rewound, the published points
+    take the place of the published values, which may be those of deleted points.
 
     Args:
         history_of: takes the name of a staged table and returns a FROM source with the published
@@ -25,7 +27,8 @@ def aggregate_metrics(
         """
         CREATE OR REPLACE TEMP TABLE reach AS
         SELECT run_id, one.metric_name, one.min_value, one.max_value
-        FROM (SELECT run_id, unnest(aggregated_metrics) AS one FROM old_runs)
+        FROM (SELECT run_id, unnest(aggregated_metrics) AS one FROM old_runs
+              ANTI JOIN rewinds USING (run_id))
         UNION ALL
         SELECT run_id, metric_name,
                CASE WHEN bool_or(isnan(metric_value)) THEN 'nan' ELSE min(metric_value) END,
@@ -62,11 +65,13 @@ def aggregate_metrics(
 def _add_reach_of_history(
     connection: duckdb.DuckDBPyConnection, history_of: Callable[[str], str]
 ) -> None:
-    """Adds to ``reach`` the smallest and greatest values of metrics for which it has none: their
-    points were published before the run itself showed the metric."""
+    """Adds to ``reach`` the smallest and greatest values of metrics for which it has none, because
+    their points were published before the run itself showed the metric; and those of the metrics of
+    rewound runs."""
     connection.execute(
         "CREATE OR REPLACE TEMP TABLE unknown AS "
-        "SELECT run_id, metric_name FROM latest ANTI JOIN reach USING (run_id, metric_name)"
+        "SELECT run_id, metric_name FROM latest ANTI JOIN reach USING (run_id, metric_name) "
+        "UNION SELECT run_id, metric_name FROM latest SEMI JOIN rewinds USING (run_id)"
     )
     if connection.execute("SELECT count(*) FROM unknown").fetchall() == [(0,)]:
         return
@@ -77,6 +82,8 @@ def _add_reach_of_history(
         SELECT run_id, metric_name,
                CASE WHEN bool_or(isnan(metric_value)) THEN 'nan' ELSE min(metric_value) END,
                CASE WHEN bool_or(isnan(metric_value)) THEN 'nan' ELSE max(metric_value) END
-        FROM {history} SEMI JOIN unknown USING (run_id, metric_name) GROUP BY ALL
+        FROM {history} h SEMI JOIN unknown USING (run_id, metric_name)
+        WHERE NOT EXISTS (SELECT 1 FROM rewinds w WHERE {rewound_points.published("h")})
+        GROUP BY ALL
         """
     )

@@ -27,6 +27,9 @@ _RUNS: Final = (
     "update_time: 'BIGINT', delete_time: 'BIGINT'}"
 )
 _ENTRIES: Final = "{run_id: 'VARCHAR', kind: 'VARCHAR', k: 'VARCHAR', v: 'VARCHAR'}"
+_REWINDS: Final = (
+    "{run_id: 'VARCHAR', rewound_at: 'BIGINT', after_step: 'BIGINT', metric_name: 'VARCHAR'}"
+)
 _MAPS: Final = ("params", "tags", "latest")
 _EXPERIMENTS: Final = (
     "{experiment_id: 'VARCHAR', workspace_id: 'VARCHAR', name: 'VARCHAR', create_time: 'BIGINT', "
@@ -37,8 +40,8 @@ _EXPERIMENTS: Final = (
 def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], folder: Path) -> None:
     """Creates ``points``, ``touched`` (runs), ``touched_experiments`` and ``changed_experiments``
     from landing objects. ``changed_experiments`` has the experiments whose own item was written,
-    ``touched_experiments`` also those with changed runs. Of a repeated point the first time of
-    insertion counts."""
+    ``touched_experiments`` also those with changed runs. A repeated point has the first and the
+    last time of insertion."""
     path = folder / "landed.ndjson"
     with path.open("wb") as file:
         file.writelines(landing.read(keys))
@@ -50,7 +53,7 @@ def load_landed(connection: duckdb.DuckDBPyConnection, keys: Sequence[str], fold
         SELECT d AS record_id, any_value(x) AS experiment_id, any_value(r) AS run_id,
                any_value(k) AS metric_name, any_value(s) AS metric_step,
                any_value(t) AS metric_time, any_value(v)::DOUBLE AS metric_value,
-               min(i) AS insert_time
+               min(i) AS insert_time, max(i) AS last_insert_time
         FROM lines WHERE d IS NOT NULL GROUP BY d;
         CREATE OR REPLACE TEMP TABLE touched AS
         SELECT DISTINCT x AS experiment_id, r AS run_id FROM lines WHERE r IS NOT NULL;
@@ -91,9 +94,15 @@ def load_experiments(
 
 def load_runs(connection: duckdb.DuckDBPyConnection, rows: Iterable[RunRow], folder: Path) -> None:
     """Creates the temporary tables ``new_runs`` (the columns of ``runs_latest`` without
-    ``aggregated_metrics``, and ``start_month``) and ``latest`` (run, metric and latest value)."""
+    ``aggregated_metrics``, and ``start_month``), ``latest`` (run, metric and latest value) and
+    ``rewinds`` (:mod:`mltables.rewound_points`)."""
     path, entries = folder / "runs.ndjson", folder / "entries.ndjson"
-    with path.open("w", encoding="ascii") as file, entries.open("w", encoding="ascii") as small:
+    rewound = folder / "rewinds.ndjson"
+    with (
+        path.open("w", encoding="ascii") as file,
+        entries.open("w", encoding="ascii") as small,
+        rewound.open("w", encoding="ascii") as rewinds,
+    ):
         for row in rows:
             fields = row._asdict()
             # Map entries are separate lines: the size of a line is limited, that of a run is not.
@@ -102,11 +111,25 @@ def load_runs(connection: duckdb.DuckDBPyConnection, rows: Iterable[RunRow], fol
                     _line({"run_id": row.run_id, "kind": kind, "k": key, "v": value})
                     for key, value in fields.pop(kind).items()
                 )
+            rewinds.writelines(
+                _line(
+                    {
+                        "run_id": row.run_id,
+                        "rewound_at": one.at,
+                        "after_step": one.after_step,
+                        "metric_name": key,
+                    }
+                )
+                for one in fields.pop("rewinds")
+                for key in one.keys or [None]
+            )
             file.write(_line(fields))
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE entries AS
         SELECT * FROM read_ndjson({quoted(str(entries))}, columns={_ENTRIES});
+        CREATE OR REPLACE TEMP TABLE rewinds AS
+        SELECT * FROM read_ndjson({quoted(str(rewound))}, columns={_REWINDS});
         CREATE OR REPLACE TEMP TABLE latest AS
         SELECT run_id, k AS metric_name, v::DOUBLE AS latest_value
         FROM entries WHERE kind = 'latest';
@@ -121,8 +144,8 @@ def load_runs(connection: duckdb.DuckDBPyConnection, rows: Iterable[RunRow], fol
         DROP TABLE entries
         """
     )
-    path.unlink()
-    entries.unlink()
+    for one in (path, entries, rewound):
+        one.unlink()
 
 
 def _entries(kind: str) -> str:

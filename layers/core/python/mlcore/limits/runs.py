@@ -4,7 +4,7 @@ for metric history."""
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from mlcore import reserved_tags
@@ -27,6 +27,8 @@ MAX_TAGS_PER_BATCH: Final = 100
 MAX_ENTITIES_PER_BATCH: Final = 1000
 MAX_PARAM_VALUE_LENGTH: Final = 6000
 MAX_TAG_VALUE_LENGTH: Final = 8000
+MAX_REWOUND_KEY_BYTES: Final = 10_000
+"""Of the names of metrics in a request to rewind a run; its item keeps them."""
 MAX_BULK_RUNS: Final = 100
 MAX_BULK_RESULTS: Final = 25_000
 
@@ -98,6 +100,16 @@ def check_tags(tags: Sequence[KeyValue]) -> list[Tag]:
     checked = [check_tag(tag, f"tags[{n}]") for n, tag in enumerate(tags)]
     _check_count("tags", MAX_TAGS_PER_BATCH, len(tags))
     return checked
+
+
+def check_rewound_metrics(keys: Collection[str]) -> None:
+    """Raises InvalidParameterValue if the names of metrics to rewind are too long together."""
+    size = sum(len(key.encode()) for key in keys)
+    if size > MAX_REWOUND_KEY_BYTES:
+        raise InvalidParameterValue(
+            f"The names in 'metric_keys' have {size} bytes; at most {MAX_REWOUND_KEY_BYTES} are "
+            "allowed. Name fewer metrics, or leave out 'metric_keys' for all metrics."
+        )
 
 
 def check_log_batch(

@@ -22,7 +22,8 @@ class Run(StagedItem):
     ``quiet`` is the version of the run at which the indexer found that it had not been written to
     for a while. ``user_id`` is the user that the client named; ``created_by`` is the user who was
     logged in. ``bytes`` is the size of the maps; ``overflow`` names the maps that have texts in
-    other items.
+    other items. ``rewinds`` says which points were deleted
+    (:mod:`mlcore.repos.runs.history.rewinds`).
     """
 
     pattern = keys.RUN
@@ -40,6 +41,7 @@ class Run(StagedItem):
     artifact_uri = TextAttribute()
     primary_metric = TextAttribute(null=True)
     quiet = IntAttribute(null=True)
+    rewinds = TextAttribute(null=True)
     metrics = TextMapAttribute(null=True)
     params = TextMapAttribute(null=True)
     tags = TextMapAttribute(null=True)
@@ -52,13 +54,14 @@ class Run(StagedItem):
 
 
 class RunReference(Item):
-    """Maps a run's id to its experiment."""
+    """Maps a run's id to its experiment. ``rewinds`` counts how many times the run was rewound."""
 
     pattern = keys.RUN_REF
 
     version = IntAttribute()
     run_id = TextAttribute()
     experiment_id = TextAttribute()
+    rewinds = IntAttribute(null=True)
 
 
 class RunMetric(ChildItem):

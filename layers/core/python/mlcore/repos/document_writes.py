@@ -23,6 +23,7 @@ from mlcore.repos import document as documents
 from mlcore.repos.document import (
     KEEP,
     LATER,
+    REPLACE,
     Document,
     Texts,
     outside_item,
@@ -49,6 +50,7 @@ def write(
     shared: bool = False,
     settled: bool = False,
     returning: bool = False,
+    overriding: bool = False,
 ) -> Raw | None:
     """Writes values into a document's maps. The caller has already left out values that change
     nothing.
@@ -63,6 +65,8 @@ def write(
         settled: few writes will follow; all maps are stored as one text if possible, unless the
             item was written since it was read.
         returning: whether the caller wants the item.
+        overriding: the values replace others whatever the rules of their maps are; only together
+            with ``exclusive``.
 
     Returns:
         The item after the write, if ``returning`` and if the write was a single UpdateItem or an
@@ -89,7 +93,7 @@ def write(
     ]
 
     most = 0 if shared or later else documents.MOST_TEXT
-    change = _Change(document, present, inline, leaving, most)
+    change = _Change(document, present, inline, leaving, most, overriding=overriding)
     packed = change.all_as_text() if settled and most and not moves else {}
 
     def update_by(whole: Mapping[str, Raw | None]) -> Update:
@@ -221,6 +225,8 @@ class _Change(NamedTuple):
     """(map, key) pairs to remove from the item."""
     most: int
     """Maximum bytes of a map that is stored as one text; 0 to store maps."""
+    overriding: bool = False
+    """Whether a value replaces any other, whatever the rule of its map is."""
 
     def set_each(self, update: Update, but: Container[str]) -> None:
         """Adds to ``update`` one assignment for each changed key, so that writers of different keys
@@ -233,7 +239,7 @@ class _Change(NamedTuple):
         for attribute, texts in self.inline.items():
             if attribute in but:
                 continue
-            rule = document.maps[attribute].rule
+            rule = REPLACE if self.overriding else document.maps[attribute].rule
             full = attribute in document.overflowed
             known = self.present[attribute]
             for key, text in texts.items():

@@ -18,6 +18,8 @@ from mlcore.entities.metrics import Metric
 from mlcore.entities.stages import DELETED
 from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.core.runs import StoredRun
+from mlcore.repos.runs.history import rewinds
+from mlcore.repos.runs.history.rewinds import Rewind
 
 EARLIEST_MS: Final = -62_135_596_800_000
 LATEST_MS: Final = 253_402_300_799_999
@@ -42,7 +44,7 @@ class RunRow(NamedTuple):
 
     ``created_by`` is the user who was logged in when the run was created; without login, the user
     that the client named. ``latest`` holds the latest value of each metric, as text
-    (:func:`double_text`).
+    (:func:`double_text`). ``rewinds`` says which points of its history were deleted.
     """
 
     run_id: str
@@ -58,6 +60,7 @@ class RunRow(NamedTuple):
     params: dict[str, str]
     tags: dict[str, str]
     latest: dict[str, str]
+    rewinds: tuple[Rewind, ...]
 
 
 class PointRow(NamedTuple):
@@ -127,6 +130,7 @@ def run_row(stored: StoredRun) -> RunRow:
         latest={
             key: double_text(metric.value) for key, metric in runs.metrics(stored.document).items()
         },
+        rewinds=rewinds.of(item).last,
     )
 
 

@@ -95,11 +95,15 @@ def experiment_ids() -> Iterator[str]:
 
 
 def distinct(points: Iterable[PointRow]) -> list[PointRow]:
-    """Returns the points without duplicates; of several rows of a point, the one that was inserted
-    first."""
-    points_by_id: dict[str, PointRow] = {}
+    """Returns the points without duplicates; of several rows of a point, those that were inserted
+    first and last: if a rewind deleted the point in between, the last one counts."""
+    first: dict[str, PointRow] = {}
+    last: dict[str, PointRow] = {}
     for point in points:
-        known = points_by_id.get(point.record_id)
-        if known is None or point.insert_time < known.insert_time:
-            points_by_id[point.record_id] = point
-    return list(points_by_id.values())
+        known = first.setdefault(point.record_id, point)
+        if point.insert_time < known.insert_time:
+            first[point.record_id] = point
+        known = last.setdefault(point.record_id, point)
+        if point.insert_time > known.insert_time:
+            last[point.record_id] = point
+    return list(dict.fromkeys([*first.values(), *last.values()]))

@@ -30,8 +30,9 @@ from mlcore.repos.runs.core import datasets
 from mlcore.repos.runs.core import runs as mlflow_runs
 from mlcore.repos.runs.core import writes as run_writes
 from mlcore.repos.runs.core.runs import StoredRun as RunRecord
-from mlcore.repos.runs.history import metric_history
+from mlcore.repos.runs.history import metric_history, rewinds
 from mlcore.repos.runs.history.latest_point_text import latest_text, parse_latest
+from mlcore.repos.runs.history.rewinds import RewoundMeanwhile
 
 TOGETHER: Final = 40
 """Artifacts numbered in one transaction; each takes two items."""
@@ -205,17 +206,27 @@ def point_fields(metric: Metric) -> dict[str, Any]:
 
 def log_metric(read: runs.Record, metric: Metric) -> None:
     """Logs a point of a metric, as MLflow does: the latest one by step and time counts.
-    Idempotent."""
+    Idempotent.
+
+    Raises:
+        RequestLimitExceeded: the run is being rewound.
+    """
     run = mlflow_runs.load(read.run.run_id, read.run.experiment.workspace)
 
     def decide(current: RunRecord) -> tuple[dict[str, dict[str, str]], tuple[()]]:
+        try:
+            rewinds.check_unchanged(current.item, run.item)
+        except RewoundMeanwhile as rewound:
+            raise errors.RequestLimitExceeded("The run is being rewound. Try again.") from rewound
         known = current.document.texts("metrics").get(metric.key)
         if known is not None and recency(metric) <= recency(parse_latest(metric.key, known)):
             return {}, ()
         return {"metrics": {metric.key: latest_text(metric)}}, ()
 
     run_writes.write(run, decide, any_stage=True)
-    metric_history.write(run.experiment.experiment_id, run.run_id, [metric])
+    metric_history.write(
+        run.experiment.experiment_id, run.run_id, [metric], rewinds.time_after(run.item)
+    )
 
 
 def set_param(read: runs.Record, key: str, value: str) -> None:

@@ -26,7 +26,7 @@ from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.core import writes as run_writes
 from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.repos.runs.core.writes import Change, Decision
-from mlcore.repos.runs.history import metric_history
+from mlcore.repos.runs.history import metric_history, rewinds
 
 MOST_TOGETHER: Final = 80
 """Items beside the run that one transaction writes; DynamoDB allows 100, and some texts may move
@@ -57,7 +57,9 @@ def write(
         models: the points to write for logged models.
     """
     runs.check_active(run)
-    batches = metric_history.batches(run.experiment.experiment_id, run.run_id, metrics)
+    batches = metric_history.batches(
+        run.experiment.experiment_id, run.run_id, metrics, rewinds.time_after(run.item)
+    )
     change = run_writes.decided(run, decide, ())
     if not batches:
         run_writes.write(run, decide)

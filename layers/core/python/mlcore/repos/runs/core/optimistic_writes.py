@@ -31,7 +31,8 @@ from mlcore.repos.runs.core import log_writes, marks, runs
 from mlcore.repos.runs.core import writes as run_writes
 from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.repos.runs.core.writes import Change, Decision
-from mlcore.repos.runs.history import metric_history
+from mlcore.repos.runs.history import metric_history, rewinds
+from mlcore.repos.runs.history.rewinds import RewoundMeanwhile
 from mlcore.repos.settings import ttl_policy
 
 MOST_BATCHES: Final = 4
@@ -99,7 +100,9 @@ def _sending(run: StoredRun, decide: Decision, metrics: Sequence[Metric]) -> _Se
         return None
     if document.weight(change.sets) > MOST_BYTES or run.document.overflowed:
         return None
-    batches = metric_history.batches(run.experiment.experiment_id, run.run_id, metrics)
+    batches = metric_history.batches(
+        run.experiment.experiment_id, run.run_id, metrics, rewinds.time_after(run.item)
+    )
     if len(batches) > MOST_BATCHES:
         return None
     together = not log_writes.are_latest(change, metrics)
@@ -197,6 +200,9 @@ class _Sending:
         except errors.MlflowError as refused:
             if refused.status < 500:
                 self._take_back()
+            raise
+        except RewoundMeanwhile:
+            self._take_back()
             raise
 
     def _take_back(self) -> None:

@@ -23,6 +23,7 @@ from mlcore.repos.runs.core import index_keys as run_keys
 from mlcore.repos.runs.core import marks, runs
 from mlcore.repos.runs.core.index_keys import Values
 from mlcore.repos.runs.core.runs import StoredRun
+from mlcore.repos.runs.history import rewinds
 
 KNOWN_BYTES: Final = 16_000
 """Maximum bytes of texts of a cached run; larger runs are read."""
@@ -190,6 +191,7 @@ def send_change(
     exclusive: bool,
     shared: bool = False,
     beside: Sequence[Operation] = (),
+    overriding: bool = False,
 ) -> Raw | None:
     """Writes the changes and caches the run, if it is running and small enough. Returns the item
     after the write; None if it is not known.
@@ -200,6 +202,8 @@ def send_change(
     Args:
         exclusive, shared: as for :func:`write`.
         beside: further operations of the same transaction.
+        overriding: set metrics also to points that are older than the latest ones; only together
+            with ``exclusive``.
     """
     item = run.item
     mark = marks.after(item, change.sets, change.removals)
@@ -214,6 +218,8 @@ def send_change(
             remove_types(update, RunItem.property_types, types, change.sets, change.removals)
         update.require_equal(RunItem.epoch, item.epoch)
         update.require_equal(RunItem.stage, item.stage)
+        if change.sets.get("metrics"):
+            rewinds.require_unchanged(update, item)
 
     worth_it = item.status == RUNNING and (item.bytes or 0) <= KNOWN_BYTES
     written = document_writes.write(
@@ -226,6 +232,7 @@ def send_change(
         shared=shared,
         settled=any(changed is RunItem.status and to in ENDED for changed, to in change.attributes),
         returning=worth_it,
+        overriding=overriding,
     )
     if written is None:
         forget_run(run.run_id)

@@ -102,6 +102,18 @@ def made_of(
     return made
 
 
+def in_place_of(item: Raw, series: Mapping[str, Sequence[Metric]]) -> HistoryFile:
+    """Returns the file to write if the file that an item describes keeps only some of its points,
+    and the item to put in place of that item. The new file has another name, so that readers of the
+    former item find the former file.
+
+    Args:
+        series: the points by metric, in order and without duplicates.
+    """
+    view = RunMetricFile.of(item)
+    return _file(view.experiment_id, view.run_id, series, instead_of=view.location)
+
+
 def has_place(experiment_id: str, run_id: str) -> bool:
     """Whether a run's metric history can be stored in files: there is an artifact store, and the
     ids can be segments of a path in it (ids of imported experiments and runs may contain any
@@ -203,12 +215,18 @@ def _directory(data: bytes) -> dict[str, list[_Entry]]:
     return entries
 
 
-def _file(experiment_id: str, run_id: str, series: Mapping[str, Sequence[Metric]]) -> HistoryFile:
+def _file(
+    experiment_id: str,
+    run_id: str,
+    series: Mapping[str, Sequence[Metric]],
+    *,
+    instead_of: str = "",
+) -> HistoryFile:
     from mlcore import artifacts  # noqa: PLC0415 -- as above
 
     directory: dict[str, list[_Entry]] = {}
     content = bytearray()
-    named = blake2b(digest_size=16)
+    named = blake2b(instead_of.encode(), digest_size=16)
     for key, points in series.items():
         entries = directory.setdefault(key, [])
         for chunk in chunks(points):

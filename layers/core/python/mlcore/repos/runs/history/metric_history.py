@@ -44,9 +44,16 @@ PACK_ATTRIBUTES: Final = (RunMetricHistory.data,)
 """Attributes to read of packs."""
 
 
-def items(experiment_id: str, run_id: str, metrics: Sequence[Metric]) -> list[Raw]:
-    """Returns the ``MBATCH`` items that hold the points of one request. Equal points give equal
-    items, so a retry writes nothing new."""
+def items(
+    experiment_id: str, run_id: str, metrics: Sequence[Metric], written: int | None = None
+) -> list[Raw]:
+    """Returns the ``MBATCH`` items that hold the points of one request. Equal points give items of
+    the same key, so a retry writes nothing new.
+
+    Args:
+        written: the time to write into the items, in milliseconds; None for now.
+    """
+    time = now_ms() if written is None else written
     by_key: dict[str, list[Metric]] = {}
     for metric in metrics:
         by_key.setdefault(metric.key, []).append(metric)
@@ -58,11 +65,11 @@ def items(experiment_id: str, run_id: str, metrics: Sequence[Metric]) -> list[Ra
             chunk = series[at : at + SEGMENT_POINTS]
             weight = len(key.encode()) + point_columns.POINT_BYTES * len(chunk)
             if batch and (key in batch or size + weight > MAX_BATCH_BYTES):
-                made.append(_batch_item(experiment_id, run_id, batch))
+                made.append(_batch_item(experiment_id, run_id, batch, time))
                 batch, size = {}, 0
             batch[key] = chunk
             size += weight
-    made.append(_batch_item(experiment_id, run_id, batch))
+    made.append(_batch_item(experiment_id, run_id, batch, time))
     return made
 
 
@@ -103,10 +110,12 @@ def ending(made: Iterable[Raw]) -> list[Raw]:
     return [ttl_policy.with_expiry(item, end) for item in made]
 
 
-def batches(experiment_id: str, run_id: str, metrics: Sequence[Metric]) -> list[Raw]:
+def batches(
+    experiment_id: str, run_id: str, metrics: Sequence[Metric], written: int | None = None
+) -> list[Raw]:
     """Returns the batches of :func:`items`, each with the time at which it expires, if history
     expires; an empty list if there are no points."""
-    return ending(items(experiment_id, run_id, metrics)) if metrics else []
+    return ending(items(experiment_id, run_id, metrics, written)) if metrics else []
 
 
 def refuse(batch: Raw) -> None:
@@ -126,8 +135,10 @@ def is_refused(batch: Raw) -> bool:
     return RunMetricBatch.refused.attr_name in batch
 
 
-def write(experiment_id: str, run_id: str, metrics: Sequence[Metric]) -> None:
-    put(batches(experiment_id, run_id, metrics))
+def write(
+    experiment_id: str, run_id: str, metrics: Sequence[Metric], written: int | None = None
+) -> None:
+    put(batches(experiment_id, run_id, metrics, written))
 
 
 def put(batches: Sequence[Raw]) -> None:
@@ -260,13 +271,15 @@ def distinct(points: Iterable[Metric]) -> list[Metric]:
     return [by_identity[identity] for identity in sorted(by_identity)]
 
 
-def _batch_item(experiment_id: str, run_id: str, series: Mapping[str, Sequence[Metric]]) -> Raw:
+def _batch_item(
+    experiment_id: str, run_id: str, series: Mapping[str, Sequence[Metric]], written: int
+) -> Raw:
     data, digest = point_columns.pack(series)
     first, last = _reach([metric for metrics in series.values() for metric in metrics])
     first = point_positions.step_of(first)
     span = point_positions.span(first, last)
     key = keys.run_metric_batch(experiment_id, run_id, keys.batch_id(span, first, digest))
-    model = RunMetricBatch(PK=key.pk, SK=key.sk, data=data, updated_at=now_ms(), version=1)
+    model = RunMetricBatch(PK=key.pk, SK=key.sk, data=data, updated_at=written, version=1)
     return model.serialize()
 
 

@@ -1,0 +1,24 @@
+"""Completes rewinds of runs (deletions of the points after a step) whose process was killed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mlcore.models.runs import Run
+from mlcore.repos.runs.core import rewinding
+from mlcore.repos.runs.history import rewinds
+
+
+def project(records: Sequence[Mapping[str, Any]]) -> None:
+    """Handles stream records of runs: removes the points that an open rewind deletes. Usually the
+    request itself has done so by then: one read."""
+    begun = {}
+    for record in records:
+        if "NewImage" in record:
+            run = Run.of(record["NewImage"])
+            if run.rewinds is not None:
+                begun[run.experiment_id, run.run_id] = rewinds.of(run).is_open
+    for owner, is_open in begun.items():
+        if is_open:
+            rewinding.finish(owner)

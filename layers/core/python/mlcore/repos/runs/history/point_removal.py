@@ -1,0 +1,198 @@
+"""Removes points from the stored history of a run: from batches, packs and files.
+
+An item that keeps some of its points is written again under its own key. So a reader finds either
+the item as it was or as it is now, and misses none of the points that stay. All writes are
+transactions that require a condition of the caller's on the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from mlcore.db import keys
+from mlcore.db.expression import ConditionExpression, Raw, Update
+from mlcore.db.table import (
+    Check,
+    Delete,
+    ItemUpdate,
+    Operation,
+    Put,
+    TransactionFailed,
+    key_of_item,
+    table,
+)
+from mlcore.entities.metrics import Metric
+from mlcore.ids import new_ulid
+from mlcore.models.base import KEY, Item
+from mlcore.models.runs import RunMetricBatch, RunMetricFile, RunMetricHistory
+from mlcore.optimistic_retry import WriteConflict
+from mlcore.repos.document import Owner
+from mlcore.repos.runs.history import (
+    history_files,
+    latest_point_text,
+    metric_history,
+    point_columns,
+)
+
+TOGETHER: Final = 90
+"""Writes of a transaction; DynamoDB allows 100."""
+BYTES_TOGETHER: Final = 2_000_000
+
+_ALSO: Final = (*KEY, Item.ttl, RunMetricFile.experiment_id, RunMetricFile.run_id)
+
+Keep = Callable[[Metric], bool]
+"""Whether a point stays."""
+
+
+class NoLongerNeeded(Exception):
+    """The condition on the run does not hold any more: another process has done the rest."""
+
+
+class Reduction(NamedTuple):
+    """How an item of history changes: an operation, and the bytes that it writes. The operation is
+    None if the item stays as it is."""
+
+    operation: Operation | None
+    size: int
+
+
+UNCHANGED: Final = Reduction(None, 0)
+
+
+def remove(run: Owner, keep: Keep, condition: ConditionExpression) -> dict[str, Metric]:
+    """Removes all points from the history of a run that ``keep`` does not accept. May be killed
+    anywhere and repeated.
+
+    Batches are read before packs, as all readers do, because the indexer moves points from the ones
+    to the others. Nobody else may write points meanwhile for which the caller's condition holds.
+
+    Args:
+        condition: a condition on the run's item that each write requires.
+
+    Returns:
+        The latest of the remaining points of each metric.
+
+    Raises:
+        NoLongerNeeded: the condition does not hold.
+        WriteConflict: the indexer moved some points meanwhile; the caller must begin again.
+    """
+    latest: dict[str, Metric] = {}
+    sending = _Sending(Check(keys.run(*run), condition))
+    for item, points in _stored(run):
+        kept = [point for point in points if keep(point)]
+        for key, point in latest_point_text.latest_of([*kept]).items():
+            known = latest.get(key)
+            latest[key] = (
+                point if known is None else latest_point_text.latest_of([known, point])[key]
+            )
+        if len(kept) < len(points):
+            sending.add(reduction(item, keep))
+    sending.send()
+    return latest
+
+
+def reduction(item: Raw, keep: Keep) -> Reduction:
+    """Returns how an item of history (batch, pack, or item of a file) changes if only the points
+    stay that ``keep`` accepts. Writes the new file of the item of a file."""
+    kind = Item.of(item).type
+    if kind == keys.RUN_METRIC_FILE.name:
+        return _of_file(item, keep)
+    if kind == keys.RUN_METRIC_HISTORY.name:
+        return _of_pack(item, keep)
+    return _of_batch(item, keep)
+
+
+def _stored(run: Owner) -> Iterator[tuple[Raw, list[Metric]]]:
+    """Yields each item of a run's history with its points; batches before files before packs."""
+    pk = keys.run(*run).pk
+    files = []
+    for item in table.query_all(
+        pk,
+        between=keys.run_metric_batches(run[1]),
+        attributes=[*metric_history.BATCH_ATTRIBUTES, *_ALSO],
+    ):
+        if metric_history.is_file(item):
+            files.append(item)
+        else:
+            series = metric_history.batch_points(item).values()
+            yield item, [point for points in series for point in points]
+    for item in files:
+        yield item, history_files.read(history_files.every(item))
+    for item in table.query_all(pk, prefix=keys.run_child_prefix(run[1], "MHIST")):
+        yield item, metric_history.points_of_pack(item, RunMetricHistory.of(item).key)
+
+
+def _of_batch(item: Raw, keep: Keep) -> Reduction:
+    kept = {
+        key: staying
+        for key, points in metric_history.batch_points(item).items()
+        if (staying := [point for point in points if keep(point)])
+    }
+    if not kept:
+        return Reduction(Delete(key_of_item(item)), 0)
+    data, _ = point_columns.pack(kept)
+    update = Update()
+    update.set(RunMetricBatch.data, data)
+    update.require_exists(Item.PK)
+    return Reduction(ItemUpdate(key_of_item(item), update), len(data))
+
+
+def _of_pack(item: Raw, keep: Keep) -> Reduction:
+    place = keys.parse(*key_of_item(item)).fields
+    key = RunMetricHistory.of(item).key
+    kept = [point for point in metric_history.points_of_pack(item, key) if keep(point)]
+    if not kept:
+        return Reduction(Delete(key_of_item(item)), 0)
+    (made,) = metric_history.history_items(place["experiment_id"], place["run_id"], key, kept)
+    return _replaced(item, made, len(RunMetricHistory.of(made).data))
+
+
+def _of_file(item: Raw, keep: Keep) -> Reduction:
+    view = RunMetricFile.of(item)
+    series: dict[str, list[Metric]] = {}
+    for point in history_files.read(history_files.every(item)):
+        if keep(point):
+            series.setdefault(point.key, []).append(point)
+    if not series:
+        return Reduction(Delete(key_of_item(item)), 0)
+    made = history_files.in_place_of(item, {key: series[key] for key in sorted(series)})
+    history_files.store([made])
+    return _replaced(item, made.item, len(RunMetricFile.of(made.item).directory) + len(view.SK))
+
+
+def _replaced(item: Raw, made: Raw, size: int) -> Reduction:
+    """Returns the operation that writes ``made`` under the key and with the end of ``item``."""
+    names = (Item.PK.attr_name, Item.SK.attr_name, Item.ttl.attr_name)
+    still_there = ConditionExpression()
+    still_there.require_exists(Item.PK)
+    kept: Mapping[str, Raw] = {name: item[name] for name in names if name in item}
+    return Reduction(Put({**made, **kept}, still_there), size)
+
+
+class _Sending:
+    """The writes of a removal, sent as transactions that all check the run."""
+
+    def __init__(self, check: Check) -> None:
+        self._check = check
+        self._operations: list[Operation] = []
+        self._size = 0
+
+    def add(self, change: Reduction) -> None:
+        if change.operation is None:
+            return
+        if len(self._operations) == TOGETHER or self._size + change.size > BYTES_TOGETHER:
+            self.send()
+        self._operations.append(change.operation)
+        self._size += change.size
+
+    def send(self) -> None:
+        if not self._operations:
+            return
+        try:
+            table.transact([self._check, *self._operations], token=new_ulid())
+        except TransactionFailed as failed:
+            if 0 in failed.items:
+                raise NoLongerNeeded from failed
+            raise WriteConflict from failed
+        self._operations, self._size = [], 0

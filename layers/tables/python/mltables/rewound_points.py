@@ -1,0 +1,43 @@
+"""Finds points that rewinds deleted: points of a run after a step.
+
+The staged table ``rewinds`` has a row for each rewind of a run, or for each metric that it names:
+``run_id``, ``rewound_at`` (milliseconds), ``after_step`` and ``metric_name`` (NULL for all). A
+point is deleted if it was inserted at that time or before. Points that are logged again are
+inserted later (:mod:`mlcore.repos.runs.history.rewinds`).
+"""
+
+from __future__ import annotations
+
+import duckdb
+
+
+def deletes(point: str, inserted: str) -> str:
+    """Returns the condition under which the row ``w`` of ``rewinds`` deletes a point.
+
+    Args:
+        point: the alias of the table with the point.
+        inserted: an expression for its time of insertion, in milliseconds.
+    """
+    return (
+        f"w.run_id = {point}.run_id AND {inserted} <= w.rewound_at "
+        f"AND (w.after_step IS NULL OR {point}.metric_step > w.after_step) "
+        f"AND (w.metric_name IS NULL OR w.metric_name = {point}.metric_name)"
+    )
+
+
+def published(point: str) -> str:
+    """Returns the condition under which the row ``w`` of ``rewinds`` deletes a published point."""
+    return deletes(point, f"epoch_ms({point}.insert_time)")
+
+
+def remove_landed(connection: duckdb.DuckDBPyConnection) -> None:
+    """Removes deleted points from the staged table ``points``. A point that was logged again gets
+    the time at which it was logged last."""
+    connection.execute(
+        f"""
+        DELETE FROM points WHERE EXISTS
+            (SELECT 1 FROM rewinds w WHERE {deletes("points", "points.last_insert_time")});
+        UPDATE points SET insert_time = last_insert_time WHERE EXISTS
+            (SELECT 1 FROM rewinds w WHERE {deletes("points", "points.insert_time")})
+        """
+    )
