@@ -3,8 +3,6 @@ has, whoever writes meanwhile, and whenever the process dies."""
 
 from __future__ import annotations
 
-import itertools
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,26 +14,12 @@ from hypothesis import strategies as st
 from indexer.history import history_packing
 from indexer.verification import rebuild
 from mlcore import artifacts
-from mlcore.auth.permissions import EXPERIMENT, Grant
-from mlcore.environment import AUTHENTICATION
-from mlcore.http import lambda_handler
-from mlcore.repos.users import grants, users
-from runs import app
-from runs import messages as m
-from tests.contract.api import Answer, called
 from tests.contract.conftest import Store, examples, forget
 from tests.contract.index_state import deliver
 from tests.contract.interleaved_calls import interleaved
 from tests.contract.logged_runs import KEYS, Logged, Request, World, killed_at
-from tests.contract.logins import called_as, named
+from tests.contract.rewind_requests import NUMBERS, rewind, trained
 from tests.contract.streams import Stream, following
-
-ROUTE = "/api/3.0/mlflow-serverless/runs/rewind"
-NUMBERS = itertools.count()
-
-
-def rewind(run_id: str, **fields: Any) -> Answer:
-    return called(app.handler, "POST", ROUTE, {"run_id": run_id, **fields})
 
 
 @pytest.fixture(scope="module")
@@ -276,17 +260,6 @@ def test_packing_beside_a_rewind_brings_no_point_back(
         assert world.differences(logged.with_(one)) == []
 
 
-def trained(store: Store, steps: int) -> tuple[str, str]:
-    experiment = store.api.new_experiment(f"rewound {next(NUMBERS)}")
-    run_id = store.api.new_run(experiment)
-    for step in range(steps):
-        metrics = [
-            {"key": key, "value": step, "timestamp": step, "step": step} for key in ("loss", "f1")
-        ]
-        store.api.post("runs/log-batch", run_id=run_id, metrics=metrics)
-    return experiment, run_id
-
-
 def test_a_training_goes_on_from_a_checkpoint(store: Store) -> None:
     experiment, run_id = trained(store, 10)
     assert rewind(run_id, after_step=6).status == 200
@@ -349,78 +322,3 @@ def test_values_outside_the_run_are_lowered(store: Store) -> None:
     assert store.api.history(run_id, names[-1]) == [(1, 1, 1)]
     assert rewind(run_id, delete_all=True).status == 200
     assert store.api.data(run_id)["metrics"] == {}
-
-
-@pytest.mark.parametrize(
-    ("fields", "status"),
-    [
-        ({}, 400),
-        ({"after_step": None}, 400),
-        ({"delete_all": False}, 400),
-        ({"after_step": 1, "delete_all": True}, 400),
-        ({"after_step": "x"}, 400),
-        ({"after_step": 2**63}, 400),
-        ({"after_step": [1]}, 400),
-        ({"after_step": 1, "afterStep": 2}, 400),
-        ({"delete_all": "yes"}, 400),
-        ({"delete_all": True, "metric_keys": []}, 400),
-        ({"delete_all": True, "metric_keys": "loss"}, 400),
-        ({"delete_all": True, "metric_keys": [None]}, 400),
-        ({"delete_all": True, "metric_keys": ["k"] * (m.MAX_REWOUND_METRICS + 1)}, 400),
-        ({"delete_all": True, "metric_keys": [f"{n}" * 200 for n in range(10, 99)]}, 400),
-        ({"delete_all": True, "run_id": "0" * 26}, 404),
-        ({"delete_all": True, "run_id": None}, 400),
-    ],
-)
-def test_a_bad_request_deletes_nothing(store: Store, fields: dict[str, Any], status: int) -> None:
-    _, run_id = trained(store, 2)
-    before = store.items()
-    answer = rewind(**{"run_id": run_id, **fields})
-    assert answer.status == status, answer.body
-    assert store.items() == before
-
-
-def test_a_deleted_run_is_not_rewound(store: Store) -> None:
-    _, run_id = trained(store, 2)
-    store.api.post("runs/delete", run_id=run_id)
-    before = store.items()
-    assert rewind(run_id, delete_all=True).status == 400
-    assert store.items() == before
-
-
-@pytest.mark.parametrize("level", ["", "READ", "EDIT"])
-def test_only_those_who_may_update_the_run_rewind_it(
-    store: Store, monkeypatch: pytest.MonkeyPatch, level: str
-) -> None:
-    """A run that the caller may not update and one that does not exist get the same answer."""
-    monkeypatch.setenv("DEFAULT_PERMISSION", "NO_PERMISSIONS")
-    own, own_run = trained(store, 3)
-    other, other_run = trained(store, 3)
-    name = f"ben {level}"
-    users.create(name, "", is_admin=False)
-    grants.put(users.get(name), "default", Grant(EXPERIMENT, own, "EDIT"))
-    if level:
-        grants.put(users.get(name), "default", Grant(EXPERIMENT, other, level))
-    monkeypatch.setenv(AUTHENTICATION, "basic")
-    handler = lambda_handler(app.RPCS)
-
-    def as_ben(text: str) -> tuple[int, str]:
-        return called_as(named(name), handler, "POST", ROUTE, text)
-
-    before = store.items()
-    for text in (
-        json.dumps({"run_id": other_run, "after_step": 1}),
-        json.dumps({"runId": other_run, "deleteAll": True}),
-        f'{{"run_id":"{own_run}","run_id":"{other_run}","after_step":1}}',
-        json.dumps({"run_id": other_run}),
-    ):
-        answer = as_ben(text)
-        if level == "EDIT":
-            assert answer[0] in (200, 400), answer
-        else:
-            assert answer[0] == 403
-            assert answer == as_ben(text.replace(other_run, "0" * 26)), text
-            assert store.items() == before
-    both = f'{{"run_id":"{own_run}","runId":"{other_run}","after_step":1}}'
-    assert as_ben(both)[0] in (400, 403)
-    assert as_ben(json.dumps({"run_id": own_run, "after_step": 1}))[0] == 200

@@ -330,8 +330,8 @@ def test_the_largest_query_fits(teams: Store) -> None:
         {"name": f"{number:02}".rjust(64, "p"), "type": "text", "default": "\U0001f600" * 1000}
         for number in range(50)
     ]
-    fields = {"sql": "€" * 33_333, "description": "€" * 2000, "parameters": parameters}
-    status, body = save(ANN, "x" * 100, **fields)
+    texts = {"sql": "€" * 33_333, "description": "€" * 2000}
+    status, body = save(ANN, "x" * 100, parameters=parameters, **texts)
     assert (status, body["query"]["parameters"]) == (200, parameters)
 
 
