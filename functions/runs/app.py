@@ -77,7 +77,7 @@ RPCS = (
         "runs.update_run",
         version="3.0",
         since="",
-        cost=6,
+        cost=10,
     ),
     post("/mlflow/runs/log-inputs", m.LogInputs, inputs.log_inputs, "runs.log_models", cost=5),
     post(

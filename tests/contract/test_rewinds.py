@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexer.history import history_packing
+from indexer.lifecycle import expiry, file_removals
 from indexer.verification import rebuild
-from mlcore import artifacts
+from mlcore import artifacts, file_removal
 from tests.contract.conftest import Store, examples, forget
 from tests.contract.index_state import deliver
 from tests.contract.interleaved_calls import interleaved
@@ -298,6 +299,13 @@ def test_points_are_removed_from_table_and_files(store: Store, files: Path) -> N
             if record["dynamodb"]["Keys"]["SK"]["S"].startswith(f"R#{run_id}#MBFILE")
         )
     assert record["eventName"] == "MODIFY"
+    assert record["dynamodb"]["NewImage"]["event"] == {"S": "replaced"}
+    sent: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(file_removals.QUEUE, "queue")
+        patch.setattr(file_removal, "send", lambda _queue, removals: sent.extend(removals))
+        expiry.project([record["dynamodb"]])
+    assert [removal.key for removal in sent] == [str(before.parent.relative_to(files / "files"))]
     (after,) = (path for path in files.rglob("points") if run_id in str(path) and path != before)
     assert after.stat().st_size < before.stat().st_size
     assert rewind(run_id, delete_all=True).status == 200

@@ -103,7 +103,8 @@ class RunMetricBatch(Item):
 class RunMetricFile(Item):
     """Metric points of many requests that were moved to a file of the artifact store: the file's
     location, and the directory of the metrics' positions in it
-    (:mod:`mlcore.repos.runs.history.history_files`)."""
+    (:mod:`mlcore.repos.runs.history.history_files`). ``event`` is set if the file has replaced
+    another one, which the indexer then removes: the filter of the table's stream asks for it."""
 
     pattern = keys.RUN_METRIC_FILE
 
@@ -112,6 +113,7 @@ class RunMetricFile(Item):
     run_id = TextAttribute()
     location = TextAttribute()
     directory = BytesAttribute()
+    event = TextAttribute(null=True)
 
 
 class RunParam(ChildItem):

@@ -30,6 +30,7 @@ SEGMENT_POINTS: Final = 4096
 """Maximum number of points in a segment, and in a pack: about 30 KB."""
 DIRECTORY_BYTES: Final = 200_000
 """Maximum bytes of keys and positions in one item, before compression."""
+REPLACED: Final = "replaced"
 _ENTRY_BYTES: Final = 80
 _NAME: Final = "points"
 """Name of each file, in a folder of its own, because only folders are removed."""
@@ -254,6 +255,7 @@ def _file(
         run_id=run_id,
         location=location,
         directory=zlib.compress(directory_text.encode(), 9),
+        event=REPLACED if instead_of else None,
         updated_at=now_ms(),
         version=1,
     )
