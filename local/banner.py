@@ -62,7 +62,7 @@ def text(facts: Facts, environ: Mapping[str, str] = os.environ) -> str:
     lines = [
         f"mlflow-serverless  {url}",
         f"  version  {VERSION}, the API and web UI of MLflow {MLFLOW_VERSION}",
-        f"  pages    {url}/ and {url}/dashboards",
+        f"  pages    {url}/ and {url}/dashboards; first commands: {url}/dashboards/start",
         f"  data     {facts.folder.path}{kind}",
         f"  table    {facts.table} ({owner})",
         f"  indexer  {'on' if facts.indexer else 'off'}",

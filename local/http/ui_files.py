@@ -1,7 +1,7 @@
 """Serves the files of MLflow's web UI from a folder.
 On AWS a bucket behind CloudFront serves them: the page at ``/``, everything else below
 ``/static-files/`` and again below ``/build/``, where MLflow's server has it too, and our pages at
-``/dashboards``, ``/dashboards/readers``, ``/dashboards/keys`` and ``/dashboards/activity``.
+``/dashboards`` and the pages below it.
 """
 
 from __future__ import annotations
@@ -62,6 +62,8 @@ _DASHBOARDS: Final = {
     "readers.html": ("dashboards/readers",),
     "keys.html": ("dashboards/keys",),
     "activity.html": ("dashboards/activity",),
+    "trash.html": ("dashboards/trash",),
+    "start.html": ("dashboards/start",),
 }
 DASHBOARD_PAGES: Final = tuple(path for paths in _DASHBOARDS.values() for path in paths)
 PAGES: Final = ("/", *(f"/{path}" for path in DASHBOARD_PAGES))

@@ -99,7 +99,9 @@ def test_a_page_is_a_file_behind_the_login(path: str) -> None:
 def test_our_pages_have_one_content_policy() -> None:
     policy = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]*)"')
     pages = sorted(DASHBOARDS.glob("*.html"))
-    assert {"keys.html", "readers.html", "index.html"} <= {page.name for page in pages}
+    assert {"keys.html", "readers.html", "index.html", "trash.html", "start.html"} <= {
+        page.name for page in pages
+    }
     assert "dashboards/keys" in DASHBOARD_PAGES
     found = {page.name: policy.findall(page.read_text(encoding="utf-8")) for page in pages}
     assert set(map(tuple, found.values())) == {

@@ -22,7 +22,7 @@ def test_the_banner_says_what_a_newcomer_needs(product: Any) -> None:
     url = f"http://127.0.0.1:{runner.port}"
     for line in (
         f"  version  {VERSION}, the API and web UI of MLflow {MLFLOW_VERSION}",
-        f"  pages    {url}/ and {url}/dashboards",
+        f"  pages    {url}/ and {url}/dashboards; first commands: {url}/dashboards/start",
         f"  client   export MLFLOW_TRACKING_URI={url}",
         "  login    admin; export MLFLOW_TRACKING_USERNAME=admin MLFLOW_TRACKING_PASSWORD=…",
         "  log      the lines below",
