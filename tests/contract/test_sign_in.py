@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
-import json
-import time
-from collections.abc import Callable
-from typing import Any
-
 import jwt
 import pytest
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from mlcore.repos.settings import config
-from signin import addresses, issuers
+from signin import issuers
 from tests import issuer as issuer_server
-from tests.contract.sign_in_browser import CLIENT, HOST, KEY, OTHER, SESSION, SIGN_IN, Browser
+from tests.contract.sign_in_browser import CLIENT, HOST, OTHER, SESSION, Browser
 from tests.issuer import Issuer
 
 
@@ -42,118 +33,6 @@ def test_somebody_signs_in_and_out(issuer: Issuer) -> None:
     assert jwt.decode(left.query()["id_token_hint"], options={"verify_signature": False})
     browser.cookies = stolen
     assert browser.user() is None, "a session that ended is no session anywhere"
-
-
-def _forged(token: str, **header: Any) -> str:
-    old, payload, signature = token.split(".")
-    told = {**json.loads(base64.urlsafe_b64decode(old + "==")), **header}
-    text = base64.urlsafe_b64encode(json.dumps(told).encode()).rstrip(b"=").decode()
-    return f"{text}.{payload}.{signature}"
-
-
-def _by_public_key(token: str) -> str:
-    payload = token.split(".")[1]
-    public = KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    header = base64.urlsafe_b64encode(b'{"alg":"HS256","kid":"k"}').rstrip(b"=").decode()
-    mac = hmac.digest(public, f"{header}.{payload}".encode(), hashlib.sha256)
-    return f"{header}.{payload}.{base64.urlsafe_b64encode(mac).rstrip(b'=').decode()}"
-
-
-CLAIMS: dict[str, dict[str, Any]] = {
-    "nonce of another sign-in": {"nonce": "another"},
-    "no nonce": {"nonce": None},
-    "nonce of another type": {"nonce": ["x"]},
-    "another client's token": {"aud": "another"},
-    "two audiences and no authorized party": {"aud": [CLIENT, "another"]},
-    "two audiences, authorized is another": {"aud": [CLIENT, "another"], "azp": "another"},
-    "authorized party is another": {"azp": "another"},
-    "another issuer's name": {"iss": "https://elsewhere"},
-    "no issuer": {"iss": None},
-    "expired": {"exp": int(time.time()) - 120},
-    "without an end": {"exp": None},
-    "not valid yet": {"nbf": int(time.time()) + 10_000},
-    "issued in the future": {"iat": int(time.time()) + 10_000},
-    "no time of issue": {"iat": None},
-    "no subject": {"sub": None},
-    "empty subject": {"sub": ""},
-    "subject too long": {"sub": "s" * 256},
-    "no name": {"email": None},
-    "name is a list": {"email": ["ada@example.org"]},
-    "name too long": {"email": "a" * 256},
-    "address that nobody checked": {"email_verified": False},
-    "the same as a text": {"email_verified": "false"},
-}
-
-
-@pytest.mark.parametrize("attack", CLAIMS)
-def test_claims_that_are_refused(issuer: Issuer, attack: str) -> None:
-    browser = Browser()
-    assert browser.sign_in(issuer, **CLAIMS[attack]).status == 400
-    assert browser.cookies == {}
-    assert browser.user() is None
-
-
-TOKENS: dict[str, Callable[[str, Issuer, dict[str, Any]], Any]] = {
-    "no signature": lambda token, _i, _c: _forged(token, alg="none").rpartition(".")[0] + ".",
-    "public key as a secret": lambda token, _i, _c: _by_public_key(token),
-    "another algorithm": lambda _t, i, c: i.token("k", algorithm="RS512", **c),
-    "another padding": lambda _t, i, c: i.token("k", algorithm="PS256", **c),
-    "another key": lambda _t, i, c: i.token("k", OTHER, **c),
-    "unknown key": lambda token, _i, _c: _forged(token, kid="unknown"),
-    "key in the header": lambda _t, i, c: _forged(
-        i.token("k", OTHER, **c), jwk=jwt.algorithms.RSAAlgorithm.to_jwk(OTHER.public_key())
-    ),
-    "key's address in the header": lambda _t, i, c: _forged(
-        i.token("k", OTHER, **c), jku="https://attacker.example/keys"
-    ),
-    "changed claims": lambda token, _i, _c: token[:-400] + "AAAA" + token[-396:],
-    "too long": lambda token, _i, _c: token + "x" * 20_000,
-    "no text": lambda _t, _i, _c: {"sub": "1"},
-    "missing": lambda _t, _i, _c: None,
-}
-
-
-@pytest.mark.parametrize("attack", TOKENS)
-def test_tokens_that_are_refused(issuer: Issuer, attack: str) -> None:
-    browser = Browser()
-    begun = browser.begin()
-    query = browser.answer(begun, issuer)
-    claims = {"aud": CLIENT, "nonce": begun.query()["nonce"]}
-    issued = issuer.codes[query["code"]]
-    issued["id_token"] = TOKENS[attack](issued["id_token"], issuer, claims)
-    assert browser.open("/login/callback", query).status == 400
-    assert browser.user() is None
-
-
-def _query(**changed: str | None) -> Callable[[dict[str, str]], dict[str, str]]:
-    return lambda query: {k: v for k, v in {**query, **changed}.items() if v is not None}
-
-
-ANSWERS: dict[str, Callable[[dict[str, str]], dict[str, str] | str]] = {
-    "no state": _query(state=None),
-    "empty state": _query(state=""),
-    "another state": _query(state="x" * 43),
-    "state twice": lambda query: f"state={query['state']}&state=x&code={query['code']}",
-    "no code": _query(code=None),
-    "empty code": _query(code=""),
-    "made-up code": _query(code="made-up"),
-    "code twice": lambda q: f"state={q['state']}&code={q['code']}&code={q['code']}",
-    "code too long": _query(code="c" * 5_000),
-    "another issuer's name": _query(iss="https://attacker.example"),
-    "error": _query(error="access_denied"),
-    "error with HTML": _query(error="<script>alert(1)</script>"),
-    "nothing": lambda _query: "",
-}
-
-
-@pytest.mark.parametrize("attack", ANSWERS)
-def test_answers_that_are_refused(issuer: Issuer, attack: str) -> None:
-    browser = Browser()
-    query = browser.answer(browser.begin(), issuer)
-    page = browser.open("/login/callback", ANSWERS[attack](query))
-    assert (page.status, browser.user()) == (400, None)
-    assert "<script" not in page.body
-    assert SIGN_IN not in browser.cookies, "an attempt is made once"
 
 
 def test_answer_in_another_browser(issuer: Issuer) -> None:
@@ -230,20 +109,3 @@ def test_issuers_that_name_themselves_must(issuer: Issuer) -> None:
     assert browser.open("/login/callback", query).status == 400
     query = browser.answer(browser.begin(), issuer)
     assert browser.open("/login/callback", {**query, "iss": issuer.url}).status == 302
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        *("//evil.example", "/\\evil.example", "\\\\evil.example", "https://evil.example"),
-        *("/\t/evil.example", "/ /evil.example", "///evil.example", "javascript:alert(1)"),
-        *("evil.example", "", "/a\r\nset-cookie: x=1", "/login?return=/", "/login/callback"),
-        *("/logout", "/" + "a" * 3_000, "/\x00", "/a\\b", "@evil.example"),
-    ],
-)
-def test_open_redirects(issuer: Issuer, address: str) -> None:
-    assert addresses.return_address(address) == "/"
-    browser = Browser()
-    begun = browser.begin(**{"return": address})
-    page = browser.open("/login/callback", browser.answer(begun, issuer))
-    assert (page.status, page.location) == (302, "/")
