@@ -18,6 +18,7 @@
     python -m local.admin report  --html FILE [--experiment ID …] [--url URL | --data DIR]
     python -m local.admin system-tables backfill [--land] | publish | verify [--data DIR]
     python -m local.admin audit   verify [--noted DAY=HASH …] | export | erase --user NAME
+    python -m local.admin erase-user NAME [--dry-run] [--data DIR]
     python -m local.admin deploy  STAGE [--check | --build-only] [--stack NAME]
     python -m local.admin doctor  [--url URL | --data DIR] [--stack NAME] [--json FILE]
 
@@ -107,8 +108,8 @@ def _run(given: argparse.Namespace) -> int:
         if given.command == "config":
             load_modules()
             return settings.run(given.action, given.key, given.value)
-        if given.command == "audit":
-            return audit_log.run(given)
+        if given.command in ("audit", "erase-user"):
+            return _audit(given, is_alone=folder is not None)
         if given.command == "gc":
             load_modules()
             return purge.run(given.older_than, given.experiment)
@@ -135,6 +136,18 @@ def _create_admin(given: argparse.Namespace) -> int:
 def _explain_rights(given: argparse.Namespace) -> int:
     load_modules()
     code: int = import_module("operate.rights.command").run(given)
+    return code
+
+
+def _audit(given: argparse.Namespace, *, is_alone: bool) -> int:
+    if given.command == "audit":
+        return audit_log.run(given)
+    load_modules()
+    audit_log.require_engine()
+    command = import_module("operate.erasure.command")
+    if is_alone and not given.dry_run:
+        command.publish_waiting()
+    code: int = command.run(given.user, dry=given.dry_run)
     return code
 
 

@@ -110,6 +110,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     _add_gc(commands)
     _add_sql(commands)
     _add_audit(commands)
+    _add_erase_user(commands)
     _add_doctor(commands)
     stage_deployment.add_to(commands)
     return parser.parse_args(arguments)
@@ -127,6 +128,18 @@ def _add_audit(commands: Any) -> None:
         help="for verify: last hash of a day that was printed before; may be repeated",
     )
     command.add_argument("--user", metavar="NAME", help="for erase: the user's name")
+    command.add_argument(
+        "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
+    )
+
+
+def _add_erase_user(commands: Any) -> None:
+    does = "remove a person: login, rights and keys; a pseudonym takes the place of the name"
+    command = commands.add_parser("erase-user", help=does, description=does)
+    command.add_argument("user", metavar="NAME", help="the user's name")
+    command.add_argument(
+        "--dry-run", action="store_true", help="print what would be erased; change nothing"
+    )
     command.add_argument(
         "--data", type=Path, metavar="DIR", help=f"data folder ({default_data_folder()})"
     )

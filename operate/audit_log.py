@@ -22,8 +22,7 @@ def run(given: argparse.Namespace) -> int:
         CannotRun: the engine for SQL is not installed, or an argument is wrong.
     """
     load_modules()
-    if find_spec("mltables") is None or find_spec("duckdb") is None:
-        raise CannotRun("the engine for SQL is not installed: run `make setup`")
+    require_engine()
     log = import_module("mltables.audit_verification")
     if given.action == "verify":
         return _verify(log, given.noted)
@@ -32,8 +31,14 @@ def run(given: argparse.Namespace) -> int:
         return 0
     if not given.user:
         raise CannotRun("audit erase: --user NAME is needed")
-    print(f"{_erase(log, given.user)} rows have a pseudonym in place of the name")
+    print(f"{erase(log, given.user)} rows have a pseudonym in place of the name")
     return 0
+
+
+def require_engine() -> None:
+    """Raises CannotRun if the engine for SQL is not installed."""
+    if find_spec("mltables") is None or find_spec("duckdb") is None:
+        raise CannotRun("the engine for SQL is not installed: run `make setup`")
 
 
 def _verify(log: Any, noted: Sequence[str]) -> int:
@@ -46,7 +51,13 @@ def _verify(log: Any, noted: Sequence[str]) -> int:
     return 1 if problems else 0
 
 
-def _erase(log: Any, user: str) -> int:
+def erase(log: Any, user: str) -> int:
+    """Erases a user's name from the audit while publishers may commit. Returns the number of
+    changed rows. Raises CannotRun if publishers commit all the time.
+
+    Args:
+        log: the module :mod:`mltables.audit_verification`.
+    """
     failure: type[Exception] = import_module("deltalake.exceptions").CommitFailedError
     for attempt in range(ATTEMPTS):
         try:

@@ -23,8 +23,9 @@ PROPERTY: Final = "mlflow-serverless.pseudonym-key"
 table is created."""
 BEGINNING: Final = "0" * 64
 """The hash before the first row."""
-PERSON: Final = "username"
-"""The field of ``entity`` that names a person or several."""
+PERSONS: Final = ("username", "user_id")
+"""Fields of ``entity`` that name a person or several. ``user_id`` is what a client says of who
+makes a run."""
 _PSEUDONYM: Final = re.compile(r"person-[0-9a-f]{16}")
 
 
@@ -62,11 +63,12 @@ def erased(event: Event, name: str, key: str) -> Event:
     """Returns the event without a user's name, which its hash does not cover."""
     replaced = event._replace(user_name=None) if event.user_name == name else event
     fields = json.loads(event.entity)
-    if PERSON in fields:
-        fields[PERSON] = _each(
-            fields[PERSON],
-            lambda username: pseudonym(username, key) if username == name else username,
-        )
+    for field in PERSONS:
+        if field in fields:
+            fields[field] = _each(
+                fields[field],
+                lambda username: pseudonym(username, key) if username == name else username,
+            )
     return replaced._replace(entity=json.dumps(fields, sort_keys=True))
 
 
@@ -79,8 +81,9 @@ def hash_of(event: Event, inserted: int, sequence: int, previous: str, key: str)
         key: the key of the pseudonyms.
     """
     fields = json.loads(event.entity)
-    if PERSON in fields:
-        fields[PERSON] = _each(fields[PERSON], lambda username: _hidden(username, key))
+    for field in PERSONS:
+        if field in fields:
+            fields[field] = _each(fields[field], lambda username: _hidden(username, key))
     covered = event._replace(user_name=None, entity=json.dumps(fields, sort_keys=True))
     text = json.dumps([previous, sequence, inserted, *covered], separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -123,6 +123,18 @@ def export() -> Iterator[str]:
             yield json.dumps(row) + "\n"
 
 
+def rows_about(name: str) -> int:
+    """Returns the number of rows that name a user, which :func:`erase` would change."""
+    with Lake() as lake, connect(None, "400MB") as connection:
+        delta = open_table(lake)
+        key = key_of(delta)
+        source = Snapshot(lake, AUDIT, delta).source(connection)
+        return sum(
+            audit_chain.erased(event, name, key) != event
+            for event, *_ in events(connection, source)
+        )
+
+
 def erase(name: str) -> int:
     """Replaces a user's name by the pseudonym in all rows, in one commit. Returns the number of
     changed rows. The chain still holds.

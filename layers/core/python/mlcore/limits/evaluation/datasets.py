@@ -8,10 +8,11 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from mlcore import reserved_tags
 from mlcore.entities.evaluation.datasets import EvaluationRecord, Json
 from mlcore.errors import InvalidParameterValue
 
-USER_TAG: Final = "mlflow.user"
+USER_TAG: Final = reserved_tags.USER
 UNSPECIFIED: Final = "UNSPECIFIED"
 SOURCE_TYPES: Final = (UNSPECIFIED, "TRACE", "HUMAN", "DOCUMENT", "CODE")
 

@@ -1,0 +1,69 @@
+"""``python -m local.admin erase-user``: removes a person from the table and from the audit."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+from local.audit_file import AuditFile
+from mlcore import errors
+from mlcore.system_tables import location
+from mltables import audit_chain, audit_publishing, audit_verification, publisher
+from mltables.lake import Lake
+from operate.audit_log import erase as erase_from_audit
+from operate.erasure import items
+from operate.product_modules import CannotRun
+
+SHOWN: Final = 50
+"""Mentions that are printed; their number is printed besides."""
+
+
+def publish_waiting() -> None:
+    """Brings the requests into the audit that a runner of a laptop left in its file when it
+    stopped. To be called only while no runner serves the folder."""
+    AuditFile(Path(os.environ[location.FOLDER])).land()
+    publisher.publish()
+
+
+def run(name: str, *, dry: bool) -> int:
+    """Erases a user, or prints what an erasure would do. Returns 1 if texts still mention the name,
+    which somebody has to look at, otherwise 0.
+
+    Raises:
+        CannotRun: an item could not be written; the command can be repeated.
+    """
+    if not name.strip():
+        raise CannotRun("erase-user: name a user")
+    with Lake() as lake:
+        pseudonym = audit_chain.pseudonym(
+            name, audit_publishing.key_of(audit_publishing.open_table(lake))
+        )
+    counts: Counter[str] = Counter()
+    mentions = []
+    try:
+        if not dry:
+            counts["delete"] = items.close_logins(name)
+        for found in items.find(name):
+            counts[found.kind] += 1
+            if found.kind == "mention":
+                mentions.append(str(found))
+            elif dry:
+                print(found)
+            else:
+                items.erase(found, name, pseudonym)
+    except errors.MlflowError as error:
+        raise CannotRun(f"{error.message} Repeat the command: it goes on.") from error
+    rows = (
+        audit_verification.rows_about(name) if dry else erase_from_audit(audit_verification, name)
+    )
+    for line in mentions[:SHOWN]:
+        print(line)
+    does = "would be " if dry else ""
+    print(
+        f"{counts['delete']} items {does}deleted, in {counts['replace']} items and {rows} rows of "
+        f"the audit {does}{pseudonym} in place of the name"
+    )
+    print(f"{counts['mention']} other items mention the name in texts, and are not changed")
+    return 1 if mentions else 0
