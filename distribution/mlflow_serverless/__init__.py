@@ -1,1 +1,19 @@
-"""The command ``mlflow-serverless``, with the product beside it in the folder ``product``."""
+"""The command ``mlflow-serverless``, with the product beside it in the folder ``product``; and
+:func:`sql`, which runs a query on a server."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .sql_client import SqlError, SqlResult, sql
+
+__all__ = ["SqlError", "SqlResult", "sql"]
+
+
+def __getattr__(name: str) -> Any:
+    """Loads the client at its first use, because the command does not need it."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(".sql_client", __name__), name)
