@@ -13,11 +13,12 @@ from judge_runner.assessing import Task
 from mlcore import errors
 from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.traces import Assessment
+from mlcore.environment import in_lambda
 from mlcore.judges import content
 from mlcore.judges.content import Subject
 from mlcore.observability import logger
 from mlcore.responses import traces as responses
-from mlcore.scorer_cage import cage
+from mlcore.scorer_cage import cage, remote_cage
 from mlcore.scorer_cage.answers import ScorerFeedback
 from mlcore.scorer_cage.cage import CageLimits, Judgement
 
@@ -81,12 +82,14 @@ def _assess(
 
 def _judge(scorer: CodeScorer, call: Mapping[str, Any]) -> Judgement:
     seconds = min(scorer.timeout or cage.MAX_SECONDS, cage.MAX_SECONDS)
-    packages = tuple(filter(None, map(str.strip, os.environ.get(PACKAGES, "").split(","))))
-    with _processors:
-        try:
+    try:
+        if in_lambda():  # this function has rights, so it never runs a scorer's code itself
+            return remote_cage.judge(scorer._asdict(), call, seconds)
+        packages = tuple(filter(None, map(str.strip, os.environ.get(PACKAGES, "").split(","))))
+        with _processors:
             return cage.judge(scorer._asdict(), call, CageLimits(seconds, packages=packages))
-        except cage.CageUnavailable as missing:
-            raise errors.FeatureDisabled(str(missing)) from missing
+    except cage.CageUnavailable as missing:
+        raise errors.FeatureDisabled(str(missing)) from missing
 
 
 def _assessment(task: Task, subject: Subject, number: int, feedback: ScorerFeedback) -> Assessment:

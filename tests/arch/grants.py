@@ -45,13 +45,15 @@ def _listed(value: Any) -> list[Any]:
 
 def _resource(value: Any) -> str:
     """``Table`` of its ARN, ``Table/index/LSI1`` of an index's, ``${Name}`` of those that a
-    parameter lists."""
+    parameter lists, ``Name.Alias`` of a function's."""
     if "Fn::GetAtt" in value:
         name, attribute = value["Fn::GetAtt"]
         return name if attribute == "Arn" else f"{name}.{attribute}"
     if "Fn::Split" in value:
         _, parameter = value["Fn::Split"]
         return f"${{{parameter['Ref']}}}"
+    if "Ref" in value:
+        return str(value["Ref"])
     return re.sub(r"\$\{(\w+)\.Arn\}", r"\1", value["Fn::Sub"])
 
 

@@ -30,9 +30,13 @@ CONSUMERS = {
 """Functions that no request reaches, by what the ARN of their source holds in events/."""
 
 
-BY_NAME = {"land_changes": "lander", "publish_tables": "publisher"}
+BY_NAME = {
+    "land_changes": "lander",
+    "publish_tables": "publisher",
+    "run_code_scorer": "code_scorers",
+}
 """Functions whose events in events/ do not say for whom they are: the second reader of the stream,
-and a schedule's."""
+a schedule's, and one that another function invokes."""
 
 
 def consumer(event: dict[str, Any]) -> str:

@@ -99,6 +99,10 @@ SERVICES = {
     Name("mlcore.queues", "postpone"): ("sqs:ChangeMessageVisibility", "WebhookQueue"),
     Name("mlcore.job_queue", "send"): ("sqs:SendMessage", "JobQueue"),
     Name("mlcore.job_queue", "postpone"): ("sqs:ChangeMessageVisibility", "JobQueue"),
+    Name("mlcore.scorer_cage.remote_cage", "judge"): (
+        "lambda:InvokeFunction",
+        "CodeScorersFunction.Alias",
+    ),
 }
 
 OWN_KEYS = Name("mlcore.aws_clients", "process_credentials")
@@ -118,6 +122,7 @@ BOUNDARY = (
     Name("mlcore.file_removal", "send"),
     Name("mlcore.job_queue", "send"),
     Name("mlcore.job_queue", "postpone"),
+    Name("mlcore.scorer_cage.remote_cage", "judge"),
     # Of the policies a function asks those of its own routes.
     Name("mlcore.policies.guard", "load_rules"),
 )

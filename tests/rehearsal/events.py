@@ -59,6 +59,15 @@ class Expected(NamedTuple):
     status: int = 200
 
 
+IS_SHORT = {
+    "name": "is_short",
+    "value": True,
+    "rationale": "4 words",
+    "metadata": {},
+    "source_id": "default",
+    "error": None,
+}
+
 ANSWERS = {
     "authorize": Expected(
         {"isAuthorized": True, "context": {"username": "admin", "is_admin": True}}
@@ -112,6 +121,7 @@ ANSWERS = {
     # Nothing waits in a folder of its own, so the engines are not loaded.
     "publish_tables": Expected({}),
     "query_system_tables": Expected({"columns": ["runs"], "types": ["BIGINT"], "rows": list}),
+    "run_code_scorer": Expected({"failure": None, "feedback": [IS_SHORT]}),
     "search_runs": Expected({"runs": [{"info": {"run_id": RUN}}]}),
     "start_trace": Expected(
         {"trace": {"trace_info": {"trace_id": "tr-0af7651916cd43dd8448eb211c80319c"}}}

@@ -1,0 +1,62 @@
+"""Runs the code of one scorer on one trace or session: a function of its own, whose role permits
+nothing but its log group. The judge runner invokes it.
+
+Lambda offers no namespaces, so the cage here is the system call filter alone. Each call checks that
+Lambda permits the filter; a call that gets none runs nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+from mlcore.environment import in_lambda
+from mlcore.observability import logger
+from mlcore.scorer_cage import cage
+from mlcore.scorer_cage.cage import CageLimits
+from mlcore.scorer_cage.syscalls import NoCage, set_dumpable
+
+_CREDENTIALS: Final = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+)
+_MEMORY_BYTES: Final = 512 * 1024 * 1024
+"""Less than the function has, so that a scorer runs out of memory before its function does."""
+
+
+def handler(event: Mapping[str, Any], _context: Any) -> dict[str, Any]:
+    """Runs a scorer.
+
+    Args:
+        event: ``scorer`` and ``call`` of :func:`mlcore.scorer_cage.cage.judge`, and ``seconds``.
+
+    Returns:
+        The fields of a :class:`~mlcore.scorer_cage.cage.Judgement`, or ``unavailable`` with the
+        reason.
+    """
+    limits = CageLimits(float(event["seconds"]), _MEMORY_BYTES, namespaces=False)
+    try:
+        if in_lambda():
+            _hide_credentials()
+        judgement = cage.judge(event["scorer"], event["call"], limits)
+    except (cage.CageUnavailable, NoCage) as missing:
+        logger.warning("no cage for a scorer", extra={"reason": str(missing)})
+        return {"unavailable": str(missing)}
+    return {
+        "feedback": [feedback._asdict() for feedback in judgement.feedback],
+        "failure": judgement.failure,
+        "wall_ms": judgement.wall_ms,
+        "cpu_ms": judgement.cpu_ms,
+    }
+
+
+def _hide_credentials() -> None:
+    """Removes the role's credentials from the environment, and forbids processes of this user to
+    read this process's memory. A sealed process can read neither; this stands behind the filter."""
+    for name in _CREDENTIALS:
+        os.environ.pop(name, None)
+    set_dumpable(False)

@@ -1,0 +1,169 @@
+"""The function that runs code scorers in AWS, and what the judge runner makes of its answers."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, ReadTimeoutError
+
+import code_scorers.app
+from judge_runner import code_scoring
+from mlcore import errors
+from mlcore.entities.evaluation.code_scorers import CodeScorer
+from mlcore.scorer_cage import cage, remote_cage
+from mlcore.scorer_cage.cage import CageUnavailable, Judgement
+
+Json = dict[str, Any]
+FUNCTION = "arn:aws:lambda:eu-central-1:123456789012:function:code-scorers:live"
+SCORER = CodeScorer("quality", "return outputs == 'a'", "(outputs)", "quality", 0, (), False, "d")
+CALL = {"inputs": "q", "outputs": "a", "expectations": None}
+
+
+class Lambda:
+    """Lambda's client; it calls the function's handler, or what a test puts in its place."""
+
+    def __init__(self, handler: Callable[[Json], Any]) -> None:
+        self._handler = handler
+        self.payloads: list[bytes] = []
+        self.failed = False
+
+    def invoke(self, FunctionName: str, Payload: bytes) -> Json:  # noqa: N803 -- botocore's names
+        assert FunctionName == FUNCTION
+        self.payloads.append(Payload)
+        answer = self._handler(json.loads(Payload))
+        text = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+        failed = {"FunctionError": "Unhandled"} if self.failed else {}
+        return {"Payload": io.BytesIO(text), **failed}
+
+
+@pytest.fixture
+def in_aws(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Json], Any]], Lambda]:
+    """Makes the judge runner a Lambda function, beside the function of code scorers."""
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "judge-runner")
+    monkeypatch.setenv(remote_cage.FUNCTION, FUNCTION)
+    monkeypatch.setattr(code_scorers.app, "set_dumpable", lambda _dumpable: None)
+
+    def serve(handler: Callable[[Json], Any]) -> Lambda:
+        client = Lambda(handler)
+        monkeypatch.setattr(remote_cage, "_client", lambda: client)
+        return client
+
+    return serve
+
+
+def _invoked(event: Json) -> Json:
+    return code_scorers.app.handler(event, None)
+
+
+def test_the_function_gives_what_a_cage_of_this_machine_gives(in_aws: Any) -> None:
+    here = cage.judge(SCORER._asdict(), CALL, cage.CageLimits())
+    client = in_aws(_invoked)
+    there = code_scoring._judge(SCORER, CALL)
+    assert there.feedback == here.feedback != ()
+    assert (there.failure, here.failure) == (None, None)
+    assert there.cpu_ms > 0
+    assert json.loads(client.payloads[0])["seconds"] == 30
+
+
+def test_the_function_forgets_its_credentials(in_aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden: list[bool] = []
+    monkeypatch.setattr(code_scorers.app, "set_dumpable", hidden.append)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.setenv(name, "secret")
+    in_aws(_invoked)
+    monkeypatch.setattr(code_scorers.app, "set_dumpable", hidden.append)
+    assert code_scoring._judge(SCORER, CALL).failure is None
+    assert not [name for name in os.environ if name.startswith(("AWS_ACCESS", "AWS_SECRET"))]
+    assert "AWS_SESSION_TOKEN" not in os.environ
+    assert hidden == [False]
+
+
+def test_the_judge_runner_runs_no_code_itself_in_lambda(
+    in_aws: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(*_: Any) -> Judgement:
+        raise AssertionError("it ran here")
+
+    in_aws(lambda _event: {"unavailable": "This system cannot lock up a process (prctl)."})
+    monkeypatch.setattr(cage, "judge", forbidden)
+    with pytest.raises(errors.FeatureDisabled, match="cannot lock up a process"):
+        code_scoring._judge(SCORER, CALL)
+    monkeypatch.delenv(remote_cage.FUNCTION)
+    with pytest.raises(errors.FeatureDisabled, match="no function for scorers"):
+        code_scoring._judge(SCORER, CALL)
+
+
+def test_the_function_says_that_lambda_offers_no_cage(
+    in_aws: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = (
+        "import sys; sys.path.insert(0, {!r}); import mlcore.scorer_cage.inside; "
+        "mlcore.scorer_cage.syscalls._PR_SET_SECCOMP = 9999; mlcore.scorer_cage.inside.main()"
+    )
+    monkeypatch.setattr(cage, "_PROGRAM", program)
+    in_aws(_invoked)
+    with pytest.raises(errors.FeatureDisabled, match="prctl"):
+        code_scoring._judge(SCORER, CALL)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"[" * 100_000,
+        {},
+        {"feedback": [], "failure": None, "wall_ms": 1},
+        {"feedback": None, "failure": None, "wall_ms": 1, "cpu_ms": 1},
+        {"feedback": [], "failure": None, "wall_ms": "x", "cpu_ms": 1},
+        {"feedback": [{"name": "q", "valid": False}], "failure": None, "wall_ms": 1, "cpu_ms": 1},
+        {"feedback": [{"name": "q", "trace_id": 1}], "failure": None, "wall_ms": 1, "cpu_ms": 1},
+        {"feedback": [{"name": "q"}] * 101, "failure": None, "wall_ms": 1, "cpu_ms": 1},
+    ],
+)
+def test_answers_of_the_function_are_untrusted(in_aws: Any, answer: Any) -> None:
+    in_aws(lambda _event: answer)
+    judgement = code_scoring._judge(SCORER, CALL)
+    assert judgement.feedback == ()
+    assert judgement.failure == "The answer of the scorer's function cannot be used."
+
+
+def test_a_function_that_dies_fails_one_judgement(in_aws: Any) -> None:
+    client = in_aws(lambda _event: {"errorType": "Runtime.ExitError"})
+    client.failed = True
+    assert "function ended with an error" in str(code_scoring._judge(SCORER, CALL).failure)
+
+
+def test_a_trace_that_is_too_large_is_not_sent(in_aws: Any) -> None:
+    client = in_aws(_invoked)
+    call = {**CALL, "outputs": "x" * remote_cage.MAX_REQUEST_BYTES}
+    assert "larger than 6000000 bytes" in str(code_scoring._judge(SCORER, call).failure)
+    assert client.payloads == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ClientError({"Error": {"Code": "TooManyRequestsException"}}, "Invoke"),
+        ReadTimeoutError(endpoint_url="https://lambda"),
+    ],
+)
+def test_a_function_that_cannot_be_called_is_called_later(in_aws: Any, error: Exception) -> None:
+    def broken(_event: Json) -> Json:
+        raise error
+
+    in_aws(broken)
+    with pytest.raises(errors.TemporarilyUnavailable):
+        code_scoring._judge(SCORER, CALL)
+
+
+def test_a_missing_function_is_no_cage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(remote_cage.FUNCTION, raising=False)
+    with pytest.raises(CageUnavailable):
+        remote_cage.judge(SCORER._asdict(), CALL, 30)
