@@ -32,6 +32,9 @@ TABLES = {
     "l": "audit_log",
     "m": "registered_models",
     "v": "model_versions",
+    "d": "evaluation_datasets",
+    "c": "evaluation_dataset_records",
+    "j": "jobs",
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -85,6 +86,36 @@ class Accidents:
             except Killed:
                 continue
             batch = batch[len(some) :]
+
+
+def follow_with_accidents(
+    stream: Any, rng: random.Random, kill: list[int], step: Callable[[], None], operations: int
+) -> None:
+    """Does ``operations`` steps. Lands their records late, in any order and some twice, and
+    publishes; lander and publisher are killed at random. At the end everything is published."""
+    from mltables import publisher, table_maintenance  # noqa: PLC0415 -- not without the engines
+
+    waiting: list[Any] = []
+    done: list[Any] = []
+    accidents = Accidents(rng, kill)
+    for number in range(operations):
+        step()
+        if rng.random() < 0.15:
+            waiting += stream.fresh()
+        if rng.random() < 0.1 and waiting:
+            rng.shuffle(waiting)
+            due, waiting = waiting[: len(waiting) // 2 + 1], waiting[len(waiting) // 2 + 1 :]
+            again = rng.sample(done, min(3, len(done)))
+            accidents.during(partial(accidents.land, again + due))
+            done += due
+        if rng.random() < 0.06:
+            accidents.during(publisher.publish)
+        if number % 60 == 59:
+            table_maintenance.maintain_tables()
+    waiting += stream.fresh()
+    accidents.land(waiting)
+    publish_twice_at_once(publisher)
+    publisher.publish()
 
 
 def publish_twice_at_once(publisher: Any) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import random
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 import polars
@@ -16,7 +15,7 @@ from mlcore.repos.registry import registered_models
 from tests.contract.conftest import Store
 from tests.contract.kubeflow_api import KubeflowApi, properties
 from tests.contract.lake import Tables, tables
-from tests.contract.publisher_kills import Accidents, kill, publish_twice_at_once
+from tests.contract.publisher_kills import follow_with_accidents, kill
 from tests.contract.registry_calls import new_model, new_version
 from tests.contract.registry_world import RegistryWorld
 
@@ -56,36 +55,13 @@ def check(tables: Tables, world: RegistryWorld) -> None:
 def test_a_random_history_is_published_once(
     store: Store, tables: Tables, kill: list[int], monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    publisher = pytest.importorskip("mltables.publisher")
     upkeep = pytest.importorskip("mltables.table_maintenance")
     # So small that a step has several parts, and a month several full and several small files.
     monkeypatch.setattr("mltables.entity_staging.BATCH_ROWS", 2)
     monkeypatch.setattr("mltables.row_replacement.FULL_FILE_ROWS", 3)
     monkeypatch.setattr("mltables.row_replacement.SMALL_FILES", 2)
     world = RegistryWorld(store, seed)
-    rng = random.Random(seed + 1)
-    waiting: list[Any] = []
-    done: list[Any] = []
-    accidents = Accidents(rng, kill)
-    for number in range(OPERATIONS):
-        world.step()
-        if rng.random() < 0.15:
-            waiting += tables.stream.fresh()
-        if rng.random() < 0.1 and waiting:
-            # Out of order, late, and some for the second time.
-            rng.shuffle(waiting)
-            due, waiting = waiting[: len(waiting) // 2 + 1], waiting[len(waiting) // 2 + 1 :]
-            again = rng.sample(done, min(3, len(done)))
-            accidents.during(partial(accidents.land, again + due))
-            done += due
-        if rng.random() < 0.06:
-            accidents.during(publisher.publish)
-        if number % 60 == 59:
-            upkeep.maintain_tables()
-    waiting += tables.stream.fresh()
-    accidents.land(waiting)
-    publish_twice_at_once(publisher)
-    publisher.publish()
+    follow_with_accidents(tables.stream, random.Random(seed + 1), kill, world.step, OPERATIONS)
     check(tables, world)
     upkeep.maintain_tables()
     check(tables, world)

@@ -62,6 +62,10 @@ class Expressions:
                       "custom_properties['k']", "external_id"],
                 "v": ["name", "source", "registered_model_id", "workspace_id", "tags['k']",
                       "run_id", "user_id", "current_stage"],
+                "d": ["name", "digest", "dataset_id", "workspace_id", "tags['k']", "schema",
+                      "experiment_ids[0]"],
+                "c": ["inputs", "outputs", "dataset_id", "workspace_id", "tags['k']", "record_id"],
+                "j": ["job_name", "params", "job_id", "workspace_id", "status", "experiment_id"],
                 "u": ["trace_id", "workspace_id", "tags['k']", "request", "client_request_id",
                       "spans[0].name", "assessments[0].feedback.value", "spans[0].status.message"],
             }
@@ -79,6 +83,9 @@ class Expressions:
                 "l": ["event_time", "insert_time"],
                 "m": ["create_time", "update_time"],
                 "v": ["create_time", "last_update_time"],
+                "d": ["create_time", "update_time"],
+                "c": ["create_time", "update_time"],
+                "j": ["create_time", "deadline"],
                 "u": ["request_time", "assessments[0].create_time"],
             }
         )
@@ -99,6 +106,9 @@ class Expressions:
                 "l": ["insert_time"],
                 "m": ["create_time"],
                 "v": ["create_time"],
+                "d": ["create_time"],
+                "c": ["create_time"],
+                "j": ["create_time"],
                 "u": asked,
             }
         )
@@ -107,6 +117,7 @@ class Expressions:
             {"h": ["run_id"], "r": ["run_id"], "e": ["experiment_id"], "t": trace, "a": trace}
             | {"p": trace, "u": trace, "l": ["record_id"]}
             | {"m": ["registered_model_id"], "v": ["registered_model_id", "run_id"]}
+            | {"d": ["dataset_id"], "c": ["dataset_id"], "j": ["job_id", "experiment_id"]}
         )
         return self.rng.choice(
             (f"{column} >= {time}", f"{column} < {time}", f"{ids} > '{run}'", f"{ids} = '{run}'")

@@ -259,7 +259,8 @@ def test_types_are_told_in_words_of_databricks(engine: Engine) -> None:
 
 def test_tools_find_tables_and_columns(engine: Engine) -> None:
     names = [
-        *("assessments", "audit_log", "experiments_latest", "model_versions"),
+        *("assessments", "audit_log", "evaluation_dataset_records", "evaluation_datasets"),
+        *("experiments_latest", "jobs", "model_versions"),
         *("registered_models", "run_metrics_history", "runs_latest", "spans", "trace_unified"),
         "traces",
     ]

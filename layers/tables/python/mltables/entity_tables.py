@@ -1,5 +1,7 @@
 """Defines the system tables of entities outside of experiments: registered models and their
-versions. ``mlcore/system_tables/entity_sources`` says where their rows come from."""
+versions, evaluation datasets and their records, and jobs.
+
+``mlcore/system_tables/entity_sources`` says where their rows come from."""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from mltables.table_columns import (
     boolean_column,
     integer_column,
     integers_column,
+    list_column,
     text_column,
     texts_column,
     time_column,
@@ -73,5 +76,82 @@ VERSIONS: Final = Table(
     "registered_model_id, version",
     "create_time",
 )
-OF_ENTITIES: Final = (MODELS, VERSIONS)
+DATASETS: Final = Table(
+    "evaluation_datasets",
+    (
+        text_column("account_id"),
+        text_column("workspace_id"),
+        text_column("dataset_id"),
+        text_column("name"),
+        text_column("digest"),
+        time_column("create_time"),
+        time_column("last_update_time"),
+        time_column("update_time"),
+        text_column("created_by", nullable=True),
+        text_column("last_updated_by", nullable=True),
+        list_column("experiment_ids"),
+        text_column("schema", nullable=True),
+        text_column("profile", nullable=True),
+        texts_column("tags"),
+    ),
+    "create_month",
+    "create_time,dataset_id,workspace_id",
+    "dataset_id",
+    "dataset_id",
+    "create_time",
+)
+RECORDS: Final = Table(
+    "evaluation_dataset_records",
+    (
+        text_column("account_id"),
+        text_column("workspace_id"),
+        text_column("dataset_id"),
+        text_column("record_id"),
+        time_column("create_time"),
+        time_column("last_update_time"),
+        time_column("update_time"),
+        text_column("created_by", nullable=True),
+        text_column("last_updated_by", nullable=True),
+        text_column("inputs"),
+        text_column("outputs", nullable=True),
+        text_column("expectations", nullable=True),
+        text_column("source_type", nullable=True),
+        text_column("source_id", nullable=True),
+        text_column("source", nullable=True),
+        texts_column("tags"),
+    ),
+    "create_month",
+    "create_time,dataset_id,workspace_id",
+    "dataset_id, record_id",
+    "dataset_id, record_id",
+    "create_time",
+)
+JOBS: Final = Table(
+    "jobs",
+    (
+        text_column("account_id"),
+        text_column("workspace_id"),
+        text_column("job_id"),
+        text_column("job_name"),
+        text_column("status"),
+        text_column("creator", nullable=True),
+        time_column("create_time"),
+        time_column("last_update_time"),
+        time_column("update_time"),
+        time_column("deadline"),
+        text_column("experiment_id", nullable=True),
+        text_column("params"),
+        text_column("result", nullable=True),
+        text_column("error_message", nullable=True),
+        integer_column("retry_count"),
+        integer_column("completed", nullable=True),
+        integer_column("total", nullable=True),
+    ),
+    "create_month",
+    "create_time,job_id,experiment_id,workspace_id",
+    "job_id",
+    "job_id",
+    "create_time",
+)
+OF_ENTITIES: Final = (MODELS, VERSIONS, DATASETS, RECORDS, JOBS)
 """The tables of entities outside of experiments."""

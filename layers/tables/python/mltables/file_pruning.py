@@ -22,7 +22,9 @@ from mltables.table_definitions import OF_TRACES, TABLES
 
 TIMES: Final = frozenset(table.time for table in TABLES if table.time)
 """The times by which files are partitioned."""
-TEXTS: Final = frozenset(("run_id", "experiment_id", "trace_id", "registered_model_id"))
+TEXTS: Final = frozenset(
+    ("run_id", "experiment_id", "trace_id", "registered_model_id", "dataset_id", "job_id")
+)
 _COLUMNS: Final = {table.name: {name for name, *_ in table.columns} for table in TABLES}
 
 _OPERATORS: Final[Mapping[type[exp.Expr], str]] = {

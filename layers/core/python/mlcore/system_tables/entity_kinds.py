@@ -1,5 +1,6 @@
 """Declares the kinds of entities whose current state is a row of a system table of its own, and
-which belong to no experiment: registered models and their versions.
+which belong to no experiment: registered models and their versions, evaluation datasets and their
+records, and jobs.
 
 A declaration says which items are such entities, and how an entity is named in landing objects. How
 their rows are read is declared in ``entity_sources``, their columns in
@@ -14,6 +15,7 @@ from typing import Final, NamedTuple
 
 from mlcore.db import keys
 from mlcore.db.expression import Raw
+from mlcore.models.evaluation import EvaluationDataset, EvaluationRecord, Job
 from mlcore.models.registry import ModelVersion, RegisteredModel
 from mlcore.repos.registry import registered_models
 
@@ -43,8 +45,31 @@ def _ref_of_version(image: Raw) -> EntityRef:
     return (item.incarnation, item.PK, str(item.model_version))
 
 
+def _ref_of_dataset(image: Raw) -> EntityRef:
+    """Returns (id, workspace) of a dataset's item."""
+    item = EvaluationDataset.of(image)
+    return (item.dataset_id, keys.workspace_of_dataset(item.PK))
+
+
+def _ref_of_record(image: Raw) -> EntityRef:
+    """Returns (id of the dataset, id) of the item of a dataset's record."""
+    item = EvaluationRecord.of(image)
+    return (keys.dataset_of_record(item.PK), item.record_id)
+
+
+def _ref_of_job(image: Raw) -> EntityRef:
+    """Returns (id, workspace) of a job's item."""
+    item = Job.of(image)
+    return (item.job_id, item.workspace)
+
+
 MODELS: Final = Kind("registered_models", keys.REGISTERED_MODEL.name, _ref_of_model)
 VERSIONS: Final = Kind("model_versions", keys.MODEL_VERSION.name, _ref_of_version)
+DATASETS: Final = Kind("evaluation_datasets", keys.EVALUATION_DATASET.name, _ref_of_dataset)
+RECORDS: Final = Kind("evaluation_dataset_records", keys.EVALUATION_RECORD.name, _ref_of_record)
+JOBS: Final = Kind("jobs", keys.JOB.name, _ref_of_job)
 
-BY_ITEM_TYPE: Final[Mapping[str, Kind]] = {kind.item_type: kind for kind in (MODELS, VERSIONS)}
+KINDS: Final = (MODELS, VERSIONS, DATASETS, RECORDS, JOBS)
+
+BY_ITEM_TYPE: Final[Mapping[str, Kind]] = {kind.item_type: kind for kind in KINDS}
 """All kinds, by the type of their items."""

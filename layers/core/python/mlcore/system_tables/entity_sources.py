@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from mlcore.system_tables import entity_kinds, registry_source
+from mlcore.system_tables import dataset_source, entity_kinds, job_rows, registry_source
 from mlcore.system_tables.entity_kinds import EntityRef
 
 Row = Any
@@ -51,5 +51,21 @@ ROOTS: Final = (
             of_root=registry_source.versions_of,
             inherited=("workspace_id", "name", "is_prompt"),
         ),
+    ),
+    Root(
+        table=entity_kinds.DATASETS.table,
+        find=dataset_source.find_datasets,
+        listed=dataset_source.dataset_refs,
+        part=Part(
+            table=entity_kinds.RECORDS.table,
+            find=dataset_source.find_records,
+            of_root=dataset_source.records_of,
+            inherited=("workspace_id",),
+        ),
+    ),
+    Root(
+        table=entity_kinds.JOBS.table,
+        find=job_rows.find_jobs,
+        listed=job_rows.job_refs,
     ),
 )

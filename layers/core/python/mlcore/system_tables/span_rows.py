@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from mlcore.spans.stored import INTERNAL, StoredSpan, hexadecimal, text_of
+from mlcore.system_tables.rows import storable
 
 _MOST_NANOS: Final = 2**63 - 1
 
@@ -44,7 +45,7 @@ def row_of(content: str) -> SpanRow:
     return SpanRow(
         span_id=hexadecimal(span["span_id"]),
         parent_span_id=hexadecimal(parent) if parent else None,
-        name=_storable(span["name"] or ""),
+        name=storable(span["name"] or ""),
         kind=span.get("kind") or INTERNAL,
         start_time_unix_nano=_nanos(span["start_time_unix_nano"]) or 0,
         end_time_unix_nano=_nanos(span["end_time_unix_nano"]),
@@ -54,7 +55,7 @@ def row_of(content: str) -> SpanRow:
         events=[
             {
                 "time_unix_nano": _nanos(event.get("time_unix_nano") or event.get("timestamp")),
-                "name": _storable(event["name"] or ""),
+                "name": storable(event["name"] or ""),
                 "attributes": _texts(event.get("attributes")),
             }
             for event in span.get("events") or ()
@@ -68,7 +69,7 @@ def row_of(content: str) -> SpanRow:
             for link in span.get("links") or ()
         ],
         status={
-            "message": _storable(status.get("message") or ""),
+            "message": storable(status.get("message") or ""),
             "code": status["code"],
         },
     )
@@ -76,16 +77,11 @@ def row_of(content: str) -> SpanRow:
 
 def _texts(values: Mapping[str, Any] | None) -> dict[str, str]:
     """Returns texts unchanged, and other values as JSON."""
-    return {_storable(key): _text(value) for key, value in sorted((values or {}).items())}
+    return {storable(key): _text(value) for key, value in sorted((values or {}).items())}
 
 
 def _text(value: Any) -> str:
-    return _storable(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _storable(text: str) -> str:
-    """Replaces halves of surrogate pairs, which JSON can say and no file can hold."""
-    return text.encode("utf-8", "replace").decode()
+    return storable(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _nanos(value: Any) -> int | None:

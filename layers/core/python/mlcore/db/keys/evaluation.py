@@ -101,6 +101,26 @@ def evaluation_record(dataset_id: str, record_id: str) -> Key:
     return Key(EVALUATION_RECORD.pk.build(dataset_id), EVALUATION_RECORD.sk.build(record_id))
 
 
+def dataset_of_record(pk: str) -> str:
+    """Returns the id of the dataset whose records have this partition key. Raises ValueError for
+    other keys."""
+    fields = EVALUATION_RECORD.pk.parse(pk)
+    if fields is None:
+        raise ValueError(f"{pk!r} is not the partition of a dataset's records")
+    dataset_id: str = fields["evaluation_dataset_id"]
+    return dataset_id
+
+
+def workspace_of_dataset(pk: str) -> str:
+    """Returns the workspace whose evaluation datasets have this partition key. Raises ValueError
+    for other keys."""
+    fields = EVALUATION_DATASET.pk.parse(pk)
+    if fields is None:
+        raise ValueError(f"{pk!r} is not the partition of a workspace's datasets")
+    workspace: str = fields["workspace"]
+    return workspace
+
+
 def evaluation_record_prefix() -> str:
     return EVALUATION_RECORD.sk.prefix()
 

@@ -22,14 +22,14 @@ def create(dataset: EvaluationDataset) -> None:
 def find(workspace: str, dataset_id: str) -> EvaluationDataset | None:
     """Returns a dataset of the workspace; one consistent GetItem."""
     item = table.get(keys.evaluation_dataset(workspace, dataset_id))
-    return None if item is None else _dataset(workspace, item)
+    return None if item is None else of_item(workspace, item)
 
 
 def of_workspace(workspace: str) -> list[EvaluationDataset]:
     """Returns all datasets of a workspace; one Query per MB."""
     pk = keys.evaluation_dataset(workspace, "").pk
     items = table.query_all(pk, prefix=keys.evaluation_dataset_prefix())
-    return [_dataset(workspace, item) for item in items]
+    return [of_item(workspace, item) for item in items]
 
 
 def replace(dataset: EvaluationDataset) -> None:
@@ -75,7 +75,8 @@ def _item(dataset: EvaluationDataset) -> Raw:
     return item.serialize()
 
 
-def _dataset(workspace: str, raw: Raw) -> EvaluationDataset:
+def of_item(workspace: str, raw: Raw) -> EvaluationDataset:
+    """Returns the dataset of a workspace that an item holds."""
     item = DatasetItem.of(raw)
     return EvaluationDataset(
         dataset_id=item.dataset_id,

@@ -103,13 +103,13 @@ def create(job: Job) -> None:
 def find(workspace: str, job_id: str) -> Job | None:
     """Returns a job; one consistent GetItem."""
     raw = table.get(keys.job(workspace, job_id))
-    return None if raw is None else _job(raw)
+    return None if raw is None else of_item(raw)
 
 
 def of_workspace(workspace: str) -> Iterator[Job]:
     """Yields a workspace's jobs, oldest first; one consistent Query per MB."""
     pk = keys.job(workspace, "").pk
-    return map(_job, table.query_all(pk, prefix=keys.job_prefix()))
+    return map(of_item, table.query_all(pk, prefix=keys.job_prefix()))
 
 
 def change(workspace: str, job_id: str, decide: Callable[[Job], Job | None]) -> Job | None:
@@ -175,7 +175,8 @@ def _item(job: Job) -> Raw:
     return item.serialize()
 
 
-def _job(raw: Raw) -> Job:
+def of_item(raw: Raw) -> Job:
+    """Returns the job that an item holds."""
     item = JobItem.of(raw)
     return Job(
         job_id=item.job_id,

@@ -27,7 +27,7 @@ def find_many(dataset: EvaluationDataset, record_ids: Sequence[str]) -> dict[str
     items = table.batch_get(
         [keys.evaluation_record(dataset.dataset_id, record_id) for record_id in record_ids]
     )
-    records = [_record(dataset.dataset_id, item) for item in items if item is not None]
+    records = [of_item(dataset.dataset_id, item) for item in items if item is not None]
     return {record.record_id: record for record in records}
 
 
@@ -50,7 +50,7 @@ def in_order(
     pk = keys.evaluation_record(dataset.dataset_id, "").pk
     between = keys.lsi2_evaluation_records_after(*(after or (0, -1, "")))
     for item in table.query_all(pk, index="LSI2", between=between, limit=most):
-        yield _record(dataset.dataset_id, item)
+        yield of_item(dataset.dataset_id, item)
 
 
 def position_of(record: EvaluationRecord) -> RecordPosition:
@@ -101,7 +101,8 @@ def _write(record: EvaluationRecord) -> str | None:
     return None
 
 
-def _record(dataset_id: str, raw: Raw) -> EvaluationRecord:
+def of_item(dataset_id: str, raw: Raw) -> EvaluationRecord:
+    """Returns the record of a dataset that an item holds."""
     item = RecordItem.of(raw)
     return EvaluationRecord(
         record_id=item.record_id,
