@@ -24,6 +24,8 @@ def run(action: str, key: str | None, value: str | None) -> int:
             config.delete(key)
         else:
             config.put(key, json.loads(value or ""))
+        if action in ("set", "unset") and key == "sign_in_roles":
+            import_module("mlcore.repos.users.claim_roles").apply_to_groups()
     except ValueError:
         print(program_name.complaint(f"{value!r} is no JSON"), file=sys.stderr)
         return 1

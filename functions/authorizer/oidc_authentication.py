@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from mlcore.auth.claims import values_of
 from mlcore.entities.users import User
 from mlcore.oidc.signing_keys import SigningKeys
-from mlcore.oidc.tokens import MAXIMUM_TOKEN, username_of, values_of, verified_claims
+from mlcore.oidc.tokens import MAXIMUM_TOKEN, username_of, verified_claims
 from mlcore.repos.users import users
 
 

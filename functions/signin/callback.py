@@ -9,18 +9,19 @@ import secrets
 import urllib.error
 from typing import Any, Final
 
+from mlcore.auth.claims import values_of
 from mlcore.entities.users import Account, Session
 from mlcore.errors import MlflowError, PermissionDenied
 from mlcore.http import Request, Response
 from mlcore.observability import logger
-from mlcore.oidc.tokens import MAXIMUM_NAME, username_of, values_of
+from mlcore.oidc.tokens import MAXIMUM_NAME, username_of
 from mlcore.repos.settings import sign_in as settings
 from mlcore.repos.users import sessions, sign_ins, users
+from mlcore.repos.users.claim_roles import e_mail_domain, rights_of
 from mlcore.sign_in import cookie_headers, cookies, lifetime
 from signin import issuers, pages
 from signin.addresses import base_url, cookie_name
 from signin.exchange import Proof, Refused, exchange
-from signin.group_roles import e_mail_domain, rights_of
 from signin.issuers import Issuer
 from signin.messages import Answer
 from signin.start import Attempt, callback_address

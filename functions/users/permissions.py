@@ -80,7 +80,7 @@ def get_user_permission(message: m.UserPermission, request: Request) -> dict[str
     if workspace is None:
         level = permissions.NO_PERMISSIONS
     else:
-        user_grants = grants_of(profile, roles.find_many(profile.role_ids), workspace)
+        user_grants = grants_of(profile, roles.of_profile(profile), workspace)
         level = user_grants.effective(resource_type, resource_id)
     return {"allowed": level.can_use, "permission": level.name}
 

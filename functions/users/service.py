@@ -16,7 +16,7 @@ from mlcore.environment import workspaces_enabled
 from mlcore.http import Request
 from mlcore.limits.shared_checks import check_text
 from mlcore.policies import access as policy
-from mlcore.repos.users import roles, users
+from mlcore.repos.users import roles, scim_groups, users
 from mlcore.repos.users.users import UserExists
 from mlcore.responses import users as responses
 from mlcore.wire.parameters import required, text
@@ -59,11 +59,16 @@ def list_users(message: m.Nothing, request: Request) -> dict[str, Any]:
     access = request.caller()
     profiles = users.find_all()
     roles_by_id = {role.role_id: role for role in roles.find_all()} if profiles else {}
+    has_groups = any(profile.group_ids for profile in profiles)
+    groups = {group.group_id: group for group in scim_groups.find_all()} if has_groups else {}
     administered = policy.administrated_workspaces(access.profile(), access.roles())
     answered = []
     for profile in profiles:
+        role_ids = [*profile.role_ids]
+        for group_id in profile.group_ids:
+            role_ids += groups[group_id].role_ids if group_id in groups else ()
         assigned_roles = [
-            roles_by_id[role_id] for role_id in profile.role_ids if role_id in roles_by_id
+            roles_by_id[role_id] for role_id in dict.fromkeys(role_ids) if role_id in roles_by_id
         ]
         held = (*responses.own_roles(profile), *assigned_roles)
         if (

@@ -24,4 +24,4 @@ def of_user(username: str, request: Request) -> tuple[Profile, list[Role]]:
 
 def of_profile(profile: Profile) -> list[Role]:
     """Returns all roles of a user, including those that hold the user's own grants."""
-    return [*responses.own_roles(profile), *roles.find_many(profile.role_ids)]
+    return [*responses.own_roles(profile), *roles.of_profile(profile)]

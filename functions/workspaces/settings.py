@@ -6,7 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 from mlcore.http import Request
+from mlcore.limits import sign_in
 from mlcore.repos.settings import config
+from mlcore.repos.users import claim_roles
 from workspaces import messages as m
 
 
@@ -21,10 +23,18 @@ def get_config(message: m.GetConfig, request: Request) -> dict[str, Any]:
 def put_config(message: m.PutConfig, request: Request) -> dict[str, Any]:
     """Sets a value. Running processes read it within a minute."""
     config.put(message.key, message.value)
+    _apply(message.key)
     return {"key": message.key, "value": message.value}
 
 
 def delete_config(message: m.GetConfig, request: Request) -> dict[str, Any]:
     """Resets a setting to its default."""
     config.delete(message.key)
+    _apply(message.key)
     return {}
+
+
+def _apply(key: str) -> None:
+    """Applies a changed setting to what is stored, if it has an effect there."""
+    if key == sign_in.ROLES:
+        claim_roles.apply_to_groups()

@@ -50,7 +50,7 @@ def _lines(username: str | None, on: str | None, workspace: str) -> Iterator[str
 def _on_resource(profile: Profile, resource: Resource, workspace: str) -> Iterator[Sequence[str]]:
     """Yields a row of the table for each reason: the user, yes or no for each action that the
     reason decides, and the reason."""
-    explained = verdicts(profile, roles.find_many(profile.role_ids), resource, workspace)
+    explained = verdicts(profile, roles.of_profile(profile), resource, workspace)
     for reason in dict.fromkeys(verdict.reason for verdict in explained.values()):
         decided = [
             ("yes" if explained[action].may else "no") if explained[action].reason == reason else ""
@@ -60,7 +60,7 @@ def _on_resource(profile: Profile, resource: Resource, workspace: str) -> Iterat
 
 
 def _of_user(profile: Profile) -> Iterator[str]:
-    user, assigned = profile.user, roles.find_many(profile.role_ids)
+    user, assigned = profile.user, roles.of_profile(profile)
     signs_in = sign_ins.find(user)
     yield f"user {user.username}, number {user.user_id}"
     yield f"login: {_login(user, '' if signs_in is None else signs_in.account.issuer)}"
@@ -69,7 +69,7 @@ def _of_user(profile: Profile) -> Iterator[str]:
     yield from table_lines(
         ("WORKSPACE", "ROLE", "ASSIGNED"),
         [
-            (role.workspace, role.name, "by a group" if role.role_id in by_group else "by hand")
+            (role.workspace, role.name, _assigned(role.role_id, profile, by_group))
             for role in assigned
         ],
     )
@@ -92,6 +92,13 @@ def _of_user(profile: Profile) -> Iterator[str]:
             for key in api_keys.find_all(user)
         ],
     )
+
+
+def _assigned(role_id: int, profile: Profile, by_claims: frozenset[int]) -> str:
+    """Returns how a user got a role: by hand, by a sign-in, or by a provisioned group."""
+    if role_id not in profile.role_ids:
+        return "by a provisioned group"
+    return "by a group" if role_id in by_claims else "by hand"
 
 
 def _login(user: User, issuer: str) -> str:

@@ -335,7 +335,7 @@ REQUESTS: Final[dict[str, Fields]] = {
     "POST /3.0/mlflow-serverless/service-accounts": {"username": "new {robot}"},
     **{
         f"GET {_SCIM}/{path}": {}
-        for path in ("ServiceProviderConfig", "ResourceTypes", "Schemas", "Users")
+        for path in ("ServiceProviderConfig", "ResourceTypes", "Schemas", "Users", "Groups")
     },
     f"GET {_SCIM}/Users/{{scim_id}}": {},
     f"POST {_SCIM}/Users": {"userName": "new {user}"},
@@ -345,6 +345,17 @@ REQUESTS: Final[dict[str, Fields]] = {
         "Operations": [{"op": "replace", "path": "displayName", "value": "Ann"}],
     },
     f"DELETE {_SCIM}/Users/{{scim_id}}": {},
+    f"GET {_SCIM}/Groups/{{group_id}}": {},
+    f"POST {_SCIM}/Groups": {"displayName": "new {group_id}", "members": [{"value": "{scim_id}"}]},
+    f"PUT {_SCIM}/Groups/{{group_id}}": {
+        "displayName": "renamed {group_id}",
+        "members": [{"value": "{scim_id}"}],
+    },
+    f"PATCH {_SCIM}/Groups/{{group_id}}": {
+        "schemas": ["urn:ietf:params:scim:api:messages:2.0:PatchOp"],
+        "Operations": [{"op": "add", "path": "members", "value": [{"value": "{scim_id}"}]}],
+    },
+    f"DELETE {_SCIM}/Groups/{{group_id}}": {},
     f"POST {_GRANTS}/permissions/grant": GRANT,
     f"POST {_GRANTS}/permissions/revoke": {**GRANT, "username": "{holder}"},
     f"GET {_GRANTS}/permissions/get": GRANT,

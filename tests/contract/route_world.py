@@ -24,7 +24,7 @@ from mlcore.http import PlainRoute, lambda_handler
 from mlcore.http.routes import Route
 from mlcore.ids import now_ms
 from mlcore.repos.evaluation import jobs
-from mlcore.repos.users import api_keys, scim_users, users
+from mlcore.repos.users import api_keys, scim_groups, scim_users, users
 from tests.contract.catalog_api import FILES
 from tests.contract.logins import ADMIN
 from tests.contract.trace_calls import resource_spans, span
@@ -352,6 +352,8 @@ class World:
             users.create("admin", "", is_admin=True)
         provisioned = scim_users.find_named(self.names["user"])
         self.names["scim_id"] = "" if provisioned is None else provisioned.scim_id
+        group = scim_groups.create(self.names["user"], None, ())
+        self.names["group_id"] = group.group_id
         self.names["robot"] = f"robot-{self.names['experiment']}"
         robot = users.create(self.names["robot"], SERVICE_ACCOUNT_HASH, is_admin=False)
         self.names["key_id"] = api_keys.create(robot, "nightly", "default", None, None).key.key_id

@@ -21,6 +21,7 @@ from users.scim.errors import ERROR_FORMAT
 SCIM_JSON: Final = "application/scim+json"
 PATCH_OP: Final = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 CORE_USER: Final = "urn:ietf:params:scim:schemas:core:2.0:User"
+CORE_GROUP: Final = "urn:ietf:params:scim:schemas:core:2.0:Group"
 
 
 class Directory:
@@ -85,6 +86,13 @@ class Directory:
         assert answer.status == 201, answer.body
         return answer.body
 
+    def create_group(self, display_name: str, *member_ids: str, **fields: Any) -> dict[str, Any]:
+        members = [{"value": scim_id} for scim_id in member_ids]
+        body = {"schemas": [CORE_GROUP], "displayName": display_name, "members": members, **fields}
+        answer = self.ask("POST", "Groups", body)
+        assert answer.status == 201, answer.body
+        return answer.body
+
     def get(self, scim_id: str) -> dict[str, Any]:
         answer = self.ask("GET", f"Users/{scim_id}")
         assert answer.status == 200, answer.body
@@ -98,7 +106,11 @@ class Directory:
         return found
 
     def patch(self, path: str, *operations: Mapping[str, Any]) -> Answer:
-        return self.ask("PATCH", path, {"schemas": [PATCH_OP], "Operations": list(operations)})
+        return self.ask("PATCH", path, self.patch_body(*operations))
+
+    @staticmethod
+    def patch_body(*operations: Mapping[str, Any]) -> dict[str, Any]:
+        return {"schemas": [PATCH_OP], "Operations": list(operations)}
 
     def activate(self, scim_id: str, active: Any) -> Answer:
         return self.patch(f"Users/{scim_id}", {"op": "replace", "path": "active", "value": active})

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from mlcore.oidc.tokens import username_of, values_of
+from mlcore.auth.claims import values_of
+from mlcore.oidc.tokens import username_of
 
 ENTRA: dict[str, Any] = {
     "aud": "6cb04018-a3f5-46a7-b995-940c78f5aef3",

@@ -9,7 +9,7 @@ from mlcore.http import Request, Response
 from users.scim import responses
 from users.scim.errors import missing
 from users.scim.messages import MAX_COUNT, ScimRequest
-from users.scim.responses import USER_SCHEMA, Resource
+from users.scim.responses import GROUP_SCHEMA, USER_SCHEMA, Resource
 
 _CONFIG_SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:ServiceProviderConfig"
 _TYPE_SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:ResourceType"
@@ -56,6 +56,21 @@ _USER: Final = [
         ],
     ),
 ]
+_GROUP: Final = [
+    _attribute("displayName", required=True, uniqueness="server"),
+    _attribute("externalId", caseExact=True),
+    _attribute(
+        "members",
+        "complex",
+        multiValued=True,
+        subAttributes=[
+            _attribute("value", mutability="immutable", caseExact=True),
+            _attribute("display", mutability="readOnly"),
+            _attribute("type", mutability="immutable", canonicalValues=["User"]),
+            _attribute("$ref", "reference", mutability="immutable", referenceTypes=["User"]),
+        ],
+    ),
+]
 _SCHEMAS: Final = {
     USER_SCHEMA: {
         "schemas": [_SCHEMA_SCHEMA],
@@ -63,7 +78,14 @@ _SCHEMAS: Final = {
         "name": "User",
         "description": "A person who may log in. Attributes that are not listed are not stored.",
         "attributes": _USER,
-    }
+    },
+    GROUP_SCHEMA: {
+        "schemas": [_SCHEMA_SCHEMA],
+        "id": GROUP_SCHEMA,
+        "name": "Group",
+        "description": "Users with the roles that the setting sign_in_roles gives to the group.",
+        "attributes": _GROUP,
+    },
 }
 _TYPES: Final = {
     "User": {
@@ -74,7 +96,16 @@ _TYPES: Final = {
         "description": "A person who may log in.",
         "schema": USER_SCHEMA,
         "schemaExtensions": [],
-    }
+    },
+    "Group": {
+        "schemas": [_TYPE_SCHEMA],
+        "id": "Group",
+        "name": "Group",
+        "endpoint": "/Groups",
+        "description": "Users who have the roles of the group.",
+        "schema": GROUP_SCHEMA,
+        "schemaExtensions": [],
+    },
 }
 
 

@@ -32,7 +32,7 @@ class ScimRequest(NamedTuple):
     right is told nothing else."""
 
     scim_id: str = ""
-    """The id in the path."""
+    """The id in the path, of a user or group."""
     body: Mapping[str, Any] = {}
     """The resource that was sent, with attribute names as sent."""
     operations: Sequence[Operation] = ()
@@ -53,7 +53,7 @@ class ScimRequest(NamedTuple):
 def parse(sent: Sent) -> ScimRequest:
     """Parses a request."""
     request = ScimRequest(
-        sent.parameters.get("scim_id", ""),
+        sent.parameters.get("scim_id") or sent.parameters.get("group_id", ""),
         if_match=sent.headers.get("if-match", ""),
         if_none_match=sent.headers.get("if-none-match", ""),
     )

@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from mlcore.entities.scim import ScimUser
+from mlcore.entities.scim import ScimGroup, ScimUser, parse_scim_id
 from mlcore.http import Request, Response
 from mlcore.http.compression import fit
 from users.scim.errors import CONTENT_TYPE, ScimError
 from users.scim.messages import ScimRequest
 
 USER_SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:User"
+GROUP_SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:Group"
 LIST_SCHEMA: Final = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
 _ALWAYS: Final = frozenset({"schemas", "id"})
 
@@ -32,6 +33,36 @@ def user(entity: ScimUser, request: Request) -> Resource:
         **entity.attributes,
         "meta": meta("User", f"Users/{entity.scim_id}", entity, request),
     }
+
+
+def group(entity: ScimGroup, member_ids: Sequence[str], request: Request) -> Resource:
+    """Returns the JSON of a group. Names of members are in their ids, so none is read."""
+    parsed_ids = [(scim_id, parse_scim_id(scim_id)) for scim_id in member_ids]
+    members = [
+        {
+            "value": scim_id,
+            "display": parsed[1],
+            "type": "User",
+            "$ref": f"{base(request)}/Users/{scim_id}",
+        }
+        for scim_id, parsed in parsed_ids
+        if parsed is not None
+    ]
+    return {
+        "schemas": [GROUP_SCHEMA],
+        "id": entity.group_id,
+        **({} if entity.external_id is None else {"externalId": entity.external_id}),
+        "displayName": entity.display_name,
+        **({"members": members} if members else {}),
+        "meta": meta("Group", f"Groups/{entity.group_id}", entity, request),
+    }
+
+
+def is_wanted(attribute: str, message: ScimRequest) -> bool:
+    """Whether the request asks for an attribute, which is given in lower case."""
+    if message.only:
+        return any(name.partition(".")[0] == attribute for name in message.only)
+    return attribute not in message.without
 
 
 def meta(kind: str, path: str, entity: Any, request: Request) -> Resource:
@@ -106,10 +137,7 @@ def nothing() -> Response:
 
 def selected(resource: Resource, message: ScimRequest) -> Resource:
     """Returns a resource with those attributes that the request asks for."""
-    if message.only:
-        wanted = {name.partition(".")[0] for name in message.only}
-        return {k: v for k, v in resource.items() if k in _ALWAYS or k.lower() in wanted}
-    return {k: v for k, v in resource.items() if k in _ALWAYS or k.lower() not in message.without}
+    return {k: v for k, v in resource.items() if k in _ALWAYS or is_wanted(k.lower(), message)}
 
 
 def _response(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from mlcore.http import PlainRoute, Request, Response
-from users.scim import discovery, users
+from users.scim import discovery, groups, users
 from users.scim.messages import ScimRequest, parse
 
 _PREFIX: Final = "/scim/v2"
@@ -52,4 +52,10 @@ PLAIN_ROUTES: Final = (
     _route("PUT", "/Users/{scim_id}", users.replace_user, 3),
     _route("PATCH", "/Users/{scim_id}", users.patch_user, 3),
     _route("DELETE", "/Users/{scim_id}", users.delete_user, 10),
+    _route("POST", "/Groups", groups.create_group, 9),
+    _route("GET", "/Groups", groups.list_groups, 2),
+    _route("GET", "/Groups/{group_id}", groups.get_group, 2),
+    _route("PUT", "/Groups/{group_id}", groups.replace_group, 10),
+    _route("PATCH", "/Groups/{group_id}", groups.patch_group, 5),
+    _route("DELETE", "/Groups/{group_id}", groups.delete_group, 3),
 )

@@ -200,5 +200,6 @@ def _with_one_primary(emails: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _without_empty(found: Attributes) -> Attributes:
     emails = [entry for entry in found.get("emails", ()) if entry.get("value")]
-    kept = {**found, "emails": emails}
+    name = {part: text for part, text in found.get("name", {}).items() if text}
+    kept = {**found, "emails": emails, "name": name}
     return {name: value for name, value in kept.items() if value not in ("", [], {}, None)}

@@ -1,4 +1,5 @@
-"""Users as a company's directory (Entra ID, Okta, …) provisions them over SCIM."""
+"""Users and groups as a company's directory (Entra ID, Okta, …) provisions them over
+SCIM."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from mlcore.entities.users import User
 
 USER: Final = "user"
+GROUP: Final = "group"
 
 _ID: Final = re.compile(r"(?P<number>[1-9][0-9]{0,15})\.(?P<name>[\w-]{1,1400})", re.A)
 
@@ -32,6 +34,20 @@ class ScimUser(NamedTuple):
     @property
     def scim_id(self) -> str:
         return scim_id_of(self.user.user_id, self.user.username)
+
+
+class ScimGroup(NamedTuple):
+    """A group of the directory, without its members. Times are in milliseconds since the epoch."""
+
+    group_id: str
+    display_name: str
+    external_id: str | None
+    """The directory's own id of the group."""
+    role_ids: tuple[int, ...]
+    """The roles that members have."""
+    version: int
+    created_at: int
+    updated_at: int
 
 
 def scim_id_of(user_id: int, username: str) -> str:

@@ -50,6 +50,8 @@ class Profile(NamedTuple):
     grants: tuple[HeldGrant, ...]
     role_ids: tuple[int, ...]
     """The ids of the assigned roles."""
+    group_ids: tuple[str, ...] = ()
+    """The ids of the groups of the directory of which the user is a member; they give roles."""
 
 
 class RolePermission(NamedTuple):

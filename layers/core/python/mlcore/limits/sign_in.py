@@ -19,6 +19,11 @@ ROLES: Final = "sign_in_roles"
 E_MAIL_DOMAIN: Final = "email_domain"
 """Stands in a rule for the part of the user's e-mail address behind the ``@``."""
 
+DIRECTORY: Final = "scim"
+"""Stands in a rule for the directory that provisions groups over SCIM, instead of an issuer."""
+_GROUP_CLAIMS: Final = ("displayName", "externalId")
+"""What a rule for the directory compares: attributes of a group."""
+
 MAX_ISSUERS: Final = 20
 MAX_RULES: Final = 500
 MAX_BYTES: Final = 300_000
@@ -43,6 +48,11 @@ def check_issuers(value: Any) -> None:
             f"The setting '{ISSUERS}' must be an object of at most {MAX_ISSUERS} issuers by name."
         )
     for name, issuer in value.items():
+        if name == DIRECTORY:
+            raise InvalidParameterValue(
+                f"The setting '{ISSUERS}' cannot have the name '{DIRECTORY}': rules of '{ROLES}' "
+                "name the directory so."
+            )
         if not _NAME.fullmatch(name):
             raise InvalidParameterValue(
                 f"The setting '{ISSUERS}' cannot have the name {name!r}: a name has lower-case "
@@ -108,6 +118,8 @@ def _check_rule(rule_name: str, rule: Any) -> None:
         raise InvalidParameterValue(f"'administrator' in {rule_name} must be true or false.")
     if ("role" in rule) == (rule.get("administrator") is True):
         raise InvalidParameterValue(f"{rule_name} must have either a role or administrator: true.")
+    if rule.get("issuer") == DIRECTORY:
+        _check_directory_rule(rule_name, rule)
     if str(rule.get("role", "")).startswith("__user_"):
         raise InvalidParameterValue(f"'role' in {rule_name} has a reserved name.")
     grants = rule.get("permissions", [])
@@ -117,6 +129,18 @@ def _check_rule(rule_name: str, rule: Any) -> None:
         _check_grant(rule_name, grant)
     if len({(each["resource_type"], each["resource_pattern"]) for each in grants}) < len(grants):
         raise InvalidParameterValue(f"'permissions' in {rule_name} name a resource twice.")
+
+
+def _check_directory_rule(rule_name: str, rule: Mapping[str, Any]) -> None:
+    if rule["claim"] not in _GROUP_CLAIMS:
+        raise InvalidParameterValue(
+            f"'claim' in {rule_name} must be {' or '.join(_GROUP_CLAIMS)}, because it is for "
+            "groups of the directory."
+        )
+    if "role" not in rule:
+        raise InvalidParameterValue(
+            f"{rule_name} must have a role: groups of the directory make nobody an administrator."
+        )
 
 
 def _check_grant(rule_name: str, grant: Any) -> None:

@@ -38,3 +38,36 @@ class ScimValue(Item):
     pattern = keys.SCIM_VALUE
 
     scim_id = TextAttribute()
+
+
+class ScimGroup(Item):
+    """A group of the directory. ``role_ids`` is a JSON list of the roles that its members have by
+    the setting ``sign_in_roles``; ``version`` counts writes, those of members included. Times are
+    in milliseconds since the epoch."""
+
+    pattern = keys.SCIM_GROUP
+
+    version = IntAttribute()
+    group_id = TextAttribute()
+    display_name = TextAttribute()
+    external_id = TextAttribute(null=True)
+    role_ids = TextAttribute()
+    created_at = IntAttribute()
+
+
+class ScimMember(Item):
+    """Lists a user among the members of a group."""
+
+    pattern = keys.SCIM_MEMBER
+
+    scim_id = TextAttribute()
+
+
+class ScimMembership(Item):
+    """Lists a group among those of a user; in the user's partition. ``user_id`` distinguishes the
+    user from a former one of the same name."""
+
+    pattern = keys.SCIM_MEMBERSHIP
+
+    group_id = TextAttribute()
+    user_id = IntAttribute()

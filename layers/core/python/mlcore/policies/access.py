@@ -142,9 +142,9 @@ class Access:
         return users.get(self.username) if self._profile is None else self._profile.user
 
     def roles(self) -> list[Role]:
-        """Returns the roles assigned to the caller."""
+        """Returns the caller's roles: assigned ones, and those of groups of the directory."""
         if self._roles is None:
-            self._roles = roles.find_many(self.profile().role_ids)
+            self._roles = roles.of_profile(self.profile())
         return self._roles
 
     def grants(self, workspace: str | None = None) -> Grants:

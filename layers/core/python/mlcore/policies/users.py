@@ -50,7 +50,7 @@ def view_user(access: Access, message: Any) -> bool:
     profile = users.find_profile(username)
     if profile is None:
         return False
-    workspaces = {role.workspace for role in roles.find_many(profile.role_ids)}
+    workspaces = {role.workspace for role in roles.of_profile(profile)}
     workspaces |= {held.workspace for held in profile.grants}
     return bool(workspaces & administrated_workspaces(access.profile(), access.roles()))
 

@@ -75,6 +75,7 @@ Items: under each partition key its sort keys, and the items' ``type``::
         U#ROLE#<role_id>                                    user_role
         U#SIGNIN                                            sign_in
         U#SCIM                                              scim_user
+        U#SCIMGROUP#<group_id>                              scim_membership
     USERS
         USERS#<username>                                    user_name
     GRANTS#<workspace>#<resource_type>#<resource_pattern>
@@ -89,6 +90,10 @@ Items: under each partition key its sort keys, and the items' ``type``::
         SCIMNAME                                            scim_name
     SCIMVALUE#<scim_kind>#<attribute>#<text>
         SCIMVALUE#<scim_id>                                 scim_value
+    SCIMGROUPS
+        SCIMGROUP#<group_id>                                scim_group
+    SCIMMEMBERS#<group_id>
+        SCIMMEMBER#<scim_id>                                scim_member
     LOGIN#<address>
         LOGIN#<counter>                                     login
     SESSIONS#<username>

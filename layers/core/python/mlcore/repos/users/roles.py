@@ -12,12 +12,13 @@ from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Delete, ItemUpdate, Put, TransactionFailed, table
-from mlcore.entities.users import Assignment, Role, RolePermission, User
+from mlcore.entities.users import Assignment, Profile, Role, RolePermission, User
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.platform import Role as RoleItem
 from mlcore.models.platform import RoleName, RoleUser, UserRole
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos.counters import next_number
+from mlcore.repos.users import scim_groups
 
 PERMISSIONS_PER_ROLE = 100_000
 """A permission's number is its role's number times this, plus its own number, so it identifies its
@@ -60,6 +61,13 @@ def find_many(role_ids: Iterable[int]) -> list[Role]:
     """Returns those of the roles that exist; one BatchGetItem."""
     items = table.batch_get([keys.role(str(role_id)) for role_id in role_ids])
     return [_role(item) for item in items if item is not None]
+
+
+def of_profile(profile: Profile) -> list[Role]:
+    """Returns the roles of a user: those that are assigned, and those that the user's groups of the
+    directory give. One BatchGetItem, two for members of groups."""
+    role_ids = [*profile.role_ids, *scim_groups.role_ids_of(profile.group_ids)]
+    return find_many(dict.fromkeys(role_ids))
 
 
 def find_named(workspace: str, name: str) -> Role | None:

@@ -45,7 +45,7 @@ def find(scim_id: str) -> ScimUser | None:
 
 def find_many(scim_ids: Iterable[str]) -> list[ScimUser]:
     """Returns those of the users who exist, in order; one round trip."""
-    wanted = [place for place in map(parse_scim_id, scim_ids) if place is not None]
+    wanted = [parsed for parsed in map(parse_scim_id, scim_ids) if parsed is not None]
     names = [username for _, username in wanted]
     numbers = [number for number, _ in wanted]
     return [
@@ -86,23 +86,23 @@ def page(first: int, count: int) -> tuple[int, list[ScimUser]]:
     return len(names), [user for user in found if user is not None]
 
 
-def create(asked: ScimUser) -> ScimUser:
+def create(new_user: ScimUser) -> ScimUser:
     """Creates a user, without a password and grants. Raises NameTaken.
 
     Args:
-        asked: the user's name, ``is_active``, external id and attributes; the rest is ignored.
+        new_user: the user's name, ``is_active``, external id and attributes; the rest is ignored.
     """
-    name, now = asked.user.username, now_ms()
+    name, now = new_user.user.username, now_ms()
     lock_key = keys.scim_name(USER, name.lower())
     raw, lock = table.batch_get([keys.user(name), lock_key])
     if raw is not None or (lock is not None and find(ScimName.of(lock).scim_id) is not None):
         raise NameTaken(name)
-    user = asked.user._replace(user_id=next_number("user"), password_hash="", is_admin=False)
-    made = asked._replace(user=user, version=1, created_at=now, updated_at=now)
-    place, listed = keys.user(name), keys.user_name(name)
+    user = new_user.user._replace(user_id=next_number("user"), password_hash="", is_admin=False)
+    made = new_user._replace(user=user, version=1, created_at=now, updated_at=now)
+    key, listed = keys.user(name), keys.user_name(name)
     item = UserItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         username=name,
         user_id=user.user_id,
         password_hash="",
@@ -237,8 +237,8 @@ def deactivate(user: User) -> None:
 
 
 def _read(usernames: Sequence[str]) -> Iterator[ScimUser | None]:
-    places = [place for name in usernames for place in (keys.user(name), keys.scim_user(name))]
-    items = table.batch_get(places)
+    item_keys = [key for name in usernames for key in (keys.user(name), keys.scim_user(name))]
+    items = table.batch_get(item_keys)
     return map(_scim_user, items[::2], items[1::2])
 
 
@@ -264,10 +264,10 @@ def _with(user: User, raw: Raw | None) -> ScimUser:
 
 
 def _item(entity: ScimUser) -> Raw:
-    place = keys.scim_user(entity.user.username)
+    key = keys.scim_user(entity.user.username)
     return ScimUserItem(
-        PK=place.pk,
-        SK=place.sk,
+        PK=key.pk,
+        SK=key.sk,
         username=entity.user.username,
         user_id=entity.user.user_id,
         external_id=entity.external_id,
@@ -281,8 +281,8 @@ def _item(entity: ScimUser) -> Raw:
 def _locking(entity: ScimUser, lock: Raw | None) -> Put:
     """Returns the put that reserves a user's name in every spelling, on condition that the lock is
     still the one that was read."""
-    place = keys.scim_name(USER, entity.user.username.lower())
-    item = ScimName(PK=place.pk, SK=place.sk, scim_id=entity.scim_id, updated_at=now_ms())
+    key = keys.scim_name(USER, entity.user.username.lower())
+    item = ScimName(PK=key.pk, SK=key.sk, scim_id=entity.scim_id, updated_at=now_ms())
     same = ConditionExpression()
     if lock is None:
         same.require_absent(ScimName.PK)
@@ -301,8 +301,8 @@ def _values(entity: ScimUser) -> set[tuple[str, str]]:
 def _value_items(entity: ScimUser, values: Iterable[tuple[str, str]] | None = None) -> list[Raw]:
     items = []
     for attribute, text in sorted(_values(entity) if values is None else values):
-        place = keys.scim_value(USER, attribute, text, entity.scim_id)
-        item = ScimValue(PK=place.pk, SK=place.sk, scim_id=entity.scim_id, updated_at=now_ms())
+        key = keys.scim_value(USER, attribute, text, entity.scim_id)
+        item = ScimValue(PK=key.pk, SK=key.sk, scim_id=entity.scim_id, updated_at=now_ms())
         items.append(item.serialize())
     return items
 

@@ -12,13 +12,13 @@ from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, TransactionFailed, table
-from mlcore.entities.scim import USER, parse_scim_id
+from mlcore.entities.scim import USER, parse_scim_id, scim_id_of
 from mlcore.entities.users import HeldGrant, Profile, User
 from mlcore.ids import new_ulid, now_ms
 from mlcore.models.base import Item
 from mlcore.models.platform import User as UserItem
 from mlcore.models.platform import UserGrant, UserName, UserRole
-from mlcore.models.scim import ScimName
+from mlcore.models.scim import ScimMembership, ScimName
 from mlcore.repos.counters import next_number
 
 _GRANTS = {keys.USER_GRANT.name, keys.EXPERIMENT_PERMISSION.name, keys.MODEL_PERMISSION.name}
@@ -144,9 +144,9 @@ def _check_not_provisioned(username: str) -> None:
         if (lock.ttl or 0) > now_ms() // 1_000:
             raise Deactivated("The directory has deleted the user.")
         return
-    place = parse_scim_id(lock.scim_id)
-    other = None if place is None else find(place[1])
-    if place is not None and other is not None and other.user_id == place[0]:
+    parsed = parse_scim_id(lock.scim_id)
+    other = None if parsed is None else find(parsed[1])
+    if parsed is not None and other is not None and other.user_id == parsed[0]:
         raise Deactivated("The directory provisions the user's name in another spelling.")
 
 
@@ -191,8 +191,17 @@ def delete(profile: Profile) -> None:
             keys.role_user(str(role_id), username),
         )
     ]
+    scim_id = scim_id_of(profile.user.user_id, username)
+    groups = [
+        place
+        for group_id in profile.group_ids
+        for place in (
+            keys.scim_membership(username, group_id),
+            keys.scim_member(group_id, scim_id),
+        )
+    ]
     names = [keys.sign_in(username), keys.user_name(username)]
-    table.batch_write(deletes=[*own, *listed, *roles, *names])
+    table.batch_write(deletes=[*own, *listed, *roles, *groups, *names])
 
 
 def own_role_id(user: User, workspace: str) -> int:
@@ -222,7 +231,12 @@ def _profile(items: Sequence[Raw]) -> Profile | None:
             user = user_in(item)
     if user is None:
         return None
-    return Profile(user, tuple(_grants(user, items)), tuple(_assigned(user, items)))
+    return Profile(
+        user,
+        tuple(_grants(user, items)),
+        tuple(_assigned(user, items)),
+        tuple(_groups(user, items)),
+    )
 
 
 def _grants(user: User, items: Iterable[Raw]) -> Iterator[HeldGrant]:
@@ -238,6 +252,14 @@ def _assigned(user: User, items: Iterable[Raw]) -> Iterator[int]:
             held = UserRole.of(item)
             if held.user_id == user.user_id:
                 yield held.role_id
+
+
+def _groups(user: User, items: Iterable[Raw]) -> Iterator[str]:
+    for item in items:
+        if Item.of(item).type == keys.SCIM_MEMBERSHIP.name:
+            held = ScimMembership.of(item)
+            if held.user_id == user.user_id:
+                yield held.group_id
 
 
 def user_in(item: Raw) -> User:

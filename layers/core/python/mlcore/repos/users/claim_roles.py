@@ -1,19 +1,20 @@
-"""Assigns a user the roles that the setting ``sign_in_roles`` defines for the claims of a
-sign-in."""
+"""Finds the roles that the setting ``sign_in_roles`` gives for the claims of a sign-in, or for the
+attributes of a group that a directory provisions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from mlcore.auth.claims import values_of
 from mlcore.auth.permissions import Grant
 from mlcore.entities.users import Role
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.environment import workspaces_enabled
-from mlcore.limits.sign_in import E_MAIL_DOMAIN
+from mlcore.limits.sign_in import DIRECTORY, E_MAIL_DOMAIN
 from mlcore.observability import logger
-from mlcore.oidc.tokens import values_of
-from mlcore.repos.users import roles
+from mlcore.repos.settings import sign_in
+from mlcore.repos.users import roles, scim_groups
 from mlcore.repos.workspaces import workspaces
 
 _DESCRIPTION: Final = "Given by the groups of people who sign in"
@@ -34,6 +35,27 @@ def rights_of(
     matching = [rule for rule in rules if _matches(rule, claims, issuer_name)]
     role_ids = {role.role_id for rule in matching if "role" in rule for role in _role_of(rule)}
     return Rights(frozenset(role_ids), any(rule.get("administrator") is True for rule in matching))
+
+
+def role_ids_of_group(
+    display_name: str, external_id: str | None, rules: Sequence[Mapping[str, Any]]
+) -> tuple[int, ...]:
+    """Returns the ids of the roles that the rules for the directory give to members of a group.
+    Other rules are for tokens, whose groups nobody but the issuer can name. A role that a rule
+    describes is created, and gets the rule's permissions."""
+    claims = {"displayName": display_name, "externalId": external_id}
+    own = [rule for rule in rules if rule.get("issuer") == DIRECTORY]
+    return tuple(sorted(rights_of(claims, DIRECTORY, own).role_ids))
+
+
+def apply_to_groups() -> None:
+    """Gives all groups of the directory the roles that the present rules give. One Query, and a
+    write for each group whose roles change."""
+    groups = scim_groups.find_all()
+    rules = sign_in.role_rules() if groups else ()
+    for group in groups:
+        role_ids = role_ids_of_group(group.display_name, group.external_id, rules)
+        scim_groups.set_roles(group.group_id, role_ids)
 
 
 def _matches(rule: Mapping[str, Any], claims: Mapping[str, Any], issuer_name: str) -> bool:

@@ -1,0 +1,24 @@
+"""Reads the claims that describe a person: those of a token, or the attributes of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def values_of(values: Mapping[str, Any], claim: str) -> tuple[str, ...]:
+    """Returns the texts of a claim that is a text or a list, such as the user's groups. A claim
+    inside an object is named by its path with dots (``realm_access.roles``), unless a claim has the
+    dots in its name."""
+    value = values.get(claim)
+    if value is None and "." in claim:
+        value = values
+        for part in claim.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+    if isinstance(value, str):
+        return (value,)
+    return (
+        tuple(element for element in value if isinstance(element, str))
+        if isinstance(value, list)
+        else ()
+    )

@@ -1,0 +1,342 @@
+"""Groups that a directory provisions, their members, and the roles that they give. A group's roles
+are in its item, which each request of a member reads: a deleted group gives nothing any more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Final
+
+from mlcore.db import keys
+from mlcore.db.expression import ConditionExpression, Raw, Update
+from mlcore.db.table import Check, Delete, ItemUpdate, Operation, Put, TransactionFailed, table
+from mlcore.entities.scim import GROUP, ScimGroup, parse_scim_id
+from mlcore.ids import new_ulid, now_ms
+from mlcore.models.platform import User as UserItem
+from mlcore.models.scim import ScimGroup as ScimGroupItem
+from mlcore.models.scim import ScimMember, ScimMembership, ScimName, ScimValue
+from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
+
+EXTERNAL_ID: Final = "externalId"
+MEMBERS_AT_ONCE: Final = 30
+"""Members that one transaction adds, with three operations each, or removes with two."""
+
+Edit = Callable[[ScimGroup], ScimGroup]
+"""Takes a group as stored, returns it as it shall be. Only ``display_name``, ``external_id`` and
+``role_ids`` may differ."""
+
+
+class NameTaken(Exception):
+    """Another group has the name, perhaps in another spelling."""
+
+
+class NoSuchMember(Exception):
+    """A SCIM id that shall become a member is not that of a user."""
+
+
+def find(group_id: str) -> ScimGroup | None:
+    """Returns a group; None if there is none. One GetItem."""
+    item = table.get(keys.scim_group(group_id)) if group_id else None
+    return None if item is None else _group(item)
+
+
+def find_named(name: str) -> ScimGroup | None:
+    """Returns the group with a name, in any spelling. Two GetItem."""
+    lock = table.get(keys.scim_name(GROUP, name.lower()))
+    return None if lock is None else find(ScimName.of(lock).scim_id)
+
+
+def find_by_external_id(external_id: str) -> list[ScimGroup]:
+    """Returns the groups with an id of the directory. One Query and one BatchGetItem."""
+    pk = keys.scim_value(GROUP, EXTERNAL_ID, external_id, "").pk
+    found = _find_many([ScimValue.of(item).scim_id for item in table.query_all(pk)])
+    return [group for group in found if group.external_id == external_id]
+
+
+def find_all() -> list[ScimGroup]:
+    """Returns all groups, oldest first; one Query."""
+    return [_group(item) for item in table.query_all(keys.SCIM_GROUP.pk.text)]
+
+
+def find_of_member(scim_id: str) -> list[ScimGroup]:
+    """Returns the groups of a user. One Query and one BatchGetItem."""
+    parsed = parse_scim_id(scim_id)
+    if parsed is None:
+        return []
+    number, username = parsed
+    prefix = keys.scim_membership_prefix()
+    items = table.query_all(keys.scim_membership(username, "").pk, prefix=prefix)
+    held = map(ScimMembership.of, items)
+    return _find_many([one.group_id for one in held if one.user_id == number])
+
+
+def role_ids_of(group_ids: Sequence[str]) -> list[int]:
+    """Returns the ids of the roles that groups give; missing groups give none. One BatchGetItem,
+    none without groups."""
+    return [role_id for group in _find_many(group_ids) for role_id in group.role_ids]
+
+
+def members(group_id: str) -> list[str]:
+    """Returns the SCIM ids of a group's members; one Query."""
+    pk = keys.scim_member(group_id, "").pk
+    return [ScimMember.of(item).scim_id for item in table.query_all(pk)]
+
+
+def members_of_each(group_ids: Sequence[str]) -> list[list[str]]:
+    """Returns the SCIM ids of the members of each group; one round trip."""
+    return table.parallel([partial(members, group_id) for group_id in group_ids])
+
+
+def have_member(group_ids: Sequence[str], scim_id: str) -> set[str]:
+    """Returns those of the groups of which a user is a member; one BatchGetItem."""
+    found = table.batch_get([keys.scim_member(group_id, scim_id) for group_id in group_ids])
+    return {one for one, item in zip(group_ids, found, strict=True) if item is not None}
+
+
+def create(display_name: str, external_id: str | None, role_ids: tuple[int, ...]) -> ScimGroup:
+    """Creates a group without members. Raises NameTaken."""
+    lock = _free_lock(display_name, "")
+    now = now_ms()
+    made = ScimGroup(new_ulid(), display_name, external_id, role_ids, 1, now, now)
+    operations: list[Operation] = [Put(_item(made)), _locking(made, lock), *_listing(made)]
+    try:
+        table.transact(operations, new_ulid())
+    except TransactionFailed as failed:
+        raise NameTaken(display_name) from failed
+    return made
+
+
+def update(group_id: str, edit: Edit) -> ScimGroup | None:
+    """Changes a group, and returns it as stored; None if there is no such group. Nothing is written
+    if nothing changes. Raises NameTaken."""
+
+    def attempt() -> ScimGroup | None:
+        before = find(group_id)
+        if before is None:
+            return None
+        after = edit(before)
+        if after == before:
+            return before
+        after = after._replace(version=before.version + 1, updated_at=now_ms())
+        try:
+            table.transact(_changing(before, after), new_ulid())
+        except TransactionFailed as failed:
+            raise WriteConflict from failed
+        return after
+
+    return retry_on_conflict("group", attempt)
+
+
+def set_roles(group_id: str, role_ids: tuple[int, ...]) -> None:
+    """Sets the roles that a group gives. Does nothing if the group is missing."""
+    update(group_id, lambda group: group._replace(role_ids=role_ids))
+
+
+def add_members(group_id: str, scim_ids: Iterable[str]) -> bool:
+    """Adds users to a group; returns whether the group exists. Users who are members already are
+    left alone. One BatchGetItem, and a transaction for each :data:`MEMBERS_AT_ONCE` new members.
+    An interrupted call is completed by repeating it.
+
+    Raises:
+        NoSuchMember: an id is not that of a user.
+    """
+    wanted = list(dict.fromkeys(scim_ids))
+    present = _present(group_id, wanted)
+    new = [scim_id for scim_id in wanted if scim_id not in present]
+    for at in range(0, len(new), MEMBERS_AT_ONCE):
+        operations: list[Operation] = [_touching(group_id)]
+        chunk = new[at : at + MEMBERS_AT_ONCE]
+        for scim_id in chunk:
+            operations += _adding(group_id, scim_id)
+        try:
+            table.transact(operations, new_ulid())
+        except TransactionFailed as failed:
+            if 0 in failed.items:
+                return False
+            raise NoSuchMember(chunk[(min(failed.items) - 1) // 3]) from failed
+    return True
+
+
+def remove_members(group_id: str, scim_ids: Iterable[str]) -> bool:
+    """Removes users from a group; returns whether the group exists. Others than members are
+    ignored. Two BatchGetItem, and a transaction for each :data:`MEMBERS_AT_ONCE` members. An
+    interrupted call is completed by repeating it."""
+    removed = sorted(_present(group_id, list(dict.fromkeys(scim_ids))))
+    own = _own_memberships(group_id, removed)
+    for at in range(0, len(removed), MEMBERS_AT_ONCE):
+        operations: list[Operation] = [_touching(group_id)]
+        for scim_id in removed[at : at + MEMBERS_AT_ONCE]:
+            operations.append(Delete(keys.scim_member(group_id, scim_id)))
+            if scim_id in own:
+                operations.append(Delete(own[scim_id]))
+        try:
+            table.transact(operations, new_ulid())
+        except TransactionFailed:
+            return False  # the only condition is that the group exists
+    return True
+
+
+def delete(group: ScimGroup) -> None:
+    """Deletes a group, then its members: without the group's item they give no roles. Repeating it
+    has no further effect."""
+    name = keys.scim_name(GROUP, group.display_name.lower())
+    mine = ConditionExpression()
+    mine.require_absent_or_equal(ScimName.scim_id, group.group_id)
+    operations: list[Operation] = [
+        Delete(keys.scim_group(group.group_id)),
+        Delete(name, mine),
+        *(Delete(key) for key in _value_keys(group)),
+    ]
+    try:
+        table.transact(operations, new_ulid())
+    except TransactionFailed:
+        table.delete(keys.scim_group(group.group_id))
+    item_keys = []
+    for scim_id in members(group.group_id):
+        parsed = parse_scim_id(scim_id)
+        if parsed is not None:
+            item_keys.append(keys.scim_membership(parsed[1], group.group_id))
+        item_keys.append(keys.scim_member(group.group_id, scim_id))
+    table.batch_write(deletes=item_keys)
+
+
+def _find_many(group_ids: Sequence[str]) -> list[ScimGroup]:
+    if not group_ids:
+        return []
+    items = table.batch_get([keys.scim_group(group_id) for group_id in group_ids])
+    return [_group(item) for item in items if item is not None]
+
+
+def _present(group_id: str, scim_ids: Sequence[str]) -> set[str]:
+    items = table.batch_get([keys.scim_member(group_id, scim_id) for scim_id in scim_ids])
+    return {one for one, item in zip(scim_ids, items, strict=True) if item is not None}
+
+
+def _touching(group_id: str) -> ItemUpdate:
+    """Returns the update that counts a write of members, on condition that the group exists."""
+    change = Update()
+    change.add(ScimGroupItem.version, 1)
+    change.set(ScimGroupItem.updated_at, now_ms())
+    change.require_exists(ScimGroupItem.PK)
+    return ItemUpdate(keys.scim_group(group_id), change)
+
+
+def _adding(group_id: str, scim_id: str) -> list[Operation]:
+    parsed = parse_scim_id(scim_id)
+    if parsed is None:
+        raise NoSuchMember(scim_id)
+    number, username = parsed
+    of_group, of_user = (
+        keys.scim_member(group_id, scim_id),
+        keys.scim_membership(username, group_id),
+    )
+    alive = ConditionExpression()
+    alive.require_equal(UserItem.user_id, number)
+    now = now_ms()
+    member = ScimMember(PK=of_group.pk, SK=of_group.sk, scim_id=scim_id, updated_at=now)
+    membership = ScimMembership(
+        PK=of_user.pk, SK=of_user.sk, group_id=group_id, user_id=number, updated_at=now
+    )
+    return [
+        Put(member.serialize()),
+        Put(membership.serialize()),
+        Check(keys.user(username), alive),
+    ]
+
+
+def _own_memberships(group_id: str, scim_ids: Sequence[str]) -> dict[str, keys.Key]:
+    """Returns the keys of memberships by the SCIM ids of their users. The membership of a later
+    user of the same name is left out."""
+    users = {scim_id: parsed for scim_id in scim_ids if (parsed := parse_scim_id(scim_id))}
+    item_keys = [keys.scim_membership(username, group_id) for _, username in users.values()]
+    items = table.batch_get(item_keys)
+    return {
+        scim_id: key
+        for (scim_id, (number, _)), key, item in zip(users.items(), item_keys, items, strict=True)
+        if item is not None and ScimMembership.of(item).user_id == number
+    }
+
+
+def _changing(before: ScimGroup, after: ScimGroup) -> list[Operation]:
+    same = ConditionExpression()
+    same.require_equal(ScimGroupItem.version, before.version)
+    operations: list[Operation] = [Put(_item(after), same)]
+    if after.display_name.lower() != before.display_name.lower():
+        lock = _free_lock(after.display_name, after.group_id)
+        mine = ConditionExpression()
+        mine.require_absent_or_equal(ScimName.scim_id, before.group_id)
+        operations += [
+            _locking(after, lock),
+            Delete(keys.scim_name(GROUP, before.display_name.lower()), mine),
+        ]
+    if after.external_id != before.external_id:
+        operations += [*_listing(after), *(Delete(key) for key in _value_keys(before))]
+    return operations
+
+
+def _free_lock(name: str, group_id: str) -> Raw | None:
+    """Returns what is stored of a name that the group may take. Raises NameTaken if another group
+    has it."""
+    lock = table.get(keys.scim_name(GROUP, name.lower()))
+    if lock is not None:
+        holder = ScimName.of(lock).scim_id
+        if holder != group_id and find(holder) is not None:
+            raise NameTaken(name)
+    return lock
+
+
+def _locking(group: ScimGroup, lock: Raw | None) -> Put:
+    key = keys.scim_name(GROUP, group.display_name.lower())
+    item = ScimName(PK=key.pk, SK=key.sk, scim_id=group.group_id, updated_at=now_ms())
+    same = ConditionExpression()
+    if lock is None:
+        same.require_absent(ScimName.PK)
+    else:
+        same.require_absent_or_equal(ScimName.scim_id, ScimName.of(lock).scim_id)
+    return Put(item.serialize(), same)
+
+
+def _value_keys(group: ScimGroup) -> list[keys.Key]:
+    if group.external_id is None:
+        return []
+    return [keys.scim_value(GROUP, EXTERNAL_ID, group.external_id, group.group_id)]
+
+
+def _listing(group: ScimGroup) -> list[Put]:
+    return [
+        Put(
+            ScimValue(
+                PK=key.pk, SK=key.sk, scim_id=group.group_id, updated_at=group.updated_at
+            ).serialize()
+        )
+        for key in _value_keys(group)
+    ]
+
+
+def _item(group: ScimGroup) -> Raw:
+    key = keys.scim_group(group.group_id)
+    return ScimGroupItem(
+        PK=key.pk,
+        SK=key.sk,
+        group_id=group.group_id,
+        display_name=group.display_name,
+        external_id=group.external_id,
+        role_ids=json.dumps(group.role_ids),
+        version=group.version,
+        created_at=group.created_at,
+        updated_at=group.updated_at,
+    ).serialize()
+
+
+def _group(raw: Raw) -> ScimGroup:
+    item = ScimGroupItem.of(raw)
+    return ScimGroup(
+        item.group_id,
+        item.display_name,
+        item.external_id,
+        tuple(json.loads(item.role_ids)),
+        item.version,
+        item.created_at,
+        item.updated_at or item.created_at,
+    )
