@@ -17,6 +17,7 @@ from mlcore.db.failures import ConditionFailed
 from mlcore.db.keys import Key
 from mlcore.db.table import key_of_item, table
 from mlcore.entities.experiments import Experiment
+from mlcore.entities.scim import parse_scim_id
 from mlcore.environment import settings
 from mlcore.ids import now_ms
 from mlcore.models import index
@@ -25,6 +26,7 @@ from mlcore.models.by_type import MODELS
 from mlcore.models.evaluation import ReviewQueue as QueueItem
 from mlcore.models.platform import User as UserItem
 from mlcore.models.runs import Run as RunItem
+from mlcore.models.scim import ScimMember
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos.document import Document
 from mlcore.repos.evaluation import review_queues
@@ -44,6 +46,9 @@ _OF_USER: Final = frozenset(
     )
 )
 """Types of items that belong to the user whom ``username`` names."""
+
+_OF_SCIM_ID: Final = frozenset((keys.SCIM_NAME.name, keys.SCIM_VALUE.name, keys.SCIM_MEMBER.name))
+"""Types of items that belong to the user whose name is in ``scim_id``."""
 
 _DERIVED: Final = frozenset(
     kind for kind, model in MODELS.items() if model.__module__ == index.__name__
@@ -73,6 +78,9 @@ def find(name: str) -> Iterator[Found]:
     for item in _scan():
         kind, key = _type(item), key_of_item(item)
         is_own = kind in _OF_USER and text_of(item, UserItem.username.attr_name) == name
+        if kind in _OF_SCIM_ID:
+            parsed = parse_scim_id(text_of(item, ScimMember.scim_id.attr_name) or "")
+            is_own = parsed is not None and parsed[1] == name
         if kind in _DERIVED or key == readers:
             continue
         if key.pk in own or is_own:
