@@ -129,7 +129,7 @@ def test_backfill_brings_what_no_stream_tells(store: Store, tables: Tables) -> N
     expected = world.expected()
     assert found(tables, expected[1]) == expected
     again = whole.backfill()
-    assert again[1:] == (0, 0, 0, 0, 0)
+    assert set(again[1:]) == {0}
     tables.follow()
     assert found(tables, expected[1]) == expected
 
