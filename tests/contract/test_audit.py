@@ -58,6 +58,8 @@ READS = {
 NAMELESS = {
     "POST /2.0/mlflow/gateway-proxy",  # calls another server
     "POST /3.0/mlflow/skills/bulk-register",  # of many
+    "POST /scim/v2/Users",  # ids come back; later requests have them in the path
+    "POST /scim/v2/Groups",
 }
 """Writes that name no entity by an identifier."""
 
