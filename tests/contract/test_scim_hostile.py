@@ -202,7 +202,7 @@ def test_nothing_that_is_sent_breaks_the_server(directory: Directory, store: Sto
             check("PUT", resources[0], {"userName": "ada", name: value})
             check("PUT", resources[1], {"displayName": "g", name: value})
         for path in PATHS:
-            for op in ("add", "reresource", "remove"):
+            for op in ("add", "replace", "remove"):
                 operation = {"op": op, "path": path, "value": value}
                 for resource in resources:
                     check("PATCH", resource, Directory.patch_body(operation))
@@ -245,7 +245,7 @@ def test_pages_of_other_sites_send_nothing(directory: Directory, store: Store) -
         lambda one: one + "=",
         lambda one: "0" + one,
         lambda one: one.upper(),
-        lambda one: one.reresource(".", ""),
+        lambda one: one.replace(".", ""),
         lambda one: one.split(".")[0],
         lambda one: one.split(".")[1],
         lambda one: one.split(".")[0] + ".YmVu",
