@@ -104,7 +104,8 @@ class DatasetsWorld:
             experiment = self.store.api.new_experiment(f"e{self.rng.getrandbits(60)}")
             body = {"experiment_ids": [experiment]}
             sent("POST", f"datasets/{dataset_id}/add-experiments", body)
-            self.datasets[dataset_id]["experiments"].append(experiment)
+            if experiment not in self.datasets[dataset_id]["experiments"]:  # "7" may exist by now
+                self.datasets[dataset_id]["experiments"].append(experiment)
 
     def move(self) -> None:
         """To another workspace, where the API does not reach it, or back."""

@@ -74,23 +74,21 @@ def project(records: Sequence[Mapping[str, Any]]) -> None:
             item = Run.of(image)
             known[item.experiment_id, item.run_id] = image
         else:
-            run_key = key_of_item(image)
-            logged.setdefault(keys.run_of(run_key), {})[run_key] = image
+            batch_key = key_of_item(image)
+            logged.setdefault(keys.run_of(batch_key), {})[batch_key] = image
     runs_behind = [
         run
         for run, batches_of_run in logged.items()
         if _is_older(known.get(run), _latest_in(batches_of_run.values()))
     ]
-    places = [run_key for run in runs_behind for run_key in logged[run]]
-    items = table.batch_get([*(keys.run(*run) for run in runs_behind), *places])
-    current_batches = dict(zip(places, items[len(runs_behind) :], strict=True))
+    batch_keys = [batch_key for run in runs_behind for batch_key in logged[run]]
+    items = table.batch_get([*(keys.run(*run) for run in runs_behind), *batch_keys])
+    current_batches = dict(zip(batch_keys, items[len(runs_behind) :], strict=True))
     for run, current_run in zip(runs_behind, items, strict=False):
         if current_run is None:
             continue
         batches = logged[run]
-        greatest = _still_logged(
-            run, batches, {run_key: current_batches[run_key] for run_key in batches}
-        )
+        greatest = _still_logged(run, batches, {key: current_batches[key] for key in batches})
         if _is_older(current_run, greatest):
             rewinding.retried(partial(_raise_to_batches, run, batches, greatest))
         else:
@@ -196,9 +194,9 @@ def find_missing(run: Owner) -> Missing:
     after = _read(run)
     if after is None:
         return NOTHING_MISSING
-    # If history expires, a point may have been removed before its latest value.
     if after.item.rewinds != before.item.rewinds or rewinds.of(after.item).is_open:
         return NOTHING_MISSING  # points were removed meanwhile
+    # If history expires, a point may have been removed before its latest value.
     expires = ttl_policy.kept_seconds("metric_history") is not None
     missing = [] if expires else [point for key, point in known.items() if key not in held]
     return Missing(later_points(greatest, runs.metrics(after.document)), missing)
@@ -210,9 +208,9 @@ def complete(run: Owner) -> Missing:
     interrupted is completed first."""
     rewinding.finish(run)
     read = _read(run)
-    missing = NOTHING_MISSING if read is None else find_missing(run)
     if read is None:
-        return missing
+        return NOTHING_MISSING
+    missing = find_missing(run)
     with contextlib.suppress(RewoundMeanwhile):  # then there was no time for requests to die
         if missing.latest:
             _raise_latest(read, missing.latest)
