@@ -116,7 +116,7 @@ def queues_of(records: Sequence[Record]) -> list[str]:
     """Returns the environment variables of the queues that :func:`run_side_effects` needs for these
     records."""
     names = []
-    if any(webhook_events.announces(record["dynamodb"]) for record in records):
+    if any(map(_announces, records)):
         names.append(webhook_events.QUEUE)
     if any(
         (_type(record) in EXPIRING and file_removals.frees_files(record["dynamodb"]))
@@ -150,7 +150,7 @@ def _projectors(record: Record) -> Iterator[Projector]:
 def _side_effects(record: Record) -> Iterator[Projector]:
     """Yields the projectors (functions that handle stream records) whose actions need only the
     record."""
-    if webhook_events.announces(record["dynamodb"]):
+    if _announces(record):
         yield webhook_events.project
     if _type(record) in ARCHIVING:
         yield archive_expiry.project
@@ -158,6 +158,12 @@ def _side_effects(record: Record) -> Iterator[Projector]:
         yield expiry.project
     if _is_removed_upload(record):
         yield skill_files.project
+
+
+def _announces(record: Record) -> bool:
+    """Whether a record has a new event of webhooks. Items of other types use the attribute for the
+    stream's filter alone."""
+    return _type(record) in ANNOUNCING and webhook_events.announces(record["dynamodb"])
 
 
 def _is_removed_upload(record: Record) -> bool:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexer.history import history_packing
-from indexer.lifecycle import expiry, file_removals
+from indexer.lifecycle import file_removals
 from indexer.verification import rebuild
 from mlcore import artifacts, file_removal
 from tests.contract.conftest import Store, examples, forget
@@ -304,7 +304,7 @@ def test_points_are_removed_from_table_and_files(store: Store, files: Path) -> N
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(file_removals.QUEUE, "queue")
         patch.setattr(file_removal, "send", lambda _queue, removals: sent.extend(removals))
-        expiry.project([record["dynamodb"]])
+        assert deliver([record]) == 1
     assert [removal.key for removal in sent] == [str(before.parent.relative_to(files / "files"))]
     (after,) = (path for path in files.rglob("points") if run_id in str(path) and path != before)
     assert after.stat().st_size < before.stat().st_size
