@@ -213,12 +213,13 @@ def _remove_rewound(portion: _Portion, written: Iterable[Raw]) -> None:
             if not rewinds.are_deleted(last, key, point.step, time)
         )
 
-    def keep(point: Metric) -> bool:
-        return (point.key, point_positions.order(point)) in staying
-
     puts, deletes = [], []
     for made in metric_history.ending(written):
-        operation = point_removal.reduction(made, keep).operation
+        points = point_removal.points_of(made)
+        kept = [point for point in points if (point.key, point_positions.order(point)) in staying]
+        if len(kept) == len(points):
+            continue
+        operation = point_removal.reduction(made, kept).operation
         if isinstance(operation, Put):
             puts.append(operation.item)
         elif isinstance(operation, Delete):

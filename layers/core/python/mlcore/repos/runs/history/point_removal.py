@@ -7,7 +7,7 @@ transactions that require a condition of the caller's on the run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from mlcore.db import keys
@@ -50,14 +50,11 @@ class NoLongerNeeded(Exception):
 
 
 class Reduction(NamedTuple):
-    """How an item of history changes: an operation, and the bytes that it writes. The operation is
-    None if the item stays as it is."""
+    """How an item of history that loses points changes: an operation, and the bytes that it
+    writes."""
 
-    operation: Operation | None
+    operation: Put | ItemUpdate | Delete
     size: int
-
-
-UNCHANGED: Final = Reduction(None, 0)
 
 
 def remove(run: Owner, keep: Keep, condition: ConditionExpression) -> dict[str, Metric]:
@@ -79,32 +76,47 @@ def remove(run: Owner, keep: Keep, condition: ConditionExpression) -> dict[str, 
     """
     latest: dict[str, Metric] = {}
     sending = _Sending(Check(keys.run(*run), condition))
-    for item, points in _stored(run):
+    for item in _stored(run):
+        points = points_of(item)
         kept = [point for point in points if keep(point)]
-        for key, point in latest_point_text.latest_of([*kept]).items():
+        for key, point in latest_point_text.latest_of(kept).items():
             known = latest.get(key)
             latest[key] = (
                 point if known is None else latest_point_text.latest_of([known, point])[key]
             )
         if len(kept) < len(points):
-            sending.add(reduction(item, keep))
+            sending.add(reduction(item, kept))
     sending.send()
     return latest
 
 
-def reduction(item: Raw, keep: Keep) -> Reduction:
-    """Returns how an item of history (batch, pack, or item of a file) changes if only the points
-    stay that ``keep`` accepts. Writes the new file of the item of a file."""
+def points_of(item: Raw) -> list[Metric]:
+    """Returns the points of an item of history: a batch, a pack, or the item of a file, which is
+    read."""
     kind = Item.of(item).type
     if kind == keys.RUN_METRIC_FILE.name:
-        return _of_file(item, keep)
+        return history_files.read(history_files.every(item))
     if kind == keys.RUN_METRIC_HISTORY.name:
-        return _of_pack(item, keep)
-    return _of_batch(item, keep)
+        return metric_history.points_of_pack(item, RunMetricHistory.of(item).key)
+    return [point for points in metric_history.batch_points(item).values() for point in points]
 
 
-def _stored(run: Owner) -> Iterator[tuple[Raw, list[Metric]]]:
-    """Yields each item of a run's history with its points; batches before files before packs."""
+def reduction(item: Raw, kept: Sequence[Metric]) -> Reduction:
+    """Returns how an item of history changes if only some of its points stay, which are ``kept`` in
+    the order of :func:`points_of`. Writes the new file of the item of a file."""
+    if not kept:
+        return Reduction(Delete(key_of_item(item)), 0)
+    kind = Item.of(item).type
+    if kind == keys.RUN_METRIC_HISTORY.name:
+        return _of_pack(item, kept)
+    series: dict[str, list[Metric]] = {}
+    for point in kept:
+        series.setdefault(point.key, []).append(point)
+    return _of_file(item, series) if kind == keys.RUN_METRIC_FILE.name else _of_batch(item, series)
+
+
+def _stored(run: Owner) -> Iterator[Raw]:
+    """Yields the items of a run's history; batches before files before packs."""
     pk = keys.run(*run).pk
     files = []
     for item in table.query_all(
@@ -115,50 +127,31 @@ def _stored(run: Owner) -> Iterator[tuple[Raw, list[Metric]]]:
         if metric_history.is_file(item):
             files.append(item)
         else:
-            series = metric_history.batch_points(item).values()
-            yield item, [point for points in series for point in points]
-    for item in files:
-        yield item, history_files.read(history_files.every(item))
-    for item in table.query_all(pk, prefix=keys.run_child_prefix(run[1], "MHIST")):
-        yield item, metric_history.points_of_pack(item, RunMetricHistory.of(item).key)
+            yield item
+    yield from files
+    yield from table.query_all(pk, prefix=keys.run_child_prefix(run[1], "MHIST"))
 
 
-def _of_batch(item: Raw, keep: Keep) -> Reduction:
-    kept = {
-        key: staying
-        for key, points in metric_history.batch_points(item).items()
-        if (staying := [point for point in points if keep(point)])
-    }
-    if not kept:
-        return Reduction(Delete(key_of_item(item)), 0)
-    data, _ = point_columns.pack(kept)
+def _of_batch(item: Raw, series: Mapping[str, Sequence[Metric]]) -> Reduction:
+    data, _ = point_columns.pack(series)
     update = Update()
     update.set(RunMetricBatch.data, data)
     update.require_exists(Item.PK)
     return Reduction(ItemUpdate(key_of_item(item), update), len(data))
 
 
-def _of_pack(item: Raw, keep: Keep) -> Reduction:
-    place = keys.parse(*key_of_item(item)).fields
+def _of_pack(item: Raw, kept: Sequence[Metric]) -> Reduction:
+    owner = keys.parse(*key_of_item(item)).fields
     key = RunMetricHistory.of(item).key
-    kept = [point for point in metric_history.points_of_pack(item, key) if keep(point)]
-    if not kept:
-        return Reduction(Delete(key_of_item(item)), 0)
-    (made,) = metric_history.history_items(place["experiment_id"], place["run_id"], key, kept)
+    (made,) = metric_history.history_items(owner["experiment_id"], owner["run_id"], key, kept)
     return _replaced(item, made, len(RunMetricHistory.of(made).data))
 
 
-def _of_file(item: Raw, keep: Keep) -> Reduction:
-    view = RunMetricFile.of(item)
-    series: dict[str, list[Metric]] = {}
-    for point in history_files.read(history_files.every(item)):
-        if keep(point):
-            series.setdefault(point.key, []).append(point)
-    if not series:
-        return Reduction(Delete(key_of_item(item)), 0)
+def _of_file(item: Raw, series: Mapping[str, Sequence[Metric]]) -> Reduction:
     made = history_files.in_place_of(item, {key: series[key] for key in sorted(series)})
     history_files.store([made])
-    return _replaced(item, made.item, len(RunMetricFile.of(made.item).directory) + len(view.SK))
+    size = len(RunMetricFile.of(made.item).directory) + len(RunMetricFile.of(item).SK)
+    return _replaced(item, made.item, size)
 
 
 def _replaced(item: Raw, made: Raw, size: int) -> Reduction:
@@ -179,8 +172,6 @@ class _Sending:
         self._size = 0
 
     def add(self, change: Reduction) -> None:
-        if change.operation is None:
-            return
         if len(self._operations) == TOGETHER or self._size + change.size > BYTES_TOGETHER:
             self.send()
         self._operations.append(change.operation)
