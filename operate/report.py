@@ -30,7 +30,9 @@ _ASSET: Final = re.compile(
     r'|<script src="[^"]*/(?P<script>[^"/]+)"></script>'
 )
 _POLICY: Final = re.compile(r'(?<=http-equiv="Content-Security-Policy" content=")[^"]*')
-_LINKS: Final = re.compile(r'<link rel="icon"[^>]*>\n?|<a id="(?:readers|keys)".*?</a>')
+_LINKS: Final = re.compile(
+    r'<link rel="icon"[^>]*>\n?|<a (?:id="[a-z]+" )?href="/dashboards/.*?</a>\n? *'
+)
 """Elements of the page that the file leaves out: the icon, and the links to other pages."""
 
 Ask = Callable[[str, dict[str, Any]], dict[str, Any]]

@@ -31,6 +31,7 @@ commands:
   sql, report, alert, system-tables              query runs and metrics
   gc, config                                     permanently remove deleted things; settings
   create-admin, keys, rights, audit              first administrator; API keys; who may and did what
+  erase-user         remove a person from the table, the system tables and the audit
   verify, reindex, sizes, replay                 check and repair derived items
   deploy             build and deploy a stage to AWS (needs the SAM CLI, make, Python 3.13)
   doctor             use a running server as a team would, and report faults

@@ -47,6 +47,9 @@ def in_aws(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Json], Any]],
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "judge-runner")
     monkeypatch.setenv(remote_cage.FUNCTION, FUNCTION)
     monkeypatch.setattr(code_scorers.app, "set_dumpable", lambda _dumpable: None)
+    for name in code_scorers.app._CREDENTIALS:
+        # The function removes them from the environment that it shares with the tests.
+        monkeypatch.setenv(name, os.environ.get(name, ""))
 
     def serve(handler: Callable[[Json], Any]) -> Lambda:
         client = Lambda(handler)

@@ -24,7 +24,7 @@ from mlcore.http import audit
 from mlcore.repos.settings import system_tables as readers
 from mlcore.repos.users import api_keys, caller_usage, grants, roles, sessions, sign_ins, users
 from mlcore.system_tables import audit_landing, location
-from mltables import audit_verification
+from mltables import audit_verification, table_definitions
 from operate.erasure import command, items
 from operate.product_modules import CannotRun
 from tests.contract import route_environment
@@ -45,7 +45,6 @@ DOMAINS = (
     *("artifacts", "evaluation", "experiments", "gateway", "logged_models", "mcp_servers"),
     *("registry", "runs", "skills", "traces", "webhooks"),
 )
-TABLES = ("experiments_latest", "runs_latest", "traces", "assessments", "audit_log")
 TAG = {"key": "mlflow.user", "value": NAME}
 
 
@@ -186,10 +185,15 @@ def whole(store: Store) -> list[str]:
     return sorted(map(text_of, store.items()))
 
 
+def written_tables() -> list[str]:
+    names = [table.name for table in table_definitions.TABLES]
+    return [name for name in names if DeltaTable.is_deltatable(location.table_uri(name))]
+
+
 def in_tables(office: Office) -> list[str]:
     return [
         name
-        for name in TABLES
+        for name in written_tables()
         if NAME in str(office.tables.frame(name).to_dicts()).replace(OTHER, "other")
     ]
 
@@ -224,10 +228,11 @@ def test_name_is_nowhere_afterwards(office: Office, store: Store, capsys: Any) -
 
     office.tables.follow()
     assert in_tables(office) == []
-    for table in TABLES:
-        delta = DeltaTable(location.table_uri(table))
+    for table in written_tables():
         # As the upkeep does a day later.
-        delta.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+        DeltaTable(location.table_uri(table)).vacuum(
+            retention_hours=0, enforce_retention_duration=False, dry_run=False
+        )
     for path in office.tables.folder.rglob("*"):
         if path.suffix == ".parquet" and "_delta_log" not in path.parts:
             rows = str(polars.read_parquet(path, hive_partitioning=False).to_dicts())
