@@ -99,9 +99,7 @@ def _statement(message: m.Query, request: Request) -> _Statement:
     if message.has("sql"):
         raise errors.InvalidParameterValue("A request has either 'sql' or 'saved'.")
     check_name(message.saved)
-    saved = saved_queries.find(request.workspace, message.saved)
-    if saved is None:
-        raise errors.ResourceDoesNotExist(f"The workspace has no saved query {message.saved!r}.")
+    saved = saved_queries.get(request.workspace, message.saved)
     values = values_of(saved.parameters, parameters)
     casts = {
         parameter.name: _CASTS[parameter.kind]

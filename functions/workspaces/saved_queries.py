@@ -119,10 +119,7 @@ def delete_query(message: m.DeleteQuery, request: Request) -> dict[str, Any]:
 
 def _get(name: str, request: Request) -> SavedQuery:
     limits.check_name(name)
-    query = saved_queries.find(request.workspace, name)
-    if query is None:
-        raise errors.ResourceDoesNotExist(f"The workspace has no saved query {name!r}.")
-    return query
+    return saved_queries.get(request.workspace, name)
 
 
 def _owned(name: str, request: Request) -> SavedQuery:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from typing import Final, NamedTuple
 
+from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
@@ -35,6 +36,14 @@ def find(workspace: str, name: str) -> SavedQuery | None:
     GetItem."""
     item = table.get(keys.saved_query(workspace, name))
     return None if item is None else _query(workspace, item)
+
+
+def get(workspace: str, name: str) -> SavedQuery:
+    """Returns a saved query as :func:`find`. Raises ResourceDoesNotExist."""
+    query = find(workspace, name)
+    if query is None:
+        raise errors.ResourceDoesNotExist(f"The workspace has no saved query {name!r}.")
+    return query
 
 
 def page(workspace: str, after: str, limit: int) -> QueryPage:

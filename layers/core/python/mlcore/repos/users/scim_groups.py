@@ -17,6 +17,7 @@ from mlcore.models.platform import User as UserItem
 from mlcore.models.scim import ScimGroup as ScimGroupItem
 from mlcore.models.scim import ScimMember, ScimMembership, ScimName, ScimValue
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
+from mlcore.repos.users import scim_lookups
 
 EXTERNAL_ID: Final = "externalId"
 MEMBERS_AT_ONCE: Final = 30
@@ -90,8 +91,8 @@ def members_of_each(group_ids: Sequence[str]) -> list[list[str]]:
 
 def have_member(group_ids: Sequence[str], scim_id: str) -> set[str]:
     """Returns those of the groups of which a user is a member; one BatchGetItem."""
-    found = table.batch_get([keys.scim_member(group_id, scim_id) for group_id in group_ids])
-    return {one for one, item in zip(group_ids, found, strict=True) if item is not None}
+    items = table.batch_get([keys.scim_member(group_id, scim_id) for group_id in group_ids])
+    return {group_id for group_id, item in zip(group_ids, items, strict=True) if item is not None}
 
 
 def create(display_name: str, external_id: str | None, role_ids: tuple[int, ...]) -> ScimGroup:
@@ -99,7 +100,7 @@ def create(display_name: str, external_id: str | None, role_ids: tuple[int, ...]
     lock = _free_lock(display_name, "")
     now = now_ms()
     made = ScimGroup(new_ulid(), display_name, external_id, role_ids, 1, now, now)
-    operations: list[Operation] = [Put(_item(made)), _locking(made, lock), *_listing(made)]
+    operations: list[Operation] = [Put(_item(made)), _reserving(made, lock), *_listing(made)]
     try:
         table.transact(operations, new_ulid())
     except TransactionFailed as failed:
@@ -210,7 +211,7 @@ def _find_many(group_ids: Sequence[str]) -> list[ScimGroup]:
 
 def _present(group_id: str, scim_ids: Sequence[str]) -> set[str]:
     items = table.batch_get([keys.scim_member(group_id, scim_id) for scim_id in scim_ids])
-    return {one for one, item in zip(scim_ids, items, strict=True) if item is not None}
+    return {scim_id for scim_id, item in zip(scim_ids, items, strict=True) if item is not None}
 
 
 def _touching(group_id: str) -> ItemUpdate:
@@ -267,7 +268,7 @@ def _changing(before: ScimGroup, after: ScimGroup) -> list[Operation]:
         mine = ConditionExpression()
         mine.require_absent_or_equal(ScimName.scim_id, before.group_id)
         operations += [
-            _locking(after, lock),
+            _reserving(after, lock),
             Delete(keys.scim_name(GROUP, before.display_name.lower()), mine),
         ]
     if after.external_id != before.external_id:
@@ -286,15 +287,8 @@ def _free_lock(name: str, group_id: str) -> Raw | None:
     return lock
 
 
-def _locking(group: ScimGroup, lock: Raw | None) -> Put:
-    key = keys.scim_name(GROUP, group.display_name.lower())
-    item = ScimName(PK=key.pk, SK=key.sk, scim_id=group.group_id, updated_at=now_ms())
-    same = ConditionExpression()
-    if lock is None:
-        same.require_absent(ScimName.PK)
-    else:
-        same.require_absent_or_equal(ScimName.scim_id, ScimName.of(lock).scim_id)
-    return Put(item.serialize(), same)
+def _reserving(group: ScimGroup, lock: Raw | None) -> Put:
+    return scim_lookups.reserving(GROUP, group.display_name, group.group_id, lock)
 
 
 def _value_keys(group: ScimGroup) -> list[keys.Key]:
@@ -304,14 +298,9 @@ def _value_keys(group: ScimGroup) -> list[keys.Key]:
 
 
 def _listing(group: ScimGroup) -> list[Put]:
-    return [
-        Put(
-            ScimValue(
-                PK=key.pk, SK=key.sk, scim_id=group.group_id, updated_at=group.updated_at
-            ).serialize()
-        )
-        for key in _value_keys(group)
-    ]
+    if group.external_id is None:
+        return []
+    return [Put(scim_lookups.value_item(GROUP, EXTERNAL_ID, group.external_id, group.group_id))]
 
 
 def _item(group: ScimGroup) -> Raw:

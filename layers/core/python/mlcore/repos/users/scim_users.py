@@ -21,7 +21,7 @@ from mlcore.models.scim import ScimName, ScimValue
 from mlcore.models.scim import ScimUser as ScimUserItem
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos.counters import next_number
-from mlcore.repos.users import users
+from mlcore.repos.users import scim_lookups, users
 
 EXTERNAL_ID: Final = "externalId"
 E_MAIL: Final = "emails.value"
@@ -72,7 +72,7 @@ def find_by(attribute: str, text: str) -> list[ScimUser]:
     pk = keys.scim_value(USER, attribute, _folded(attribute, text), "").pk
     ids = [ScimValue.of(item).scim_id for item in table.query_all(pk)]
     found = find_many(ids) if ids else []
-    # What an interrupted write of a former release left behind is not believed.
+    # A value that the user lost after its item was read does not count.
     wanted = (attribute, _folded(attribute, text))
     return [one for one in found if wanted in _values(one)]
 
@@ -118,7 +118,7 @@ def create(new_user: ScimUser) -> ScimUser:
         Put(item.serialize(), absent),
         Put(UserName(PK=listed.pk, SK=listed.sk, username=name, updated_at=now).serialize()),
         Put(_item(made)),
-        _locking(made, lock),
+        scim_lookups.reserving(USER, name, made.scim_id, lock),
         *(Put(value) for value in _value_items(made)),
     ]
     try:
@@ -177,7 +177,8 @@ def _changing(before: ScimUser, after: ScimUser) -> list[Operation]:
         lock = table.get(keys.scim_name(USER, after.user.username.lower()))
         if lock is not None and find(ScimName.of(lock).scim_id) not in (None, before):
             raise NameTaken(after.user.username)
-        operations.append(_locking(after, lock))
+        name = after.user.username
+        operations.append(scim_lookups.reserving(USER, name, after.scim_id, lock))
     old, new = _values(before) if before.version else set(), _values(after)
     operations += [Put(item) for item in _value_items(after, new - old)]
     operations += [
@@ -278,19 +279,6 @@ def _item(entity: ScimUser) -> Raw:
     ).serialize()
 
 
-def _locking(entity: ScimUser, lock: Raw | None) -> Put:
-    """Returns the put that reserves a user's name in every spelling, on condition that the lock is
-    still the one that was read."""
-    key = keys.scim_name(USER, entity.user.username.lower())
-    item = ScimName(PK=key.pk, SK=key.sk, scim_id=entity.scim_id, updated_at=now_ms())
-    same = ConditionExpression()
-    if lock is None:
-        same.require_absent(ScimName.PK)
-    else:
-        same.require_absent_or_equal(ScimName.scim_id, ScimName.of(lock).scim_id)
-    return Put(item.serialize(), same)
-
-
 def _values(entity: ScimUser) -> set[tuple[str, str]]:
     """Returns the (attribute, value) pairs by which a user is found."""
     pairs = [(E_MAIL, entry.get("value")) for entry in entity.attributes.get("emails", ())]
@@ -299,12 +287,10 @@ def _values(entity: ScimUser) -> set[tuple[str, str]]:
 
 
 def _value_items(entity: ScimUser, values: Iterable[tuple[str, str]] | None = None) -> list[Raw]:
-    items = []
-    for attribute, text in sorted(_values(entity) if values is None else values):
-        key = keys.scim_value(USER, attribute, text, entity.scim_id)
-        item = ScimValue(PK=key.pk, SK=key.sk, scim_id=entity.scim_id, updated_at=now_ms())
-        items.append(item.serialize())
-    return items
+    return [
+        scim_lookups.value_item(USER, attribute, text, entity.scim_id)
+        for attribute, text in sorted(_values(entity) if values is None else values)
+    ]
 
 
 def _folded(attribute: str, text: str) -> str:

@@ -1,0 +1,33 @@
+"""Items by which users and groups of a directory are found: by their name in any spelling, of which
+each has one, and by the values that a directory searches for."""
+
+from __future__ import annotations
+
+from mlcore.db import keys
+from mlcore.db.expression import ConditionExpression, Raw
+from mlcore.db.table import Put
+from mlcore.ids import now_ms
+from mlcore.models.scim import ScimName, ScimValue
+
+
+def reserving(kind: str, name: str, scim_id: str, stored: Raw | None) -> Put:
+    """Returns the put that gives a name, in every spelling, to a user or group.
+
+    Args:
+        kind: :data:`~mlcore.entities.scim.USER` or :data:`~mlcore.entities.scim.GROUP`.
+        stored: the name's item as it was read. The put fails if another one is stored meanwhile.
+    """
+    key = keys.scim_name(kind, name.lower())
+    unchanged = ConditionExpression()
+    if stored is None:
+        unchanged.require_absent(ScimName.PK)
+    else:
+        unchanged.require_absent_or_equal(ScimName.scim_id, ScimName.of(stored).scim_id)
+    item = ScimName(PK=key.pk, SK=key.sk, scim_id=scim_id, updated_at=now_ms())
+    return Put(item.serialize(), unchanged)
+
+
+def value_item(kind: str, attribute: str, text: str, scim_id: str) -> Raw:
+    """Returns the item that finds a user or group by the value of an attribute."""
+    key = keys.scim_value(kind, attribute, text, scim_id)
+    return ScimValue(PK=key.pk, SK=key.sk, scim_id=scim_id, updated_at=now_ms()).serialize()
