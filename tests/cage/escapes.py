@@ -42,7 +42,9 @@ import ctypes, platform
 libc = ctypes.CDLL(None, use_errno=True)
 x86 = platform.machine() == 'x86_64'
 def call(on_x86, on_arm, *arguments):
-    return libc.syscall(on_x86 if x86 else on_arm, *arguments)
+    # An int alone has 32 bits, and the upper half of what the kernel takes is anything.
+    whole = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    return libc.syscall(ctypes.c_long(on_x86 if x86 else on_arm), *whole)
 """
 
 FILES: Final = {
