@@ -367,7 +367,8 @@ class Runner:
             authentication=authentication,
             proxied=self._proxied,
         )
-        print(banner.text(facts), flush=True)
+        # In one write, so that no line of the log comes between its lines.
+        print(banner.text(facts) + "\n", end="", flush=True)
         load_first(functions.values())
 
 
