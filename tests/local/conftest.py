@@ -65,7 +65,12 @@ class Local:
             )
         self.port = 0
         if ready:
-            self._wait()
+            try:
+                self._wait()
+            except BaseException:
+                self.process.kill()
+                self.process.wait()
+                raise
 
     @property
     def output(self) -> str:
