@@ -68,8 +68,7 @@ class Local:
             try:
                 self._wait()
             except BaseException:
-                self.process.kill()
-                self.process.wait()
+                self.kill()
                 raise
 
     @property
@@ -103,6 +102,12 @@ class Local:
         finally:
             connection.close()
 
+    def kill(self) -> None:
+        """Kills the process if it still runs."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
     def end(self, number: int = signal.SIGTERM) -> int:
         """Sends a signal and answers the exit code."""
         self.process.send_signal(number)
@@ -120,9 +125,7 @@ def local(tmp_path: Any) -> Any:
 
     yield start
     for runner in started:
-        if runner.process.poll() is None:
-            runner.process.kill()
-            runner.process.wait()
+        runner.kill()
 
 
 @pytest.fixture
@@ -138,9 +141,7 @@ def product(tmp_path: Path) -> Iterator[Any]:
 
     yield start
     for runner in started:
-        if runner.process.poll() is None:
-            runner.process.kill()
-            runner.process.wait()
+        runner.kill()
 
 
 class OpenTable:
