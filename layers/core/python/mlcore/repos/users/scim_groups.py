@@ -4,7 +4,7 @@ are in its item, which each request of a member reads: a deleted group gives not
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -91,8 +91,7 @@ def members_of_each(group_ids: Sequence[str]) -> list[list[str]]:
 
 def have_member(group_ids: Sequence[str], scim_id: str) -> set[str]:
     """Returns those of the groups of which a user is a member; one BatchGetItem."""
-    items = table.batch_get([keys.scim_member(group_id, scim_id) for group_id in group_ids])
-    return {group_id for group_id, item in zip(group_ids, items, strict=True) if item is not None}
+    return _existing({group_id: keys.scim_member(group_id, scim_id) for group_id in group_ids})
 
 
 def create(display_name: str, external_id: str | None, role_ids: tuple[int, ...]) -> ScimGroup:
@@ -143,7 +142,7 @@ def add_members(group_id: str, scim_ids: Iterable[str]) -> bool:
         NoSuchMember: an id is not that of a user.
     """
     wanted = list(dict.fromkeys(scim_ids))
-    present = _present(group_id, wanted)
+    present = _existing({scim_id: keys.scim_member(group_id, scim_id) for scim_id in wanted})
     new = [scim_id for scim_id in wanted if scim_id not in present]
     for at in range(0, len(new), MEMBERS_AT_ONCE):
         operations: list[Operation] = [_touching(group_id)]
@@ -163,7 +162,9 @@ def remove_members(group_id: str, scim_ids: Iterable[str]) -> bool:
     """Removes users from a group; returns whether the group exists. Others than members are
     ignored. Two BatchGetItem, and a transaction for each :data:`MEMBERS_AT_ONCE` members. An
     interrupted call is completed by repeating it."""
-    removed = sorted(_present(group_id, list(dict.fromkeys(scim_ids))))
+    removed = sorted(
+        _existing({scim_id: keys.scim_member(group_id, scim_id) for scim_id in scim_ids})
+    )
     own = _own_memberships(group_id, removed)
     for at in range(0, len(removed), MEMBERS_AT_ONCE):
         operations: list[Operation] = [_touching(group_id)]
@@ -209,9 +210,10 @@ def _find_many(group_ids: Sequence[str]) -> list[ScimGroup]:
     return [_group(item) for item in items if item is not None]
 
 
-def _present(group_id: str, scim_ids: Sequence[str]) -> set[str]:
-    items = table.batch_get([keys.scim_member(group_id, scim_id) for scim_id in scim_ids])
-    return {scim_id for scim_id, item in zip(scim_ids, items, strict=True) if item is not None}
+def _existing(item_keys: Mapping[str, keys.Key]) -> set[str]:
+    """Returns the ids whose keys have items; one BatchGetItem."""
+    items = table.batch_get(list(item_keys.values()))
+    return {name for name, item in zip(item_keys, items, strict=True) if item is not None}
 
 
 def _touching(group_id: str) -> ItemUpdate:
@@ -298,9 +300,7 @@ def _value_keys(group: ScimGroup) -> list[keys.Key]:
 
 
 def _listing(group: ScimGroup) -> list[Put]:
-    if group.external_id is None:
-        return []
-    return [Put(scim_lookups.value_item(GROUP, EXTERNAL_ID, group.external_id, group.group_id))]
+    return [Put(scim_lookups.value_item(key, group.group_id)) for key in _value_keys(group)]
 
 
 def _item(group: ScimGroup) -> Raw:

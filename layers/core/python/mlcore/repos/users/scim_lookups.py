@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw
+from mlcore.db.keys import Key
 from mlcore.db.table import Put
 from mlcore.ids import now_ms
 from mlcore.models.scim import ScimName, ScimValue
@@ -27,7 +28,7 @@ def reserving(kind: str, name: str, scim_id: str, stored: Raw | None) -> Put:
     return Put(item.serialize(), unchanged)
 
 
-def value_item(kind: str, attribute: str, text: str, scim_id: str) -> Raw:
-    """Returns the item that finds a user or group by the value of an attribute."""
-    key = keys.scim_value(kind, attribute, text, scim_id)
+def value_item(key: Key, scim_id: str) -> Raw:
+    """Returns the item that finds a user or group by the value of an attribute; its key is that of
+    :func:`mlcore.db.keys.scim_value`."""
     return ScimValue(PK=key.pk, SK=key.sk, scim_id=scim_id, updated_at=now_ms()).serialize()

@@ -174,10 +174,10 @@ def _changing(before: ScimUser, after: ScimUser) -> list[Operation]:
         Put(_item(after), same),
     ]
     if not before.version:
-        lock = table.get(keys.scim_name(USER, after.user.username.lower()))
-        if lock is not None and find(ScimName.of(lock).scim_id) not in (None, before):
-            raise NameTaken(after.user.username)
         name = after.user.username
+        lock = table.get(keys.scim_name(USER, name.lower()))
+        if lock is not None and find(ScimName.of(lock).scim_id) not in (None, before):
+            raise NameTaken(name)
         operations.append(scim_lookups.reserving(USER, name, after.scim_id, lock))
     old, new = _values(before) if before.version else set(), _values(after)
     operations += [Put(item) for item in _value_items(after, new - old)]
@@ -288,7 +288,9 @@ def _values(entity: ScimUser) -> set[tuple[str, str]]:
 
 def _value_items(entity: ScimUser, values: Iterable[tuple[str, str]] | None = None) -> list[Raw]:
     return [
-        scim_lookups.value_item(USER, attribute, text, entity.scim_id)
+        scim_lookups.value_item(
+            keys.scim_value(USER, attribute, text, entity.scim_id), entity.scim_id
+        )
         for attribute, text in sorted(_values(entity) if values is None else values)
     ]
 
