@@ -1,5 +1,6 @@
-"""Removes the assistant from MLflow's page, because no server of it exists here, and the message
-that MLflow collects usage data, because this server collects none and forwards none.
+"""Adds to MLflow's page the bar with links to this server's own pages (``dashboards/bar.js``), and
+removes from it the assistant, because no server of it exists here, and the message that MLflow
+collects usage data, because this server collects none and forwards none.
 Why this is here, and when it can go: MLflow's bundle offers its assistant when it is loaded from
 localhost, and opens it by itself in a new profile. A script and a style are added to the page that
 mark it as opened and hide it, and that mark the message as read and the collection as switched off
@@ -31,6 +32,8 @@ ADDED: Final = (
     '[role="tab"][id$="-trigger-assistant"]'
     "{display:none!important}"
     "</style>"
+    '<link href="static-files/dashboards/bar.css" rel="stylesheet">'
+    '<script defer src="static-files/dashboards/bar.js"></script>'
 )
 
 
