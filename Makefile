@@ -15,6 +15,7 @@ HADOLINT_VERSION := 2.15.1
 # The parsers of the Terraform module and of the CDK construct.
 HCL_VERSION      := 7.3.1
 CDK_VERSION      := 2.276.0
+HELM_VERSION     := 0.2.2
 MATERIAL_VERSION := 9.8.2
 AUDIT_VERSION    := 2.10.1
 ECHARTS_VERSION  := 6.1.0
@@ -97,12 +98,13 @@ lint: .venv/all.stamp ## Check format, lint, types, imports between modules and 
 	$(BIN)/mypy
 	$(MAKE) --no-print-directory imports
 
-scan: .tools/sam-$(SAM_VERSION).stamp .tools/checkov-$(CHECKOV_VERSION).stamp .tools/hadolint-$(HADOLINT_VERSION).stamp .tools/wrappers-$(HCL_VERSION)-$(CDK_VERSION).stamp ## Check template.yaml (SAM's rules, cfn-lint, policies: .checkov.yaml), Containerfile, Terraform module and CDK construct
+scan: .tools/sam-$(SAM_VERSION).stamp .tools/checkov-$(CHECKOV_VERSION).stamp .tools/hadolint-$(HADOLINT_VERSION).stamp .tools/wrappers-$(HCL_VERSION)-$(CDK_VERSION)-$(HELM_VERSION).stamp ## Check template.yaml (SAM's rules, cfn-lint, policies: .checkov.yaml), Containerfile, Terraform module, CDK construct and Helm chart
 	.tools/sam/bin/sam validate --lint
 	.tools/sam/bin/cfn-lint --template template.yaml
 	.tools/checkov/bin/checkov --config-file .checkov.yaml
 	.tools/hadolint/bin/hadolint Containerfile
 	.tools/wrappers/bin/python tests/wrappers.py .tools/wrappers
+	.tools/wrappers/bin/python tests/helm_chart.py
 
 wheel: .venv/local.stamp $(UI) $(CHARTS) ## Build the wheel with the command mlflow-serverless into dist/
 	@$(BIN)/python distribution/build.py dist
@@ -308,9 +310,9 @@ $(CHARTS): local/http/chart_library.py | .venv/bin/uv
 	$(BIN)/uv pip install --quiet --python .tools/checkov/bin/python checkov==$(CHECKOV_VERSION)
 	@touch $@
 
-.tools/wrappers-$(HCL_VERSION)-$(CDK_VERSION).stamp: | .venv/bin/uv .tools/npm
+.tools/wrappers-$(HCL_VERSION)-$(CDK_VERSION)-$(HELM_VERSION).stamp: | .venv/bin/uv .tools/npm
 	$(BIN)/uv venv --quiet --clear .tools/wrappers
-	$(BIN)/uv pip install --quiet --python .tools/wrappers/bin/python python-hcl2==$(HCL_VERSION) $(NODE_WHEEL)
+	$(BIN)/uv pip install --quiet --python .tools/wrappers/bin/python python-hcl2==$(HCL_VERSION) helm-python-sdk==$(HELM_VERSION) pyyaml $(NODE_WHEEL)
 	.tools/npm $(NPM_INSTALL) .tools/wrappers aws-cdk-lib@$(CDK_VERSION) constructs@10
 	@touch $@
 
