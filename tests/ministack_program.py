@@ -1,10 +1,13 @@
-"""MiniStack with one correction: python ministack_program.py, with the interpreter of its
+"""MiniStack with two corrections: python ministack_program.py, with the interpreter of its
 environment.
 
 CloudFormation ends the names that it makes with random characters, so two stacks of one name in two
 regions share nothing. MiniStack ends them with a digest of stack and resource, without the region:
 IAM's roles and S3's buckets, which are the whole account's, would be shared by both stacks and go
 with the first that is deleted. Here the digest knows the region.
+
+API Gateway hands the cookies of a request to functions and authorizers as a list of their own
+(payload format 2.0). MiniStack leaves them in the headers.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import Any
 
 from ministack.app import main
 from ministack.core.responses import get_region
+from ministack.services import lambda_svc
 from ministack.services.cloudformation import provisioners
 
 _DIGEST = 13
@@ -29,6 +33,19 @@ def _named_by_region(stack_name: str, logical_id: str, **options: Any) -> str:
     return name[:-_DIGEST] + (digest if options.get("lowercase") else digest.upper())
 
 
+_executed = lambda_svc._execute_function_with_config_scope
+
+
+def _executed_with_cookies(function: dict[str, Any], event: Any) -> Any:
+    if isinstance(event, dict) and event.get("version") == "2.0" and "rawPath" in event:
+        headers = dict(event["headers"])
+        cookies = headers.pop("cookie", "")
+        pairs = [pair.strip() for pair in cookies.split(";") if pair.strip()]
+        event = {**event, "headers": headers, **({"cookies": pairs} if pairs else {})}
+    return _executed(function, event)
+
+
 if __name__ == "__main__":
+    lambda_svc._execute_function_with_config_scope = _executed_with_cookies
     provisioners._physical_name = _named_by_region
     sys.exit(main())

@@ -6,8 +6,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import zlib
-from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,6 +31,7 @@ from tests.contract.lake import Tables, tables
 from tests.contract.route_requests import NOT_SENT, REQUESTS
 from tests.contract.route_world import World, routes_of
 from tests.contract.streams import Stream
+from tests.item_text import text_of
 
 __all__ = ["tables"]
 
@@ -46,19 +45,6 @@ DOMAINS = (
     *("registry", "runs", "skills", "traces", "webhooks"),
 )
 TAG = {"key": "mlflow.user", "value": NAME}
-
-
-def text_of(item: dict[str, Any]) -> str:
-    """All of an item as text, also what is compressed in it."""
-    unpacked = []
-    for value in item.values():
-        if "B" in value:
-            raw = value["B"] if isinstance(value["B"], bytes) else b64decode(value["B"])
-            try:
-                unpacked.append(zlib.decompress(raw).decode(errors="replace"))
-            except zlib.error:
-                unpacked.append(raw.decode(errors="replace"))
-    return json.dumps(item, default=str, ensure_ascii=False) + "".join(unpacked)
 
 
 def naming(store: Store, name: str = NAME) -> list[str]:

@@ -4,29 +4,35 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
+import weakref
 from collections.abc import Mapping
 from http.cookies import SimpleCookie
 from typing import Any
+from urllib.parse import parse_qsl, quote
 
 from playwright._impl._driver import compute_driver_executable
 
-_CALL = """
-const found = handler(JSON.parse(require('fs').readFileSync(0)));
-process.stdout.write(JSON.stringify(found));
+_CALLS = """
+require('readline').createInterface({input: process.stdin}).on('line', (line) => {
+  process.stdout.write(JSON.stringify(handler(JSON.parse(line))) + '\\n');
+});
 """
 LARGEST_BYTES = 10_240
 """CloudFront takes no larger function."""
 
 
 class EdgeFunction:
-    """One function of viewer requests."""
+    """One function of viewer requests, in a process that ends with the object."""
 
     def __init__(self, code: str) -> None:
         assert len(code.encode()) <= LARGEST_BYTES
         self._code = code
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[str] | None = None
 
     def answer(
-        self, method: str, path: str, headers: Mapping[str, str]
+        self, method: str, path: str, headers: Mapping[str, str], query: str = ""
     ) -> tuple[int, dict[str, str], bytes] | None:
         """Status, headers and body of its own answer; None: the request goes on."""
         lower = {name.lower(): value for name, value in headers.items()}
@@ -34,7 +40,10 @@ class EdgeFunction:
         request = {
             "method": method,
             "uri": path,
-            "querystring": {},
+            "querystring": {
+                name: {"value": quote(value)}
+                for name, value in parse_qsl(query, keep_blank_values=True)
+            },
             "headers": {name: {"value": value} for name, value in lower.items()},
             "cookies": {name: {"value": one.value} for name, one in cookies.items()},
         }
@@ -49,14 +58,27 @@ class EdgeFunction:
         return found["statusCode"], answered, found.get("body", "").encode()
 
     def _run(self, event: dict[str, Any]) -> dict[str, Any]:
-        node, _ = compute_driver_executable()
-        done = subprocess.run(
-            [node, "-e", self._code + _CALL],
-            input=json.dumps(event),
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=True,
-        )
-        found: dict[str, Any] = json.loads(done.stdout)
+        with self._lock:
+            process = self._process = self._process or self._start()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(f"{json.dumps(event)}\n")
+            process.stdin.flush()
+            found: dict[str, Any] = json.loads(process.stdout.readline())
         return found
+
+    def _start(self) -> subprocess.Popen[str]:
+        node, _ = compute_driver_executable()
+        process = subprocess.Popen(
+            [node, "-e", self._code + _CALLS],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        weakref.finalize(self, _end, process)
+        return process
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()

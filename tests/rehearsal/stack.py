@@ -40,6 +40,8 @@ NOT_IN_THE_EMULATOR = ("logged-model-search", "sql")
 items; and the engine of SQL is built for Lambda's processors, which are not this machine's."""
 
 
+UPLOADS = "rehearsal-uploads"
+"""A bucket for templates and layers that the SAM CLI did not send."""
 LOGIN = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD")
 
 
@@ -119,9 +121,9 @@ class Stack:
             PolicyName="batches",
             PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [statement]}),
         )
-        self._allow_what_a_context_allows()
+        self.allow_what_a_context_allows()
 
-    def _allow_what_a_context_allows(self) -> None:
+    def allow_what_a_context_allows(self) -> None:
         """The emulator checks conditions but knows no ``kms:EncryptionContextKeys``, so it refuses
         what the key allows in AWS. Roles get the same actions of the same key without it; that
         the context is asked for is tested with the template."""
@@ -158,6 +160,43 @@ class Stack:
             TableName=self.table,
             PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
         )
+
+    def template(self) -> str:
+        """The template that was deployed last, as it was sent."""
+        sent: str = self.client("cloudformation").get_template(
+            StackName=self.name, TemplateStage="Original"
+        )["TemplateBody"]
+        return sent
+
+    def upload(self, file: Path) -> str:
+        """The address of a copy of the file in a bucket, as CloudFormation takes it."""
+        files = self.client("s3")
+        files.create_bucket(Bucket=UPLOADS)
+        files.upload_file(str(file), UPLOADS, file.name)
+        return f"s3://{UPLOADS}/{file.name}"
+
+    def change(self, template: str, parameters: Mapping[str, str]) -> dict[str, str]:
+        """Updates the stack without the SAM CLI, which compresses all files anew. Returns the
+        former values of the parameters."""
+        formation, files = self.client("cloudformation"), self.client("s3")
+        files.create_bucket(Bucket=UPLOADS)
+        files.put_object(Bucket=UPLOADS, Key="template", Body=template.encode())
+        [before] = formation.describe_stacks(StackName=self.name)["Stacks"]
+        former = {one["ParameterKey"]: one["ParameterValue"] for one in before["Parameters"]}
+        formation.update_stack(
+            StackName=self.name,
+            TemplateURL=f"{self.endpoint}/{UPLOADS}/template",
+            Parameters=[
+                {"ParameterKey": name, "ParameterValue": parameters[name]}
+                if name in parameters
+                else {"ParameterKey": name, "UsePreviousValue": True}
+                for name in former
+            ],
+            Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
+        )
+        waiter = formation.get_waiter("stack_update_complete")
+        waiter.wait(StackName=self.name, WaiterConfig={"Delay": 1, "MaxAttempts": 200})
+        return {name: former[name] for name in parameters}
 
     def delete(self) -> None:
         self._sam("delete", "--stack-name", self.name, "--no-prompts", "--region", self.region)
@@ -203,6 +242,14 @@ class Stack:
         """``python -m local.admin`` on the stack's table."""
         table = {"AWS_ENDPOINT_URL_DYNAMODB": self.endpoint, "TABLE_NAME": self.table}
         return self._run("local.admin", *arguments, text=text, variables=table)
+
+    def operate(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """As :meth:`admin`, by an operator of the deployment, as docs/operations.md says."""
+        named = {
+            "TABLE_NAME": self.table,
+            "SYSTEM_TABLES_BUCKET": self.outputs["SystemTablesBucketName"],
+        }
+        return self._run("local.admin", *arguments, variables=named)
 
     def doctor(self, url: str, report: Path, *without: str) -> dict[str, str]:
         """Runs the checkup of a server of this stack, which must be well, and returns the status

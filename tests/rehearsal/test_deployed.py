@@ -103,8 +103,8 @@ def test_the_distribution_in_front(stack: Stack) -> None:
     reply = distribution.answer("GET", "/ajax-api/2.0/mlflow/users/current", wrong, b"")
     assert reply.status == 401
     assert "www-authenticate" not in {name.lower() for name in reply.headers}
-    cookies = {name.lower(): value for name, value in reply.headers.items()}["set-cookie"]
-    again = distribution.answer("GET", "/", {**wrong, "Cookie": cookies.partition(";")[0]}, b"")
+    [cookie] = reply.cookies
+    again = distribution.answer("GET", "/", {**wrong, "Cookie": cookie.partition(";")[0]}, b"")
     assert again.headers["www-authenticate"] == 'Basic realm="mlflow"'
     place = table_keys.login(front.VIEWER, "000").pk
     assert keys(stack, place)
