@@ -1,4 +1,4 @@
-"""MiniStack with two corrections: python ministack_program.py, with the interpreter of its
+"""MiniStack with three corrections: python ministack_program.py, with the interpreter of its
 environment.
 
 CloudFormation ends the names that it makes with random characters, so two stacks of one name in two
@@ -8,15 +8,24 @@ with the first that is deleted. Here the digest knows the region.
 
 API Gateway hands the cookies of a request to functions and authorizers as a list of their own
 (payload format 2.0). MiniStack leaves them in the headers.
+
+Each process of a function unpacks its code and its layers, which all functions share. Here a file
+is unpacked once, below the working directory, and the processes share the folder.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sys
-from typing import Any
+import threading
+import zipfile
+from collections import defaultdict
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 from ministack.app import main
+from ministack.core import lambda_runtime
 from ministack.core.responses import get_region
 from ministack.services import lambda_svc
 from ministack.services.cloudformation import provisioners
@@ -45,7 +54,27 @@ def _executed_with_cookies(function: dict[str, Any], event: Any) -> Any:
     return _executed(function, event)
 
 
+class _UnpackedOnce(zipfile.ZipFile):
+    """A file of a function, whose folder becomes a link to what it holds."""
+
+    # One for each file: a function must not wait until the largest layer of another is unpacked.
+    _locks: ClassVar[defaultdict[str, threading.Lock]] = defaultdict(threading.Lock)
+
+    def extractall(self, path: Any = None, *_options: Any, **_named: Any) -> None:
+        assert self.filename is not None
+        digest = hashlib.sha256(Path(self.filename).read_bytes()).hexdigest()
+        unpacked = Path.cwd() / "unpacked" / digest
+        with self._locks[digest]:
+            if not unpacked.exists():
+                beside = unpacked.with_suffix(".new")
+                super().extractall(beside)
+                beside.rename(unpacked)
+        Path(path).rmdir()
+        Path(path).symlink_to(unpacked)
+
+
 if __name__ == "__main__":
+    lambda_runtime.zipfile = SimpleNamespace(**{**vars(zipfile), "ZipFile": _UnpackedOnce})
     lambda_svc._execute_function_with_config_scope = _executed_with_cookies
     provisioners._physical_name = _named_by_region
     sys.exit(main())
