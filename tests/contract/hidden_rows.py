@@ -22,6 +22,9 @@ SECRET = "SECRET"
 OWN = "of the reader["
 
 
+CODES = ("STATUS_CODE_OK", "STATUS_CODE_ERROR")
+
+
 TABLES = {
     "h": "run_metrics_history",
     "r": "runs_latest",
@@ -167,11 +170,15 @@ def _rows(rng: random.Random, workspaces: Sequence[str], runs: int) -> dict[str,
                 trace, asked = f"{rng.randrange(16**12):012x}", moment()
                 tokens = ", ".join(rng.choice(("NULL", "7", "123456789")) for _ in range(5))
                 costs = ", ".join(rng.choice(("NULL", real())) for _ in range(3))
+                call = (
+                    f"'mlflow.gateway.endpointId': '{text()}', 'mlflow.auth.username': '{text()}'"
+                )
+                metadata = f"MAP {{'k': '{text()}'{rng.choice(('', f', {call}'))}}}"
                 found["traces"].append(
                     f"'0', {moment()}, '{workspace}', '{experiment}', '{trace}', '{text()}', "
                     f"'{text()}', {asked}, {rng.choice(('NULL', '17'))}, "
                     f"'{rng.choice(('OK', 'ERROR'))}', '{text()}', '{text()}', NULL, '{text()}', "
-                    f"'{text()}', {tokens}, {costs}, ['{text()}/1'], MAP {{'k': '{text()}'}}, "
+                    f"'{text()}', {tokens}, {costs}, ['{text()}/1'], {metadata}, "
                     f"MAP {{'k': '{text()}'}}, {day(asked, 10)}"
                 )
                 found["assessments"] += [
@@ -182,7 +189,8 @@ def _rows(rng: random.Random, workspaces: Sequence[str], runs: int) -> dict[str,
                     f"{rng.choice(('true', 'false'))}, MAP {{'k': '{text()}'}}, {day(asked, 10)}"
                     for _ in range(rng.randrange(3))
                 ]
-                attributes = f"MAP {{'k': '{text()}'}}"
+                model = f"'mlflow.llm.provider': '{text()}', 'mlflow.llm.model': '{text()}'"
+                attributes = f"MAP {{'k': '{text()}', {model}}}"
                 event = f"{{'time_unix_nano': 5, 'name': '{text()}', 'attributes': {attributes}}}"
                 link = f"{{'trace_id': '{text()}', 'span_id': 'b', 'attributes': {attributes}}}"
                 found["spans"] += [
@@ -190,7 +198,7 @@ def _rows(rng: random.Random, workspaces: Sequence[str], runs: int) -> dict[str,
                     f"'{rng.randrange(16**12):x}', NULL, '{text()}', 'SPAN_KIND_INTERNAL', "
                     f"{moment()}, {rng.randrange(10**15)}, {rng.choice(('NULL', '9'))}, "
                     f"{attributes}, [{event}], [{link}], "
-                    f"{{'message': '{text()}', 'code': 'STATUS_CODE_OK'}}, {day(asked, 10)}"
+                    f"{{'message': '{text()}', 'code': '{rng.choice(CODES)}'}}, {day(asked, 10)}"
                     for _ in range(rng.randrange(3))
                 ]
     return found

@@ -263,6 +263,7 @@ def test_what_is_no_moment_is_refused(
     [
         "SELECT * FROM system.mlflow.audit_log TIMESTAMP AS OF now()",
         "SELECT * FROM system.mlflow.trace_unified TIMESTAMP AS OF now()",
+        "SELECT * FROM system.mlflow.gateway_usage TIMESTAMP AS OF now()",
         "SELECT * FROM system.information_schema.tables TIMESTAMP AS OF now()",
         "WITH runs_latest AS (SELECT 1) SELECT * FROM runs_latest TIMESTAMP AS OF now()",
         "SELECT * FROM elsewhere TIMESTAMP AS OF now()",

@@ -30,7 +30,8 @@ QUERIES = int(os.environ.get("HIDDEN_ROWS_QUERIES", "60"))
 TRIES = 60
 SEED = int(os.environ.get("HIDDEN_ROWS_SEED", "1"))
 
-ASKED = {**TABLES, "u": "trace_unified"}
+VIEWS = {"u": "trace_unified", "g": "gateway_usage"}
+ASKED = {**TABLES, **VIEWS}
 LETTERS = "".join(ASKED)
 
 
@@ -68,6 +69,8 @@ class Expressions:
                 "j": ["job_name", "params", "job_id", "workspace_id", "status", "experiment_id"],
                 "u": ["trace_id", "workspace_id", "tags['k']", "request", "client_request_id",
                       "spans[0].name", "assessments[0].feedback.value", "spans[0].status.message"],
+                "g": ["trace_id", "workspace_id", "endpoint_id", "user_name", "caller", "model",
+                      "provider", "error_message", "endpoint_name"],
             }
         )  # fmt: skip
 
@@ -87,6 +90,7 @@ class Expressions:
                 "c": ["create_time", "update_time"],
                 "j": ["create_time", "deadline"],
                 "u": ["request_time", "assessments[0].create_time"],
+                "g": ["request_time"],
             }
         )
         return self.rng.choice((column, column, f"CAST({self.column_of_text()} AS TIMESTAMP)"))
@@ -110,12 +114,13 @@ class Expressions:
                 "c": ["create_time"],
                 "j": ["create_time"],
                 "u": asked,
+                "g": asked,
             }
         )
         run = f"{self.rng.randrange(16):x}"
         ids = self._of(
             {"h": ["run_id"], "r": ["run_id"], "e": ["experiment_id"], "t": trace, "a": trace}
-            | {"p": trace, "u": trace, "l": ["record_id"]}
+            | {"p": trace, "u": trace, "g": trace, "l": ["record_id"]}
             | {"m": ["registered_model_id"], "v": ["registered_model_id", "run_id"]}
             | {"d": ["dataset_id"], "c": ["dataset_id"], "j": ["job_id", "experiment_id"]}
         )
@@ -230,7 +235,7 @@ def _answered(sql: str, folder: Path) -> str:
         wanted = evaluate_bounds(prepared.bounds, {})
         with query_processes.open_views(
             row_sources(prepared.reads, READABLE, folder, wanted),
-            prepared.reads.get(ASKED["u"]),
+            {view: prepared.reads[view] for view in VIEWS.values() if view in prepared.reads},
         ) as connection:
             return str(query_processes.execute(connection, prepared.sql, {}))
     except statement_check.Refused as refused:

@@ -38,8 +38,8 @@ class Engine:
         self._fill()
 
     def _fill(self) -> None:
-        from mltables import trace_view  # noqa: PLC0415
         from mltables.table_definitions import TABLES  # noqa: PLC0415
+        from mltables.views import VIEWS  # noqa: PLC0415
 
         rows = json.loads((ANSWERS / "tables.json").read_text("utf-8"))
         for table in TABLES:
@@ -50,8 +50,9 @@ class Engine:
                 self.connection.execute(
                     f"INSERT INTO mlflow.{table.name} VALUES ({places})", list(map(_value, row))
                 )
-        view = trace_view.definition("mlflow", trace_view.COLUMNS)
-        self.connection.execute(f"CREATE VIEW mlflow.{trace_view.NAME} AS {view}")
+        for name, view in VIEWS.items():
+            sql = view.definition("mlflow", view.columns)
+            self.connection.execute(f"CREATE VIEW mlflow.{name} AS {sql}")
 
     def ask(self, sql: str, **parameters: Any) -> dict[str, Any]:
         from mltables import result_encoding  # noqa: PLC0415
@@ -260,7 +261,7 @@ def test_types_are_told_in_words_of_databricks(engine: Engine) -> None:
 def test_tools_find_tables_and_columns(engine: Engine) -> None:
     names = [
         *("assessments", "audit_log", "evaluation_dataset_records", "evaluation_datasets"),
-        *("experiments_latest", "jobs", "model_versions"),
+        *("experiments_latest", "gateway_usage", "jobs", "model_versions"),
         *("registered_models", "run_metrics_history", "runs_latest", "spans", "trace_unified"),
         "traces",
     ]

@@ -13,8 +13,9 @@ from typing import Final
 
 from sqlglot import exp
 
-from mltables import time_travel, trace_view
+from mltables import time_travel
 from mltables.table_definitions import TABLES
+from mltables.views import VIEWS
 
 Columns = frozenset[str]
 
@@ -23,7 +24,7 @@ _OF_ALL: Final = (exp.Columns, exp.Pivot)
 
 def columns_read(query: exp.Query, schema: str) -> Mapping[str, Columns]:
     """Returns the views of the schema that the query needs, each with the columns to read: tables,
-    past tables, and ``trace_unified``.
+    past tables, and the views of ``views.py``.
 
     Args:
         query: its table names already point to DuckDB's views.
@@ -38,28 +39,28 @@ def columns_read(query: exp.Query, schema: str) -> Mapping[str, Columns]:
         for view in sorted(named)
         if time_travel.table_of(view)[0] == table.name
     }
-    if trace_view.NAME in named:
-        columns = frozenset(name for name in trace_view.COLUMNS if words is None or name in words)
-        _add_view(reads, columns)
+    for view in sorted(VIEWS.keys() & named):
+        columns = VIEWS[view].columns
+        _add_view(reads, view, frozenset(n for n in columns if words is None or n in words))
     return reads
 
 
 def all_columns(reads: Mapping[str, Columns]) -> Mapping[str, Columns]:
-    """Returns the tables and the view of a query with all of their columns."""
+    """Returns the tables and the views of a query with all of their columns."""
     whole = {
         view: frozenset(name for name, *_ in table.columns)
         for table in TABLES
         for view in reads
         if time_travel.table_of(view)[0] == table.name
     }
-    if trace_view.NAME in reads:
-        _add_view(whole, frozenset(trace_view.COLUMNS))
+    for view in sorted(VIEWS.keys() & reads.keys()):
+        _add_view(whole, view, frozenset(VIEWS[view].columns))
     return whole
 
 
-def _add_view(reads: dict[str, Columns], columns: Columns) -> None:
-    reads[trace_view.NAME] = columns
-    for table, needed in trace_view.tables_read(columns).items():
+def _add_view(reads: dict[str, Columns], view: str, columns: Columns) -> None:
+    reads[view] = columns
+    for table, needed in VIEWS[view].tables_read(columns).items():
         reads[table] = reads.get(table, frozenset()) | needed
 
 

@@ -13,19 +13,25 @@ from typing import Any, Final, NamedTuple
 import duckdb
 from sqlglot import exp
 
-from mltables import trace_view
 from mltables.dialect import macros, sql_generator
 from mltables.duckdb_connection import connect
 from mltables.snapshot import quoted
 from mltables.table_columns import Table
-from mltables.table_definitions import OF_TRACES, TABLES
+from mltables.table_definitions import TABLES
+from mltables.views import VIEWS
 
 TIMES: Final = frozenset(table.time for table in TABLES if table.time)
 """The times by which files are partitioned."""
 TEXTS: Final = frozenset(
     ("run_id", "experiment_id", "trace_id", "registered_model_id", "dataset_id", "job_id")
 )
-_COLUMNS: Final = {table.name: {name for name, *_ in table.columns} for table in TABLES}
+_COLUMNS: Final = {
+    **{table.name: frozenset(name for name, *_ in table.columns) for table in TABLES},
+    **{name: view.bounded for name, view in VIEWS.items()},
+}
+"""The columns whose bounds count, by table or view."""
+_OF_PAST: Final = frozenset(("request_time", "trace_id", "experiment_id"))
+"""The same of past tables."""
 
 _OPERATORS: Final[Mapping[type[exp.Expr], str]] = {
     exp.GTE: ">=",
@@ -100,8 +106,8 @@ alternative. An empty alternative, or no alternative, means all rows."""
 
 
 def where_bounds(query: exp.Query, schema: str) -> Mapping[str, Bounds]:
-    """Returns for each table one list of bounds for each time that the statement names it, or the
-    view ``trace_unified`` of it.
+    """Returns for each table one list of bounds for each time that the statement names it, or a
+    view of it.
 
     Args:
         query: its table names already point to DuckDB's views.
@@ -109,12 +115,13 @@ def where_bounds(query: exp.Query, schema: str) -> Mapping[str, Bounds]:
     bounds_by_table: dict[str, list[tuple[Bound, ...]]] = {}
     for table in query.find_all(exp.Table):
         if table.db == schema:
-            columns = _COLUMNS.get(table.name, trace_view.BOUNDED)
+            columns = _COLUMNS.get(table.name, _OF_PAST)
             bounds = tuple(bound for bound in _bounds(table) if bound.column in columns)
             bounds_by_table.setdefault(table.name, []).append(bounds)
-    for each in bounds_by_table.pop(trace_view.NAME, ()):
-        for below in OF_TRACES:
-            bounds_by_table.setdefault(below.name, []).append(each)
+    for name, view in VIEWS.items():
+        for each in bounds_by_table.pop(name, ()):
+            for below in view.tables:
+                bounds_by_table.setdefault(below.name, []).append(each)
     return bounds_by_table
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import duckdb
 
-from mltables import time_travel, trace_view
+from mltables import time_travel
 from mltables.column_pruning import Columns
 from mltables.duckdb_connection import connect
 from mltables.file_pruning import Bounds, may_hold, partition_may_hold, sql_condition
@@ -30,6 +30,7 @@ from mltables.table_definitions import (
     open_if_exists,
 )
 from mltables.time_travel import Moment
+from mltables.views import VIEWS
 
 MEMORY: Final = "450MB"
 """Memory for choosing rows. DuckDB spills the rest to the folder of the query."""
@@ -94,7 +95,7 @@ def row_sources(
     lake = Lake()
     sources = []
     for view, read in reads.items():
-        if view == trace_view.NAME:
+        if view in VIEWS:
             continue
         name, position = time_travel.table_of(view)
         (table,) = (table for table in TABLES if table.name == name)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import resource
 import signal
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import duckdb
 
-from mltables import permitted_rows, result_encoding, statement_check, time_travel, trace_view
+from mltables import permitted_rows, result_encoding, statement_check, time_travel
 from mltables.column_cache import NoRoomForColumns
 from mltables.column_pruning import all_columns
 from mltables.dialect import error_messages, macros
@@ -24,6 +25,7 @@ from mltables.file_pruning import evaluate_bounds
 from mltables.permitted_rows import Source
 from mltables.snapshot import quoted
 from mltables.table_definitions import AUDIT
+from mltables.views import VIEWS
 
 MEMORY: Final = "450MB"
 ADDRESS_SPACE: Final = 800 << 20
@@ -57,7 +59,7 @@ def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
         _set_deadline(float(request["starting"]))
         values = {name: given[name] for name in passed.parameters}
         wanted = evaluate_bounds(passed.bounds, values)
-        view = sorted(reads[trace_view.NAME]) if trace_view.NAME in reads else None
+        views = {name: sorted(reads[name]) for name in VIEWS if name in reads}
         moments = time_travel.evaluate(
             passed.as_of, given, reads_all=request.get("workspaces") is None
         )
@@ -71,7 +73,7 @@ def prepare_rows(request: dict[str, Any], folder: Path) -> dict[str, Any]:
         if "space" in str(error) or isinstance(error, duckdb.OutOfMemoryException):
             return {"error": str(NoRoomForColumns())}
         raise
-    return {"sql": passed.sql, "parameters": values, "sources": sources, "view": view}
+    return {"sql": passed.sql, "parameters": values, "sources": sources, "views": views}
 
 
 def run_statement(request: dict[str, Any], plan: dict[str, Any]) -> dict[str, Any]:
@@ -83,7 +85,7 @@ def run_statement(request: dict[str, Any], plan: dict[str, Any]) -> dict[str, An
     """
     try:
         sources = [Source.of_json(source) for source in plan["sources"]]
-        connection = open_views(sources, plan["view"])
+        connection = open_views(sources, plan["views"])
         # From here on the caller's statement runs. It can neither write files nor reach others.
         _restrict_resources()
         _set_deadline(float(request["seconds"]))
@@ -117,13 +119,13 @@ def execute(
 
 
 def open_views(
-    sources: Sequence[Source], of_traces: Collection[str] | None = None
+    sources: Sequence[Source], views: Mapping[str, Collection[str]] = MappingProxyType({})
 ) -> duckdb.DuckDBPyConnection:
     """Returns a connection to a new database that has a view of each source. The database can read
     only the files of the sources, and does not spill to disk.
 
     Args:
-        of_traces: the columns of the view ``trace_unified``; None for no such view.
+        views: the columns of the views over these sources (``views.py``), by name.
     """
     connection = connect(None, MEMORY)
     macros.set_arithmetic_errors(connection)
@@ -133,9 +135,9 @@ def open_views(
             f"CREATE VIEW {statement_check.SCHEMA}.{source.view} AS "
             f"SELECT {', '.join(source.columns)} FROM {source.relation()}"
         )
-    if of_traces is not None:
-        view = trace_view.definition(statement_check.SCHEMA, of_traces)
-        connection.execute(f"CREATE VIEW {statement_check.SCHEMA}.{trace_view.NAME} AS {view}")
+    for name, columns in views.items():
+        view = VIEWS[name].definition(statement_check.SCHEMA, columns)
+        connection.execute(f"CREATE VIEW {statement_check.SCHEMA}.{name} AS {view}")
     paths = ", ".join(quoted(path) for source in sources for path in source.files)
     connection.execute(
         f"SET allowed_paths = [{paths}]; SET python_enable_replacements = false; "

@@ -1,6 +1,6 @@
 """Checks a statement in Databricks' dialect and translates it to DuckDB's SQL. Runs nothing.
 
-A statement is refused unless it is a single query of the three tables. The SQL for DuckDB is
+A statement is refused unless it is a single query of the system tables. The SQL for DuckDB is
 written from the syntax tree only, so comments, hints, further statements and names of files in the
 text are dropped. ``mltables/dialect`` defines what functions and operators mean in DuckDB.
 """
@@ -15,7 +15,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from mltables import time_travel, trace_view
+from mltables import time_travel
 from mltables.column_pruning import Columns, columns_read
 from mltables.dialect import (
     allowed_syntax,
@@ -29,6 +29,7 @@ from mltables.dialect.parser import Reader
 from mltables.file_pruning import Bounds, where_bounds
 from mltables.table_definitions import TABLES
 from mltables.time_travel import AsOf
+from mltables.views import VIEWS
 
 Refused = refusal.Refused
 
@@ -37,7 +38,7 @@ LONGEST: Final = 100_000
 SCHEMA: Final = "mlflow"
 """DuckDB's schema with the views. The catalog's name ``system`` is reserved in DuckDB."""
 
-_NAMES: Final = frozenset((*(table.name for table in TABLES), trace_view.NAME))
+_NAMES: Final = frozenset((*(table.name for table in TABLES), *VIEWS))
 _QUALIFIERS: Final = frozenset((("system", "mlflow"), ("", "mlflow"), ("", "")))
 _INFORMATION: Final = frozenset(
     (("system", metadata_queries.INFORMATION), ("", metadata_queries.INFORMATION))

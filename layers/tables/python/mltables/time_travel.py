@@ -17,7 +17,6 @@ import duckdb
 from deltalake import DeltaTable
 from sqlglot import exp
 
-from mltables import trace_view
 from mltables.dialect import macros, sql_generator
 from mltables.dialect.refusal import Refused
 from mltables.duckdb_connection import connect
@@ -34,6 +33,7 @@ from mltables.table_definitions import (
     SPANS,
     TRACES,
 )
+from mltables.views import VIEWS
 
 HOURS: Final = KEPT_HOURS - 1
 """How long ago a table may be read. Files of a version stay an hour longer, so that they do not
@@ -105,9 +105,10 @@ def view_name(table: exp.Table, name: str) -> str:
     past version. Raises Refused for a table that has no past versions."""
     if not is_past(table):
         return name
-    if name == trace_view.NAME:
+    if name in VIEWS:
+        *others, last = (below.name for below in VIEWS[name].tables)
         raise Refused(
-            f"{name} is a view and has no past: read traces, spans and assessments AS OF."
+            f"{name} is a view and has no past: read {', '.join(others)} and {last} AS OF."
         )
     if name == AUDIT.name:
         raise Refused(f"{name} only grows and has no past: compare event_time or insert_time.")

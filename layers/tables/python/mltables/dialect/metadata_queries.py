@@ -8,17 +8,17 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from mltables import trace_view
 from mltables.dialect.parser import Reader
 from mltables.dialect.refusal import Refused
 from mltables.dialect.result_types import databricks_type
 from mltables.table_definitions import TABLES
+from mltables.views import VIEWS
 
 CATALOG: Final = "system"
 SCHEMA: Final = "mlflow"
 INFORMATION: Final = "information_schema"
 _VIEWS: Final = {
-    trace_view.NAME: [(name, kind, True) for name, kind in trace_view.COLUMNS.items()],
+    view: [(name, kind, True) for name, kind in VIEWS[view].columns.items()] for view in VIEWS
 }
 _COLUMNS: Final = dict(
     sorted(

@@ -7,10 +7,10 @@ from typing import Final
 
 from sqlglot import exp
 
-from mltables import trace_view
 from mltables.dialect.column_names import databricks_name
 from mltables.dialect.refusal import Refused
 from mltables.table_definitions import TABLES
+from mltables.views import VIEWS
 
 _MAPS: Final = frozenset(
     [
@@ -27,7 +27,7 @@ _GENERATORS: Final = frozenset(
 )
 _COLUMNS: Final = {
     **{table.name: [name for name, *_ in table.columns] for table in TABLES},
-    trace_view.NAME: list(trace_view.COLUMNS),
+    **{name: list(view.columns) for name, view in VIEWS.items()},
 }
 _MAP_COLUMNS: Final = frozenset(
     name for table in TABLES for name, kind, *_ in table.columns if kind.startswith("MAP(")

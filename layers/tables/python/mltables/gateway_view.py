@@ -1,0 +1,128 @@
+"""The view ``gateway_usage``: one row for each call of an endpoint of the AI gateway.
+
+The gateway records a call as a trace in the experiment of its endpoint, if the endpoint tracks its
+usage. So the view has no rows of its own: it shows those of ``traces`` that the gateway wrote, and
+the model that was asked last from their ``spans``. A query gets the view with only the columns that
+it names, so ``spans`` is read only if it needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from mlcore import reserved_tags
+from mlcore.gateway import call_traces
+from mltables.table_definitions import SPANS, TRACES
+
+NAME: Final = "gateway_usage"
+
+_NAMED: Final = "gateway/"
+"""How the name of a call's trace begins; the name of the endpoint follows."""
+_ERROR: Final = (
+    "any_value(status.message) "
+    "FILTER (parent_span_id IS NULL AND status.code = 'STATUS_CODE_ERROR')"
+)
+_COUNTS: Final = (
+    *("input_tokens", "output_tokens", "total_tokens"),
+    *("cache_read_input_tokens", "cache_creation_input_tokens"),
+)
+_COSTS: Final = ("input_cost", "output_cost", "total_cost")
+_KINDS: Final = {name: kind for name, kind, *_ in TRACES.columns}
+
+_OF_TRACE: Final[Mapping[str, tuple[str, str, str]]] = {
+    **{
+        name: (_KINDS[name], f"t.{name}", name)
+        for name in ("workspace_id", "experiment_id", "trace_id", "request_time")
+    },
+    "endpoint_id": (
+        "VARCHAR",
+        f"t.trace_metadata['{call_traces.ENDPOINT_ID}']",
+        "trace_metadata",
+    ),
+    "endpoint_name": (
+        "VARCHAR",
+        f"CASE WHEN starts_with(t.trace_name, '{_NAMED}') "
+        f"THEN substr(t.trace_name, {len(_NAMED) + 1}) END",
+        "trace_name",
+    ),
+    "request_type": (
+        "VARCHAR",
+        f"t.trace_metadata['{call_traces.REQUEST_TYPE}']",
+        "trace_metadata",
+    ),
+    "user_name": ("VARCHAR", f"t.trace_metadata['{call_traces.USERNAME}']", "trace_metadata"),
+    "caller": ("VARCHAR", f"t.trace_metadata['{call_traces.CALLER}']", "trace_metadata"),
+    "outcome": ("VARCHAR", "CASE t.state WHEN 'OK' THEN 'OK' ELSE 'ERROR' END", "state"),
+    "latency_ms": ("BIGINT", "t.execution_duration_ms", "execution_duration_ms"),
+    **{name: (_KINDS[name], f"t.{name}", name) for name in (*_COUNTS, *_COSTS)},
+}
+"""Of the columns from ``traces``: type in DuckDB, expression, and the column that it reads."""
+_OF_SPANS: Final[Mapping[str, tuple[str, str, str]]] = {
+    "provider": (
+        "VARCHAR",
+        f"max_by(attributes['{reserved_tags.SPAN_PROVIDER}'], (start_time_unix_nano, span_id)) "
+        f"FILTER (attributes['{reserved_tags.SPAN_PROVIDER}'] IS NOT NULL)",
+        "attributes",
+    ),
+    "model": (
+        "VARCHAR",
+        f"max_by(attributes['{reserved_tags.SPAN_MODEL}'], (start_time_unix_nano, span_id)) "
+        f"FILTER (attributes['{reserved_tags.SPAN_PROVIDER}'] IS NOT NULL)",
+        "attributes",
+    ),
+    "attempts": (
+        "BIGINT",
+        f"count(*) FILTER (attributes['{reserved_tags.SPAN_PROVIDER}'] IS NOT NULL)",
+        "attributes",
+    ),
+    "error_status": (
+        "BIGINT",
+        f"TRY_CAST(regexp_extract({_ERROR}, '^[A-Za-z]+: ([0-9]{{3}}): ', 1) AS BIGINT)",
+        "status",
+    ),
+    "error_message": ("VARCHAR", _ERROR, "status"),
+}
+"""The same of the columns from ``spans``; the expressions are aggregates over a trace's spans."""
+
+COLUMNS: Final[Mapping[str, str]] = {
+    name: kind for name, (kind, *_) in {**_OF_TRACE, **_OF_SPANS}.items()
+}
+"""The view's columns and their types in DuckDB, in order."""
+BOUNDED: Final = frozenset(("request_time", "trace_id", "experiment_id"))
+"""Columns that the view shares with both tables below it: what bounds them bounds the tables."""
+TABLES: Final = (TRACES, SPANS)
+
+_KEY: Final = frozenset(("experiment_id", "trace_id"))
+
+
+def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
+    """Returns the tables, with their columns, that the view needs for some of its columns."""
+    of_trace = {_OF_TRACE[name][2] for name in columns if name in _OF_TRACE}
+    reads = {TRACES.name: _KEY | {"trace_metadata"} | of_trace}
+    of_spans = {_OF_SPANS[name][2] for name in columns if name in _OF_SPANS}
+    if of_spans:
+        order = {"span_id", "parent_span_id", "start_time_unix_nano"}
+        reads[SPANS.name] = _KEY | order | of_spans
+    return reads
+
+
+def definition(schema: str, columns: Collection[str]) -> str:
+    """Returns the view with some of its columns as a query for DuckDB over the tables' views."""
+    named = [name for name in COLUMNS if name in columns] or ["trace_id"]
+    of_spans = [name for name in named if name in _OF_SPANS]
+    join = ""
+    if of_spans:
+        aggregates = ", ".join(f"{_OF_SPANS[name][1]} AS {name}" for name in of_spans)
+        join = (
+            f" LEFT JOIN (SELECT experiment_id, trace_id, {aggregates} "
+            f"FROM {schema}.{SPANS.name} GROUP BY experiment_id, trace_id) s "
+            "USING (experiment_id, trace_id)"
+        )
+    selected = ", ".join(
+        f"s.{name}" if name in _OF_SPANS else f"{_OF_TRACE[name][1]} AS {name}" for name in named
+    )
+    return (
+        f"SELECT {selected} FROM {schema}.{TRACES.name} t{join} "
+        f"WHERE t.trace_metadata['{call_traces.ENDPOINT_ID}'] IS NOT NULL"
+    )
