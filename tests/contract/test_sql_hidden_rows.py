@@ -26,6 +26,8 @@ from tests.contract.hidden_rows import (
 
 __all__ = ["lakes"]
 
+pytestmark = pytest.mark.timeout(900)
+
 QUERIES = int(os.environ.get("HIDDEN_ROWS_QUERIES", "60"))
 TRIES = 60
 SEED = int(os.environ.get("HIDDEN_ROWS_SEED", "1"))
