@@ -4,6 +4,7 @@
 
 (() => {
   const HIDDEN = "mlflow-serverless.bar.hidden";
+  const HAS_RUNS = "mlflow-serverless.bar.has-runs";
   const LINKS = [
     ["/dashboards", "Dashboards"],
     ["/dashboards/start", "First commands"],
@@ -15,6 +16,14 @@
     "python -c \"import mlflow; mlflow.start_run(); mlflow.log_metric('loss', 0.5)\"",
   ];
   const API = "ajax-api/2.0/mlflow";
+
+  function isNoted(name) {
+    try { return localStorage.getItem(name) === "true"; } catch { return false; } // a browser without storage
+  }
+
+  function note(name) {
+    try { localStorage.setItem(name, "true"); } catch { /* then it holds until the page is loaded again */ }
+  }
 
   function element(name, text, parent) {
     const made = document.createElement(name);
@@ -31,23 +40,25 @@
   }
 
   function hide(bar) {
-    try { localStorage.setItem(HIDDEN, "true"); } catch { /* then it is hidden until the page is loaded again */ }
+    note(HIDDEN);
     bar.remove();
     delete document.body.dataset.serverlessBar;
   }
 
-  // Resolves to true if the experiment Default is the only one that the user sees and has never had a run. A server
-  // that refuses or fails is taken for one with runs.
+  // Resolves to true if the experiment Default is the only one that the user sees and has never had a run. Rejects if
+  // the server refuses or fails; then nobody is greeted.
   async function isFresh() {
     const listed = await fetch(`${API}/experiments/search?max_results=2&view_type=ALL`);
-    const { experiments = [] } = listed.ok ? await listed.json() : {};
+    if (!listed.ok) throw new Error("The server refuses to list experiments.");
+    const { experiments = [] } = await listed.json();
     if (experiments.length !== 1 || experiments[0].experiment_id !== "0") return false;
     const searched = await fetch(`${API}/runs/search`, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ experiment_ids: ["0"], max_results: 1, run_view_type: "ALL" }),
     });
-    return searched.ok && !(await searched.json()).runs?.length;
+    if (!searched.ok) throw new Error("The server refuses to search runs.");
+    return !(await searched.json()).runs?.length;
   }
 
   function greet(bar) {
@@ -80,12 +91,14 @@
     document.body.prepend(bar);
     document.body.dataset.serverlessBar = "shown";
     try {
-      if (await isFresh()) greet(bar);
-    } catch { /* no answer, or none in JSON: no greeting */ }
+      // A server that has runs is not asked again: that would be a request for each page.
+      if (!isNoted(HAS_RUNS)) {
+        if (await isFresh()) greet(bar);
+        else note(HAS_RUNS);
+      }
+    } catch { /* no answer: no greeting, and the next page asks again */ }
     bar.dataset.state = "drawn";
   }
 
-  let hidden = false;
-  try { hidden = localStorage.getItem(HIDDEN) === "true"; } catch { /* a browser without storage shows it */ }
-  if (!hidden && window.top === window) show();
+  if (!isNoted(HIDDEN) && window.top === window) show();
 })();
