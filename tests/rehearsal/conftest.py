@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+import platform
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.browser import provider
+from tests.browser.provider import Provider
+from tests.rehearsal import site as sites
+from tests.rehearsal.layer_builds import build as built_layer
+from tests.rehearsal.site import Site, Visitor
 from tests.rehearsal.stack import NoInterpreter, Stack, build, deployed, interpreter
 
 WHOLE = os.environ.get("REHEARSAL") == "whole"
@@ -18,6 +25,7 @@ collect_ignore = (
         "test_builds.py",
         "test_kubeflow.py",
         "test_package.py",
+        "test_signed_in.py",
         "test_versions.py",
         "test_wheel_deployment.py",
         "test_whole.py",
@@ -40,3 +48,32 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def stack(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     with deployed(tmp_path_factory.mktemp("rehearsal"), built) as found:
         yield found
+
+
+@pytest.fixture(scope="package")
+def issuer(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
+    """An OpenID provider that knows the stack's web UI."""
+    with provider.running(tmp_path_factory.mktemp("issuer"), stack.outputs["UiUrl"]) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def site(
+    stack: Stack, issuer: Provider, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    """The stack with sign-in of people; afterwards it is as it was."""
+    folder = tmp_path_factory.mktemp("signing-in")
+    machine = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
+    layer = built_layer("TokensLayer", "layers/tokens", interpreter(), folder, machine)
+    tokens = Path(shutil.make_archive(str(folder / "tokens"), "zip", layer))
+    with sites.signing_in(stack, issuer, tokens, folder) as served:
+        served.provider.put_into(ada=[sites.ADMINISTRATORS])
+        yield served
+
+
+@pytest.fixture(scope="module")
+def ada(site: Site) -> Visitor:
+    """An administrator, who has signed in."""
+    visitor = Visitor(site)
+    visitor.sign_in("ada")
+    return visitor

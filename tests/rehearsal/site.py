@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from tests.browser import provider
 from tests.browser.provider import CLIENT, Provider
 from tests.engines import ROOT
 from tests.rehearsal import certificate, front
@@ -170,10 +169,11 @@ def fields_of(address: str) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def signing_in(stack: Stack, tokens: Path, folder: Path) -> Iterator[Site]:
+def signing_in(stack: Stack, issuer: Provider, tokens: Path, folder: Path) -> Iterator[Site]:
     """The stack with sign-in of browsers; afterwards it is as it was.
 
     Args:
+        issuer: the same for each call, because a name belongs to the first account that it had.
         tokens: the layer that verifies tokens, for this machine.
     """
     url = stack.outputs["UiUrl"]
@@ -188,25 +188,24 @@ def signing_in(stack: Stack, tokens: Path, folder: Path) -> Iterator[Site]:
         check=False,
     )
     assert published.returncode == 0, published.stderr
-    with provider.running(folder, url) as issuer:
-        chosen = {
-            "Authentication": "oidc",
-            "OidcIssuer": issuer.issuer,
-            "OidcAudience": CLIENT,
-            "OidcClientId": CLIENT,
-            "OidcAdminGroup": ADMINISTRATORS,
-            "OnlyThroughUi": "true",
-            "Workspaces": "true",
-        }
-        former = stack.change(with_tokens(before, stack.upload(tokens)), chosen)
-        try:
-            stack.allow_what_a_context_allows()
-            distribution = front.Distribution(stack)
-            file = certificate.write(distribution.domain, folder)
-            with front.listening(distribution, certificate.served(file)) as port:
-                yield Site(url, port, file, issuer, distribution, stack)
-        finally:
-            stack.change(before, former)
+    chosen = {
+        "Authentication": "oidc",
+        "OidcIssuer": issuer.issuer,
+        "OidcAudience": CLIENT,
+        "OidcClientId": CLIENT,
+        "OidcAdminGroup": ADMINISTRATORS,
+        "OnlyThroughUi": "true",
+        "Workspaces": "true",
+    }
+    former = stack.change(with_tokens(before, stack.upload(tokens)), chosen)
+    try:
+        stack.allow_what_a_context_allows()
+        distribution = front.Distribution(stack)
+        file = certificate.write(distribution.domain, folder)
+        with front.listening(distribution, certificate.served(file)) as port:
+            yield Site(url, port, file, issuer, distribution, stack)
+    finally:
+        stack.change(before, former)
 
 
 def with_tokens(template: str, address: str) -> str:
