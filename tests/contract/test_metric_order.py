@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from indexer.projection import quiet_runs
@@ -74,7 +74,11 @@ def ways() -> Iterator[set[str]]:
     assert found >= {"MetricOrder", "all"}
 
 
+RANKED = [Planned(float(value), True, True, None) for value in range(1, 7)]
+
+
 @examples(10)
+@example((RANKED, RANKED), False, 1, True, [], {}, 0)
 @given(
     plans=st.tuples(*[st.lists(planned, min_size=1, max_size=6)] * 2),
     ascending=st.booleans(),
