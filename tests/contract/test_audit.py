@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mlcore import observability
+from mlcore.entities.scim import scim_id_of
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import audit, lambda_handler
 from mlcore.repos.users import users
@@ -18,6 +19,7 @@ from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.logins import Logins, named
 from tests.contract.route_requests import NOT_SENT, REQUESTS
 from tests.contract.route_world import DOMAINS, World, routes_of
+from tests.contract.scim_world import CORE_GROUP, CORE_USER, Directory
 from tests.contract.sign_in_browser import Browser
 from tests.issuer import Issuer
 
@@ -35,7 +37,7 @@ ROOT_CALLER = {
 IDENTIFYING = {
     *("name", "new_name", "version", "alias", "username", "permission", "resource_type"),
     *("resource_pattern", "role", "workspace", "run_uuid", "is_admin", "scopes"),
-    *("endpoint_name", "workspace_name", "skill_name", "organization"),
+    *("endpoint_name", "workspace_name", "skill_name", "organization", "userName"),
 }
 READS = {
     "GET",
@@ -58,8 +60,6 @@ READS = {
 NAMELESS = {
     "POST /2.0/mlflow/gateway-proxy",  # calls another server
     "POST /3.0/mlflow/skills/bulk-register",  # of many
-    "POST /scim/v2/Users",  # ids come back; later requests have them in the path
-    "POST /scim/v2/Groups",
 }
 """Writes that name no entity by an identifier."""
 
@@ -155,6 +155,28 @@ def test_refusals(world: World, lines: list[dict[str, Any]]) -> None:
             assert entry["address"] == "198.51.100.4"
             assert MARK not in json.dumps(line, default=str)
     assert entry["login"] == "password"
+
+
+def test_a_directory_s_users_and_groups(store: Store, lines: list[dict[str, Any]]) -> None:
+    """By number and name, not by the SCIM id, in which an erasure does not see the name."""
+    users.create("admin", "", is_admin=True)
+    directory = Directory()
+
+    def entity(method: str, path: str, body: Any = None) -> dict[str, Any]:
+        lines.clear()
+        directory.ask(method, path, body)
+        [line] = lines
+        named: dict[str, Any] = line["audit"]["entity"]
+        return named
+
+    created = entity("POST", "Users", {"schemas": [CORE_USER], "userName": "Ada"})
+    number = users.get("Ada").user_id
+    assert created == {"scim_id": number, "username": "Ada"}
+    for method, path in (("PUT", "Users/"), ("PATCH", "Users/"), ("DELETE", "Users/")):
+        assert entity(method, path + scim_id_of(number, "Ada"), {}) == created
+    group = entity("POST", "Groups", {"schemas": [CORE_GROUP], "displayName": "Scientists"})
+    assert list(group) == ["group_id"]
+    assert entity("DELETE", f"Groups/{group['group_id']}").items() >= group.items()
 
 
 def test_grants_say_what_was_given_to_whom(world: World, lines: list[dict[str, Any]]) -> None:

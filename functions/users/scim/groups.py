@@ -29,7 +29,8 @@ def create_group(message: ScimRequest, request: Request) -> Response:
     except NameTaken:
         raise taken(f"There is a group with the displayName {name!r}.") from None
     _change_members(group.group_id, change)
-    return _answer(group.group_id, message, request, 201)
+    resource = _resource(group.group_id, message, request)
+    return responses.created(resource, "group_id", message, request)
 
 
 def get_group(message: ScimRequest, request: Request) -> Response:
@@ -120,12 +121,16 @@ def _get(message: ScimRequest) -> ScimGroup:
     return group
 
 
-def _answer(group_id: str, message: ScimRequest, request: Request, status: int = 200) -> Response:
+def _answer(group_id: str, message: ScimRequest, request: Request) -> Response:
+    return responses.one(_resource(group_id, message, request), message, request)
+
+
+def _resource(group_id: str, message: ScimRequest, request: Request) -> responses.Resource:
     group = scim_groups.find(group_id)
     if group is None:
         raise missing("Group", group_id)
     (resource,) = _resources([group], message, request)
-    return responses.one(resource, message, request, status)
+    return resource
 
 
 def _resources(

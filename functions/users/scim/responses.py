@@ -100,16 +100,22 @@ def check_version(message: ScimRequest, version: int) -> None:
         raise ScimError(412, "The resource was changed meanwhile.")
 
 
-def one(resource: Resource, message: ScimRequest, request: Request, status: int = 200) -> Response:
+def one(resource: Resource, message: ScimRequest, request: Request) -> Response:
     """Returns the response with one resource: 304 if the client has this version."""
     headers = {"etag": resource["meta"]["version"]}
-    if status == 200 and request.method in ("GET", "HEAD"):
+    if request.method in ("GET", "HEAD"):
         known = message.if_none_match.strip()
         if known and (known == "*" or headers["etag"] in _tags(known)):
             return Response(304, "", CONTENT_TYPE, headers)
-    if status == 201:
-        headers["location"] = resource["meta"]["location"]
-    return _response(selected(resource, message), request, status, headers)
+    return _response(selected(resource, message), request, headers=headers)
+
+
+def created(resource: Resource, id_field: str, message: ScimRequest, request: Request) -> Response:
+    """Returns the response with a resource that the request created (201). ``id_field`` is the name
+    that the audit gives to its id: ``scim_id`` of a user, ``group_id`` of a group."""
+    headers = {"etag": resource["meta"]["version"], "location": resource["meta"]["location"]}
+    response = _response(selected(resource, message), request, 201, headers)
+    return response._replace(created={id_field: resource["id"]})
 
 
 def page(

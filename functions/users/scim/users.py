@@ -29,7 +29,7 @@ def create_user(message: ScimRequest, request: Request) -> Response:
         made = scim_users.create(asked)
     except NameTaken:
         raise taken(f"There is a user with the userName {name!r}.") from None
-    return responses.one(responses.user(made, request), message, request, 201)
+    return responses.created(responses.user(made, request), "scim_id", message, request)
 
 
 def get_user(message: ScimRequest, request: Request) -> Response:

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Protocol
 
+from mlcore.entities.scim import parse_scim_id
 from mlcore.http.request import Request
 from mlcore.http.response import Response
 from mlcore.http.routes import ByMethod, Route, Routes, only_reads
@@ -151,7 +152,7 @@ class Trail:
             "address": address,
             "workspace": None if self.request is None else self.request.workspace,
             "outcome": _outcome(response.status),
-            "entity": self._entity(response.status),
+            "entity": self._entity(response),
         }
         if access is not None and access.key_id:
             entry["key_id"] = access.key_id
@@ -169,7 +170,7 @@ class Trail:
     def _writes(self) -> bool:
         return self.route is not None and not only_reads(self.route)
 
-    def _entity(self, status: int) -> dict[str, object]:
+    def _entity(self, response: Response) -> dict[str, object]:
         path = "" if self.route is None else self.route.path
         is_setting = "/config/" in path
         entity: dict[str, object] = {}
@@ -186,9 +187,16 @@ class Trail:
             if name in names or name.endswith(("_id", "_ids")):
                 entity.setdefault(name, _identifier(value))
         _add_experiments(entity)
-        if status < _FIRST_ERROR and self.route is not None and self.route.method == "POST":
+        for name, value in response.created.items():
+            entity[name] = _identifier(value)
+        if (
+            response.status < _FIRST_ERROR
+            and self.route is not None
+            and self.route.method == "POST"
+        ):
             for name, value in _ids_in(self.answer):
                 entity.setdefault(name, _identifier(value))
+        _open_scim_id(entity)
         return {name: value for name, value in entity.items() if value not in (None, "")}
 
 
@@ -211,6 +219,15 @@ def _add_experiments(entity: dict[str, object]) -> None:
         entity["experiment_id"] = next(iter(places))
     elif named and places:
         entity["experiment_ids"] = list(places)
+
+
+def _open_scim_id(entity: dict[str, object]) -> None:
+    """Replaces the SCIM id of a user by the number and the name that are in it. An erasure finds
+    the name in ``username``, not in an encoded text."""
+    scim_id = entity.get("scim_id")
+    user = parse_scim_id(scim_id) if isinstance(scim_id, str) else None
+    if user is not None:
+        entity["scim_id"], entity["username"] = user
 
 
 def _listed(value: object) -> list[object]:

@@ -23,6 +23,9 @@ class Response(NamedTuple):
     """Values of Set-Cookie headers, where one answer has several."""
     actor: str = ""
     """The user whom a sign-in or logout is about, for the audit; no part of the answer."""
+    created: Mapping[str, str] = MappingProxyType({})
+    """Ids of what the request created, by the names of their fields, where the body is not JSON of
+    the product's own; for the audit, no part of the answer."""
 
 
 def failure(error: MlflowError) -> Response:
