@@ -185,9 +185,15 @@ def test_no_row_of_another_workspace_is_shown(used: Tables, readable: list[str])
         "SELECT count(*) FROM GATEWAY_USAGE WHERE Provider = 'openai'",
         f"SELECT count(*) FROM {USAGE} WHERE CAST(concat(user_name, caller, trace_id) AS INT) = 1",
         f"WITH g AS (SELECT * FROM {USAGE}) SELECT count(*) FROM g JOIN traces USING (trace_id)",
+        "SELECT count(*) FROM system.ai_gateway.usage",
+        "SELECT count(*) FROM ai_gateway.USAGE WHERE CAST(destination_model AS INT) = 1",
+        "SELECT count(*) FROM ai_gateway_usage WHERE 1 / (total_tokens - 18) > 0",
+        "SELECT count(*) FROM system.serving.endpoint_usage WHERE 1 / (status_code - 200) > 0",
+        "SELECT count(*) FROM serving.endpoint_usage WHERE CAST(databricks_request_id AS INT) = 1",
     ):
         assert used.ask(sql, readable)["rows"] == [[0]]
-    assert used.ask(f"SELECT count(*) FROM {USAGE}", ["default"])["rows"] == [[1]]
+    for table in (USAGE, "system.ai_gateway.usage", "system.serving.endpoint_usage"):
+        assert used.ask(f"SELECT count(*) FROM {table}", ["default"])["rows"] == [[1]]
     assert used.ask("SELECT count(*) FROM system.mlflow.traces")["rows"] == [[2]]
 
 
@@ -200,11 +206,68 @@ def test_no_row_of_another_workspace_is_shown(used: Tables, readable: list[str])
         (f"DELETE FROM {USAGE}", "Only SELECT"),
         (f"SELECT trace_metadata FROM {USAGE}", "trace_metadata"),
         (f"SELECT status FROM {USAGE}", "status"),
+        ("SELECT * FROM system.ai_gateway.usage TIMESTAMP AS OF now()", "read traces and spans"),
+        ("SELECT * FROM usage", "There is no table usage"),
+        ("SELECT * FROM other.ai_gateway.usage", "There is no table other.ai_gateway.usage"),
+        ("SELECT * FROM system.mlflow.usage", "There is no table"),
+        ("SELECT * FROM system.ai_gateway.ai_gateway_usage", "There is no table"),
+        ("SELECT provider FROM system.ai_gateway.usage", "provider"),
     ],
 )
 def test_what_the_view_has_not_is_refused(used: Tables, sql: str, why: str) -> None:
     with pytest.raises(InvalidParameterValue, match=why):
         used.ask(sql)
+
+
+def test_columns_of_databricks_tables_are_those_of_the_call(used: Tables) -> None:
+    (call,) = _rows(used, f"SELECT * FROM {USAGE}")
+    (usage,) = _rows(used, "SELECT * FROM system.ai_gateway.usage")
+    (served,) = _rows(used, "SELECT * FROM system.serving.endpoint_usage")
+    for row, names in (
+        (
+            usage,
+            {"request_id": "trace_id", "event_time": "request_time", "latency_ms": "latency_ms"}
+            | {"destination_model": "model", "destination_name": "provider"}
+            | {"requester": "user_name", "api_type": "request_type", "total_tokens": "total_tokens"}
+            | {"endpoint_name": "endpoint_name", "endpoint_id": "endpoint_id"},
+        ),
+        (
+            served,
+            {"databricks_request_id": "trace_id", "request_time": "request_time"}
+            | {"input_token_count": "input_tokens", "output_token_count": "output_tokens"}
+            | {"served_entity_id": "endpoint_id", "workspace_id": "workspace_id"},
+        ),
+    ):
+        assert {name: row[name] for name in names} == {
+            name: call[column] for name, column in names.items()
+        }
+        assert row["status_code"] == 200
+    assert (usage["request_tags"], served["usage_context"]) == ({}, {})
+    assert usage["time_to_first_byte_ms"] is None
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        ("event_time >= now() - INTERVAL 1 DAY", 1),
+        ("event_time < '2020-01-01'", 0),
+        ("request_id = 'none'", 0),
+        ("system.ai_gateway.usage.event_time >= '2020-01-01'", 1),
+    ],
+)
+def test_conditions_on_columns_of_other_names(used: Tables, condition: str, rows: int) -> None:
+    sql = f"SELECT count(*) FROM system.ai_gateway.usage WHERE {condition}"
+    assert used.ask(sql)["rows"] == [[rows]]
+
+
+def test_a_condition_on_the_outer_rows_bounds_no_calls(used: Tables) -> None:
+    """The view has no request_time, so this one is that of the outer statement."""
+    sql = (
+        "SELECT max((SELECT count(*) FROM system.ai_gateway.usage WHERE request_time >= "
+        "'2200-01-01' OR true)), (SELECT count(*) FROM system.ai_gateway.usage u "
+        "WHERE u.event_time >= '2000-01-01') FROM system.mlflow.traces"
+    )
+    assert used.ask(sql)["rows"] == [[1, 1]]
 
 
 def test_tools_see_a_view(used: Tables) -> None:

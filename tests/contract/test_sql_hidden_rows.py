@@ -32,7 +32,12 @@ QUERIES = int(os.environ.get("HIDDEN_ROWS_QUERIES", "60"))
 TRIES = 60
 SEED = int(os.environ.get("HIDDEN_ROWS_SEED", "1"))
 
-VIEWS = {"u": "trace_unified", "g": "gateway_usage"}
+VIEWS = {
+    "u": "trace_unified",
+    "g": "gateway_usage",
+    "w": "ai_gateway_usage",
+    "s": "serving_endpoint_usage",
+}
 ASKED = {**TABLES, **VIEWS}
 LETTERS = "".join(ASKED)
 
@@ -73,6 +78,10 @@ class Expressions:
                       "spans[0].name", "assessments[0].feedback.value", "spans[0].status.message"],
                 "g": ["trace_id", "workspace_id", "endpoint_id", "user_name", "caller", "model",
                       "provider", "error_message", "endpoint_name"],
+                "w": ["request_id", "workspace_id", "endpoint_name", "requester", "user_agent",
+                      "destination_model", "request_tags['k']", "api_type"],
+                "s": ["databricks_request_id", "workspace_id", "requester", "endpoint_name",
+                      "served_entity_id", "usage_context['k']"],
             }
         )  # fmt: skip
 
@@ -93,6 +102,8 @@ class Expressions:
                 "j": ["create_time", "deadline"],
                 "u": ["request_time", "assessments[0].create_time"],
                 "g": ["request_time"],
+                "w": ["event_time"],
+                "s": ["request_time"],
             }
         )
         return self.rng.choice((column, column, f"CAST({self.column_of_text()} AS TIMESTAMP)"))
@@ -117,12 +128,15 @@ class Expressions:
                 "j": ["create_time"],
                 "u": asked,
                 "g": asked,
+                "w": ["event_time"],
+                "s": asked,
             }
         )
         run = f"{self.rng.randrange(16):x}"
         ids = self._of(
             {"h": ["run_id"], "r": ["run_id"], "e": ["experiment_id"], "t": trace, "a": trace}
             | {"p": trace, "u": trace, "g": trace, "l": ["record_id"]}
+            | {"w": ["request_id"], "s": ["databricks_request_id"]}
             | {"m": ["registered_model_id"], "v": ["registered_model_id", "run_id"]}
             | {"d": ["dataset_id"], "c": ["dataset_id"], "j": ["job_id", "experiment_id"]}
         )

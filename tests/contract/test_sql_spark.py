@@ -260,10 +260,11 @@ def test_types_are_told_in_words_of_databricks(engine: Engine) -> None:
 
 def test_tools_find_tables_and_columns(engine: Engine) -> None:
     names = [
-        *("assessments", "audit_log", "evaluation_dataset_records", "evaluation_datasets"),
-        *("experiments_latest", "gateway_usage", "jobs", "model_versions"),
-        *("registered_models", "run_metrics_history", "runs_latest", "spans", "trace_unified"),
-        "traces",
+        *("ai_gateway_usage", "assessments", "audit_log"),
+        *("evaluation_dataset_records", "evaluation_datasets"),
+        *("experiments_latest", "gateway_usage", "jobs", "model_versions", "registered_models"),
+        *("run_metrics_history", "runs_latest", "serving_endpoint_usage", "spans"),
+        *("trace_unified", "traces"),
     ]
     assert [row[1] for row in engine.ask("SHOW TABLES IN system.mlflow")["rows"]] == names
     assert [row[1] for row in engine.ask("SHOW TABLES LIKE 'run*'")["rows"]] == [

@@ -116,7 +116,8 @@ def where_bounds(query: exp.Query, schema: str) -> Mapping[str, Bounds]:
     for table in query.find_all(exp.Table):
         if table.db == schema:
             columns = _COLUMNS.get(table.name, _OF_PAST)
-            bounds = tuple(bound for bound in _bounds(table) if bound.column in columns)
+            renamed = VIEWS[table.name].renamed if table.name in VIEWS else {}
+            bounds = tuple(bound for bound in _bounds(table, renamed) if bound.column in columns)
             bounds_by_table.setdefault(table.name, []).append(bounds)
     for name, view in VIEWS.items():
         for each in bounds_by_table.pop(name, ()):
@@ -125,7 +126,12 @@ def where_bounds(query: exp.Query, schema: str) -> Mapping[str, Bounds]:
     return bounds_by_table
 
 
-def _bounds(table: exp.Table) -> Iterator[Bound]:
+def _bounds(table: exp.Table, renamed: Mapping[str, str]) -> Iterator[Bound]:
+    """Yields the bounds of a mention of a table.
+
+    Args:
+        renamed: names of columns in the tables below a view, by their names in the view.
+    """
     parent = table.parent
     select = parent.parent if isinstance(parent, exp.From | exp.Join) else None
     where = select.args.get("where") if isinstance(select, exp.Select) else None
@@ -134,18 +140,19 @@ def _bounds(table: exp.Table) -> Iterator[Bound]:
     is_alone = not select.args.get("joins") and not select.args.get("laterals")
     names = {table.alias_or_name.lower()} | ({""} if is_alone else set())
     for condition in where.this.flatten() if isinstance(where.this, exp.And) else [where.this]:
-        yield from _bounds_of(condition.unnest(), names)
+        yield from _bounds_of(condition.unnest(), names, renamed)
 
 
-def _bounds_of(condition: exp.Expr, names: set[str]) -> Iterator[Bound]:
+def _bounds_of(condition: exp.Expr, names: set[str], renamed: Mapping[str, str]) -> Iterator[Bound]:
     if isinstance(condition, exp.And):
         for part in condition.flatten():
-            yield from _bounds_of(part.unnest(), names)
+            yield from _bounds_of(part.unnest(), names, renamed)
         return
     column = condition.this
     if not isinstance(column, exp.Column) or column.table.lower() not in names:
         return
     name = column.name.lower()
+    name = renamed.get(name, name)
     if name not in TIMES | TEXTS:
         return
     if isinstance(condition, exp.Between) and not condition.args.get("symmetric"):

@@ -29,7 +29,7 @@ from mltables.dialect.parser import Reader
 from mltables.file_pruning import Bounds, where_bounds
 from mltables.table_definitions import TABLES
 from mltables.time_travel import AsOf
-from mltables.views import VIEWS
+from mltables.views import OTHER_NAMES, VIEWS
 
 Refused = refusal.Refused
 
@@ -113,6 +113,8 @@ def _point_to_views(query: exp.Query) -> None:
             raise Refused("Table functions are not allowed.")
         name = table.name.lower()
         qualifier = table.catalog.lower(), table.db.lower()
+        if qualifier[0] in ("", "system") and (qualifier[1], name) in OTHER_NAMES:
+            name, qualifier = OTHER_NAMES[qualifier[1], name], ("system", SCHEMA)
         alias = table.alias or table.name
         is_expression = qualifier == ("", "") and name in expressions
         is_table = not is_expression and name in _NAMES and qualifier in _QUALIFIERS
@@ -147,7 +149,9 @@ def _point_to_views(query: exp.Query) -> None:
 def _drop_qualifiers(query: exp.Query) -> None:
     for column in query.find_all(exp.Column):
         # system.mlflow.runs_latest.run_id; but not span.status.code, a field of a field
-        if column.db.lower() == SCHEMA and column.catalog.lower() in ("", "system"):
+        db, name = column.db.lower(), column.table.lower()
+        is_qualified = db == SCHEMA or (db, name) in OTHER_NAMES
+        if is_qualified and column.catalog.lower() in ("", "system"):
             column.set("db", None)
             column.set("catalog", None)
 

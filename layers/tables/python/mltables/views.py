@@ -1,4 +1,4 @@
-"""The views over system tables that a query may name: ``trace_unified`` and ``gateway_usage``.
+"""The views over system tables that a query may name.
 
 A view exists only in the process that runs a query, over the rows that the caller may read.
 """
@@ -6,9 +6,10 @@ A view exists only in the process that runs a query, over the rows that the call
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from mltables import gateway_view, trace_view
+from mltables import databricks_usage_views, gateway_view, trace_view
 from mltables.table_columns import Table
 from mltables.table_definitions import OF_TRACES
 
@@ -25,6 +26,19 @@ class View(NamedTuple):
     """Returns the tables, with their columns, that the view needs for some of its columns."""
     definition: Callable[[str, Collection[str]], str]
     """Returns the view with some of its columns as a query over the tables in a schema."""
+    renamed: Mapping[str, str] = MappingProxyType({})
+    """The names in the tables of columns that bound the tables and have another name here."""
+
+
+def _usage(view: databricks_usage_views.UsageView) -> View:
+    return View(
+        view.columns,
+        gateway_view.TABLES,
+        gateway_view.BOUNDED,
+        view.tables_read,
+        view.definition,
+        view.renamed,
+    )
 
 
 VIEWS: Final[Mapping[str, View]] = {
@@ -42,5 +56,12 @@ VIEWS: Final[Mapping[str, View]] = {
         gateway_view.tables_read,
         gateway_view.definition,
     ),
+    "ai_gateway_usage": _usage(databricks_usage_views.USAGE),
+    "serving_endpoint_usage": _usage(databricks_usage_views.ENDPOINT_USAGE),
 }
 """All views, by name."""
+OTHER_NAMES: Final[Mapping[tuple[str, str], str]] = {
+    ("ai_gateway", "usage"): "ai_gateway_usage",
+    ("serving", "endpoint_usage"): "serving_endpoint_usage",
+}
+"""Schemas and names of Databricks' tables that are views here: ``system.ai_gateway.usage``."""

@@ -30,7 +30,13 @@ _COLUMNS: Final = {
     **{name: list(view.columns) for name, view in VIEWS.items()},
 }
 _MAP_COLUMNS: Final = frozenset(
-    name for table in TABLES for name, kind, *_ in table.columns if kind.startswith("MAP(")
+    name
+    for columns in (
+        *([column[:2] for column in table.columns] for table in TABLES),
+        *(view.columns.items() for view in VIEWS.values()),
+    )
+    for name, kind in columns
+    if kind.startswith("MAP(")
 )
 
 
