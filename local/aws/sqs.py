@@ -14,6 +14,9 @@ from typing import Any, NamedTuple
 
 from local.aws.endpoint import Operation, ServiceError
 from local.definitions import QueueDefinition
+from local.log import report
+from local.store.database import advice_of
+from mlcore.db.failures import NOT_SAVED
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS messages (
@@ -83,16 +86,27 @@ class Queues:
         }
 
     def send(self, queue: str, body: str, owner: str = "", delay: float | None = None) -> str:
-        """Adds a message and returns its id."""
+        """Adds a message and returns its id.
+
+        Raises:
+            ServiceError: it cannot be saved, because the disk is full or the file read-only.
+        """
         definition = self._definition(queue)
         message_id, now = str(uuid.uuid4()), time.time()
         visible = now + (definition.delay_seconds if delay is None else delay)
         with self._changed:
-            self._database.execute(
-                "INSERT INTO messages (id, queue, body, owner, sent, visible)"
-                " VALUES (?, ?, ?, ?, ?, ?)",
-                (message_id, queue, body, owner or message_id, now, visible),
-            )
+            try:
+                self._database.execute(
+                    "INSERT INTO messages (id, queue, body, owner, sent, visible)"
+                    " VALUES (?, ?, ?, ?, ?, ?)",
+                    (message_id, queue, body, owner or message_id, now, visible),
+                )
+            except sqlite3.Error as error:
+                advice = advice_of(error)
+                if advice is None:
+                    raise
+                report(f"the file of the queues cannot be written: {error}")
+                raise ServiceError(NOT_SAVED, advice) from error
             self._changed.notify_all()
         return message_id
 

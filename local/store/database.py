@@ -90,13 +90,19 @@ _REFUSALS: Final = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN))
 """SQLite's other error codes after which the file contains nothing of the transaction."""
 
 
+def advice_of(error: Exception) -> str | None:
+    """Returns what to tell the caller if SQLite changed nothing and cannot until somebody acts,
+    because the disk is full or the file read-only; None for any other error."""
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return _ADVICE.get(code) or _ADVICE.get(_primary(error))
+
+
 def _unusable(path: Path, error: Exception) -> Unusable:
     """Returns the exception to raise for an error of SQLite."""
-    primary = _primary(error)
-    advice = _ADVICE.get(getattr(error, "sqlite_errorcode", 0)) or _ADVICE.get(primary)
+    advice = advice_of(error)
     if advice is not None:
         return Unwritable(path, error, advice)
-    if primary in _REFUSALS:
+    if _primary(error) in _REFUSALS:
         return Untouched(path, error)
     return Unusable(path, error)
 

@@ -14,6 +14,8 @@ from local.aws.sqs import Queues
 from local.definitions import QueueDefinition, QueueMapping
 from local.events import queue_poller
 from local.events.queue_poller import QueuePoller
+from mlcore import queues as core_queues
+from mlcore.errors import InsufficientStorage
 
 from .conftest import eventually
 
@@ -108,6 +110,37 @@ def test_a_function_is_driven_as_by_lambda(queues: Queues, monkeypatch: pytest.M
     finally:
         hanging.set()
         poller.stop()
+
+
+def test_what_a_full_disk_does_not_take_is_told(
+    queues: Queues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller is told to make room, and not to repeat the request for minutes."""
+    endpoint = AwsEndpoint(queues.operations())
+    endpoint.start()
+    for name, value in (
+        ("AWS_ENDPOINT_URL_SQS", endpoint.url),
+        ("AWS_DEFAULT_REGION", "us-east-1"),
+        ("AWS_ACCESS_KEY_ID", "x"),
+        ("AWS_SECRET_ACCESS_KEY", "x"),
+    ):
+        monkeypatch.setenv(name, value)
+    core_queues._client.cache_clear()
+    large = core_queues.Message("x" * 100_000, "group")
+    try:
+        core_queues.send("Work", [large])
+        (pages,) = queues._database.execute("PRAGMA page_count").fetchone()
+        queues._database.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(InsufficientStorage, match="Make room") as refused:
+            core_queues.send("Work", [large])
+        assert refused.value.status == 507
+        assert queues.bodies("Work") == [large.body]
+        queues._database.execute(f"PRAGMA max_page_count = {pages + 100}")
+        core_queues.send("Work", [large])
+        assert queues.bodies("Work") == [large.body] * 2
+    finally:
+        core_queues._client.cache_clear()
+        endpoint.stop()
 
 
 def test_botocore_talks_to_both_services(queues: Queues, tmp_path: Path) -> None:

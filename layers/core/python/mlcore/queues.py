@@ -11,8 +11,9 @@ from typing import Any, Final, NamedTuple
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mlcore.db.client import transport
+from mlcore.db.failures import NOT_SAVED
 from mlcore.db.transport import Protocol
-from mlcore.errors import TemporarilyUnavailable
+from mlcore.errors import InsufficientStorage, TemporarilyUnavailable
 
 BATCH_MESSAGES: Final = 10
 BATCH_BYTES: Final = 256 * 1024
@@ -28,8 +29,12 @@ class Message(NamedTuple):
 
 
 def send(queue_url: str, messages: Sequence[Message]) -> None:
-    """Sends all messages; some may be sent twice. Raises TemporarilyUnavailable if some may not
-    have been sent."""
+    """Sends all messages; some may be sent twice.
+
+    Raises:
+        TemporarilyUnavailable: some may not have been sent.
+        InsufficientStorage: the queue of a laptop can save none, because the disk is full.
+    """
     for batch in _batches(messages):
         unsent = {str(number): message for number, message in enumerate(batch)}
         for _ in range(SEND_ATTEMPTS):
@@ -72,6 +77,8 @@ def _call(operation: str, **parameters: Any) -> dict[str, Any]:
     try:
         answer: dict[str, Any] = getattr(_client(), operation)(**parameters)
     except (BotoCoreError, ClientError) as error:
+        if isinstance(error, ClientError) and error.response["Error"]["Code"] == NOT_SAVED:
+            raise InsufficientStorage(error.response["Error"]["Message"]) from error
         raise TemporarilyUnavailable("The queue cannot be reached.") from error
     return answer
 

@@ -56,6 +56,10 @@ class NotSaved(NotExecuted):
     advice = "The server cannot save anything now."
 
 
+NOT_SAVED: Final = "NotSaved"
+"""Error code with which a stand-in for an AWS service says the same; its message is the advice."""
+
+
 _THROTTLED = {
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
