@@ -7,6 +7,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from local import folder_format
 
 _PREFIX = "mlflow-serverless-"
 _LOCK = "lock"
+_HOLDER_ATTEMPTS = 20
+_HOLDER_PAUSE_SECONDS = 0.05
 
 
 class FolderInUse(Exception):
@@ -42,7 +45,7 @@ class DataFolder:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(self._lock, 64, 0).decode("ascii", "replace").strip()
+            holder = _holder(self._lock)
             os.close(self._lock)
             raise FolderInUse(
                 f"{path} is in use by another runner (process {holder or 'unknown'}); "
@@ -112,6 +115,20 @@ class DataFolder:
             shutil.rmtree(self._on_disk, ignore_errors=True)
             shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
+
+
+def _holder(lock: int) -> int | None:
+    """Returns the number of the process that holds a lock, as it wrote it into the file; None if it
+    does not write it within a second. Before it does, the file names the holder before it, which
+    has ended."""
+    for _ in range(_HOLDER_ATTEMPTS):
+        with contextlib.suppress(ValueError, ProcessLookupError):
+            holder = int(os.pread(lock, 64, 0))
+            with contextlib.suppress(PermissionError):  # another user's process, which lives
+                os.kill(holder, 0)
+            return holder
+        time.sleep(_HOLDER_PAUSE_SECONDS)
+    return None
 
 
 def _memory_folder() -> Path:
