@@ -61,7 +61,7 @@ CHARTS   := .tools/charts-$(ECHARTS_VERSION).stamp
 BROWSER  := .tools/browser-$(CHROMIUM_VERSION).stamp
 NPM_INSTALL := install --ignore-scripts --no-save --no-audit --no-fund --loglevel=error --prefix
 
-.PHONY: help setup example local wheel site test check lint scan imports format prices models build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench profile cost docs lock clean preflight start-api audit package release rehearse-ci test-dynoxide store-comparison store-kills parity screenshots
+.PHONY: help setup example local wheel site test check lint scan imports format prices models build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench bench-gateway profile cost docs lock clean preflight start-api audit package release rehearse-ci test-dynoxide store-comparison store-kills parity screenshots
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -210,6 +210,9 @@ parity: setup .cache/compiled.stamp ## Compare with a release of MLflow and writ
 
 bench: setup ## Measure the runner beside FastTrackML, mlflow-go and MLflow, and write docs/performance.md; SCALE=small
 	$(BIN)/python -m bench --scale $(SCALE) $(ARGS)
+
+bench-gateway: .venv/local.stamp .venv/all.stamp ## Measure the AI gateway beside LiteLLM's proxy; ARGS="--turns 10 --calls 20"
+	@$(BIN)/python -m bench.gateway $(ARGS)
 
 profile: setup ## Tell where the time of a call goes: make profile CALL=log-metric; ARGS=--lines names functions, --server adds the runner
 	@PYTHONPATH=functions $(BIN)/python -m bench.profile $(CALL) $(ARGS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -36,16 +36,25 @@ def ready(peer: Peer) -> None:
     Raises:
         RuntimeError: its packages cannot be installed; the message is the installer's last output.
     """
-    if not peer.wanted:
-        return
-    folder = FOLDER / peer.name
-    done, wanted = folder / "installed.txt", "\n".join(peer.wanted)
+    if peer.wanted:
+        installed(peer.name, peer.wanted)
+
+
+def installed(name: str, packages: Sequence[str]) -> Path:
+    """Returns the Python of a virtual environment with packages; makes it unless it exists.
+
+    Raises:
+        RuntimeError: the packages cannot be installed; the message is the installer's last output.
+    """
+    folder = FOLDER / name
+    python = folder / "bin/python"
+    done, wanted = folder / "installed.txt", "\n".join(packages)
     if done.exists() and done.read_text() == wanted:
-        return
+        return python
     uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or "uv"
     for arguments in (
         ["venv", "--quiet", "--clear", "--python", sys.executable, str(folder)],
-        ["pip", "install", "--quiet", "--python", str(folder / "bin/python"), *peer.wanted],
+        ["pip", "install", "--quiet", "--python", str(python), *packages],
     ):
         # Without this project's settings, which leave out packages that a peer imports.
         ran = subprocess.run(
@@ -59,6 +68,7 @@ def ready(peer: Peer) -> None:
             message = ran.stderr.strip().splitlines() or ["uv failed"]
             raise RuntimeError(f"does not install: {message[-1].strip()}")
     done.write_text(wanted)
+    return python
 
 
 def _ours(folder: Path) -> Server:

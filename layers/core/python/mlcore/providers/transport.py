@@ -14,20 +14,22 @@ from contextlib import closing, contextmanager
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
-from urllib3 import BaseHTTPResponse
-from urllib3.exceptions import HTTPError, NewConnectionError, TimeoutError
+from urllib3 import BaseHTTPResponse, HTTPConnectionPool, Timeout
+from urllib3.exceptions import HTTPError, NewConnectionError, ProtocolError, TimeoutError
 
 from mlcore.db import deadline
 from mlcore.errors import GatewayCallFailed, InvalidParameterValue
-from mlcore.providers import waiting_time
+from mlcore.providers import kept_connections, waiting_time
 from mlcore.providers.environment import ALLOW_PRIVATE, private_allowed, timeout_seconds
-from mlcore.webhooks import addresses, connections
+from mlcore.providers.kept_connections import Destination
+from mlcore.webhooks import addresses
 
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 
 CONTENT_TYPE: Final = "application/json"
 
 _CONNECT_SECONDS: Final = 10.0
+_HTTP_1_1: Final = 11
 _NOT_FORWARDED: Final = frozenset(
     (
         "accept-encoding",
@@ -194,22 +196,11 @@ def _post(
         "Accept-Encoding": "gzip, deflate, identity",
     }
     request_headers.setdefault("User-Agent", "mlflow-serverless")
-    pool = connections.pool(
-        url_parts.scheme, address, port, host, connect=min(_CONNECT_SECONDS, seconds), read=seconds
-    )
+    destination = Destination(url_parts.scheme, address, port, host)
     try:
-        with waiting_time.counted():
-            response = pool.urlopen(
-                "POST",
-                _target(url_parts),
-                body=encode_body(payload),
-                headers=request_headers,
-                retries=False,
-                redirect=False,
-                assert_same_host=False,
-                preload_content=False,
-            )
-        with closing(response):  # an answer that is not read to its end would stay open
+        with _sent(
+            destination, _target(url_parts), encode_body(payload), request_headers, seconds
+        ) as response:
             if 300 <= response.status < 400:
                 raise GatewayCallFailed(
                     502, f"The provider at {host} answered with a redirect, which is not followed."
@@ -223,8 +214,61 @@ def _post(
         ) from None
     except (HTTPError, OSError) as error:
         raise _unreachable(host, error) from None
+
+
+@contextmanager
+def _sent(
+    destination: Destination,
+    target: str,
+    body: bytes,
+    headers: Mapping[str, str],
+    seconds: float,
+) -> Iterator[BaseHTTPResponse]:
+    """Sends a request and provides its answer. The connection is kept if the answer has been read
+    to its end when the block ends; otherwise it is closed, which ends the provider's work."""
+    timeout = Timeout(connect=min(_CONNECT_SECONDS, seconds), read=seconds)
+
+    def send(pool: HTTPConnectionPool) -> BaseHTTPResponse:
+        return pool.urlopen(
+            "POST",
+            target,
+            body=body,
+            headers=headers,
+            timeout=timeout,
+            retries=False,
+            redirect=False,
+            assert_same_host=False,
+            preload_content=False,
+        )
+
+    kept = kept_connections.take(destination)
+    pool = kept or kept_connections.opened(destination, min(_CONNECT_SECONDS, seconds))
+    is_reusable = False
+    try:
+        with waiting_time.counted():
+            try:
+                response = send(pool)
+            except ProtocolError:
+                if kept is None:
+                    raise
+                # The provider closed the kept connection just now, and answered nothing.
+                pool.close()
+                pool = kept_connections.opened(destination, min(_CONNECT_SECONDS, seconds))
+                response = send(pool)
+        with closing(response):  # an answer that is not read to its end would stay open
+            yield response
+            is_reusable = _is_read(response)
     finally:
-        pool.close()
+        if is_reusable:
+            kept_connections.keep(destination, pool)
+        else:
+            pool.close()
+
+
+def _is_read(response: BaseHTTPResponse) -> bool:
+    """Whether an answer has been read to its end and its connection stays open."""
+    is_last = response.headers.get("Connection", "").lower() == "close"
+    return not is_last and response.version == _HTTP_1_1 and response.connection is None
 
 
 def _unreachable(host: str, error: Exception) -> GatewayCallFailed:
