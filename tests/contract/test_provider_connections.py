@@ -12,7 +12,7 @@ import pytest
 
 from mlcore.errors import GatewayCallFailed
 from mlcore.providers import kept_connections, transport
-from mlcore.providers.kept_connections import Destination
+from mlcore.providers.kept_connections import Destination, KeptConnections, open_connection
 from tests.contract.gateway_world import allow_local
 
 ANSWER = b'{"said": 1}'
@@ -77,11 +77,11 @@ class Provider:
 @pytest.fixture
 def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
     allow_local(monkeypatch)
-    kept_connections.close_all()
+    transport.CONNECTIONS.close()
     made = Provider()
     yield made
     made.close()
-    kept_connections.close_all()
+    transport.CONNECTIONS.close()
 
 
 def ask(provider: Provider) -> object:
@@ -158,19 +158,19 @@ def test_one_that_was_idle_for_long_is_closed(
 
 def test_one_belongs_to_address_port_and_name() -> None:
     """A name that resolves to another address, or another name at the address, gets its own."""
-    kept_connections.close_all()
+    kept = KeptConnections()
     here = Destination("https", "192.0.2.1", 443, "api.example")
-    pool = kept_connections.opened(here, 1)
-    kept_connections.keep(here, pool)
+    pool = open_connection(here, 1)
+    kept.keep(here, pool)
     for other in (
         here._replace(address="192.0.2.2"),
         here._replace(host="other.example"),
         here._replace(port=444),
         here._replace(scheme="http"),
     ):
-        assert kept_connections.take(other) is None
-    assert kept_connections.take(here) is pool
-    assert kept_connections.take(here) is None
+        assert kept.take(other) is None
+    assert kept.take(here) is pool
+    assert kept.take(here) is None
     pool.close()
 
 
@@ -184,4 +184,4 @@ def test_only_so_many_are_kept(provider: Provider, monkeypatch: pytest.MonkeyPat
         assert list(one) == [b"data: 2\n"]
     for _ in range(2):
         assert provider.closed.acquire(timeout=10)
-    assert len(kept_connections._kept) == 2
+    assert len(transport.CONNECTIONS) == 2

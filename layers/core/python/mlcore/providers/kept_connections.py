@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from urllib3 import HTTPConnectionPool
@@ -48,48 +49,56 @@ class _Kept(NamedTuple):
         return 0 <= idle[0] <= IDLE_SECONDS and idle[1] <= IDLE_SECONDS
 
 
-_kept: Final[deque[_Kept]] = deque()
-"""The one used last is at the end."""
-_lock: Final = threading.Lock()
+class KeptConnections:
+    """The unused open connections of this process; at most :data:`MAX_KEPT`. Threads may use it
+    concurrently."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._unused: deque[_Kept] = deque()
+        """The one used last is at the end."""
+
+    def __len__(self) -> int:
+        return len(self._unused)
+
+    def take(self, destination: Destination) -> HTTPConnectionPool | None:
+        """Returns a pool with one open connection, which is the caller's until :meth:`keep`; None
+        if none is kept."""
+        with self._lock:
+            stale = [kept for kept in self._unused if not kept.is_fresh()]
+            for kept in stale:
+                self._unused.remove(kept)
+            unused = reversed(self._unused)
+            found = next((kept for kept in unused if kept.destination == destination), None)
+            if found is not None:
+                self._unused.remove(found)
+        _close(stale)
+        return None if found is None else found.pool
+
+    def keep(self, destination: Destination, pool: HTTPConnectionPool) -> None:
+        """Keeps a pool whose connection has been read to the end of an answer."""
+        with self._lock:
+            self._unused.append(_Kept(destination, pool, time.time(), time.monotonic()))
+            excess = [self._unused.popleft() for _ in range(len(self._unused) - MAX_KEPT)]
+        _close(excess)
+
+    def close(self) -> None:
+        """Closes all unused connections."""
+        with self._lock:
+            unused = list(self._unused)
+            self._unused.clear()
+        _close(unused)
 
 
-def take(destination: Destination) -> HTTPConnectionPool | None:
-    """Returns a pool with one open connection, which is the caller's until :func:`keep`; None if
-    none is kept."""
-    with _lock:
-        stale = [kept for kept in _kept if not kept.is_fresh()]
-        for kept in stale:
-            _kept.remove(kept)
-        found = next((kept for kept in reversed(_kept) if kept.destination == destination), None)
-        if found is not None:
-            _kept.remove(found)
-    for kept in stale:
+def _close(connections_to_close: Iterable[_Kept]) -> None:
+    for kept in connections_to_close:
         kept.pool.close()
-    return None if found is None else found.pool
 
 
-def keep(destination: Destination, pool: HTTPConnectionPool) -> None:
-    """Keeps a pool whose connection has been read to the end of an answer."""
-    with _lock:
-        _kept.append(_Kept(destination, pool, time.time(), time.monotonic()))
-        dropped = [_kept.popleft() for _ in range(len(_kept) - MAX_KEPT)]
-    for kept in dropped:
-        kept.pool.close()
-
-
-def opened(destination: Destination, connect_seconds: float) -> HTTPConnectionPool:
+def open_connection(destination: Destination, connect_seconds: float) -> HTTPConnectionPool:
     """Returns a pool for a new connection.
 
     Args:
         connect_seconds: the timeout of connecting.
     """
     return connections.pool(*destination, connect=connect_seconds, read=connect_seconds)
-
-
-def close_all() -> None:
-    """Closes all unused connections."""
-    with _lock:
-        dropped = list(_kept)
-        _kept.clear()
-    for kept in dropped:
-        kept.pool.close()

@@ -19,9 +19,9 @@ from urllib3.exceptions import HTTPError, NewConnectionError, ProtocolError, Tim
 
 from mlcore.db import deadline
 from mlcore.errors import GatewayCallFailed, InvalidParameterValue
-from mlcore.providers import kept_connections, waiting_time
+from mlcore.providers import waiting_time
 from mlcore.providers.environment import ALLOW_PRIVATE, private_allowed, timeout_seconds
-from mlcore.providers.kept_connections import Destination
+from mlcore.providers.kept_connections import Destination, KeptConnections, open_connection
 from mlcore.webhooks import addresses
 
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
@@ -46,6 +46,9 @@ _NOT_FORWARDED: Final = frozenset(
 this server's login."""
 
 _STREAM_TYPES: Final = ("text/event-stream", "application/x-ndjson")
+
+CONNECTIONS: Final = KeptConnections()
+"""The unused connections to providers of this process."""
 
 Json = dict[str, Any]
 
@@ -241,8 +244,8 @@ def _sent(
             preload_content=False,
         )
 
-    kept = kept_connections.take(destination)
-    pool = kept or kept_connections.opened(destination, min(_CONNECT_SECONDS, seconds))
+    kept = CONNECTIONS.take(destination)
+    pool = kept or open_connection(destination, min(_CONNECT_SECONDS, seconds))
     is_reusable = False
     try:
         with waiting_time.counted():
@@ -253,14 +256,14 @@ def _sent(
                     raise
                 # The provider closed the kept connection just now, and answered nothing.
                 pool.close()
-                pool = kept_connections.opened(destination, min(_CONNECT_SECONDS, seconds))
+                pool = open_connection(destination, min(_CONNECT_SECONDS, seconds))
                 response = send(pool)
         with closing(response):  # an answer that is not read to its end would stay open
             yield response
             is_reusable = _is_read(response)
     finally:
         if is_reusable:
-            kept_connections.keep(destination, pool)
+            CONNECTIONS.keep(destination, pool)
         else:
             pool.close()
 
