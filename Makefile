@@ -61,7 +61,7 @@ CHARTS   := .tools/charts-$(ECHARTS_VERSION).stamp
 BROWSER  := .tools/browser-$(CHROMIUM_VERSION).stamp
 NPM_INSTALL := install --ignore-scripts --no-save --no-audit --no-fund --loglevel=error --prefix
 
-.PHONY: help setup example local wheel site test check lint scan imports format prices models build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench bench-gateway profile cost docs lock clean preflight start-api audit package release rehearse-ci test-dynoxide store-comparison store-kills parity screenshots
+.PHONY: help setup example local wheel site test test-long check lint scan imports format prices models build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench bench-gateway profile cost docs lock clean preflight start-api audit package release rehearse-ci test-dynoxide store-comparison store-kills parity screenshots
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -76,8 +76,12 @@ example: .venv/example.stamp ## Run examples/train.py against `make local`; inst
 local: .venv/local.stamp .cache/compiled.stamp $(UI) $(CHARTS) ## Serve the product on port 5000; PORT=… ARGS="--ephemeral …"
 	@$(BIN)/python -m local --port $(PORT) $(ARGS)
 
-test: setup .cache/compiled.stamp ## Run the tests in parallel; ARGS="-k name" narrows them
-	$(BIN)/python -m pytest -n auto --durations 20 $(ARGS)
+test: setup .cache/compiled.stamp ## Run the tests in parallel, but those of minutes; ARGS="-k name" narrows them
+	LONG_TESTS=without $(BIN)/python -m pytest -n auto --durations 20 $(ARGS)
+
+test-long: setup .cache/compiled.stamp ## Run the tests of minutes, which make test leaves out, and property tests with four times the examples
+	LONG_TESTS=only $(BIN)/python -m pytest -n auto --durations 20 $(ARGS)
+	CONTRACT_EXAMPLES=4 $(BIN)/python -m pytest -n auto --durations 20 $(ARGS) tests/contract/test_rewinds.py
 
 test-dynoxide: setup .cache/compiled.stamp ## Run the tests of the contract on dynoxide in place of the product's own store
 	TEST_ENGINE=dynoxide $(BIN)/python -m pytest -n auto $(ARGS) tests/contract tests/doubles
@@ -170,9 +174,9 @@ sizes: build ## Size of what is built, and the CPU time of each function's impor
 rehearse: setup build ## Deploy to an emulator of AWS and drive everything there with MLflow's client
 	REHEARSAL=whole PYTHON313=$(PYTHON313) $(BIN)/python -m pytest tests/rehearsal $(ARGS)
 
-# Without the files that take longest, builds for other processors, and without those that `make test` runs.
+# Without the files that take longest: builds for other processors, and those of `make test`.
 rehearse-ci: ## The part of `make rehearse` for which CI has time
-	@$(MAKE) --no-print-directory rehearse ARGS="--ignore=tests/rehearsal/test_builds.py --ignore=tests/rehearsal/test_releases.py --ignore=tests/rehearsal/test_doctor.py"
+	@$(MAKE) --no-print-directory rehearse ARGS="--ignore=tests/rehearsal/test_builds.py --ignore=tests/rehearsal/test_doctor.py"
 
 # The emulator runs on this machine's processor, and so must the engines in the layers.
 MACHINE := $(shell uname -m | sed 's/aarch64/arm64/')

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import scheduling
+from tests import long_tests, scheduling
 
 # DynamoDB's documented example key: an accidental call to AWS itself is refused.
 os.environ["AWS_ACCESS_KEY_ID"] = "AKIAIOSFODNN7EXAMPLE"
@@ -39,5 +39,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> scheduling.G
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left_out = [item for item in items if long_tests.is_left_out(item.nodeid)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not long_tests.is_left_out(item.nodeid)]
     items.sort(key=lambda item: scheduling.place_of(item.nodeid))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import long_tests
 from tests.arch import project
 
 MAKEFILE = (project.ROOT / "Makefile").read_text()
@@ -58,11 +59,20 @@ def test_upgrades_rollbacks_and_the_checkup_are_rehearsed_for_every_change() -> 
         "test_builds.py",
         "test_kubeflow.py",
         "test_package.py",
+        "test_releases.py",
         "test_signed_in.py",
         "test_versions.py",
         "test_wheel_deployment.py",
         "test_whole.py",
     }
+
+
+def test_long_tests_are_there_and_run_each_night() -> None:
+    for beginning in long_tests.LONG:
+        path, _, name = beginning.partition("::")
+        assert f"def {name or 'test_'}" in (project.ROOT / path).read_text()
+    assert "make test-long" in _commands(WORKFLOWS["nightly.yml"])
+    assert WORKFLOWS["nightly.yml"][True]["schedule"]  # YAML reads the key "on" as a boolean
 
 
 def test_the_upgrade_matrix_has_each_release_and_the_one_before() -> None:

@@ -70,7 +70,7 @@ def fields_of(step: int | None, keys: str | None) -> dict[str, Any]:
     return fields if keys is None else {**fields, "metric_keys": list(keys)}
 
 
-@examples(60)
+@examples(15)
 @given(
     steps=st.lists(st.one_of(LOG, LOG, REWIND, CALM), min_size=2, max_size=9),
     file_points=st.sampled_from([3, 2000]),
@@ -110,7 +110,7 @@ def test_every_read_equals_a_model(
         assert world.differences(logged) == [], steps
 
 
-@examples(40)
+@examples(10)
 @given(
     before=st.lists(POINTS, min_size=1, max_size=4),
     packed=st.booleans(),
@@ -171,7 +171,7 @@ def test_a_killed_rewind_is_seen_whole_or_not_at_all_and_completed(
 ORDER = st.lists(st.integers(0, 2), max_size=40)
 
 
-@examples(60)
+@examples(15)
 @given(
     before=st.lists(POINTS, min_size=1, max_size=3),
     batch=POINTS,
@@ -225,7 +225,7 @@ def test_beside_a_rewind_nothing_is_lost_and_nothing_halved(
     assert rebuild.verify(world.experiment_id, patience=0).findings == []
 
 
-@examples(40)
+@examples(10)
 @given(order=ORDER, step=st.integers(-1, 3), file_points=st.sampled_from([3, 2000]))
 def test_packing_beside_a_rewind_brings_no_point_back(
     shared_store: Store, stream: Stream, order: list[int], step: int, file_points: int

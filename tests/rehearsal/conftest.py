@@ -25,6 +25,7 @@ collect_ignore = (
         "test_builds.py",
         "test_kubeflow.py",
         "test_package.py",
+        "test_releases.py",
         "test_signed_in.py",
         "test_versions.py",
         "test_wheel_deployment.py",
