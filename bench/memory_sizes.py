@@ -18,12 +18,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from bench.bill import prices
 from bench.bill.usage import ROUND_TRIP_MS, WHOLE_MB, call_ms
 from bench.environment import stand_alone
 from bench.profile import CALLS, Handlers, fill, in_silence
 from bench.workload import Workload
 from mlcore.db import capacity
+from mlcore.prices import aws as prices
 from tests.contract.conftest import pointed
 from tests.engines import ROOT, create_table, running_dynoxide
 

@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from bench.bill import idle, prices, usage
+from bench.bill import idle, usage
 from bench.bill.usage import TEAMS, Team
+from mlcore.prices import aws as prices
 
 BOOK: Final = idle.ROOT / "docs/operations.md"
 QUOTED: Final[dict[str, Callable[[], str]]] = {

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from bench.bill import prices
 from local import cloudformation
+from mlcore.prices import aws as prices
 from operate.versions import KEPT
 
 ROOT: Final = Path(__file__).resolve().parents[2]

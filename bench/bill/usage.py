@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from bench.bill import idle, prices
+from bench.bill import idle
 from local import cloudformation
+from mlcore.prices import aws as prices
 
 CAPACITY: Final = Path(__file__).with_name("capacity.json")
 

@@ -6,9 +6,10 @@ import re
 
 import pytest
 
-from bench.bill import idle, prices, usage
+from bench.bill import idle, usage
 from bench.bill.__main__ import BOOK, quoted
 from bench.bill.usage import TEAMS
+from mlcore.prices import aws as prices
 from tests.arch import project
 
 STAGES = idle.stages()

@@ -138,7 +138,8 @@ def _rows(rng: random.Random, workspaces: Sequence[str], runs: int) -> dict[str,
                 f"{rng.choice(('NULL', repr(text())))}, '{text()}', 'password', NULL, "
                 f"{rng.choice(('true', 'false'))}, '{text()}', '{text()}', 'POST', "
                 f"{rng.choice((200, 403))}, 'done', '{text()}', {rng.randrange(10**6)}, "
-                f"'{text()}', '{text()}', {day(inserted, 10)}"
+                f"'{text()}', '{text()}', {rng.choice(('NULL', '12.5::DOUBLE'))}, "
+                f"{rng.randrange(9)}::DOUBLE, 2.0::DOUBLE, 3, NULL, {day(inserted, 10)}"
             )
         for _ in range(3):
             experiment = f"{rng.randrange(10**6)}"

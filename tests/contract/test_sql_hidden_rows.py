@@ -37,6 +37,7 @@ VIEWS = {
     "g": "gateway_usage",
     "w": "ai_gateway_usage",
     "s": "serving_endpoint_usage",
+    "k": "request_costs",
 }
 ASKED = {**TABLES, **VIEWS}
 LETTERS = "".join(ASKED)
@@ -82,6 +83,7 @@ class Expressions:
                       "destination_model", "request_tags['k']", "api_type"],
                 "s": ["databricks_request_id", "workspace_id", "requester", "endpoint_name",
                       "served_entity_id", "usage_context['k']"],
+                "k": ["user_name", "workspace_id", "rpc", "user_id", "experiment_id"],
             }
         )  # fmt: skip
 
@@ -104,6 +106,7 @@ class Expressions:
                 "g": ["request_time"],
                 "w": ["event_time"],
                 "s": ["request_time"],
+                "k": ["event_time", "insert_time"],
             }
         )
         return self.rng.choice((column, column, f"CAST({self.column_of_text()} AS TIMESTAMP)"))
@@ -130,13 +133,14 @@ class Expressions:
                 "g": asked,
                 "w": ["event_time"],
                 "s": asked,
+                "k": ["insert_time"],
             }
         )
         run = f"{self.rng.randrange(16):x}"
         ids = self._of(
             {"h": ["run_id"], "r": ["run_id"], "e": ["experiment_id"], "t": trace, "a": trace}
             | {"p": trace, "u": trace, "g": trace, "l": ["record_id"]}
-            | {"w": ["request_id"], "s": ["databricks_request_id"]}
+            | {"w": ["request_id"], "s": ["databricks_request_id"], "k": ["rpc"]}
             | {"m": ["registered_model_id"], "v": ["registered_model_id", "run_id"]}
             | {"d": ["dataset_id"], "c": ["dataset_id"], "j": ["job_id", "experiment_id"]}
         )

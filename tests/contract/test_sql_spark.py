@@ -263,6 +263,7 @@ def test_tools_find_tables_and_columns(engine: Engine) -> None:
         *("ai_gateway_usage", "assessments", "audit_log"),
         *("evaluation_dataset_records", "evaluation_datasets"),
         *("experiments_latest", "gateway_usage", "jobs", "model_versions", "registered_models"),
+        "request_costs",
         *("run_metrics_history", "runs_latest", "serving_endpoint_usage", "spans"),
         *("trace_unified", "traces"),
     ]

@@ -68,6 +68,8 @@ _metrics_enabled: Final = os.environ.get("POWERTOOLS_METRICS_DISABLED", "").lowe
 )
 _route_metrics_enabled: Final = os.environ.get("ROUTE_METRICS", "") == "true"
 _invocations = iter((1,))
+_memory_mb: Final = int(os.environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE") or 0)
+"""Memory of the function; 0 outside of Lambda."""
 
 _requests: Final = logging.getLogger(f"{logger.name}.requests")
 if _metrics_enabled:
@@ -91,6 +93,17 @@ def _log_metrics(
     line: dict[str, object] = {"table": settings().table_name, **fields, **values}
     metrics = [{"Name": name, "Unit": unit} for name in values]
     _write(message, line, [{"Namespace": NAMESPACE, "Dimensions": [["table"]], "Metrics": metrics}])
+
+
+def costs_of(seconds: float, measurement: Measurement) -> dict[str, object]:
+    """Returns the fields of a request's log line that say what it has cost: milliseconds, capacity
+    units and round trips of DynamoDB."""
+    return {
+        "Latency": round(seconds * 1000, 3),
+        "ReadUnits": measurement.read_units,
+        "WriteUnits": measurement.write_units,
+        "RoundTrips": measurement.round_trips,
+    }
 
 
 def log_request(
@@ -122,14 +135,13 @@ def log_request(
         "Requests": 1,
         "ClientErrors": int(400 <= status < 500),
         "ServerErrors": int(status >= 500),
-        "Latency": round(seconds * 1000, 3),
-        "ReadUnits": measurement.read_units,
-        "WriteUnits": measurement.write_units,
-        "RoundTrips": measurement.round_trips,
+        **costs_of(seconds, measurement),
         "ColdStart": cold,
     }
     if audit is not None:
         fields["audit"] = audit
+        if _memory_mb:
+            fields["MemoryMB"] = _memory_mb
     metrics: list[Mapping[str, object]] = [
         {"Namespace": NAMESPACE, "Dimensions": [["table"]], "Metrics": _METRICS}
     ]

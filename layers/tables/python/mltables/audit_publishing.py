@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import duckdb
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Field
 
 from mlcore.system_tables import audit_landing, landing
 from mlcore.system_tables.location import account_id
@@ -24,12 +24,23 @@ ROWS_TOGETHER: Final = 10_000
 """Rows that are hashed and inserted together; bounds the memory."""
 _DAY: Final = "%Y-%m-%d"
 _COLUMNS: Final = ", ".join(f"{name}: '{kind}'" for name, kind in audit_landing.FIELDS.items())
-_STAGED: Final = (*Event._fields, "sequence", "previous_hash", "hash")
+_MEASURED: Final = tuple(audit_landing.MEASURED)
+_STAGED: Final = (*Event._fields, "sequence", "previous_hash", "hash", *_MEASURED)
 
 
 def open_table(lake: Lake) -> DeltaTable:
-    """Opens ``audit_log``, and creates it with a key for pseudonyms if it does not exist."""
-    return open_or_create(lake, AUDIT, {audit_chain.PROPERTY: audit_chain.new_key()})
+    """Opens ``audit_log``, and creates it with a key for pseudonyms if it does not exist. Adds the
+    columns that a table of an earlier version lacks."""
+    delta = open_or_create(lake, AUDIT, {audit_chain.PROPERTY: audit_chain.new_key()})
+    known = {field.name for field in delta.schema().fields}
+    lacking = [
+        Field(name, kind, nullable=True)
+        for name, _, kind, _ in AUDIT.columns
+        if name not in known and name in _MEASURED
+    ]
+    if lacking:
+        delta.alter.add_columns(lacking)
+    return delta
 
 
 def key_of(delta: DeltaTable) -> str:
@@ -62,10 +73,11 @@ def append(
     while rows := new.fetchmany(ROWS_TOGETHER):
         chained = []
         for row in rows:
-            event = _with_pseudonym(Event(*row), pseudonyms)
+            known = len(Event._fields)
+            event = _with_pseudonym(Event(*row[:known]), pseudonyms)
             hashed = audit_chain.hash_of(event, now, sequence + 1, last, pseudonyms)
             sequence, last, before = sequence + 1, hashed, last
-            chained.append((*event, sequence, before, hashed))
+            chained.append((*event, sequence, before, hashed, *row[known:]))
         _insert(connection, chained)
         added += len(chained)
     change = table.change()
@@ -128,7 +140,7 @@ def _lacking(connection: duckdb.DuckDBPyConnection, table: WritableTable) -> Any
     return connection.cursor().execute(
         f"""
         SELECT t, id, workspace, "user", NULL, login, key, admin, address, rpc, method, status,
-               outcome, entity
+               outcome, entity, {", ".join(_MEASURED)}
         FROM landed_audit ANTI JOIN (SELECT record_id AS id FROM {known}) USING (id)
         ORDER BY t, id
         """
@@ -143,7 +155,10 @@ def _create_staged(connection: duckdb.DuckDBPyConnection) -> None:
 
 def _insert(connection: duckdb.DuckDBPyConnection, rows: Sequence[tuple[Any, ...]]) -> None:
     columns = {name: [row[at] for row in rows] for at, name in enumerate(_STAGED)}
-    listed = ", ".join(f"unnest(?) AS {name}" for name in columns)
+    kinds = audit_landing.MEASURED
+    listed = ", ".join(
+        f"unnest(?){f'::{kinds[name]}' if name in kinds else ''} AS {name}" for name in columns
+    )
     connection.execute(f"INSERT INTO staged_audit SELECT {listed}", list(columns.values()))
 
 

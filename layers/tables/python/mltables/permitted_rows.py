@@ -25,10 +25,7 @@ from mltables.file_pruning import Bounds, may_hold, partition_may_hold, sql_cond
 from mltables.lake import Lake
 from mltables.snapshot import quoted
 from mltables.table_columns import Table
-from mltables.table_definitions import (
-    TABLES,
-    open_if_exists,
-)
+from mltables.table_definitions import AUDIT, TABLES, audit_rows, open_if_exists
 from mltables.time_travel import Moment
 from mltables.views import VIEWS
 
@@ -66,6 +63,8 @@ class Source(NamedTuple):
         """Returns a FROM source with the rows, for DuckDB."""
         if not self.files:
             return self.table.nothing
+        if self.table is AUDIT:
+            return audit_rows([quoted(path) for path in self.files])
         listed = ", ".join(map(quoted, self.files))
         # Otherwise DuckDB would add columns from the names of folders.
         return f"read_parquet([{listed}], hive_partitioning=false)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -257,6 +257,11 @@ AUDIT: Final = Table(
         integer_column("sequence"),
         text_column("previous_hash"),
         text_column("hash"),
+        double_column("milliseconds", nullable=True),
+        double_column("read_units", nullable=True),
+        double_column("write_units", nullable=True),
+        integer_column("round_trips", nullable=True),
+        integer_column("memory_mb", nullable=True),
     ),
     "insert_date",
     "insert_time,event_time,workspace_id",
@@ -264,6 +269,7 @@ AUDIT: Final = Table(
     "sequence",
     "insert_time",
 )
+"""Files that an earlier version wrote lack the last five columns: :func:`audit_rows` reads them."""
 OF_TRACES: Final = (
     TRACES,
     ASSESSMENTS,
@@ -279,6 +285,17 @@ TABLES: Final = (
     AUDIT,
 )
 """All system tables. A step writes its tables in this order."""
+
+
+def audit_rows(files: Sequence[str]) -> str:
+    """Returns a FROM source with the rows of files of ``audit_log``; columns that a file lacks are
+    NULL.
+
+    Args:
+        files: paths as SQL, at least one.
+    """
+    read = f"read_parquet([{', '.join(files)}], hive_partitioning=false, union_by_name=true)"
+    return f"(FROM {AUDIT.nothing} UNION ALL BY NAME FROM {read})"
 
 
 def writer_properties(table: Table) -> WriterProperties:

@@ -105,12 +105,12 @@ def view_name(table: exp.Table, name: str) -> str:
     past version. Raises Refused for a table that has no past versions."""
     if not is_past(table):
         return name
-    if name in VIEWS:
+    if name in VIEWS and AUDIT not in VIEWS[name].tables:
         *others, last = (below.name for below in VIEWS[name].tables)
         raise Refused(
             f"{name} is a view and has no past: read {', '.join(others)} and {last} AS OF."
         )
-    if name == AUDIT.name:
+    if name == AUDIT.name or name in VIEWS:
         raise Refused(f"{name} only grows and has no past: compare event_time or insert_time.")
     return f"{name}{_INFIX}{table.meta[_MARK]}"
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from mltables import databricks_usage_views, gateway_view, trace_view
+from mltables import cost_view, databricks_usage_views, gateway_view, trace_view
 from mltables.table_columns import Table
 from mltables.table_definitions import OF_TRACES
 
@@ -55,6 +55,13 @@ VIEWS: Final[Mapping[str, View]] = {
         gateway_view.BOUNDED,
         gateway_view.tables_read,
         gateway_view.definition,
+    ),
+    cost_view.NAME: View(
+        cost_view.COLUMNS,
+        cost_view.TABLES,
+        cost_view.BOUNDED,
+        cost_view.tables_read,
+        cost_view.definition,
     ),
     "ai_gateway_usage": _usage(databricks_usage_views.USAGE),
     "serving_endpoint_usage": _usage(databricks_usage_views.ENDPOINT_USAGE),

@@ -78,7 +78,8 @@ class Keeper(Protocol):
         be kept now; the request is not executed then."""
 
     def record(self, request: Mapping[str, Any], /) -> None:
-        """Keeps ``rpc``, ``method``, ``status``, ``request_id`` and ``audit`` of a request. Raises
+        """Keeps ``rpc``, ``method``, ``status``, ``request_id``, ``audit`` and the costs
+        (:func:`mlcore.observability.costs_of`) of a request. Raises
         TemporarilyUnavailable or InsufficientStorage, which then is the answer to the request, if
         the entry cannot be kept."""
 

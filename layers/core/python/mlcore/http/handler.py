@@ -32,7 +32,7 @@ from mlcore.http.response import failure as failure_response
 from mlcore.http.routes import PlainRoute, Route, Routes, Rpc, allowed_methods
 from mlcore.http.security import Security
 from mlcore.http.sent import Event, Sent
-from mlcore.observability import log_request, logger
+from mlcore.observability import costs_of, log_request, logger
 from mlcore.wire import encode
 
 Handler = Callable[[Event, Any], dict[str, Any]]
@@ -130,7 +130,14 @@ def lambda_handler(
                 response = _joined(response)
         _name_refused(trail, response, routes, method, path)
         entry = trail.entry(request_context, response, reads=audits_reads)
-        response = _kept(entry, trail, method, request_id, response, failure)
+        response = _kept(
+            {**costs_of(time.perf_counter() - started, measurement), "audit": entry},
+            trail,
+            method,
+            request_id,
+            response,
+            failure,
+        )
         log_request(
             rpc=trail.name(),
             method=method,
@@ -158,16 +165,20 @@ def lambda_handler(
 
 
 def _kept(
-    entry: Mapping[str, object] | None,
+    audited: Mapping[str, object],
     trail: Trail,
     method: str,
     request_id: str,
     response: Response,
     failure: Callable[[errors.MlflowError, str], Response],
 ) -> Response:
-    """Keeps the audit entry of a request. Returns the response, or the error of a request whose
-    entry cannot be kept. Without an entry, returns the response."""
-    if entry is None:
+    """Keeps the audit entry of a request, with its costs. Returns the response, or the error of a
+    request whose entry cannot be kept. Without an entry, returns the response.
+
+    Args:
+        audited: the costs, and ``audit``, which is None for a request that is not audited.
+    """
+    if audited["audit"] is None:
         return response
     try:
         audit.keep(
@@ -176,7 +187,7 @@ def _kept(
                 "method": method,
                 "status": response.status,
                 "request_id": request_id,
-                "audit": entry,
+                **audited,
             }
         )
     except (errors.TemporarilyUnavailable, errors.InsufficientStorage) as error:

@@ -18,6 +18,19 @@ from mlcore.system_tables import landing
 SHARD: Final = "audit"
 _DATA: Final = "DATA_MESSAGE"
 """The type of a message with log lines. Others test whether the destination can be reached."""
+MEASURED: Final = {
+    "milliseconds": "DOUBLE",
+    "read_units": "DOUBLE",
+    "write_units": "DOUBLE",
+    "round_trips": "BIGINT",
+    "memory_mb": "BIGINT",
+}
+"""The fields that say what the request has cost, with their types in DuckDB. They may be missing:
+earlier versions did not write them, and only Lambda says how much memory a function has."""
+_MEASURED: Final = dict(
+    zip(MEASURED, ("Latency", "ReadUnits", "WriteUnits", "RoundTrips", "MemoryMB"), strict=True)
+)
+"""Names of these fields in a log line."""
 FIELDS: Final = {
     "id": "VARCHAR",
     "t": "BIGINT",
@@ -32,6 +45,7 @@ FIELDS: Final = {
     "workspace": "VARCHAR",
     "outcome": "VARCHAR",
     "entity": "VARCHAR",
+    **MEASURED,
 }
 """The type in DuckDB of each field. ``t`` is in milliseconds since 1970, ``entity`` a JSON object
 as a text."""
@@ -43,8 +57,8 @@ def line_of(record_id: str, milliseconds: int, request: Mapping[str, Any]) -> st
     Args:
         record_id: an id that no other request has.
         milliseconds: the end of the request, since 1970.
-        request: ``rpc``, ``method``, ``status`` and ``audit`` (the entry of
-            :mod:`mlcore.http.audit`), as in the request's log line.
+        request: ``rpc``, ``method``, ``status``, ``audit`` (the entry of
+            :mod:`mlcore.http.audit`) and the costs, as in the request's log line.
     """
     entry: Mapping[str, Any] = request["audit"]
     return json.dumps(
@@ -62,6 +76,7 @@ def line_of(record_id: str, milliseconds: int, request: Mapping[str, Any]) -> st
             "workspace": entry.get("workspace") or "",
             "outcome": entry["outcome"],
             "entity": json.dumps(entry.get("entity", {}), sort_keys=True),
+            **{field: request[name] for field, name in _MEASURED.items() if name in request},
         },
         separators=(",", ":"),
     )

@@ -1,4 +1,5 @@
-"""AWS's prices in dollars.
+"""AWS's prices in dollars, for the bills of `make cost` and the view `request_costs`.
+
 These are list prices of us-east-1 from AWS's pricing pages, without free allowances (a million
 requests of SQS and Lambda, ten alarms, three dashboards, 25 GB of a table) and discounts. They were
 entered by hand: compare them with AWS's pages before you rely on them.

@@ -1,0 +1,78 @@
+"""The view ``request_costs``: what the requests of the audit have cost in AWS.
+
+The numbers are those of the request's log line, the prices those of ``make cost``. A row has the
+costs of the request itself: API Gateway, the function, and DynamoDB. The view has no rows of its
+own: it shows those of ``audit_log``, with the rights of that table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from mlcore.prices import aws
+from mltables.table_definitions import AUDIT
+
+NAME: Final = "request_costs"
+MEMORY_MB: Final = 1024
+"""Memory of a function whose log line does not say it (of a laptop): that of the template's
+parameter ``MemorySize``."""
+STREAMED: Final = "/gateway/"
+"""How paths begin that a deployment serves through the API that streams."""
+
+_KINDS: Final = {name: kind for name, kind, *_ in AUDIT.columns}
+_SAME: Final = (
+    *("event_time", "insert_time", "workspace_id", "user_name", "user_id", "key_id"),
+    *("rpc", "method", "http_status", "outcome"),
+    *("milliseconds", "read_units", "write_units", "round_trips"),
+)
+_API: Final = (
+    f"CASE WHEN starts_with(rpc, '{STREAMED}') THEN {aws.STREAM_REQUEST!r}::DOUBLE "
+    f"ELSE {aws.API_REQUEST!r}::DOUBLE END"
+)
+_MEMORY: Final = f"coalesce(memory_mb, {MEMORY_MB})"
+_LAMBDA: Final = (
+    f"{aws.INVOCATION!r}::DOUBLE + "
+    f"milliseconds / 1000 * ({_MEMORY} / 1024) * {aws.GB_SECOND!r}::DOUBLE"
+)
+_DYNAMODB: Final = (
+    f"read_units * {aws.READ_UNIT!r}::DOUBLE + write_units * {aws.WRITE_UNIT!r}::DOUBLE"
+)
+_COLUMNS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
+    **{name: (_KINDS[name], name, (name,)) for name in _SAME},
+    "experiment_id": (
+        "VARCHAR",
+        "CASE WHEN json_valid(entity) THEN json_extract_string(entity, '$.experiment_id') END",
+        ("entity",),
+    ),
+    "memory_mb": ("BIGINT", f"CAST({_MEMORY} AS BIGINT)", ("memory_mb",)),
+    "api_gateway_usd": ("DOUBLE", _API, ("rpc",)),
+    "lambda_usd": ("DOUBLE", _LAMBDA, ("memory_mb",)),
+    "dynamodb_usd": ("DOUBLE", _DYNAMODB, ("read_units", "write_units")),
+    "total_usd": (
+        "DOUBLE",
+        f"{_API} + {_LAMBDA} + {_DYNAMODB}",
+        ("rpc", "memory_mb", "read_units", "write_units"),
+    ),
+}
+"""Type in DuckDB, expression over columns of ``audit_log``, and the columns that it reads besides
+``milliseconds``."""
+
+COLUMNS: Final[Mapping[str, str]] = {name: kind for name, (kind, *_) in _COLUMNS.items()}
+"""The view's columns and their types in DuckDB, in order."""
+TABLES: Final = (AUDIT,)
+BOUNDED: Final = frozenset(("insert_time",))
+"""Columns that the view shares with the table: what bounds them bounds the table."""
+
+
+def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
+    """Returns the table, with its columns, that the view needs for some of its columns."""
+    read = {source for name in columns if name in _COLUMNS for source in _COLUMNS[name][2]}
+    return {AUDIT.name: frozenset(read | {"milliseconds"})}
+
+
+def definition(schema: str, columns: Collection[str]) -> str:
+    """Returns the view with some of its columns as a query for DuckDB over the table's view."""
+    named = [name for name in _COLUMNS if name in columns] or ["milliseconds"]
+    selected = ", ".join(f"{_COLUMNS[name][1]} AS {name}" for name in named)
+    return f"SELECT {selected} FROM {schema}.{AUDIT.name} WHERE milliseconds IS NOT NULL"
