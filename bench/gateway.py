@@ -316,13 +316,17 @@ def main() -> int:
             return Path(stack.enter_context(tempfile.TemporaryDirectory()))
 
         targets = [Target("the provider itself", url, "/v1/chat/completions")]
-        targets += [product(url, folder(), traces=traces) for traces in (False, True)]
+
+        def add(target: Target) -> None:
+            assert target.server
+            stack.enter_context(stopped(target.server))
+            targets.append(target)
+
+        for traces in (False, True):
+            add(product(url, folder(), traces=traces))
         if not options.alone:
             FOLDER.mkdir(parents=True, exist_ok=True)
-            targets.append(litellm(url, folder()))
-        for target in targets:
-            if target.server:
-                stack.enter_context(stopped(target.server))
+            add(litellm(url, folder()))
         print(table(measured(targets, options.turns, options.calls)))
     return 0
 
