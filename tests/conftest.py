@@ -20,6 +20,9 @@ os.environ["POWERTOOLS_METRICS_DISABLED"] = "true"
 os.environ.setdefault("AWS_REGION", "us-east-1")
 os.environ.setdefault("AWS_DEFAULT_REGION", "us-east-1")
 os.environ.setdefault("TABLE_NAME", "mlflow-under-test")
+# Tests share two processors, and processes of queries are nice. What ends a query is tested with a
+# limit of its own.
+os.environ.setdefault("SYSTEM_TABLES_SECONDS", "30")
 for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_CONFIG_FILE"):
     os.environ.pop(name, None)
 
