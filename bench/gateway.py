@@ -8,7 +8,6 @@ import argparse
 import contextlib
 import http.client
 import json
-import subprocess
 import sys
 import tempfile
 import threading
@@ -19,21 +18,20 @@ from statistics import median
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from bench.client import Client
 from bench.model_provider import PACED, TOKENS
 from bench.peers import FOLDER, installed
 from bench.process_usage import megabytes
+from bench.workload import side_by_side
+from tests.e2e.gateway_configuration import Configuration
 from tests.engines import ROOT, free_port
-from tests.servers import REMEMBERED, Server, environment, start_product, stopped
+from tests.servers import Server, start, start_product, stopped
 
 LITELLM: Final = "litellm[proxy]==1.108.7"
 CALLERS: Final = 16
 """Callers at the same time."""
 STREAMS: Final = 50
 """Streams at the same time, of a model that pauses before each token."""
-START_SECONDS: Final = 120
 KEY: Final = "sk-" + "0123456789abcdef" * 4
-_GATEWAY: Final = "/api/3.0/mlflow/gateway"
 _MODELS: Final = ("plain", PACED)
 _MESSAGES: Final = [{"role": "user", "content": "hello"}]
 
@@ -101,29 +99,11 @@ def provider() -> Iterator[str]:
     """Runs the provider; returns its URL."""
     port = free_port()
     command = [sys.executable, "-m", "bench.model_provider", str(port)]
-    with subprocess.Popen(command, cwd=ROOT, env=environment()) as process:
-        try:
-            _wait(f"http://127.0.0.1:{port}", "/", process)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.kill()
-
-
-def _wait(url: str, path: str, process: subprocess.Popen[bytes]) -> None:
-    """Waits until a GET of the path answers 200. Raises RuntimeError if it does not in time."""
-    deadline = time.monotonic() + START_SECONDS
-    while True:
-        connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=5)
-        with (
-            contextlib.closing(connection),
-            contextlib.suppress(OSError, http.client.HTTPException),
-        ):
-            connection.request("GET", path)
-            if connection.getresponse().status == 200:
-                return
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise RuntimeError(f"{url}{path} does not answer")
-        time.sleep(0.02)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        stopped(start(command, port, Path(folder), ROOT)) as server,
+    ):
+        yield server.url
 
 
 def product(model_url: str, folder: Path, *, traces: bool) -> Target:
@@ -138,35 +118,23 @@ def product(model_url: str, folder: Path, *, traces: bool) -> Target:
     )
     seconds = time.perf_counter() - began
     prefix = "traced-" if traces else ""
-    with Client(server.url) as client:
-        secret = client.post(
-            f"{_GATEWAY}/secrets/create",
-            {
-                "secret_name": "key",
-                "secret_value": {"api_key": KEY},
-                "provider": "openai",
-                "auth_config": {"api_base": f"{model_url}/v1"},
-            },
-        )["secret"]
-        for model in _MODELS:
-            definition = client.post(
-                f"{_GATEWAY}/model-definitions/create",
-                {
-                    "name": model,
-                    "secret_id": secret["secret_id"],
-                    "provider": "openai",
-                    "model_name": model,
-                },
-            )["model_definition"]
-            linked = {
-                "model_definition_id": definition["model_definition_id"],
-                "linkage_type": "PRIMARY",
-                "weight": 1,
-            }
-            client.post(
-                f"{_GATEWAY}/endpoints/create",
-                {"name": prefix + model, "model_configs": [linked], "usage_tracking": traces},
-            )
+    gateway = Configuration(server.url)
+    secret = gateway.make(
+        "secrets/create",
+        secret_name="key",
+        secret_value={"api_key": KEY},
+        provider="openai",
+        auth_config={"api_base": f"{model_url}/v1"},
+    )
+    for model in _MODELS:
+        definition = gateway.make(
+            "model-definitions/create",
+            name=model,
+            secret_id=secret["secret_id"],
+            provider="openai",
+            model_name=model,
+        )
+        gateway.endpoint(prefix + model, definition["model_definition_id"], usage_tracking=traces)
     title = "mlflow-serverless, with traces" if traces else "mlflow-serverless"
     return Target(title, server.url, "/gateway/mlflow/v1/chat/completions", prefix, server, seconds)
 
@@ -187,56 +155,35 @@ def litellm(model_url: str, folder: Path) -> Target:
     ]
     settings = folder / "config.yaml"
     settings.write_text(json.dumps({"model_list": models}))  # JSON is YAML
-    port, log = free_port(), folder / "server.log"
+    port = free_port()
     command = [str(python.with_name("litellm")), "--config", str(settings), "--port", str(port)]
     began = time.perf_counter()
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*command, "--host", "127.0.0.1"],
-            cwd=folder,
-            env=environment(
-                LITELLM_LOG="ERROR",
-                LITELLM_LOCAL_MODEL_COST_MAP="True",
-                LITELLM_MASTER_KEY=KEY,
-                **REMEMBERED,
-            ),
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    server = Server(f"http://127.0.0.1:{port}", process, log)
-    try:
-        _wait(server.url, "/health/liveliness", process)
-    except RuntimeError:
-        server.kill()
-        raise RuntimeError(log.read_text()[-2000:]) from None
+    server = start(
+        [*command, "--host", "127.0.0.1"],
+        port,
+        folder,
+        folder,
+        health="/health/liveliness",
+        LITELLM_LOG="ERROR",
+        LITELLM_LOCAL_MODEL_COST_MAP="True",
+        LITELLM_MASTER_KEY=KEY,
+        PYTHONDONTWRITEBYTECODE="",
+    )
     seconds = time.perf_counter() - began
     return Target("LiteLLM's proxy", server.url, "/v1/chat/completions", "", server, seconds)
 
 
-def side_by_side(target: Target, callers: int, work: Callable[[Caller], Any]) -> list[Any]:
+def beside(target: Target, callers: int, work: Callable[[Caller], Any]) -> list[Any]:
     """Does the work once by each of so many callers at the same time. Returns their results."""
     results: list[Any] = []
-    failures: list[BaseException] = []
     barrier = threading.Barrier(callers)
 
-    def run() -> None:
-        caller = Caller(target)
-        try:
+    def call() -> None:
+        with contextlib.closing(Caller(target)) as caller:
             barrier.wait()
             results.append(work(caller))
-        except BaseException as error:
-            failures.append(error)
-        finally:
-            caller.close()
 
-    threads = [threading.Thread(target=run) for _ in range(callers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
+    side_by_side(call, callers)
     return results
 
 
@@ -259,14 +206,14 @@ class Figures:
         self.add("first token of a stream, ms", *(stream.first for stream in streams))
         self.add(f"stream of {TOKENS} tokens, ms", *(stream.whole for stream in streams))
         began = time.perf_counter()
-        side_by_side(self.target, CALLERS, lambda one: [one.chat() for _ in range(calls)])
+        beside(self.target, CALLERS, lambda one: [one.chat() for _ in range(calls)])
         each_second = CALLERS * calls / (time.perf_counter() - began)
         self.add(f"{CALLERS} callers, chats a second", each_second)
         began = time.perf_counter()
-        side_by_side(self.target, CALLERS, lambda one: [one.stream() for _ in range(calls)])
+        beside(self.target, CALLERS, lambda one: [one.stream() for _ in range(calls)])
         each_second = CALLERS * calls * TOKENS / (time.perf_counter() - began)
         self.add(f"{CALLERS} callers, streamed tokens a second", each_second)
-        firsts = side_by_side(self.target, STREAMS, lambda one: one.stream(PACED).first)
+        firsts = beside(self.target, STREAMS, lambda one: one.stream(PACED).first)
         self.add(f"{STREAMS} streams at once, first token, ms", *firsts)
 
 

@@ -43,8 +43,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> scheduling.G
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    left_out = [item for item in items if long_tests.is_left_out(item.nodeid)]
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        (left_out if long_tests.is_left_out(item.nodeid) else kept).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not long_tests.is_left_out(item.nodeid)]
-    items.sort(key=lambda item: scheduling.place_of(item.nodeid))
+    items[:] = sorted(kept, key=lambda item: scheduling.place_of(item.nodeid))

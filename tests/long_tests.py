@@ -21,4 +21,4 @@ LONG: Final = {
 def is_left_out(nodeid: str) -> bool:
     """Whether this run of pytest leaves a test out."""
     is_long = nodeid.startswith(tuple(LONG))
-    return is_long if WHICH == "without" else not is_long if WHICH == "only" else False
+    return WHICH == "without" if is_long else WHICH == "only"

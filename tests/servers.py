@@ -54,10 +54,10 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, **quiet, **more}
 
 
-def healthy(url: str) -> bool:
+def healthy(url: str, path: str = "/health") -> bool:
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=5)
     try:
-        connection.request("GET", "/health")
+        connection.request("GET", path)
         return connection.getresponse().status == 200
     except (OSError, http.client.HTTPException):
         return False
@@ -66,9 +66,16 @@ def healthy(url: str) -> bool:
 
 
 def start(
-    command: list[str], port: int, folder: Path, cwd: Path, said: str = "", **more: str
+    command: list[str],
+    port: int,
+    folder: Path,
+    cwd: Path,
+    said: str = "",
+    *,
+    health: str = "/health",
+    **more: str,
 ) -> Server:
-    """Starts a server and waits until GET /health answers 200 and its output holds ``said``.
+    """Starts a server and waits until GET ``health`` answers 200 and its output holds ``said``.
 
     The output goes to server.log, behind that of an earlier server in the same folder.
     """
@@ -85,7 +92,7 @@ def start(
         )
     server = Server(f"http://127.0.0.1:{port}", process, log)
     deadline = time.monotonic() + START_SECONDS
-    while not (healthy(server.url) and said.encode() in log.read_bytes()[before:]):
+    while not (healthy(server.url, health) and said.encode() in log.read_bytes()[before:]):
         if process.poll() is not None or time.monotonic() > deadline:
             server.kill()
             raise RuntimeError(f"{' '.join(command)} did not start:\n{log.read_text()[-4000:]}")

@@ -111,7 +111,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
-        self.wfile.flush()
 
     def log_message(self, format: str, *arguments: Any) -> None:
         """Logs nothing: functions log their own requests."""

@@ -59,11 +59,9 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="package")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Data]:
     folder = tmp_path_factory.mktemp("ui")
-    # Queries of the dashboards may be slow where tests share two processors; models may be servers
-    # of this machine.
+    # Models may be servers of this machine.
     started = start_product(
         folder,
-        SYSTEM_TABLES_SECONDS="30",
         MLFLOW_GATEWAY_API_BASE_ALLOWED_SCHEMES="http,https",
         MLFLOW_GATEWAY_API_BASE_ALLOW_PRIVATE_IPS="true",
     )

@@ -40,7 +40,6 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
         tmp_path_factory.mktemp("activity"),
         "--auth",
         MLFLOW_AUTH_ADMIN_PASSWORD=ADMIN[1],
-        SYSTEM_TABLES_SECONDS="30",  # tests share two processors
     )
     with stopped(started) as server:
         side = Side(server.url)

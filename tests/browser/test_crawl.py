@@ -96,7 +96,6 @@ def visited(
         tmp_path,
         *mode.arguments,
         MLFLOW_AUTH_ADMIN_PASSWORD=ADMIN[1],
-        SYSTEM_TABLES_SECONDS="30",  # tests share two processors
     )
     with stopped(started) as server:
         side = Side(server.url)

@@ -39,7 +39,6 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
         folder,
         "--auth",
         MLFLOW_AUTH_ADMIN_PASSWORD=ADMIN[1],
-        SYSTEM_TABLES_SECONDS="30",  # tests share two processors
     )
     with stopped(started) as server:
         made = Guarded(server.url, Side(server.url))

@@ -37,7 +37,6 @@ def teams(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Teams]:
         "--auth",
         "--workspaces",
         MLFLOW_AUTH_ADMIN_PASSWORD=ADMIN[1],
-        SYSTEM_TABLES_SECONDS="30",  # tests share two processors
     )
     with stopped(started) as server:
         side = Side(server.url)

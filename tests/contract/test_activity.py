@@ -38,7 +38,6 @@ class Asking:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(AUTHENTICATION, "basic")
         monkeypatch.setenv("DEFAULT_PERMISSION", "NO_PERMISSIONS")
-        monkeypatch.setenv("SYSTEM_TABLES_SECONDS", "30")
         self._handler = lambda_handler(sql.app.RPCS)
 
     def raw(self, caller: dict[str, Any], text: str) -> tuple[int, str]:

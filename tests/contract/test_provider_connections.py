@@ -12,7 +12,8 @@ import pytest
 
 from mlcore.errors import GatewayCallFailed
 from mlcore.providers import kept_connections, transport
-from mlcore.providers.kept_connections import Destination, KeptConnections, open_connection
+from mlcore.providers.kept_connections import Destination, KeptConnections
+from mlcore.webhooks import connections
 from tests.contract.gateway_world import allow_local
 
 ANSWER = b'{"said": 1}'
@@ -160,7 +161,7 @@ def test_one_belongs_to_address_port_and_name() -> None:
     """A name that resolves to another address, or another name at the address, gets its own."""
     kept = KeptConnections()
     here = Destination("https", "192.0.2.1", 443, "api.example")
-    pool = open_connection(here, 1)
+    pool = connections.pool(*here, connect=1, read=1)
     kept.keep(here, pool)
     for other in (
         here._replace(address="192.0.2.2"),

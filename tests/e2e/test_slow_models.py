@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.doubles.providers import Asked, Told, openai, serving
+from tests.e2e.gateway_configuration import Configuration
 from tests.servers import start_product, stopped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
 CALLERS = 200
 PATIENT_SECONDS = 60
-GATEWAY = "/api/3.0/mlflow/gateway"
 CHAT = "/gateway/mlflow/v1/chat/completions"
 
 
@@ -48,36 +48,6 @@ class Api:
         self._connection.close()
 
 
-def endpoint(api: Api, provider: str) -> None:
-    """Makes the endpoint ``slow`` over a provider."""
-    secret = api.post(
-        f"{GATEWAY}/secrets/create",
-        secret_name="key",
-        secret_value={"api_key": "sk-0123456789abcdefghij"},
-        provider="openai",
-        auth_config={"api_base": provider},
-    )["secret"]
-    model = api.post(
-        f"{GATEWAY}/model-definitions/create",
-        name="model",
-        secret_id=secret["secret_id"],
-        provider="openai",
-        model_name="gpt-5",
-    )["model_definition"]
-    api.post(
-        f"{GATEWAY}/endpoints/create",
-        name="slow",
-        model_configs=[
-            {
-                "model_definition_id": model["model_definition_id"],
-                "linkage_type": "PRIMARY",
-                "weight": 1,
-            }
-        ],
-        usage_tracking=False,
-    )
-
-
 def test_callers_of_a_slow_model_hold_up_nobody(tmp_path: Path) -> None:
     """All calls wait at the provider, which counts them, when the trainings log and search."""
     arrived, over = threading.Semaphore(0), threading.Event()
@@ -98,7 +68,8 @@ def test_callers_of_a_slow_model_hold_up_nobody(tmp_path: Path) -> None:
     ):
         provider._server.socket.listen(socket.SOMAXCONN)
         training = Api(server.url)
-        endpoint(training, f"{provider.url}/v1")
+        gateway = Configuration(server.url)
+        gateway.endpoint("slow", gateway.model("openai", "openai", f"{provider.url}/v1", "gpt-5"))
         callers = [Api(server.url) for _ in range(CALLERS)]
         try:
             for caller in callers:

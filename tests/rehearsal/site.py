@@ -11,15 +11,12 @@ import json
 import re
 import socket
 import ssl
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from tests.browser.provider import CLIENT, Provider
-from tests.engines import ROOT
 from tests.rehearsal import certificate, front
 from tests.rehearsal.reply import Reply
 from tests.rehearsal.stack import Stack
@@ -178,16 +175,7 @@ def signing_in(stack: Stack, issuer: Provider, tokens: Path, folder: Path) -> It
     """
     url = stack.outputs["UiUrl"]
     before = stack.template()
-    published = subprocess.run(
-        [sys.executable, "-m", "operate.ui_bucket", stack.name],
-        cwd=ROOT,
-        env=stack.environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert published.returncode == 0, published.stderr
+    stack.publish_ui()
     chosen = {
         "Authentication": "oidc",
         "OidcIssuer": issuer.issuer,

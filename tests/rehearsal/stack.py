@@ -266,6 +266,11 @@ class Stack:
         assert ADMIN[1] not in done.stdout + done.stderr + report.read_text()
         return {one["step"]: one["status"] for one in json.loads(report.read_text())["steps"]}
 
+    def publish_ui(self) -> None:
+        """Uploads the files of the web UI, as ``make publish-ui``."""
+        done = self._run("operate.ui_bucket", self.name)
+        assert done.returncode == 0, done.stderr
+
     def adopt(self, build: Path, stored: Mapping[str, str]) -> None:
         """Makes the stack of a table, buckets and a key that no other stack has."""
         options = {

@@ -15,7 +15,6 @@ from operate.restore import adoption
 from tests.browser import chromium
 from tests.browser.visitor import SCREENSHOTS, Visitor
 from tests.e2e.clients import CLIENT_SCRIPT, CURRENT, FILES_SCRIPT, LARGE_FILE_SCRIPT, SCRIPTS
-from tests.engines import ROOT
 from tests.receiver import Receiver, receiving
 from tests.rehearsal import front
 from tests.rehearsal.stack import NAME, Stack
@@ -123,16 +122,7 @@ def announced(receiver: Receiver) -> set[Any]:
 
 
 def test_chromium_shows_the_ui(stack: Stack) -> None:
-    published = subprocess.run(
-        [sys.executable, "-m", "operate.ui_bucket", NAME],
-        cwd=ROOT,
-        env=stack.environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert published.returncode == 0, published.stderr
+    stack.publish_ui()
     experiment = stack.ask("POST", "experiments/create", name="to be seen")["experiment_id"]
     made = stack.ask("POST", "runs/create", experiment_id=experiment, run_name="shown")
     run_id = made["run"]["info"]["run_id"]

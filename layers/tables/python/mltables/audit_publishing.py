@@ -70,10 +70,10 @@ def append(
     _create_staged(connection)
     added = 0
     pseudonyms = key_of(delta)
+    known = len(Event._fields)
     while rows := new.fetchmany(ROWS_TOGETHER):
         chained = []
         for row in rows:
-            known = len(Event._fields)
             event = _with_pseudonym(Event(*row[:known]), pseudonyms)
             hashed = audit_chain.hash_of(event, now, sequence + 1, last, pseudonyms)
             sequence, last, before = sequence + 1, hashed, last

@@ -15,7 +15,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Protocol
 
-from mlcore.entities.scim import parse_scim_id
 from mlcore.http.request import Request
 from mlcore.http.response import Response
 from mlcore.http.routes import ByMethod, Route, Routes, only_reads
@@ -226,7 +225,11 @@ def _open_scim_id(entity: dict[str, object]) -> None:
     """Replaces the SCIM id of a user by the number and the name that are in it. An erasure finds
     the name in ``username``, not in an encoded text."""
     scim_id = entity.get("scim_id")
-    user = parse_scim_id(scim_id) if isinstance(scim_id, str) else None
+    if not isinstance(scim_id, str):
+        return
+    from mlcore.entities.scim import parse_scim_id  # noqa: PLC0415 -- requests of directories only
+
+    user = parse_scim_id(scim_id)
     if user is not None:
         entity["scim_id"], entity["username"] = user
 

@@ -130,14 +130,7 @@ def lambda_handler(
                 response = _joined(response)
         _name_refused(trail, response, routes, method, path)
         entry = trail.entry(request_context, response, reads=audits_reads)
-        response = _kept(
-            {**costs_of(time.perf_counter() - started, measurement), "audit": entry},
-            trail,
-            method,
-            request_id,
-            response,
-            failure,
-        )
+        response = _kept(entry, started, measurement, trail, method, request_id, response, failure)
         log_request(
             rpc=trail.name(),
             method=method,
@@ -165,7 +158,9 @@ def lambda_handler(
 
 
 def _kept(
-    audited: Mapping[str, object],
+    entry: Mapping[str, object] | None,
+    started: float,
+    measurement: capacity.Measurement,
     trail: Trail,
     method: str,
     request_id: str,
@@ -176,9 +171,9 @@ def _kept(
     request whose entry cannot be kept. Without an entry, returns the response.
 
     Args:
-        audited: the costs, and ``audit``, which is None for a request that is not audited.
+        started: when the request began, on the clock of :func:`time.perf_counter`.
     """
-    if audited["audit"] is None:
+    if entry is None:
         return response
     try:
         audit.keep(
@@ -187,7 +182,8 @@ def _kept(
                 "method": method,
                 "status": response.status,
                 "request_id": request_id,
-                **audited,
+                "audit": entry,
+                **costs_of(time.perf_counter() - started, measurement),
             }
         )
     except (errors.TemporarilyUnavailable, errors.InsufficientStorage) as error:

@@ -15,8 +15,6 @@ from typing import Final, NamedTuple
 
 from urllib3 import HTTPConnectionPool
 
-from mlcore.webhooks import connections
-
 IDLE_SECONDS: Final = 4.0
 """A connection that was idle for longer is closed. Servers close idle connections too, the earliest
 after 5 s; while a Lambda function is frozen, the other end may go away unnoticed."""
@@ -90,15 +88,6 @@ class KeptConnections:
         _close(unused)
 
 
-def _close(connections_to_close: Iterable[_Kept]) -> None:
-    for kept in connections_to_close:
+def _close(connections: Iterable[_Kept]) -> None:
+    for kept in connections:
         kept.pool.close()
-
-
-def open_connection(destination: Destination, connect_seconds: float) -> HTTPConnectionPool:
-    """Returns a pool for a new connection.
-
-    Args:
-        connect_seconds: the timeout of connecting.
-    """
-    return connections.pool(*destination, connect=connect_seconds, read=connect_seconds)

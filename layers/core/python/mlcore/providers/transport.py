@@ -21,8 +21,8 @@ from mlcore.db import deadline
 from mlcore.errors import GatewayCallFailed, InvalidParameterValue
 from mlcore.providers import waiting_time
 from mlcore.providers.environment import ALLOW_PRIVATE, private_allowed, timeout_seconds
-from mlcore.providers.kept_connections import Destination, KeptConnections, open_connection
-from mlcore.webhooks import addresses
+from mlcore.providers.kept_connections import Destination, KeptConnections
+from mlcore.webhooks import addresses, connections
 
 MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 
@@ -229,7 +229,10 @@ def _sent(
 ) -> Iterator[BaseHTTPResponse]:
     """Sends a request and provides its answer. The connection is kept if the answer has been read
     to its end when the block ends; otherwise it is closed, which ends the provider's work."""
-    timeout = Timeout(connect=min(_CONNECT_SECONDS, seconds), read=seconds)
+    connect = min(_CONNECT_SECONDS, seconds)
+
+    def opened() -> HTTPConnectionPool:
+        return connections.pool(*destination, connect=connect, read=seconds)
 
     def send(pool: HTTPConnectionPool) -> BaseHTTPResponse:
         return pool.urlopen(
@@ -237,7 +240,7 @@ def _sent(
             target,
             body=body,
             headers=headers,
-            timeout=timeout,
+            timeout=Timeout(connect=connect, read=seconds),
             retries=False,
             redirect=False,
             assert_same_host=False,
@@ -245,7 +248,7 @@ def _sent(
         )
 
     kept = CONNECTIONS.take(destination)
-    pool = kept or open_connection(destination, min(_CONNECT_SECONDS, seconds))
+    pool = kept or opened()
     is_reusable = False
     try:
         with waiting_time.counted():
@@ -256,7 +259,7 @@ def _sent(
                     raise
                 # The provider closed the kept connection just now, and answered nothing.
                 pool.close()
-                pool = open_connection(destination, min(_CONNECT_SECONDS, seconds))
+                pool = opened()
                 response = send(pool)
         with closing(response):  # an answer that is not read to its end would stay open
             yield response
