@@ -4,9 +4,9 @@ to issues."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from mlcore import errors
@@ -14,16 +14,22 @@ from mlcore.entities.traces import Assessment
 from mlcore.http import Request
 from mlcore.ids import now_ms
 from mlcore.repos.traces import assessments as trace_assessments
-from mlcore.repos.traces import traces
+from mlcore.repos.traces import redaction, traces
 from mlcore.repos.traces.traces import Change, StoredTrace
 from mlcore.reserved_tags import ASSESSMENT_RUN
 from mlcore.responses import traces as responses
 from mlcore.wire.times import parse_point
 from traces import messages as m
 
+if TYPE_CHECKING:
+    from mlcore.redaction.redactor import Redactor
+
 
 def create_assessment(message: m.CreateAssessment, request: Request) -> dict[str, Any]:
     assessment = from_message(message.assessment or m.Assessment(), message.trace_id)
+    trace = traces.find(message.trace_id, request.workspace)
+    if trace is not None:
+        assessment = _stored(redaction.redactor_of(trace), assessment)
 
     def add(current: StoredTrace) -> Change | None:
         texts = current.document.texts("assessments")
@@ -42,7 +48,6 @@ def create_assessment(message: m.CreateAssessment, request: Request) -> dict[str
             sets[assessment.overrides] = _with_valid(overridden, valid=False)
         return Change(current.info, {"assessments": sets})
 
-    trace = traces.find(message.trace_id, request.workspace)
     if trace is None or traces.write(trace, add) is None:
         raise errors.ResourceDoesNotExist(f"Trace with ID '{message.trace_id}' not found.")
     return {"assessment": responses.assessment(assessment)}
@@ -60,6 +65,7 @@ def update_assessment(message: m.UpdateAssessment, request: Request) -> dict[str
 
     def update(current: StoredTrace) -> Change:
         changed = change(_get(current, message))._replace(last_update_time=time)
+        changed = redaction.redacted_assessment(redaction.redactor_of(current), changed)
         written[:] = [changed]
         sets = {changed.assessment_id: trace_assessments.text(changed)}
         return Change(current.info, {"assessments": sets})
@@ -93,10 +99,9 @@ def delete_assessment(message: m.DeleteAssessment, request: Request) -> dict[str
 
 
 def from_message(fields: m.Assessment, trace_id: str) -> Assessment:
-    """Converts the assessment in a request, and marks it as valid.
+    """Converts the assessment in a request, and marks it as valid. If the request has a creation
+    time but no id, the id stays empty until :func:`stored_texts` sets it.
 
-    If the request has a creation time but no id, the id is a digest of the content, so a repeated
-    request makes the same assessment. Two assessments with equal content differ in their time.
     Raises InvalidParameterValue if it has no value, or one of an unknown form.
     """
     kind, value, error = _content(fields)
@@ -125,12 +130,29 @@ def from_message(fields: m.Assessment, trace_id: str) -> Assessment:
         overrides=(fields.overrides or None) if kind == "feedback" else None,
         valid=True,
     )
-    if assessment.assessment_id:
+    if assessment.assessment_id or created:
         return assessment
-    if not created:
-        return assessment._replace(assessment_id=f"a-{uuid4().hex}")
-    digest = blake2b(trace_assessments.text(assessment).encode(), digest_size=16)
-    return assessment._replace(assessment_id=f"a-{digest.hexdigest()}")
+    return assessment._replace(assessment_id=f"a-{uuid4().hex}")
+
+
+def stored_texts(rules: Redactor | None, new: Iterable[Assessment]) -> dict[str, str]:
+    """Returns the texts of new assessments as they are stored, by id."""
+    stored = (_stored(rules, assessment) for assessment in new)
+    return {assessment.assessment_id: trace_assessments.text(assessment) for assessment in stored}
+
+
+def _stored(rules: Redactor | None, new: Assessment) -> Assessment:
+    """Returns a new assessment as it is stored: redacted, and with an id.
+
+    An empty id becomes a digest of the content, so a repeated request makes the same assessment.
+    Two assessments with equal content differ in their time. The content is redacted first: a digest
+    of a private text would let anybody test guesses of it.
+    """
+    redacted = redaction.redacted_assessment(rules, new)
+    if redacted.assessment_id:
+        return redacted
+    digest = blake2b(trace_assessments.text(redacted).encode(), digest_size=16)
+    return redacted._replace(assessment_id=f"a-{digest.hexdigest()}")
 
 
 def _content(fields: m.Assessment) -> tuple[str, Any, dict[str, str | None] | None]:

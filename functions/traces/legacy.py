@@ -26,7 +26,7 @@ def start_trace(message: m.StartTrace, request: Request) -> dict[str, Any]:
         Report(message.timestamp_ms),
         tags,
         service.normalized_metadata(_texts(message.request_metadata)),
-        {},
+        (),
         request.workspace,
     )
     return {"trace_info": responses.trace_info_v2(trace)}

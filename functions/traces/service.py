@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from mlcore import errors, reserved_tags
 from mlcore.db.table import table
-from mlcore.entities.traces import Trace
+from mlcore.entities.traces import Assessment, Trace
 from mlcore.environment import workspaces_enabled
 from mlcore.http import Request
 from mlcore.limits.experiments import experiment_id
@@ -24,9 +24,8 @@ from mlcore.limits.traces import (
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments.ids import canonical_ids
-from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import pages as trace_pages
-from mlcore.repos.traces import span_packs, traces
+from mlcore.repos.traces import redaction, span_packs, traces
 from mlcore.repos.traces.span_packs import Owner
 from mlcore.repos.traces.traces import Change, StoredTrace
 from mlcore.responses import traces as responses
@@ -85,16 +84,18 @@ def start_trace(message: m.StartTraceV3, request: Request) -> dict[str, Any]:
     new_assessments = [
         assessments.from_message(assessment, info.trace_id) for assessment in info.assessments
     ]
-    texts = {
-        assessment.assessment_id: trace_assessments.text(assessment)
-        for assessment in new_assessments
-    }
     tags = accepted_tags(info.tags)
     owner = Owner(request.workspace, location.experiment_id, info.trace_id)
     trace: Trace
     calls: list[Callable[[], Any]] = [
         lambda: create_or_complete(
-            owner.trace_id, owner.experiment_id, report, tags, metadata, texts, owner.workspace
+            owner.trace_id,
+            owner.experiment_id,
+            report,
+            tags,
+            metadata,
+            new_assessments,
+            owner.workspace,
         )
     ]
     expected = size_stats.span_count(metadata)
@@ -129,14 +130,14 @@ def create_or_complete(
     report: Report,
     tags: Texts,
     metadata: Texts,
-    assessments_by_id: Texts,
+    new_assessments: Sequence[Assessment],
     workspace: str,
 ) -> Trace:
     """Creates a trace or adds to an existing one, and returns it.
 
     Args:
         experiment: the id of the experiment in which a new trace is created.
-        assessments_by_id: the stored texts of new assessments.
+        new_assessments: as :func:`.assessments.from_message` returns them.
 
     Raises:
         ResourceDoesNotExist: the experiment does not exist.
@@ -150,12 +151,20 @@ def create_or_complete(
         experiments.check_active(owner)
         check_trace_id(trace_id)
         located = {**tags, **state.artifact_location(owner, trace_id)}
+        endpoint_id = metadata.get(reserved_tags.GATEWAY_ENDPOINT)
+        rules = (
+            redaction.redactor(owner, endpoint_id)
+            if trace is None
+            else redaction.redactor_of(trace)
+        )
+        assessments_by_id = assessments.stored_texts(rules, new_assessments)
         if trace is None:
             maps = {"tags": located, "trace_metadata": metadata, "assessments": assessments_by_id}
             info = state.info(report, None, None)
-            if not traces.create(trace_id, owner, info, maps):
+            info, stored_maps = redaction.redacted_parts(owner, info, maps)
+            if not traces.create(trace_id, owner, info, stored_maps):
                 raise WriteConflict
-            return traces.shown(trace_id, owner, info, maps)
+            return traces.shown(trace_id, owner, info, stored_maps)
 
         def add(current: StoredTrace) -> Change:
             change = state.with_report(

@@ -1,5 +1,6 @@
 """Copies files that the server's artifact proxy keeps to the product's store, under the same
-paths."""
+paths. Of a trace whose texts the table's setting ``redaction`` redacts, only the file of its spans
+is copied, redacted."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import urllib3
 from mlcore import artifacts, errors
 from mlcore.artifacts import UploadedPart
 from mlcore.artifacts.folder import Folder
+from mlcore.spans import trace_files
 from operate.transfer.mlflow_server import Server, SourceFailed
 from operate.transfer.transfer_item import Content, Item
 
@@ -21,7 +23,7 @@ PART_SECONDS: Final = 3600
 
 def item(server: Server, path: str) -> Item:
     """Returns the item that copies all files below a path. Server and store are equal if they have
-    the same file names and sizes."""
+    the same file names and sizes; the size of redacted spans is that after redaction."""
 
     def have() -> Content:
         return dict(_kept(server.workspace, path, ""))
@@ -31,7 +33,18 @@ def item(server: Server, path: str) -> Item:
             if (existing or {}).get(name) != size:
                 _copy(server, path, name)
 
-    return Item("files", path, lambda: dict(offered(server, path, "")), have, write)
+    return Item("files", path, lambda: dict(_wanted(server, path)), have, write)
+
+
+def _wanted(server: Server, root: str) -> Iterator[tuple[str, int]]:
+    """Yields (path, size) of each file that the store is to have."""
+    for below, size in offered(server, root, ""):
+        key = _key(server.workspace, root, below)
+        rules = trace_files.rules_of(key, server.workspace)
+        if rules is None:
+            yield below, size
+        elif trace_files.can_be_redacted(key):
+            yield below, len(trace_files.redacted_spans(rules, _read(server, root, below)))
 
 
 def offered(server: Server, root: str, below: str) -> Iterator[tuple[str, int]]:
@@ -68,6 +81,10 @@ def _key(workspace: str, root: str, below: str) -> str:
 
 def _copy(server: Server, root: str, below: str) -> None:
     store, key = artifacts.store(), _key(server.workspace, root, below)
+    rules = trace_files.rules_of(key, server.workspace)
+    if rules is not None:
+        store.put(key, trace_files.redacted_spans(rules, _read(server, root, below)))
+        return
     data = server.stream(f"{ROUTE}/{root}/{below}")
     if isinstance(store, Folder):
         incoming = store.receive(key)
@@ -86,6 +103,10 @@ def _copy(server: Server, root: str, below: str) -> None:
         store.put(key, first)
         return
     _copy_in_parts(store, key, _chained(first, second, pieces))
+
+
+def _read(server: Server, root: str, below: str) -> bytes:
+    return b"".join(server.stream(f"{ROUTE}/{root}/{below}"))
 
 
 def _copy_in_parts(store: Any, key: str, pieces: Iterator[bytes]) -> None:

@@ -10,13 +10,15 @@ from typing import Any, Final
 from mlcore import reserved_tags
 from mlcore.entities.traces import Assessment, Trace
 from mlcore.limits.traces import check_experiment, check_trace_id
+from mlcore.redaction.redactor import Redactor
 from mlcore.repos.experiments import experiments
+from mlcore.repos.settings import redaction as redaction_setting
 from mlcore.repos.traces import assessments as trace_assessments
-from mlcore.repos.traces import span_packs, traces
+from mlcore.repos.traces import redaction, span_packs, traces
 from mlcore.repos.traces.span_packs import Owner, Pack
 from mlcore.repos.traces.traces import Change, Info, StoredTrace
 from mlcore.reserved_tags import ASSESSMENT_RUN
-from mlcore.spans import facts
+from mlcore.spans import facts, redacted
 from mlcore.spans.names import IN_STORE, SPANS_LOCATION_TAG
 from mlcore.spans.state import Report
 from mlcore.spans.stored import StoredSpan, content, node
@@ -62,7 +64,7 @@ def location(trace: Trace) -> str:
 
 def item(source: SourceReader, trace: Trace) -> Item:
     def want() -> Content:
-        return content_of(trace, spans_of(source.server, trace))
+        return content_of(redacted_trace(source, trace), redacted_spans(source, trace))
 
     def have() -> Content | None:
         stored = traces.find(trace.trace_id, source.workspace)
@@ -78,9 +80,11 @@ def item(source: SourceReader, trace: Trace) -> Item:
         )
         stored = traces.find(trace.trace_id, source.workspace)
         if stored is None:
-            _create(trace, source.workspace, list(want["spans"].values()), packs)
+            _create(
+                redacted_trace(source, trace), source.workspace, list(want["spans"].values()), packs
+            )
         else:
-            _update(stored, trace, packs)
+            _update(stored, redacted_trace(source, trace), packs)
 
     return Item(
         "trace",
@@ -88,9 +92,34 @@ def item(source: SourceReader, trace: Trace) -> Item:
         want,
         have,
         write,
-        outline=lambda: content_of(trace, []),
+        outline=lambda: content_of(redacted_trace(source, trace), []),
         exists=lambda: traces.find(trace.trace_id, source.workspace) is not None,
     )
+
+
+def redacted_trace(source: SourceReader, trace: Trace) -> Trace:
+    """Returns a trace as the table's setting ``redaction`` lets it be stored."""
+    rules = _rules(source, trace)
+    if rules is None:
+        return trace
+    info = redaction.redacted_info(rules, _info(trace, [], None))
+    return redaction.redacted_maps_of(rules, trace)._replace(
+        client_request_id=info.client_request_id,
+        request_preview=info.request_preview,
+        response_preview=info.response_preview,
+    )
+
+
+def _rules(source: SourceReader, trace: Trace) -> Redactor | None:
+    endpoint_id = trace.trace_metadata.get(reserved_tags.GATEWAY_ENDPOINT)
+    return redaction_setting.redactor(source.workspace, trace.experiment_id, endpoint_id)
+
+
+def redacted_spans(source: SourceReader, trace: Trace) -> list[StoredSpan]:
+    """Returns the spans of a trace as the table's setting ``redaction`` lets them be stored."""
+    spans = spans_of(source.server, trace)
+    rules = _rules(source, trace)
+    return spans if rules is None else [redacted.span(rules, span) for span in spans]
 
 
 def content_of(trace: Trace, spans: Sequence[StoredSpan]) -> Content:

@@ -10,19 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mlcore.db.table import table
 from mlcore.entities.experiments import Experiment
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.prices.price_list import Own
 from mlcore.repos.experiments import experiments
-from mlcore.repos.settings import llm_prices
+from mlcore.repos.settings import llm_prices, redaction
+from mlcore.repos.traces import redaction as trace_redaction
 from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Node
 from mlcore.repos.traces.traces import Change, StoredTrace
 from mlcore.spans import costs, facts, making, state, stored
 from traces.ingest import otlp, span_conversion
+
+if TYPE_CHECKING:
+    from mlcore.redaction.redactor import Redactor
 
 KNOWN_SERVICES: Final = frozenset(
     ("claude-code", "codex_cli_rs", "codex_vscode", "gemini-cli", "qwen-code")
@@ -64,8 +68,18 @@ def log_spans(
     with_prices = any(batch.needs_prices for batch in batches)
     targets = _read_targets(batches, experiment_id, workspace, with_prices=with_prices)
     own_prices: Own = llm_prices.own() if with_prices else {}
+    endpoints = {trace_redaction.endpoint_of(trace) if trace else None for _, trace in targets}
+    # Traces share one redactor, since it bounds the time of its expressions.
+    redactors = {
+        endpoint_id: redaction.redactor(workspace, experiment_id, endpoint_id)
+        for endpoint_id in endpoints
+    }
 
     def write(batch: _SpanBatch, target: Target) -> None:
+        _, trace = target
+        rules = redactors[trace_redaction.endpoint_of(trace) if trace else None]
+        if rules is not None:
+            batch.redact(rules)
         batch.complete(own_prices)
         _write(batch, experiment_id, workspace, target)
 
@@ -82,10 +96,19 @@ class _SpanBatch:
 
     def __init__(self, trace_id: str, spans: Sequence[SpanOfResource]) -> None:
         self.trace_id = trace_id
+        self._spans_of_resources = spans
         self._spans = [span for span, _ in spans]
         self.needs_prices = any(costs.lacks_cost(span["attributes"]) for span in self._spans)
         self.nodes: dict[str, Node] = {}
         self.packs: list[span_packs.Pack] = []
+        self.facts = facts.facts_of_spans(spans)
+
+    def redact(self, rules: Redactor) -> None:
+        """Replaces what the rules match, before anything is derived from the spans and stored."""
+        from mlcore.spans import redacted  # noqa: PLC0415 -- only where rules apply
+
+        spans = redacted.spans(rules, self._spans_of_resources)
+        self._spans = [span for span, _ in spans]
         self.facts = facts.facts_of_spans(spans)
 
     def complete(self, own_prices: Own) -> None:

@@ -22,7 +22,17 @@ TRACE_COST: Final = "mlflow.trace.cost"
 SOURCE_RUN: Final = "mlflow.sourceRun"
 LINKED_PROMPTS: Final = "mlflow.linkedPrompts"
 ARTIFACT_LOCATION: Final = "mlflow.artifactLocation"
+SPANS_LOCATION: Final = "mlflow.trace.spansLocation"
+ARCHIVE_LOCATION: Final = "mlflow.trace.archiveLocation"
+ARCHIVAL_FAILURE: Final = "mlflow.trace.archivalFailure"
+TRACE_LOCATIONS: Final = (ARTIFACT_LOCATION, SPANS_LOCATION, ARCHIVE_LOCATION, ARCHIVAL_FAILURE)
+"""Tags that only the server sets: they say where a trace's files and spans are."""
 
+TRACE_FINALIZED: Final = "mlflow.trace.infoFinalized"
+TRACE_SIZE_STATS: Final = "mlflow.trace.sizeStats"
+
+SPAN_TRACE_ID: Final = "mlflow.traceRequestId"
+SPAN_COST: Final = "mlflow.llm.cost"
 SPAN_TYPE: Final = "mlflow.spanType"
 SPAN_INPUTS: Final = "mlflow.spanInputs"
 SPAN_OUTPUTS: Final = "mlflow.spanOutputs"
@@ -31,5 +41,8 @@ SPAN_MODEL: Final = "mlflow.llm.model"
 SPAN_PROVIDER: Final = "mlflow.llm.provider"
 
 ASSESSMENT_RUN: Final = "mlflow.assessment.sourceRunId"
+
+GATEWAY_ENDPOINT: Final = "mlflow.gateway.endpointId"
+GATEWAY_REQUEST_TYPE: Final = "mlflow.gateway.requestType"
 
 DEMO: Final = "mlflow.demo"

@@ -8,11 +8,11 @@ from mlcore import reserved_tags
 from mlcore.entities.stages import ACTIVE
 from mlcore.gateway.recording import Recording
 from mlcore.observability import logger
-from mlcore.repos.traces import span_packs, traces
+from mlcore.repos.traces import redaction, span_packs, traces
 from mlcore.spans import facts, making, stored
 
-ENDPOINT_ID: Final = "mlflow.gateway.endpointId"
-REQUEST_TYPE: Final = "mlflow.gateway.requestType"
+ENDPOINT_ID: Final = reserved_tags.GATEWAY_ENDPOINT
+REQUEST_TYPE: Final = reserved_tags.GATEWAY_REQUEST_TYPE
 CALLER: Final = "mlflow.gateway.caller"
 USERNAME: Final = "mlflow.auth.username"
 
@@ -39,6 +39,11 @@ def _write_to_experiment(record: Recording) -> bool:
     if experiment is None or experiment.lifecycle_stage != ACTIVE:
         return False
     spans = [span.to_stored(record.trace_number, trace_id) for span in record.spans]
+    rules = redaction.redactor(experiment, record.endpoint.endpoint_id)
+    if rules is not None:
+        from mlcore.spans import redacted  # noqa: PLC0415 -- only where rules apply
+
+        spans = [redacted.span(rules, span) for span in spans]
     nodes = list(map(stored.node, spans))
     contents = list(map(stored.content, spans))
     trace_facts = making.with_sums(

@@ -12,6 +12,7 @@ from mlcore.errors import InvalidParameterValue
 from mlcore.limits import sign_in
 from mlcore.limits.gateway_limits import check_gateway_limits
 from mlcore.prices import setting as prices
+from mlcore.redaction import setting as redaction
 from mlcore.search import text_fields
 
 TTL_KINDS: Final = (
@@ -166,6 +167,12 @@ def _check_iam_users(value: Any) -> None:
         )
 
 
+def _check_redaction(value: Any) -> None:
+    from mlcore.limits import redaction as limits  # noqa: PLC0415 -- rarely set
+
+    limits.check_redaction(value)
+
+
 _CHECKS: Mapping[str, Callable[[Any], None]] = {
     IAM_USERS: _check_iam_users,
     "system_tables_readers": _check_readers,
@@ -175,4 +182,5 @@ _CHECKS: Mapping[str, Callable[[Any], None]] = {
     "ttl_policy": _check_ttl_policy,
     text_fields.SETTING: _check_fts_fields,
     prices.SETTING: _check_llm_prices,
+    redaction.SETTING: _check_redaction,
 }

@@ -10,7 +10,7 @@ import math
 import re
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from mlcore.errors import InvalidParameterValue
 
@@ -77,7 +77,7 @@ def matcher(expression: str, budget: TimeBudget) -> Callable[[str], bool]:
         re.compile(expression)
     except (re.error, OverflowError, RecursionError):
         return lambda _: False
-    search = _compile(expression)
+    search: Callable[..., object] = compiled(expression).search
     budget.seconds_left -= time.perf_counter() - started
 
     def matches(text: str) -> bool:
@@ -96,29 +96,27 @@ def matcher(expression: str, budget: TimeBudget) -> Callable[[str], bool]:
     return matches
 
 
-def _compile(expression: str) -> Callable[..., object]:
-    """Compiles an expression that ``re`` accepts by the package ``regex``. Returns the compiled
-    expression's ``search`` method.
+def compiled(expression: str, max_repetitions: int = MAX_REPETITIONS) -> Any:
+    """Compiles an expression that ``re`` accepts by the package ``regex``, whose methods ``search``
+    and ``sub`` take a timeout.
 
     Raises InvalidParameterValue if ``regex`` does not support the expression or its counts are too
     large.
     """
-    import regex  # noqa: PLC0415 - only a filter with RLIKE pays for this import
+    import regex  # noqa: PLC0415 - only who uses an expression pays for this import
 
-    if math.prod(max(1, int(count)) for count in _COUNT.findall(expression)) > MAX_REPETITIONS:
+    if math.prod(max(1, int(count)) for count in _COUNT.findall(expression)) > max_repetitions:
         raise InvalidParameterValue(
             f"The counts of the regular expression {expression!r}, multiplied, are more than "
-            f"{MAX_REPETITIONS}. Use smaller counts, or + or *."
+            f"{max_repetitions}. Use smaller counts, or + or *."
         )
     try:
         # Not cached by regex: a compiled expression may take 40 MB.
-        compiled = regex.compile(_without_extensions(expression), cache_pattern=False)
+        return regex.compile(_without_extensions(expression), cache_pattern=False)
     except (regex.error, OverflowError, RecursionError, MemoryError):
         raise InvalidParameterValue(
             f"The regular expression {expression!r} is not supported."
         ) from None
-    search: Callable[..., object] = compiled.search
-    return search
 
 
 def _without_extensions(expression: str) -> str:

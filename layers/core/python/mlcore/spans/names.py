@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from mlcore.reserved_tags import ARTIFACT_LOCATION
+from mlcore import reserved_tags
 
-SPANS_LOCATION_TAG: Final = "mlflow.trace.spansLocation"
-ARCHIVE_LOCATION_TAG: Final = "mlflow.trace.archiveLocation"
-ARCHIVAL_FAILURE_TAG: Final = "mlflow.trace.archivalFailure"
-SYSTEM_TAGS: Final = (
-    ARTIFACT_LOCATION,
-    SPANS_LOCATION_TAG,
-    ARCHIVE_LOCATION_TAG,
-    ARCHIVAL_FAILURE_TAG,
-)
+SPANS_LOCATION_TAG: Final = reserved_tags.SPANS_LOCATION
+ARCHIVE_LOCATION_TAG: Final = reserved_tags.ARCHIVE_LOCATION
+ARCHIVAL_FAILURE_TAG: Final = reserved_tags.ARCHIVAL_FAILURE
+SYSTEM_TAGS: Final = reserved_tags.TRACE_LOCATIONS
 """Tags that only the server sets: they say where a trace's files and spans are."""
 IN_STORE: Final = "TRACKING_STORE"
 """Value of the tag with the spans' location: in this server's store."""
 
-FINALIZED: Final = "mlflow.trace.infoFinalized"
-SIZE_STATS: Final = "mlflow.trace.sizeStats"
+FINALIZED: Final = reserved_tags.TRACE_FINALIZED
+SIZE_STATS: Final = reserved_tags.TRACE_SIZE_STATS
 
-SPAN_TRACE_ID: Final = "mlflow.traceRequestId"
-SPAN_COST: Final = "mlflow.llm.cost"
+SPAN_TRACE_ID: Final = reserved_tags.SPAN_TRACE_ID
+SPAN_COST: Final = reserved_tags.SPAN_COST
 SPAN_TOOLS: Final = "mlflow.chat.tools"
 SPAN_MESSAGE_FORMAT: Final = "mlflow.message.format"
 SPAN_TRACE_TAG: Final = "mlflow.traceTag."

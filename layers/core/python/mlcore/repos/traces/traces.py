@@ -30,10 +30,13 @@ from mlcore.process_cache import ProcessCache
 from mlcore.repos import document, document_writes
 from mlcore.repos.document import Document
 from mlcore.repos.experiments import experiments
+from mlcore.repos.settings import redaction as redaction_setting
 from mlcore.repos.settings import ttl_policy
 from mlcore.repos.traces import assessments as trace_assessments
 from mlcore.repos.traces import children as trace_children
 from mlcore.repos.traces import marks as trace_marks
+from mlcore.repos.traces import redaction
+from mlcore.repos.traces.redaction import Maps
 
 _places: ProcessCache[str, str] = ProcessCache("place of a trace")
 """Experiments of traces by id; an entry is stale only after the trace was deleted."""
@@ -91,24 +94,20 @@ class StoredTrace(NamedTuple):
 
 
 def find(trace_id: str, workspace: str) -> StoredTrace | None:
-    """Returns a trace with its experiment; None if the workspace has none. One consistent
-    BatchGetItem, and one before it if the trace's experiment is not cached."""
+    """Returns :func:`find_many` of one trace; one round trip if its experiment is cached."""
     return find_many([trace_id], workspace)[0]
 
 
 def find_many(trace_ids: Sequence[str], workspace: str) -> list[StoredTrace | None]:
-    """Returns :func:`find` of many traces, in the order of the ids; two round trips together."""
+    """Returns the traces of ids in their order, None for missing ones; two round trips."""
     located = _locate(trace_ids)
     traces = _read([(located[trace_id], trace_id) for trace_id in trace_ids if trace_id in located])
     lost = [trace_id for trace_id in located if traces.get(trace_id) is None]
-    if lost:
-        # Deleted, and perhaps made anew in another experiment.
+    if lost:  # deleted, and perhaps made anew in another experiment
         for trace_id in lost:
             _places.pop(trace_id)
         again = _locate(lost)
-        moved = [
-            (again[lost_id], lost_id) for lost_id in again if again[lost_id] != located[lost_id]
-        ]
+        moved = [(owner, name) for name, owner in again.items() if owner != located[name]]
         traces.update(_read(moved))
     return [_visible(traces.get(trace_id), workspace) for trace_id in trace_ids]
 
@@ -123,16 +122,18 @@ def find_or_place(
         InvalidParameterValue: another experiment, of any workspace, has a trace with this id.
     """
     known = _places.get(trace_id) or experiment_id
-    reference, meta, item, elsewhere, *setting = table.batch_get(
+    policy_keys = ttl_policy.unread_keys()
+    reference, meta, item, elsewhere, *settings = table.batch_get(
         [
             keys.trace_ref(trace_id),
             keys.experiment(experiment_id),
             keys.trace(known, trace_id),
             keys.experiment(known),
-            *ttl_policy.unread_keys(),
+            *(*policy_keys, *redaction_setting.unread_keys()),
         ]
     )
-    ttl_policy.learn(setting)
+    ttl_policy.learn(settings[: len(policy_keys)])
+    redaction_setting.learn(settings[len(policy_keys) :])
     experiment = experiments.entity_of(experiment_id, meta, workspace)
     read: StoredTrace | None = None
     if item is not None and elsewhere is not None:
@@ -158,13 +159,14 @@ def create(
     trace_id: str,
     experiment: Experiment,
     info: Info,
-    maps: Mapping[str, Mapping[str, str]],
+    maps: Maps,
     further: Iterable[Raw] = (),
 ) -> bool:
-    """Creates a trace with its maps, the reference to it and further items in one transaction.
-    Returns False if the trace exists already: the caller must read it and compute its change again.
-    """
+    """Creates a trace, redacted, with its maps, its reference and further items in one transaction;
+    spans in further items must be redacted already. Returns False if the trace exists: the caller
+    must read it and compute its change again."""
     experiment_id = experiment.experiment_id
+    info, maps = redaction.redacted_parts(experiment, info, maps)
     attributes, children = document.initial((experiment_id, trace_id), trace_children.MAPS, maps)
     key = keys.trace(experiment_id, trace_id)
     gsi1pk, gsi1sk = keys.gsi1_trace(trace_id, experiment_id)
@@ -227,7 +229,7 @@ def create(
 
 
 def write(trace: StoredTrace, decide: Callable[[StoredTrace], Change | None]) -> StoredTrace | None:
-    """Changes a trace; calls ``decide`` again after each conflict with another writer.
+    """Redacts and writes a change of a trace; decides again after a conflict with another writer.
 
     Args:
         decide: returns the change of the current trace, None for no change; raises if it is not
@@ -244,7 +246,7 @@ def write(trace: StoredTrace, decide: Callable[[StoredTrace], Change | None]) ->
         if change is None:
             return current
         try:
-            _send(current, change)
+            _send(current, redaction.redacted_change(current, change))
         except ConditionFailed as failed:
             item = failed.item or table.get(current.document.key)
             if item is None:
@@ -273,6 +275,7 @@ def entity(trace: StoredTrace) -> Trace:
 
 def after(trace: StoredTrace, change: Change) -> Trace:
     """Returns the trace as it is after the change."""
+    change = redaction.redacted_change(trace, change)
     maps = {
         name: {**trace.document.texts(name), **change.sets.get(name, {})}
         for name in trace_children.MAPS
@@ -282,9 +285,7 @@ def after(trace: StoredTrace, change: Change) -> Trace:
     return shown(trace.trace_id, trace.experiment, change.info, maps)
 
 
-def shown(
-    trace_id: str, experiment: Experiment, info: Info, maps: Mapping[str, Mapping[str, str]]
-) -> Trace:
+def shown(trace_id: str, experiment: Experiment, info: Info, maps: Maps) -> Trace:
     return Trace(
         trace_id=trace_id,
         experiment_id=experiment.experiment_id,

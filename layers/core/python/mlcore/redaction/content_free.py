@@ -1,0 +1,155 @@
+"""What traces keep without their content: a rule with ``"content": "none"`` lets ids, times, names,
+types, states and numbers in, and nothing that was said to a model or by it.
+
+All of it is a list of what may stay. An attribute, a tag or an entry of metadata that is not listed
+is dropped, and a listed one has to have its form, since clients may send any text under any name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from mlcore import reserved_tags
+
+_WORD: Final = re.compile(r"[\w.:/+-]{1,250}(?:@[0-9-]{1,20})?", re.ASCII)
+"""An id, a version, or the name of a type, model (``claude@20240620``), provider or program: no
+sentence and no address."""
+_AMOUNTS: Final = frozenset(
+    (
+        *("input_tokens", "output_tokens", "total_tokens", "cache_read_input_tokens"),
+        *("cache_creation_input_tokens", "cache_creation_input_tokens_above_1hr"),
+        *("input_cost", "output_cost", "total_cost"),
+        *("total_size_bytes", "num_spans", "max", "p25", "p50", "p75"),
+    )
+)
+"""Names of numbers."""
+_VERDICTS: Final = frozenset(
+    (
+        *(
+            "yes",
+            "no",
+            "true",
+            "false",
+            "pass",
+            "fail",
+            "passed",
+            "failed",
+            "good",
+            "bad",
+            "unknown",
+        ),
+        *("correct", "incorrect", "partial", "positive", "negative", "neutral", "high", "medium"),
+        *("low", "excellent", "poor", "safe", "unsafe", "relevant", "irrelevant", "n/a"),
+    )
+)
+"""Words of feedback, in lower case."""
+
+
+def word(text: Any) -> Any:
+    """Returns an id, a version or the name of a type, a model or a provider; None for any other
+    value."""
+    return text if isinstance(text, str) and _WORD.fullmatch(text) else None
+
+
+def feedback_value(value: Any) -> Any:
+    """Returns a value of feedback if it is a number, a boolean or a word such as ``yes``, else
+    None."""
+    if isinstance(value, str):
+        return value if value.strip().lower() in _VERDICTS else None
+    return value if isinstance(value, bool | int | float) else None
+
+
+def _numbers(value: Any) -> dict[str, float] | None:
+    """Returns the known numbers of an object; None if it has none."""
+    if not isinstance(value, Mapping):
+        return None
+    return {
+        key: number for key, number in value.items() if key in _AMOUNTS and _is_number(number)
+    } or None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_Form = Callable[[Any], Any]
+_ATTRIBUTES: Final[Mapping[str, _Form]] = {
+    reserved_tags.SPAN_TRACE_ID: word,
+    reserved_tags.SPAN_TYPE: word,
+    "session.id": word,
+    "gen_ai.conversation.id": word,
+    reserved_tags.SPAN_MODEL: word,
+    reserved_tags.SPAN_PROVIDER: word,
+    reserved_tags.SPAN_TOKEN_USAGE: _numbers,
+    reserved_tags.SPAN_COST: _numbers,
+}
+"""The attributes of spans that stay, which are JSON or JSON texts, and their forms."""
+_WORDS: Final = (
+    reserved_tags.TRACE_SESSION,
+    reserved_tags.SOURCE_RUN,
+    reserved_tags.MODEL_ID,
+    "mlflow.trace_schema.version",
+    reserved_tags.TRACE_FINALIZED,
+    "mlflow.trace.sizeBytes",
+    reserved_tags.GATEWAY_ENDPOINT,
+    reserved_tags.GATEWAY_REQUEST_TYPE,
+    "mlflow.source.type",
+    "mlflow.source.git.commit",
+    reserved_tags.ASSESSMENT_RUN,
+    "service.name",
+    "service.version",
+    "telemetry.sdk.language",
+    "telemetry.sdk.name",
+    "telemetry.sdk.version",
+)
+_AS_THEY_ARE: Final = (*reserved_tags.TRACE_LOCATIONS, reserved_tags.TRACE_NAME)
+"""The server's own tags; and the name of a trace, which is that of its first span."""
+_NUMBERS: Final = (
+    reserved_tags.TRACE_TOKEN_USAGE,
+    reserved_tags.TRACE_COST,
+    reserved_tags.TRACE_SIZE_STATS,
+)
+
+
+def attributes(original: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the attributes of a span that stay. Their values are JSON texts, or in files of spans
+    also JSON values."""
+    kept = {}
+    for key, form in _ATTRIBUTES.items():
+        value = original.get(key)
+        parsed = _parsed(value)
+        allowed = form(parsed)
+        if allowed is not None:
+            kept[key] = value if allowed == parsed else _like(value, allowed)
+    return kept
+
+
+def entries(original: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the tags, entries of metadata or attributes of a resource that stay."""
+    kept = {}
+    for key, value in original.items():
+        if key in _AS_THEY_ARE or (key in _WORDS and word(value)):
+            kept[key] = value
+        elif key in _NUMBERS:
+            parsed = _parsed(value)
+            allowed = _numbers(parsed)
+            if allowed is not None:
+                kept[key] = value if allowed == parsed else _like(value, allowed)
+    return kept
+
+
+def _parsed(value: Any) -> Any:
+    """Returns the value of a JSON text; a text that is none, and any other value, as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _like(original: Any, allowed: Any) -> Any:
+    return json.dumps(allowed) if isinstance(original, str) else allowed

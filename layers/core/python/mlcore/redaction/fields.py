@@ -1,0 +1,63 @@
+"""The fields that rules of redaction name: paths such as ``inputs.password`` or ``**.token``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+ANY_DEPTH: Final = "**"
+_SEGMENTS: Final = {"*": "[^.]*", ANY_DEPTH: ".*"}
+WILDCARDS: Final = frozenset(_SEGMENTS)
+
+Paths = tuple[str, ...]
+"""All names of one place, normalized (:func:`normalized`): the inputs of a span are ``inputs`` and
+``mlflow.spaninputs``. Indexes of arrays are no part of a path."""
+
+
+def normalized(name: str) -> str:
+    """Returns a name as paths spell it: in lower case, without ``_`` and ``-``. So ``userName``,
+    ``user_name`` and ``User-Name`` are the same."""
+    return name.lower().replace("_", "").replace("-", "")
+
+
+def below(paths: Paths, key: str) -> Paths:
+    """Returns the paths of an object's member."""
+    name = normalized(key)
+    return tuple(f"{path}.{name}" if path else name for path in paths)
+
+
+def last_segment(name: str) -> str:
+    """Returns the last segment of each path that ends with an object's member."""
+    return normalized(name).rpartition(".")[2]
+
+
+class Field(NamedTuple):
+    """A field of a rule, and the text that replaces its values."""
+
+    expression: re.Pattern[str]
+    first_segment: str
+    last_segment: str
+    replacement: str
+
+
+def parse(text: str, replacement: str) -> Field:
+    """Makes a field of its text in a rule: segments separated by dots, of which ``*`` stands for
+    any one segment and one ``**`` for any number of them."""
+    segments = normalized(text).split(".")
+    expression = ""
+    for index, segment in enumerate(segments):
+        last = index == len(segments) - 1
+        if segment == ANY_DEPTH and not last:
+            expression += r"(?:.*\.)?"
+        else:
+            expression += _SEGMENTS.get(segment, re.escape(segment)) + ("" if last else r"\.")
+    return Field(re.compile(expression, re.DOTALL), segments[0], segments[-1], replacement)
+
+
+def replacement_at(fields: Sequence[Field], paths: Paths) -> str | None:
+    """Returns the replacement of the first field that names one of the paths; None if none does."""
+    for field in fields:
+        if any(map(field.expression.fullmatch, paths)):
+            return field.replacement
+    return None

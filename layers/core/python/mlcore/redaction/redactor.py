@@ -1,0 +1,272 @@
+"""Applies rules of redaction to texts and JSON values.
+
+A redacted value has the form of the original: objects keep their members, arrays their length. Only
+texts, numbers and names of members that a rule matches are replaced. Redacting a redacted value
+changes nothing.
+
+Most texts have nothing to redact. So all that a value contains is searched at once first
+(:meth:`Redactor.is_clean`), and only a value with a match is redacted member by member.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from mlcore.redaction import fields as field_paths
+from mlcore.redaction import leaves
+from mlcore.redaction.detectors import Searched
+from mlcore.redaction.fields import Field, Paths
+
+TOTAL_SECONDS: Final = 2.0
+"""Longest time for all expressions of rules in one redactor: one trace, or one export."""
+MAX_PASSES: Final = 8
+WITHOUT_CONTENT: Final = "[REDACTED]"
+"""Takes the place of a value that must be there, if the content of traces is not stored."""
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+class Replacer(NamedTuple):
+    """Replaces the parts of a text that a rule matches. ``replacement`` takes the place of a whole
+    text that cannot be searched. ``timed`` ones may raise TimeoutError."""
+
+    replace: Callable[[str], str]
+    matches: Callable[[Searched], bool]
+    """Whether :attr:`replace` may change the text; False only if it does not."""
+    replacement: str
+    timed: bool
+    line_by_line: bool = False
+    """Whether what it matches depends on where a text begins or ends, or on characters around the
+    match: then texts must be searched one by one, otherwise many may be searched as lines of
+    one."""
+
+
+class Redactor:
+    """Applies the rules of one experiment."""
+
+    __slots__ = (
+        "_fields",
+        "_last_segments",
+        "_of_paths",
+        "_replacers",
+        "_seconds_left",
+        "is_content_free",
+    )
+
+    def __init__(
+        self,
+        fields: Sequence[Field],
+        replacers: Sequence[Replacer],
+        *,
+        is_content_free: bool = False,
+    ) -> None:
+        """
+        Args:
+            is_content_free: whether traces are to be stored without their content
+                (:mod:`.content_free`), before texts are redacted.
+        """
+        self.is_content_free = is_content_free
+        self._fields = fields
+        self._last_segments = frozenset(field.last_segment for field in fields)
+        self._of_paths: dict[Paths, str | None] = {}
+        self._replacers = replacers
+        self._seconds_left = TOTAL_SECONDS
+
+    def is_clean(self, values: Iterable[Any], names: Iterable[str] = ()) -> bool:
+        """Whether no rule matches inside of JSON values or in names. False may be wrong, True may
+        not. Fields that name the values themselves are not considered."""
+        texts, known_names = leaves.collected(values)
+        known_names.update(names)
+        if self._last_segments and self._may_have_field(known_names):
+            return False
+        texts += known_names
+        lines = Searched("\n".join(texts))
+        return not any(self._may_match(replacer, lines, texts) for replacer in self._replacers)
+
+    def names(self, *paths: str) -> bool:
+        """Whether a field of a rule names this place, so that its whole value is replaced."""
+        return self._replacement_at(self._normalized(paths)) is not None
+
+    def text(self, text: str, *paths: str) -> str:
+        """Returns a text without what the rules match, at a place with these names (``inputs``). A
+        text that is JSON is redacted inside, however deep JSON texts are nested."""
+        return self._text(text, self._normalized(paths))
+
+    def value(self, value: Any, *paths: str) -> Any:
+        """Returns a JSON value without what the rules match; the original is unchanged."""
+        normalized = self._normalized(paths)
+        if value is not None and self._replacement_at(normalized) is None:
+            return value if self.is_clean((value,)) else self._guarded(value, normalized)
+        return self._value(value, normalized)
+
+    def matches(self, text: str) -> bool:
+        """Whether a rule matches in a text, whatever its place."""
+        return self._once(text, ()) != text
+
+    def preview(self, text: str, *paths: str) -> str:
+        """Returns a client's preview of a value. If a rule names fields of the value and the
+        preview is no complete JSON, the whole preview is replaced: nobody can say which field it
+        shows."""
+        normalized = self._normalized(paths)
+        if self._fields and not isinstance(_parsed(text)[0], dict | list):
+            for field in self._fields:
+                first = field.first_segment
+                if first in field_paths.WILDCARDS or any(
+                    path.split(".")[0] == first for path in normalized
+                ):
+                    return field.replacement
+        return self._text(text, normalized)
+
+    def _may_have_field(self, names: set[str]) -> bool:
+        """Whether a field may name a member of an object with such names of members."""
+        if not self._last_segments.isdisjoint(field_paths.WILDCARDS):
+            return bool(names)
+        return not self._last_segments.isdisjoint(map(field_paths.last_segment, names))
+
+    def _may_match(self, replacer: Replacer, lines: Searched, texts: Sequence[str]) -> bool:
+        if not replacer.timed:
+            return replacer.matches(lines)
+        if self._seconds_left <= 0:
+            return True
+        started = time.perf_counter()
+        try:
+            if replacer.line_by_line:
+                return any(map(replacer.matches, map(Searched, texts)))
+            return replacer.matches(lines)
+        except (TimeoutError, MemoryError):
+            return True
+        finally:
+            self._seconds_left -= time.perf_counter() - started
+
+    def _replacement_at(self, paths: Paths) -> str | None:
+        """Returns the replacement of a whole value at a place; None if no field names it."""
+        if not paths:
+            return None
+        if paths not in self._of_paths:
+            self._of_paths[paths] = field_paths.replacement_at(self._fields, paths)
+        return self._of_paths[paths]
+
+    def _normalized(self, paths: Sequence[str]) -> Paths:
+        return tuple(map(field_paths.normalized, paths)) if self._fields else ()
+
+    def _guarded(self, value: Any, paths: Paths) -> Any:
+        try:
+            return self._value(value, paths)
+        except RecursionError:
+            return self._whole
+
+    @property
+    def _whole(self) -> str:
+        """The replacement of a value that cannot be searched."""
+        rules: Sequence[Replacer | Field] = self._replacers or self._fields
+        return rules[0].replacement if rules else WITHOUT_CONTENT
+
+    def _value(self, value: Any, paths: Paths) -> Any:
+        if value is None:
+            return None
+        replacement = self._replacement_at(paths)
+        if replacement is not None:
+            return replacement
+        if isinstance(value, str):
+            return self._text(value, paths)
+        if isinstance(value, dict):
+            return self._object(value, paths)
+        if isinstance(value, list | tuple):
+            return [self._value(item, paths) for item in value]
+        if isinstance(value, bool):
+            return value
+        text = leaves.digits(value) if isinstance(value, int | float) else str(value)
+        redacted = self._plain(text)
+        return value if redacted == text else redacted
+
+    def _object(self, value: dict[str, Any], paths: Paths) -> dict[str, Any]:
+        redacted: dict[str, Any] = {}
+        for key, item in value.items():
+            name = self._plain(key)
+            number = 2
+            while name in redacted or (name != key and name in value):
+                name = f"{self._plain(key)} {number}"
+                number += 1
+            redacted[name] = self._value(item, field_paths.below(paths, key) if paths else paths)
+        return redacted
+
+    def _text(self, text: str, paths: Paths) -> str:
+        replacement = self._replacement_at(paths)
+        if replacement is not None:
+            return replacement
+        is_plain = "\\u" not in text and text.lstrip()[:1] not in leaves.CONTAINERS
+        for _ in range(MAX_PASSES):
+            if not is_plain and self.is_clean((text,)):
+                return text
+            redacted = self._once(text, paths)
+            if redacted == text:
+                return text
+            text = redacted
+        return self._whole
+
+    def _once(self, text: str, paths: Paths) -> str:
+        parsed, has_duplicates = _parsed(text)
+        if parsed is None:
+            return self._unescaped(text)
+        redacted = self._guarded(parsed, paths)
+        if redacted == parsed and not has_duplicates:
+            return text
+        return _json(redacted)
+
+    def _unescaped(self, text: str) -> str:
+        """Redacts a text that is no JSON, but perhaps a part of one: what a rule matches may be
+        hidden in escapes such as ``\\u0061``."""
+        if "\\u" in text:
+            decoded = leaves.unescaped(text)
+            redacted = self._plain(decoded)
+            if redacted != decoded:
+                return redacted
+        return self._plain(text)
+
+    def _plain(self, text: str) -> str:
+        searched = Searched(text)
+        for replacer in self._replacers:
+            if self._may_match(replacer, searched, (text,)):
+                text = self._replaced(replacer, text)
+                searched = Searched(text)
+        return text
+
+    def _replaced(self, replacer: Replacer, text: str) -> str:
+        if not replacer.timed:
+            return replacer.replace(text)
+        if self._seconds_left <= 0:
+            return replacer.replacement
+        started = time.perf_counter()
+        try:
+            return replacer.replace(text)
+        except (TimeoutError, MemoryError):
+            return replacer.replacement
+        finally:
+            self._seconds_left -= time.perf_counter() - started
+
+
+def _parsed(text: str) -> tuple[Any, bool]:
+    """Returns the value of a JSON text that is an object, an array or a string, else None; and
+    whether an object has two members of one name, of which only the last one counts."""
+    if not text.lstrip().startswith(leaves.CONTAINERS):
+        return None, False
+    has_duplicates = False
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal has_duplicates
+        value = dict(pairs)
+        has_duplicates = has_duplicates or len(value) < len(pairs)
+        return value
+
+    try:
+        return json.loads(text, object_pairs_hook=members), has_duplicates
+    except (ValueError, RecursionError):
+        return None, False
+
+
+def _json(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return json.dumps(value) if _SURROGATE.search(text) else text

@@ -1,0 +1,158 @@
+"""The rules of the setting ``redaction``, compiled, and the choice of those that apply to an
+experiment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from mlcore.process_cache import ProcessCache
+from mlcore.redaction import detectors, fields
+from mlcore.redaction.detectors import Searched
+from mlcore.redaction.fields import Field
+from mlcore.redaction.redactor import Redactor, Replacer
+from mlcore.redaction.setting import (
+    CONTENT,
+    ENDPOINTS,
+    ENTITIES,
+    EXPERIMENTS,
+    FIELDS,
+    KINDS,
+    NO_CONTENT,
+    PATTERN,
+    REPLACEMENT,
+    RULES,
+    WORKSPACES,
+)
+from mlcore.search.rlike import compiled
+
+DEFAULT_REPLACEMENT: Final = "[REDACTED]"
+PATTERN_SECONDS: Final = 0.1
+"""Longest CPU time for one expression in one text."""
+MAX_PATTERN_REPETITIONS: Final = 1_000
+"""Product of the minimum counts of ``{n}`` in one expression."""
+_expressions: ProcessCache[str, Any] = ProcessCache("expression of redaction")
+_AT_BORDERS: Final = re.compile(r"\\[^bdDwWsS.+*?()\[\]{}|/@:,_-]|[$^]|\(\?(?!i?:|i\))|[*+?}]\+")
+"""What, in an expression, may look at characters around a match or at the ends of the text, refer
+to a group, or give nothing back: anchors, groups that are not plain, possessive repeats. It may
+also be harmless, as ``^`` in a set. ``\\b`` finds the same at the end of a line as at that of a
+text."""
+
+
+class Rule(NamedTuple):
+    """A rule, compiled. It holds where all scopes contain the place; None stands for all."""
+
+    workspaces: frozenset[str] | None
+    experiments: frozenset[str] | None
+    endpoints: frozenset[str] | None
+    """Ids of the AI gateway's endpoints, whose calls are the traces."""
+    fields: tuple[Field, ...]
+    replacers: tuple[Replacer, ...]
+    is_content_free: bool = False
+    """Whether traces are stored without their content."""
+
+    def applies(self, workspace: str, experiment_id: str, endpoint_id: str | None) -> bool:
+        return (
+            (self.workspaces is None or workspace in self.workspaces)
+            and (self.experiments is None or experiment_id in self.experiments)
+            and (self.endpoints is None or endpoint_id in self.endpoints)
+        )
+
+
+class Rules(NamedTuple):
+    """All rules of a deployment, in their order."""
+
+    rules: tuple[Rule, ...]
+
+    def redactor(
+        self, workspace: str, experiment_id: str, endpoint_id: str | None = None
+    ) -> Redactor | None:
+        """Returns what applies the rules of an experiment, and of the gateway's endpoint if the
+        trace is one of its calls; None if there is no rule."""
+        return _redactor(
+            rule for rule in self.rules if rule.applies(workspace, experiment_id, endpoint_id)
+        )
+
+    def everywhere(self) -> Redactor | None:
+        """Returns what applies all rules, whatever their scope; None if there is no rule."""
+        return _redactor(self.rules)
+
+
+def parsed(value: Mapping[str, Any]) -> Rules:
+    """Compiles the value of the setting, which was checked before. Raises KeyError, TypeError,
+    ValueError or InvalidParameterValue if it is not such a value."""
+    return Rules(tuple(map(_rule, value[RULES])))
+
+
+def _redactor(rules: Iterable[Rule]) -> Redactor | None:
+    chosen = list(rules)
+    if not chosen:
+        return None
+    return Redactor(
+        tuple(field for rule in chosen for field in rule.fields),
+        tuple(replacer for rule in chosen for replacer in rule.replacers),
+        is_content_free=any(rule.is_content_free for rule in chosen),
+    )
+
+
+def _rule(value: Mapping[str, Any]) -> Rule:
+    unknown = value.keys() - {*KINDS, WORKSPACES, EXPERIMENTS, ENDPOINTS, REPLACEMENT}
+    if unknown or sum(kind in value for kind in KINDS) != 1:
+        # A later release may know more: to ignore it would store what should be redacted.
+        raise ValueError(f"a rule has unknown members: {sorted(unknown)}")
+    if value.get(CONTENT, NO_CONTENT) != NO_CONTENT:
+        raise ValueError(f"no content that a rule may have: {value[CONTENT]!r}")
+    replacement = value.get(REPLACEMENT)
+    return Rule(
+        None if value.get(WORKSPACES) is None else frozenset(value[WORKSPACES]),
+        None if value.get(EXPERIMENTS) is None else frozenset(value[EXPERIMENTS]),
+        None if value.get(ENDPOINTS) is None else frozenset(value[ENDPOINTS]),
+        tuple(
+            fields.parse(text, replacement or DEFAULT_REPLACEMENT) for text in value.get(FIELDS, ())
+        ),
+        (
+            *(_of_entity(kind, replacement) for kind in value.get(ENTITIES, ())),
+            *([_of_pattern(value[PATTERN], replacement)] if PATTERN in value else ()),
+        ),
+        is_content_free=CONTENT in value,
+    )
+
+
+def _of_entity(kind: str, replacement: str | None) -> Replacer:
+    new = replacement or f"[REDACTED {kind.replace('_', ' ')}]"
+    detect = detectors.DETECTORS[kind]  # raises KeyError for an unknown kind
+    return Replacer(
+        lambda text: detectors.replaced(kind, text, new),
+        lambda searched: next(iter(detect(searched)), None) is not None,
+        new,
+        timed=False,
+    )
+
+
+def _of_pattern(pattern: str, replacement: str | None) -> Replacer:
+    new = replacement or DEFAULT_REPLACEMENT
+    expression = _compiled(pattern)
+
+    def replace(text: str) -> str:
+        text = expression.sub(
+            lambda match: new if match.group() else "", text, timeout=PATTERN_SECONDS
+        )
+        return str(text)
+
+    def matches(searched: Searched) -> bool:
+        return expression.search(searched.text, timeout=PATTERN_SECONDS) is not None
+
+    return Replacer(
+        replace, matches, new, timed=True, line_by_line=_AT_BORDERS.search(pattern) is not None
+    )
+
+
+def _compiled(pattern: str) -> Any:
+    """Compiles an expression. Processes read the setting every minute, and need not compile its
+    expressions again."""
+    expression = _expressions.get(pattern)
+    if expression is None:
+        expression = compiled(pattern, MAX_PATTERN_REPETITIONS)
+        _expressions.put(pattern, expression)
+    return expression

@@ -1,0 +1,83 @@
+"""The setting ``redaction``: which texts are replaced before a trace is stored.
+
+A process uses new rules a minute after they were set at the latest. A value that cannot be read is
+never taken for "no rules": the request fails, and the client repeats it. A process without rules
+imports nothing of :mod:`mlcore.redaction` but the name of the setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from mlcore.db.expression import Raw
+from mlcore.db.keys import Key
+from mlcore.errors import InvalidParameterValue, TemporarilyUnavailable
+from mlcore.redaction.setting import RULES, SETTING
+from mlcore.repos.settings.setting import Setting
+
+if TYPE_CHECKING:
+    from mlcore.redaction.redactor import Redactor
+    from mlcore.redaction.rules import Rules
+
+
+class _NoRules:
+    """Stands for :class:`mlcore.redaction.rules.Rules` if no rule is set."""
+
+    rules: tuple[()] = ()
+
+    def redactor(self, workspace: str, experiment_id: str, endpoint_id: str | None = None) -> None:
+        """Returns None: there is nothing to redact, whatever the experiment."""
+
+    def everywhere(self) -> None:
+        """Returns None: there is nothing to redact anywhere."""
+
+
+_NO_RULES: Final = _NoRules()
+
+
+def _parsed(value: Any) -> Rules | _NoRules:
+    if value is None or value == {RULES: []}:
+        return _NO_RULES
+    from mlcore.redaction import rules  # noqa: PLC0415 -- only where rules are set
+
+    try:
+        return rules.parsed(value)
+    except (AttributeError, KeyError, TypeError, ValueError, InvalidParameterValue) as error:
+        raise TemporarilyUnavailable(
+            "The rules of redaction cannot be read, so nothing was stored. Try again, or have an "
+            "administrator set them anew."
+        ) from error
+
+
+_rules: Setting[Rules | _NoRules] = Setting(SETTING, _parsed)
+
+
+def unread_keys() -> Sequence[Key]:
+    """Returns the keys that a caller's BatchGetItem should read as well, so that :func:`redactor`
+    needs no request; empty while the setting is cached."""
+    return () if _rules.remembered() is not None else (_rules.key,)
+
+
+def learn(items: Sequence[Raw | None]) -> None:
+    """Caches the rules from the items that a caller has read at the keys of
+    :func:`unread_keys`."""
+    for item in items:
+        _rules.learn(item)
+
+
+def redactor(workspace: str, experiment_id: str, endpoint_id: str | None = None) -> Redactor | None:
+    """Returns what redacts the texts of an experiment, or of a call of one of the gateway's
+    endpoints in it; None if no rule applies. One GetItem per minute. Raises TemporarilyUnavailable
+    if the rules cannot be read."""
+    return _rules.current().redactor(workspace, experiment_id, endpoint_id)
+
+
+def has_rules() -> bool:
+    """Whether any rule is set, whatever its scope."""
+    return bool(_rules.current().rules)
+
+
+def every_rule() -> Redactor | None:
+    """Returns what applies all rules, whatever their scope; None if there is no rule."""
+    return _rules.current().everywhere()

@@ -1,0 +1,272 @@
+"""While a rule says so, traces are stored without what was said to a model or by it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlcore import artifacts, reserved_tags
+from mlcore.errors import InvalidParameterValue
+from mlcore.limits.settings import check_setting
+from mlcore.repos.settings import config
+from tests.contract.conftest import Store
+from tests.contract.full_text_setting import setting
+from tests.contract.gateway_requests import post
+from tests.contract.gateway_world import allow_local, endpoint, model
+from tests.contract.index_state import deliver
+from tests.contract.private_texts import TRACE, stored
+from tests.contract.sealing import seal_here
+from tests.contract.streams import following
+from tests.contract.trace_calls import export, info, infos, span, start, tell
+from tests.contract.trace_uploads import upload
+from tests.doubles.providers import openai, serving
+
+SAID = "zebra quartz"
+TIME = "2023-11-14T22:13:20Z"
+RULES = {"rules": [{"content": "none"}]}
+USAGE = {"input_tokens": 7, "output_tokens": 5, "total_tokens": 12}
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path / "files"))
+    artifacts.store.cache_clear()
+    yield tmp_path / "files"
+    artifacts.store.cache_clear()
+
+
+@pytest.fixture
+def experiment(store: Store) -> str:
+    config.put("redaction", RULES)
+    return store.api.new_experiment("content-free")
+
+
+def assert_nothing_said(store: Store, files: Path) -> None:
+    text = stored(store, files).lower()
+    assert "zebra" not in text
+    assert "quartz" not in text
+
+
+def said_span(number: int = 1, parent: int | None = None) -> dict[str, Any]:
+    made = span(
+        "a" * 32,
+        number,
+        parent,
+        mlflow__spanInputs={"q": SAID},
+        mlflow__spanOutputs=json.dumps(SAID),
+        mlflow__spanType=json.dumps("CHAT_MODEL"),
+        mlflow__llm__model=json.dumps("gpt-4o"),
+        mlflow__llm__provider=json.dumps("openai"),
+        mlflow__chat__tokenUsage=json.dumps({**USAGE, SAID: 1, "note": SAID}),
+        mlflow__chat__tools=json.dumps([{"function": {"description": SAID}}]),
+        mlflow__traceTag__note=SAID,
+        user__id=SAID,
+        session__id=SAID,
+        gen_ai__prompt=SAID,
+        input__value=SAID,
+        output__value=SAID,
+    )
+    made["attributes"].append({"key": SAID, "value": {"intValue": "1"}})
+    made["status"] = {"code": 2, "message": SAID}
+    attributes = [{"key": "exception.message", "value": {"stringValue": SAID}}]
+    made["events"] = [{"name": SAID, "timeUnixNano": "1700000000000000001"}]
+    made["events"][0]["attributes"] = attributes
+    made["links"] = [{"traceId": "b" * 32, "spanId": "c" * 16, "attributes": attributes}]
+    return made
+
+
+def test_spans(store: Store, files: Path, experiment: str) -> None:
+    setting(store, ["traces.content", "traces.tags.*", "traces.metadata.*"])
+    with following(store) as stream:
+        spans = [said_span(), said_span(2, 1)]
+        assert export(experiment, spans, {"owner": SAID, "service.name": SAID}).status == 200
+        deliver(stream.fresh())
+    assert_nothing_said(store, files)
+    shown = info(TRACE)
+    assert not shown.get("request_preview")
+    assert shown["state"] == "ERROR"
+    assert json.loads(shown["trace_metadata"]["mlflow.trace.tokenUsage"]) == USAGE
+    (trace,) = tell("GET", "3.0/traces/batchGet", trace_ids=TRACE)["traces"]
+    assert [made["name"] for made in trace["spans"]] == ["span 1", "span 2"]
+    for made in trace["spans"]:
+        kept = {entry["key"]: entry["value"] for entry in made["attributes"]}
+        assert kept["mlflow.spanType"] == {"string_value": "CHAT_MODEL"}
+        assert kept["mlflow.llm.model"] == {"string_value": "gpt-4o"}
+        assert "mlflow.llm.cost" in kept, "costs are computed of what stays"
+
+
+def test_reports_tags_and_assessments(store: Store, files: Path, experiment: str) -> None:
+    def feedback(name: str, value: Any) -> dict[str, Any]:
+        source = {"source_type": "HUMAN", "source_id": "bob"}
+        return {
+            "assessment_name": name,
+            "assessment_id": f"a-{name}",
+            "feedback": {"value": value},
+            "rationale": SAID,
+            "metadata": {"why": SAID},
+            "source": source,
+        }
+
+    values = {"number": 0.5, "flag": True, "word": "Yes", "text": SAID, "list": [SAID]}
+    fields = {
+        "request_time": TIME,
+        "client_request_id": SAID,
+        "request_preview": SAID,
+        "response_preview": SAID,
+        "tags": {"note": SAID, "mlflow.traceName": "chat", SAID: "1"},
+        "trace_metadata": {
+            "mlflow.traceInputs": SAID,
+            "mlflow.traceOutputs": SAID,
+            "mlflow.trace.session": "session-7",
+            "mlflow.trace.user": SAID,
+        },
+        "assessments": [feedback(name, value) for name, value in values.items()],
+    }
+    report = start(experiment, TRACE, **fields)
+    assert "quartz" not in json.dumps(tell("POST", "3.0/traces", report))
+    tell("POST", "3.0/traces", report)
+    tell("PATCH", f"3.0/traces/{TRACE}/tags", {"key": "later", "value": SAID})
+    error = {"error_code": "LATE", "error_message": SAID, "stack_trace": SAID}
+    failed = {"assessment_name": "failed", "feedback": {"error": error}}
+    path = f"3.0/traces/{TRACE}/assessments"
+    tell("POST", path, {"assessment": failed})
+    serialized = {"serialization_format": "JSON_FORMAT", "value": json.dumps({SAID: SAID})}
+    expected = {"assessment_name": "e", "expectation": {"serialized_value": serialized}}
+    tell("POST", path, {"assessment": expected})
+    update = {"assessment": {"rationale": SAID}, "update_mask": "rationale"}
+    tell("PATCH", f"{path}/a-number", update)
+    assert_nothing_said(store, files)
+    shown = info(TRACE)
+    kept = {
+        made["assessment_name"]: made["feedback"].get("value")
+        for made in shown["assessments"]
+        if "feedback" in made
+    }
+    expected_values = {"number": 0.5, "flag": True, "word": "Yes"}
+    assert kept.items() >= expected_values.items()
+    assert kept["text"] == kept["list"] == "[REDACTED]"
+    assert shown["tags"]["mlflow.traceName"] == "chat"
+    assert shown["trace_metadata"]["mlflow.trace.session"] == "session-7"
+
+
+def test_version_2(store: Store, files: Path, experiment: str) -> None:
+    pairs = [{"key": key, "value": SAID} for key in ("mlflow.traceInputs", "mlflow.traceOutputs")]
+    body = {
+        "experiment_id": experiment,
+        "timestamp_ms": 1,
+        "request_metadata": pairs,
+        "tags": pairs,
+    }
+    made = tell("POST", "2.0/traces", body)["trace_info"]
+    end = {"timestamp_ms": 9, "status": "OK", "request_metadata": pairs, "tags": pairs}
+    tell("PATCH", f"2.0/traces/{made['request_id']}", end)
+    assert_nothing_said(store, files)
+
+
+@pytest.mark.parametrize("form", ["new", "old"])
+def test_files_of_traces(store: Store, files: Path, experiment: str, form: str) -> None:
+    tell("POST", "3.0/traces", start(experiment, TRACE, request_time=TIME))
+    made: dict[str, Any] = {
+        "name": "ask",
+        "attributes": {"mlflow.spanInputs": SAID, "mlflow.spanType": '"LLM"', SAID: 1},
+        "events": [{"name": SAID, "attributes": {}}],
+        SAID: SAID,
+    }
+    ids = {"trace_id": "0x" + "1" * 32, "span_id": "0x" + "1" * 16}
+    if form == "new":
+        made |= {**ids, "start_time_unix_nano": 1, "status": {"code": "OK", "message": SAID}}
+    else:
+        made |= {"context": ids, "start_time": 1, "status_code": "OK", "status_message": SAID}
+    content = json.dumps({"spans": [made], "request": SAID, SAID: 1}).encode()
+    path = f"{experiment}/traces/{TRACE}/artifacts"
+    assert upload(f"{path}/traces.json", content)["statusCode"] == 200
+    assert upload(f"{path}/more.txt", SAID.encode())["statusCode"] == 400
+    assert_nothing_said(store, files)
+    (file,) = files.rglob("traces.json")
+    (kept,) = json.loads(file.read_bytes())["spans"]
+    assert kept["attributes"] == {"mlflow.spanType": '"LLM"'}
+    assert (kept if form == "new" else kept["context"])["span_id"] == ids["span_id"]
+
+
+def test_calls_of_the_gateway(
+    store: Store, files: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seal_here(monkeypatch, tmp_path)
+    allow_local(monkeypatch)
+    config.put("redaction", RULES)
+    with serving(openai) as provider:
+        made = model("m", "openai", provider.url, model_name="gpt-4o")
+        endpoint("chat", [made], [], usage_tracking=True)
+        body = {"model": "chat", "messages": [{"role": "user", "content": SAID}]}
+        status, _, text = post("mlflow/v1/chat/completions", body)
+        assert status == 200
+        assert SAID in text, "the caller gets the answer as it is"
+    assert_nothing_said(store, files)
+    assert "gpt-4o" in stored(store, files)
+
+
+def test_a_rule_for_one_endpoint(
+    store: Store, files: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also if both endpoints trace their calls to one experiment; and what is said of a call
+    later."""
+    seal_here(monkeypatch, tmp_path)
+    allow_local(monkeypatch)
+    experiment = store.api.new_experiment("calls")
+    more = {"usage_tracking": True, "experiment_id": experiment}
+    with serving(openai) as provider:
+        made = model("m", "openai", provider.url, model_name="gpt-4o")
+        quiet = endpoint("quiet", [made], [], **more)
+        endpoint("open", [made], [], **more)
+        config.put("redaction", {"rules": [{"content": "none", "endpoints": [quiet]}]})
+
+        def call(name: str, text: str) -> None:
+            body = {"model": name, "messages": [{"role": "user", "content": text}]}
+            assert post("mlflow/v1/chat/completions", body)[0] == 200
+
+        call("quiet", SAID)
+        (trace,) = infos(experiment)
+        trace_id = trace["trace_id"]
+        path = f"3.0/traces/{trace_id}"
+        taken_out = {reserved_tags.GATEWAY_ENDPOINT: "another", "kept": "by-nobody"}
+        tell("POST", "3.0/traces", start(experiment, trace_id, trace_metadata=taken_out))
+        assert infos(experiment)[0]["trace_metadata"][reserved_tags.GATEWAY_ENDPOINT] == quiet
+        tell("PATCH", f"{path}/tags", {"key": "note", "value": SAID})
+        feedback = {"assessment_name": "n", "feedback": {"value": SAID}, "rationale": SAID}
+        tell("POST", f"{path}/assessments", {"assessment": feedback})
+        more_spans = [said_span()]
+        more_spans[0]["traceId"] = trace_id.removeprefix("tr-")
+        assert export(experiment, more_spans).status == 200
+        file = f"{experiment}/traces/{trace_id}/artifacts/more.txt"
+        assert upload(file, SAID.encode())["statusCode"] == 400
+        assert_nothing_said(store, files)
+        call("open", "an open word")
+    assert "an open word" in stored(store, files)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"content": "all"},
+        {"content": None},
+        {"content": "None"},
+        {"content": "none", "replacement": "x"},
+        {"content": "none", "entities": ["email"]},
+        {"content": "none", "endpoints": []},
+        {"content": "none", "endpoints": "chat"},
+    ],
+)
+def test_rules_that_are_refused(rule: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameterValue):
+        check_setting("redaction", {"rules": [rule]})
+
+
+def test_the_rule_holds_in_its_scope_alone(store: Store, experiment: str) -> None:
+    config.put("redaction", {"rules": [{"content": "none", "experiments": [experiment]}]})
+    other = store.api.new_experiment("other")
+    assert export(other, [said_span()]).status == 200
+    assert SAID in info(TRACE)["request_preview"]
