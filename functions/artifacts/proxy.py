@@ -29,7 +29,7 @@ def key_of(path: str, request: Request) -> str:
 def exact_key_of(path: str, request: Request) -> str:
     """Returns the store's key for exactly this path. To be used for writes and deletions. Raises
     InvalidParameterValue for an ambiguous path, and PermissionDenied for the files of a skill."""
-    if request.has_query:
+    if request.has_query():
         # An unencoded "what?.txt" arrives as the path "what" with a query string.
         raise errors.InvalidParameterValue(
             "Invalid path: a '?' in the name of a file must be percent-encoded."

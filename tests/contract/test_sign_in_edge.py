@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 
 from local.cloudformation import load
 from mlcore.http import lambda_handler
 from server_info import app as server_info
+from signin import addresses
 from tests.contract.sign_in_browser import SESSION
 from tests.doubles.edge_function import EdgeFunction
 from tests.engines import ROOT
@@ -32,6 +34,29 @@ def test_page_leads_to_the_sign_in(edge: EdgeFunction, path: str) -> None:
     assert headers["location"].startswith("/login?return=%2F")
 
 
+LINKS = [
+    ("/dashboards", "from=2026-01-01&workspace=team%20a"),
+    ("/dashboards/trash", "experiment_id=1&experiment_id=2"),
+    ("/", "empty="),
+    ("/dashboards", "next=%2F%2Fevil.example%3Fa%26b&%C3%BC=%C3%A4"),
+]
+
+
+@pytest.mark.parametrize(("path", "query"), LINKS)
+def test_a_link_with_a_query_is_opened_after_the_sign_in(
+    edge: EdgeFunction, monkeypatch: pytest.MonkeyPatch, path: str, query: str
+) -> None:
+    """Dashboards keep what they show in the query, so that people can send links to them."""
+    answer = edge.answer("GET", path, NAVIGATION, query)
+    assert answer is not None
+    behind = _behind(path, NAVIGATION, monkeypatch, query)
+    for location in (answer[1]["location"], behind["headers"]["location"]):
+        page, _, sent = location.partition("?")
+        assert (page, list(parse_qs(sent))) == ("/login", ["return"])
+        [returned] = parse_qs(sent)["return"]
+        assert addresses.return_address(returned) == f"{path}?{query}"
+
+
 @pytest.mark.parametrize(
     ("path", "headers"),
     [
@@ -48,12 +73,15 @@ def test_everything_else_passes(edge: EdgeFunction, path: str, headers: dict[str
     assert edge.answer("GET", path, headers) is None
 
 
-def _behind(path: str, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Any:
+def _behind(
+    path: str, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch, query: str = ""
+) -> Any:
     monkeypatch.setenv("AUTHENTICATION", "oidc")
     monkeypatch.setenv("OIDC_CLIENT_ID", "a-client")
     handler = lambda_handler(server_info.RPCS, server_info.PLAIN_ROUTES)
     event = {
         "rawPath": path,
+        "rawQueryString": query,
         "headers": headers,
         "requestContext": {"http": {"method": "GET"}, "authorizer": {"lambda": {}}},
     }

@@ -9,7 +9,6 @@ import weakref
 from collections.abc import Mapping
 from http.cookies import SimpleCookie
 from typing import Any
-from urllib.parse import parse_qsl, quote
 
 from playwright._impl._driver import compute_driver_executable
 
@@ -40,10 +39,7 @@ class EdgeFunction:
         request = {
             "method": method,
             "uri": path,
-            "querystring": {
-                name: {"value": quote(value)}
-                for name, value in parse_qsl(query, keep_blank_values=True)
-            },
+            "querystring": _parameters(query),
             "headers": {name: {"value": value} for name, value in lower.items()},
             "cookies": {name: {"value": one.value} for name, one in cookies.items()},
         }
@@ -77,6 +73,19 @@ class EdgeFunction:
         )
         weakref.finalize(self, _end, process)
         return process
+
+
+def _parameters(query: str) -> dict[str, Any]:
+    """The parameters as they came, percent-encoded; one that occurs several times has all its
+    values."""
+    values: dict[str, list[dict[str, str]]] = {}
+    for pair in filter(None, query.split("&")):
+        name, _, value = pair.partition("=")
+        values.setdefault(name, []).append({"value": value})
+    return {
+        name: {**entries[0], **({"multiValue": entries} if len(entries) > 1 else {})}
+        for name, entries in values.items()
+    }
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -138,8 +138,9 @@ class Gate:
         challenge = self._challenge()
         credentials = request.headers.get("authorization", "")
         if self._signs_in and not credentials and _opens_page(request):
-            page = "/" if request.has_query else request.path
-            return Response(302, "", _TEXT, {"location": f"/login?return={quote(page)}"})
+            query = f"?{request.query_text}" if request.query_text else ""
+            page = quote(f"{quote(request.path)}{query}")
+            return Response(302, "", _TEXT, {"location": f"/login?return={page}"})
         site = request.headers.get("sec-fetch-site")
         if self._signs_in and not credentials and site in ("same-origin", "none"):
             # The page's session has ended: without the cookie CloudFront asks for a sign-in. A page

@@ -33,8 +33,9 @@ class Request(NamedTuple):
     method: str = "GET"
     path: str = "/"
     """The path, percent-decoded as API Gateway passes it."""
-    has_query: bool = False
-    """Whether the URL has a query string other than an AWS signature."""
+    query_text: str = ""
+    """The query string as it came, percent-encoded: for a redirect that leads back to this URL. Its
+    parameters are in the message."""
     is_signed_by_query: bool = False
     """Whether the query string contains an AWS signature."""
     access: Any = None
@@ -48,6 +49,10 @@ class Request(NamedTuple):
         if self.access is None:
             raise errors.EndpointNotFound(f"No endpoint has the path {self.path}.")
         return self.access
+
+    def has_query(self) -> bool:
+        """Whether the URL has a query string other than an AWS signature."""
+        return bool(self.query_text) and not self.is_signed_by_query
 
     def username(self) -> str | None:
         """Returns the name of the caller; None without login."""
@@ -93,7 +98,7 @@ def request_of(sent: Sent, workspace: str, request_id: str) -> Request:
         request_id,
         sent.method,
         sent.path,
-        has_query=sent.has_query() and not signed,
+        query_text=sent.query_text(),
         is_signed_by_query=signed,
         cookies=sent.cookies(),
     )

@@ -49,9 +49,6 @@ class Sent(NamedTuple):
         """Returns the query as it came, percent-encoded; empty if there is none."""
         return self.event.get("rawQueryString") or ""
 
-    def has_query(self) -> bool:
-        return bool(self.query_text())
-
     def has_body(self) -> bool:
         return bool(self.event.get("body"))
 
