@@ -26,7 +26,7 @@ JOB_RPCS = (
         judge_invocations.invoke_evaluation,
         "jobs.invoke_evaluation",
         since="3.13",
-        deviation="At most 2,000 traces; code runs in a process without rights.",
+        deviation="At most 10,000 traces; code runs in a process without rights.",
     ),
     _post(
         "/mlflow/issues/invoke",

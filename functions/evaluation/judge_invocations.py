@@ -3,6 +3,7 @@ run."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -10,8 +11,10 @@ from evaluation import experiment_lookup, gateway_scorers
 from evaluation import job_messages as m
 from mlcore import errors, ids, reserved_tags
 from mlcore.entities.evaluation.jobs import (
+    DEFAULT_SECONDS,
     INVOKE_EVALUATION,
     INVOKE_SCORER,
+    MAX_SECONDS,
     Job,
     batches,
 )
@@ -31,7 +34,11 @@ from mlcore.run_names import generate
 from mlcore.wire import checks
 
 MAX_TRACES: Final = 2_000
-"""Traces that one request may name."""
+"""Traces that one request may name for a judge."""
+MAX_EVALUATED: Final = 10_000
+"""Traces that one request may name for an evaluation: as many ids as the job's item can hold."""
+ASSESSMENTS_PER_HOUR: Final = 2_000
+"""An evaluation gets an hour for so many assessments: eight at a time, with 14 seconds each."""
 RUN_TYPE_TAG: Final = "mlflow.runType"
 RUN_TYPE: Final = "genai_evaluate"
 JOB_TAG: Final = "mlflow.genaiEvaluate.jobId"
@@ -89,7 +96,7 @@ def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str
     checks.run(dict.fromkeys(lists, (checks.array,)), lists, stopped=True)
     texts = _copy_list(message.serialized_scorers)
     versions = [None] * len(texts) if given_versions is None else _copy_list(given_versions)
-    _check_count(trace_ids)
+    _check_count(trace_ids, MAX_EVALUATED)
     if not texts:
         raise errors.InvalidParameterValue("Please select at least one judge.")
     if len(versions) != len(texts):
@@ -119,7 +126,14 @@ def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str
         "username": request.username(),
     }
     username = request.username()
-    job = jobs.new(request.workspace, INVOKE_EVALUATION, params, len(trace_ids), username)
+    job = jobs.new(
+        request.workspace,
+        INVOKE_EVALUATION,
+        params,
+        len(trace_ids),
+        username,
+        _timeout(len(trace_ids) * len(texts)),
+    )
     creations.create(_new_run(run_id, job, experiment), experiment, created_by=username)
     try:
         jobs.submit([job])
@@ -145,7 +159,7 @@ def _check_invocation(message: m.InvokeScorer) -> list[str]:
             raise errors.InvalidParameterValue(f"Missing required parameter: {field}")
     trace_ids, name = message.trace_ids, message.scorer_name
     if not trace_ids:
-        _check_count(())
+        _check_count((), MAX_TRACES)
     if not isinstance(trace_ids, list) or not all(
         isinstance(trace_id, str) for trace_id in trace_ids
     ):
@@ -162,17 +176,23 @@ def _check_invocation(message: m.InvokeScorer) -> list[str]:
             "scorer_name must be a string and scorer_version must be an integer"
         )
     distinct = list(dict.fromkeys(trace_ids))
-    _check_count(distinct)
+    _check_count(distinct, MAX_TRACES)
     return distinct
 
 
-def _check_count(trace_ids: Sequence[str]) -> None:
+def _check_count(trace_ids: Sequence[str], most: int) -> None:
     if not trace_ids:
         raise errors.InvalidParameterValue("Please select at least one trace to evaluate.")
-    if len(trace_ids) > MAX_TRACES:
+    if len(trace_ids) > most:
         raise errors.InvalidParameterValue(
-            f"At most {MAX_TRACES} traces can be judged at once, got {len(trace_ids)}."
+            f"At most {most} traces can be judged at once, got {len(trace_ids)}."
         )
+
+
+def _timeout(assessments: int) -> float | None:
+    """Returns the seconds that an evaluation may take; None for the default, which is an hour."""
+    hours = math.ceil(assessments / ASSESSMENTS_PER_HOUR)
+    return None if hours <= 1 else float(min(hours * DEFAULT_SECONDS, MAX_SECONDS))
 
 
 def _copy_list(value: Any) -> list[Any]:

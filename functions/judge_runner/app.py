@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from judge_runner import evaluation_runs, online_scoring, trace_scoring
+from judge_runner import evaluation_runs, judge_costs, online_scoring, trace_scoring
 from judge_runner.job_execution import JobExecution, JobLeased, JobStopped, OutOfTime, start
 from mlcore import job_queue
 from mlcore.entities.evaluation.jobs import INVOKE_EVALUATION, INVOKE_SCORER, Job
@@ -102,7 +102,8 @@ def _end_unfinished_run(job: Job) -> None:
 def _attempt(work: JobExecution, attempt: int) -> None:
     job = work.job
     try:
-        result = _RUN_BY_JOB_NAME[job.name](work, _gateway_completion())
+        complete = judge_costs.metered(_gateway_completion(), work.add_cost)
+        result = _RUN_BY_JOB_NAME[job.name](work, complete)
     except OutOfTime:
         work.pause()
         job_queue.send(JobMessage(job.workspace, job.job_id))

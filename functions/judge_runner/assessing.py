@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from mlcore import errors, reserved_tags
 from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.evaluation.judges import Judge
-from mlcore.entities.traces import Assessment
+from mlcore.entities.traces import Assessment, Trace
 from mlcore.ids import now_ms
 from mlcore.judges import builtin, content, prompts, verdicts
 from mlcore.judges.builtin import Question
@@ -79,12 +79,12 @@ def of_session(task: Task, first: Subject) -> Task:
     return task._replace(extra={**task.extra, reserved_tags.TRACE_SESSION: first.session or ""})
 
 
-def existing_assessments(task: Task, subject: Subject) -> list[Assessment]:
+def existing_assessments(task: Task, trace: Trace) -> list[Assessment]:
     """Returns the assessments that the same task has already written to a trace."""
-    prefix = _id(task, subject.trace_id, 0)[:-4]
+    prefix = _id(task, trace.trace_id, 0)[:-4]
     return [
         assessment
-        for assessment in subject.trace.assessments
+        for assessment in trace.assessments
         if assessment.assessment_id.startswith(prefix)
     ]
 

@@ -12,7 +12,8 @@ from typing import Any, Final
 from judge_runner import assessing, scoring, trace_scoring
 from judge_runner.assessing import Task
 from judge_runner.job_execution import JobExecution
-from mlcore import errors, ids
+from judge_runner.scoring import Scoring
+from mlcore import errors, ids, reserved_tags
 from mlcore.db.attributes import ItemAttribute
 from mlcore.db.keys import lsi3_run
 from mlcore.entities.evaluation.jobs import CANCELED, SUCCEEDED, Job
@@ -21,7 +22,6 @@ from mlcore.entities.runs import RUNNING
 from mlcore.entities.traces import Assessment
 from mlcore.judges import content
 from mlcore.judges.chat import Complete
-from mlcore.judges.content import Subject
 from mlcore.limits.evaluation.code_scorers import parse_scorer
 from mlcore.models.runs import Run as RunItem
 from mlcore.repos.runs.core import runs
@@ -29,9 +29,10 @@ from mlcore.repos.runs.core import writes as run_writes
 from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.repos.runs.history import metric_history
 from mlcore.repos.runs.history.latest_point_text import latest_text
-from mlcore.repos.traces import links
+from mlcore.repos.traces import links, traces
 from mlcore.repos.traces.traces import StoredTrace
 
+_Scorer = tuple[Task, Scoring]
 _AGGREGATES: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
     "min": min,
     "max": max,
@@ -54,41 +55,84 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
     ]
     for task in tasks:
         scoring.check_source(task, work.job, task.judge.name)
-    links.put(params["run_id"], params["trace_ids"])
+    if work.job.completed is None:  # otherwise an earlier call has done it
+        links.put(params["run_id"], params["trace_ids"])
     stored = trace_scoring.load_traces(params["trace_ids"], workspace)
-    made: list[tuple[Task, Assessment]] = []
-    ways_of_tasks = [
-        scoring.new_scoring(task, work.job, complete, expectations=True) for task in tasks
+    scorers = [
+        (task, scoring.new_scoring(task, work.job, complete, expectations=True)) for task in tasks
     ]
-    subjects: dict[str, Subject] = {}
-    by_id = {each.trace_id: each for each in stored}
-
-    def assess(trace: StoredTrace) -> None:
-        work.check()
-        subject = content.read(trace)
-        subjects[trace.trace_id] = subject
-        for task, ways in zip(tasks, ways_of_tasks, strict=True):
-            if not task.judge.of_sessions:
-                assessments = assessing.existing_assessments(task, subject) or ways.trace(subject)
-                assessing.write(trace, assessments)
-                made.extend((task, assessment) for assessment in assessments)
-        work.record_result(trace.trace_id, {})
-
-    trace_scoring.run_in_parallel(assess, stored)
-    for task, ways in zip(tasks, ways_of_tasks, strict=True):
-        if task.judge.of_sessions:
-            for session in _sessions(list(subjects.values())):
-                work.check()
-                first = content.chronological(session)[0]
-                assessments = assessing.existing_assessments(task, first) or ways.session(session)
-                assessing.write(by_id[first.trace_id], assessments)
-                made += [(task, assessment) for assessment in assessments]
-    finish(params["run_id"], workspace, work.summarize(aggregate(made)))
+    judgement = _Judgement(work)
+    judgement.judge_traces([pair for pair in scorers if not pair[0].judge.of_sessions], stored)
+    judgement.judge_sessions([pair for pair in scorers if pair[0].judge.of_sessions], stored)
+    summary = work.summarize(aggregate(judgement.assessments))
+    finish(params["run_id"], workspace, summary)
     return {
         "run_id": params["run_id"],
         "total_traces": len(params["trace_ids"]),
         "scorer_count": len(tasks),
     }
+
+
+class _Judgement:
+    """Judges the traces and sessions of an evaluation, each once: what an earlier call of the
+    function has written is taken as it is, without a read of its spans."""
+
+    def __init__(self, work: JobExecution) -> None:
+        self._work = work
+        self.assessments: list[tuple[Task, Assessment]] = []
+        """All assessments of the evaluation, also those of earlier calls."""
+
+    def judge_traces(self, scorers: Sequence[_Scorer], stored: Sequence[StoredTrace]) -> None:
+        """Judges each trace. Raises JobStopped or OutOfTime."""
+
+        def judge(trace: StoredTrace, missing: Sequence[_Scorer]) -> None:
+            self._work.check()
+            subject = content.read(trace)
+            for task, ways in missing:
+                self._write(task, trace, ways.trace(subject))
+            self._work.record_done()
+
+        unjudged = self._unjudged(scorers, [[trace] for trace in stored])
+        self._work.record_done(len(stored) - len(unjudged))
+        trace_scoring.run_in_parallel(lambda group: judge(group[0][0], group[1]), unjudged)
+
+    def judge_sessions(self, scorers: Sequence[_Scorer], stored: Sequence[StoredTrace]) -> None:
+        """Judges each session; its first trace gets the assessments. Raises JobStopped or
+        OutOfTime."""
+
+        def judge(session: Sequence[StoredTrace], missing: Sequence[_Scorer]) -> None:
+            self._work.check()
+            subjects = list(map(content.read, session))
+            for task, ways in missing:
+                self._write(task, session[0], ways.session(subjects))
+
+        unjudged = self._unjudged(scorers, _sessions(stored) if scorers else [])
+        trace_scoring.run_in_parallel(lambda group: judge(*group), unjudged)
+
+    def _unjudged(
+        self, scorers: Sequence[_Scorer], groups: Sequence[Sequence[StoredTrace]]
+    ) -> list[tuple[Sequence[StoredTrace], list[_Scorer]]]:
+        """Returns the groups whose first trace lacks the assessments of some scorers, with these
+        scorers."""
+        unjudged = []
+        for group in groups:
+            trace = traces.entity(group[0])
+            missing = []
+            for scorer in scorers:
+                existing = assessing.existing_assessments(scorer[0], trace)
+                self._add(scorer[0], existing)
+                if not existing:
+                    missing.append(scorer)
+            if missing:
+                unjudged.append((group, missing))
+        return unjudged
+
+    def _write(self, task: Task, trace: StoredTrace, assessments: Sequence[Assessment]) -> None:
+        assessing.write(trace, assessments)
+        self._add(task, assessments)
+
+    def _add(self, task: Task, assessments: Sequence[Assessment]) -> None:
+        self.assessments.extend((task, assessment) for assessment in assessments)
 
 
 def aggregate(made: Sequence[tuple[Task, Assessment]]) -> dict[str, float]:
@@ -153,11 +197,14 @@ def _end(run: StoredRun, status: str, now: int, points: Sequence[Metric]) -> Non
     run_writes.write(run, lambda _: ({"metrics": metrics} if metrics else {}, ()), attributes)
 
 
-def _sessions(subjects: Sequence[Subject]) -> list[list[Subject]]:
-    groups: dict[str, list[Subject]] = {}
-    for subject in content.chronological(subjects):
-        if subject.session:
-            groups.setdefault(subject.session, []).append(subject)
+def _sessions(stored: Sequence[StoredTrace]) -> list[list[StoredTrace]]:
+    """Returns the traces of each session in chronological order. Traces without a session are left
+    out."""
+    groups: dict[str, list[StoredTrace]] = {}
+    for trace in sorted(stored, key=lambda each: each.info.request_time):
+        session = trace.document.texts("trace_metadata").get(reserved_tags.TRACE_SESSION)
+        if session:
+            groups.setdefault(session, []).append(trace)
     return list(groups.values())
 
 

@@ -26,6 +26,9 @@ from mlcore.repos.evaluation import jobs
 LEASE_MS: Final = 180_000
 HEARTBEAT_MS: Final = 10_000
 """Interval between two writes of the progress, which renew the lease."""
+LARGE_HEARTBEAT_MS: Final = 30_000
+LARGE_TRACES: Final = 2_000
+"""The item of a job with more traces is large, so it is written less often."""
 MIN_REMAINING_MS: Final = 45_000
 """If the function has less time than this left, no other trace is started."""
 
@@ -60,8 +63,13 @@ class JobExecution:
         self._remaining = remaining
         self._lock = threading.Lock()
         self._last_heartbeat = ids.now_ms()
+        is_large = (job.total or 0) > LARGE_TRACES
+        self._heartbeat_ms = LARGE_HEARTBEAT_MS if is_large else HEARTBEAT_MS
+        self._done = 0
+        self._is_stopped = False
+        self._dollars = job.dollars
         self.results: dict[str, Any] = dict(job.result or {})
-        """The job's result for each trace that is done, by trace id."""
+        """The job's result for each trace that has one, by trace id."""
 
     @property
     def job(self) -> Job:
@@ -72,15 +80,25 @@ class JobExecution:
         each trace. Raises OutOfTime or JobStopped."""
         if self._remaining() < MIN_REMAINING_MS:
             raise OutOfTime
-        if ids.now_ms() > deadline(self._job):
+        if self._is_stopped or ids.now_ms() > deadline(self._job):
             raise JobStopped
-        if ids.now_ms() - self._last_heartbeat > HEARTBEAT_MS:
+        if ids.now_ms() - self._last_heartbeat > self._heartbeat_ms:
             self._heartbeat()
 
     def record_result(self, trace_id: str, result: dict[str, Any]) -> None:
         """Records the result of a trace; for a session, of its first trace."""
         with self._lock:
             self.results[trace_id] = result
+
+    def record_done(self, traces: int = 1) -> None:
+        """Counts traces that are done and have no result of their own in the job."""
+        with self._lock:
+            self._done += traces
+
+    def add_cost(self, dollars: float) -> None:
+        """Adds what a call of a judge's model has cost."""
+        with self._lock:
+            self._dollars = (self._dollars or 0.0) + dollars
 
     def summarize(self, metrics: Mapping[str, float]) -> dict[str, Any]:
         """Stores the metrics of an evaluation and the time at which they are logged, and returns
@@ -95,7 +113,7 @@ class JobExecution:
     def pause(self) -> None:
         """Stores the results so far and releases the lease, so that another call can continue.
         Raises JobStopped."""
-        self._write(status=PENDING, lease_until=None, result=dict(self.results))
+        self._write(status=PENDING, lease_until=None, **self._progress())
 
     def succeed(self, result: Any) -> None:
         """Ends the job with its result. Raises JobStopped."""
@@ -108,18 +126,25 @@ class JobExecution:
     def _heartbeat(self) -> None:
         """Writes the progress and renews the lease."""
         with self._lock:
-            if ids.now_ms() - self._last_heartbeat <= HEARTBEAT_MS:
+            if ids.now_ms() - self._last_heartbeat <= self._heartbeat_ms:
                 return  # another thread has just done it
             self._last_heartbeat = ids.now_ms()
-            results, count = dict(self.results), len(self.results)
-        self._write(lease_until=ids.now_ms() + LEASE_MS, result=results, completed=count)
+        self._write(lease_until=ids.now_ms() + LEASE_MS, **self._progress())
+
+    def _progress(self) -> dict[str, Any]:
+        """Returns the results so far and the number of traces that are done. A call that continues
+        a job finds traces again that are done; the number does not go back meanwhile."""
+        with self._lock:
+            count = max(len(self.results) + self._done, self._job.completed or 0)
+            return {"result": dict(self.results) or None, "completed": count}
 
     def _write(self, **changes: Any) -> None:
         def change(job: Job) -> Job:
             # Another call that has taken the job over has increased the counter.
             if job.status != RUNNING or job.retry_count != self._job.retry_count:
+                self._is_stopped = True  # other threads begin no trace any more
                 raise JobStopped
-            return job._replace(**changes)
+            return job._replace(dollars=self._dollars, **changes)
 
         written = jobs.change(self._job.workspace, self._job.job_id, change)
         if written is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from judge_runner import assessing, scoring
 from judge_runner.assessing import Task
@@ -19,6 +19,8 @@ from mlcore.limits.evaluation.code_scorers import parse_scorer
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.responses import traces as responses
+
+T = TypeVar("T")
 
 PARALLEL_CALLS: Final = 8
 """Traces that are assessed in parallel."""
@@ -48,7 +50,7 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
         session = [content.read(each) for each in stored]
         check_session(session)
         first = content.chronological(session)[0]
-        made = assessing.existing_assessments(task, first) or ways.session(session)
+        made = assessing.existing_assessments(task, first.trace) or ways.session(session)
         by_id = {each.trace_id: each for each in stored}
         _record(work, by_id[first.trace_id], made, write)
     else:
@@ -56,7 +58,7 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
         def assess(trace: StoredTrace) -> None:
             work.check()
             subject = content.read(trace)
-            made = assessing.existing_assessments(task, subject) or ways.trace(subject)
+            made = assessing.existing_assessments(task, subject.trace) or ways.trace(subject)
             _record(work, trace, made, write)
 
         run_in_parallel(assess, [each for each in stored if each.trace_id not in work.results])
@@ -85,11 +87,11 @@ def check_session(session: Sequence[Subject]) -> None:
         )
 
 
-def run_in_parallel(call: Callable[[StoredTrace], None], stored: Iterable[StoredTrace]) -> None:
-    """Calls the function for each trace, in parallel. If a call fails, waits for the running ones,
-    cancels the others, and raises the error."""
+def run_in_parallel(call: Callable[[T], None], subjects: Iterable[T]) -> None:
+    """Calls the function for each trace or session, in parallel. If a call fails, waits for the
+    running ones, cancels the others, and raises the error."""
     with ThreadPoolExecutor(PARALLEL_CALLS, thread_name_prefix="judge") as pool:
-        calls = [pool.submit(call, each) for each in stored]
+        calls = [pool.submit(call, each) for each in subjects]
         try:
             for done in as_completed(calls):
                 done.result()

@@ -110,8 +110,12 @@ class World:
         assert answer.status == 200, answer
         return [job["job_id"] for job in answer.body["jobs"]]
 
-    def work(self, milliseconds: int = 600_000) -> list[str]:
-        """Receives what waits once; the bodies that shall come again."""
+    def work(self, milliseconds: int = 600_000, context: Any = None) -> list[str]:
+        """Receives what waits once; the bodies that shall come again.
+
+        Args:
+            context: what Lambda passes, instead of one that always has ``milliseconds`` left.
+        """
         batch, self.queue.waiting = self.queue.waiting, []
         again = []
         for received in batch:
@@ -123,7 +127,9 @@ class World:
                 "attributes": {"ApproximateReceiveCount": str(put.receives)},
             }
             try:
-                answer = judge_runner.app.handler({"Records": [record]}, Context(milliseconds))
+                answer = judge_runner.app.handler(
+                    {"Records": [record]}, context or Context(milliseconds)
+                )
                 failed = answer["batchItemFailures"]
             except judge_runner.app.AllMessagesFailed:
                 failed = [{"itemIdentifier": "m"}]

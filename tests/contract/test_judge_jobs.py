@@ -12,7 +12,7 @@ import judge_runner.app
 from judge_runner import evaluation_runs, job_execution
 from mlcore import ids, queues
 from mlcore.auth.permissions import Grant, scorer_pattern
-from mlcore.entities.evaluation.jobs import MAX_SECONDS
+from mlcore.entities.evaluation.jobs import DEFAULT_SECONDS
 from mlcore.environment import AUTHENTICATION
 from mlcore.errors import TemporarilyUnavailable
 from mlcore.http import lambda_handler
@@ -156,7 +156,7 @@ def test_a_job_whose_time_is_over_has_timed_out(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [job_id] = world.invoke(judge(BOTH), [world.trace("q", "a")])
-    later = ids.now_ms() + MAX_SECONDS * 1000 + 1
+    later = ids.now_ms() + DEFAULT_SECONDS * 1000 + 1
     monkeypatch.setattr(ids, "now_ms", lambda: later)
     assert world.job(job_id)["status"] == "TIMEOUT", "also where nobody took it up"
     assert world.work() == []

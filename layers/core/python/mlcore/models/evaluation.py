@@ -113,6 +113,7 @@ class Job(Item):
     total = IntAttribute(null=True)
     lease_until = IntAttribute(null=True)
     summary = BytesAttribute(null=True)
+    dollars = TextAttribute(null=True)
 
 
 class LabelSchema(Item):

@@ -19,9 +19,11 @@ FINAL: Final = frozenset((SUCCEEDED, FAILED, TIMEOUT, CANCELED))
 INVOKE_SCORER: Final = "invoke_scorer"
 INVOKE_EVALUATION: Final = "invoke_genai_evaluate"
 
-MAX_SECONDS: Final = 3600
-"""A job that has not ended this long after its creation has timed out."""
-
+DEFAULT_SECONDS: Final = 3600
+"""A job without a timeout of its own that has not ended this long after its creation has timed
+out."""
+MAX_SECONDS: Final = 24 * 3600
+"""Longest timeout of a job."""
 
 TRACES_PER_JOB: Final = 100
 """Traces that one job judges."""
@@ -55,6 +57,8 @@ class Job(NamedTuple):
     summary: dict[str, Any] | None = None
     """The points that an evaluation logs to its run: ``{"metrics": {name: value}, "time": ms}``.
     They are stored before they are logged, so that a retried job logs the same points."""
+    dollars: float | None = None
+    """What the models of judges have cost so far; None if no price of them is known."""
     version: int = 0
     """Version of the stored item; 0 before it is stored."""
 
@@ -65,9 +69,17 @@ def batches(trace_ids: Sequence[str]) -> list[list[str]]:
     return [list(trace_ids[start : start + TRACES_PER_JOB]) for start in starts]
 
 
+def expected_dollars(job: Job) -> float | None:
+    """Returns what the models of judges will have cost at the end of the job, if each trace costs
+    as much as those that are done; None if none is done, or no price is known."""
+    if job.dollars is None or not job.completed or job.total is None:
+        return None
+    return job.dollars * max(job.total, job.completed) / job.completed
+
+
 def deadline(job: Job) -> int:
     """Returns the time at which a job times out, in milliseconds since the epoch."""
-    seconds = MAX_SECONDS if job.timeout is None else min(job.timeout, MAX_SECONDS)
+    seconds = DEFAULT_SECONDS if job.timeout is None else min(job.timeout, MAX_SECONDS)
     return job.creation_time + int(seconds * 1000)
 
 

@@ -33,7 +33,12 @@ def new_id() -> str:
 
 
 def new(
-    workspace: str, name: str, params: dict[str, Any], total: int, creator: str | None = None
+    workspace: str,
+    name: str,
+    params: dict[str, Any],
+    total: int,
+    creator: str | None = None,
+    timeout: float | None = None,
 ) -> Job:
     """Returns a new pending job, without storing it.
 
@@ -41,6 +46,7 @@ def new(
         name: the name of the task.
         total: how many units of work the job has.
         creator: the user who started it; None without a login.
+        timeout: seconds after which it times out; None for the default.
     """
     now = now_ms()
     return Job(
@@ -52,6 +58,7 @@ def new(
         creation_time=now,
         last_update_time=now,
         creator=creator,
+        timeout=timeout,
         total=total,
     )
 
@@ -168,6 +175,7 @@ def _item(job: Job) -> Raw:
         total=job.total,
         lease_until=job.lease_until,
         summary=None if job.summary is None else _packed(job.summary),
+        dollars=None if job.dollars is None else repr(job.dollars),
         version=job.version + 1,
         updated_at=now_ms(),
         ttl=int(time.time()) + KEPT_SECONDS,
@@ -195,6 +203,7 @@ def of_item(raw: Raw) -> Job:
         total=item.total,
         lease_until=item.lease_until,
         summary=None if item.summary is None else _unpacked(item.summary),
+        dollars=None if item.dollars is None else float(item.dollars),
         version=item.version,
     )
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlcore.entities.evaluation.jobs import CANCELED, FAILED, PENDING, RUNNING, TIMEOUT, Job
+from mlcore.entities.evaluation.jobs import (
+    CANCELED,
+    FAILED,
+    PENDING,
+    RUNNING,
+    TIMEOUT,
+    Job,
+    expected_dollars,
+)
 
 
 def job(entity: Job) -> dict[str, Any]:
@@ -20,7 +28,7 @@ def job(entity: Job) -> dict[str, Any]:
         "error_message": _error(entity),
         "retry_count": entity.retry_count,
         "last_update_time": entity.last_update_time,
-        "status_details": None,
+        "status_details": _details(entity),
         "creator": entity.creator,
         "status_message": None,
         "progress": None
@@ -37,7 +45,7 @@ def status(entity: Job) -> dict[str, Any]:
         "status": entity.status,
         "result": _result(entity),
         "error_message": _error(entity),
-        "status_details": None,
+        "status_details": _details(entity),
         "status_message": None,
         "progress": progress,
         "progress_updated_at": None if progress is None else entity.last_update_time,
@@ -54,6 +62,18 @@ def _result(entity: Job) -> Any:
 
 def _error(entity: Job) -> str | None:
     return entity.error_message if entity.status in (FAILED, TIMEOUT) else None
+
+
+def _details(entity: Job) -> dict[str, Any] | None:
+    """Returns what the job's models have cost in US dollars and, while it runs, what they will have
+    cost at its end; None without a known price."""
+    if entity.dollars is None:
+        return None
+    expected = expected_dollars(entity) if entity.status in (PENDING, RUNNING) else None
+    return {
+        "cost_usd": entity.dollars,
+        **({} if expected is None else {"expected_cost_usd": expected}),
+    }
 
 
 def _progress(entity: Job) -> dict[str, Any] | None:

@@ -1,0 +1,28 @@
+"""What calls of judges' models cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mlcore.judges.chat import Complete
+from mlcore.prices.cost import cost
+from mlcore.providers.completions import token_counts_of
+from mlcore.repos.settings import llm_prices
+
+
+def metered(complete: Complete, add: Callable[[float], None]) -> Complete:
+    """Returns a function that completes chats like ``complete`` and passes the cost of each in US
+    dollars to ``add``. A model whose price is unknown adds nothing."""
+
+    def completion(
+        workspace: str, endpoint: str, chat: Mapping[str, Any], username: str | None
+    ) -> dict[str, Any]:
+        answer = complete(workspace, endpoint, chat, username)
+        usage = token_counts_of(answer)
+        spent = cost(answer.get("model"), usage, answer.get("provider"), llm_prices.own())
+        if spent is not None:
+            add(spent["total_cost"])
+        return answer
+
+    return completion
