@@ -37,6 +37,7 @@ class Receiver:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
 
             def do_POST(self) -> None:
                 text = self.rfile.read(int(self.headers["Content-Length"])).decode()

@@ -76,6 +76,7 @@ def serving() -> Iterator[Hub]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
             key = self.headers.get("Authorization", "").removeprefix("Bearer ")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,20 @@ class Tables:
 
     def ask(self, sql: str, workspaces: list[str] | None = None, **parameters: Any) -> Any:
         return execution.run_query({"sql": sql, "parameters": parameters, "workspaces": workspaces})
+
+    def counts(
+        self, statements: Iterable[str], workspaces: list[str] | None, **permitted: Any
+    ) -> list[Any]:
+        """What statements of one row and one column answer, in one query: each query starts two
+        processes. An error of one of them is the error of the query.
+
+        Args:
+            permitted: ``audited``, the workspaces of the audit log.
+        """
+        columns = ", ".join(f"({sql}) AS answer_{n}" for n, sql in enumerate(statements))
+        asked = {"sql": f"SELECT {columns}", "parameters": {}, "workspaces": workspaces}
+        ((*numbers,),) = execution.run_query({**asked, **permitted})["rows"]
+        return numbers
 
     def seed(self, name: str, **parameters: Any) -> list[list[Any]]:
         """The rows of one of the sample queries, verbatim."""

@@ -279,21 +279,16 @@ def test_who_reads_the_audit(store: Store) -> None:
 def test_a_reader_of_the_tables_gets_no_row_of_the_audit(hundred: Tables) -> None:
     """Not by counting, by any spelling of the name, or by an error."""
 
-    def ask(sql: str, audited: list[str] | None) -> Any:
-        from sql import execution  # noqa: PLC0415
-
-        asked = {"sql": sql, "parameters": {}, "workspaces": None, "audited": audited}
-        return execution.run_query(asked)["rows"]
-
-    for name in ("audit_log", "AUDIT_LOG", "`audit_log`", "system.mlflow.`Audit_Log`"):
-        whole = name if name.startswith("system") else f"system.mlflow.{name}"
-        for column in ("count(*)", "count(user_name)", "max(hash)", "sum(1 / (sequence - 40))"):
-            [[hidden]] = ask(f"SELECT {column} FROM {whole}", [])
-            assert hidden in (0, None)
-    [[some]] = ask("SELECT count(*) FROM system.mlflow.audit_log", ["team-1"])
-    assert some == 50
-    [[every]] = ask("SELECT count(*) FROM system.mlflow.audit_log", None)
-    assert every == 100
+    names = ("audit_log", "AUDIT_LOG", "`audit_log`", "system.mlflow.`Audit_Log`")
+    statements = [
+        f"SELECT {column} FROM {name if name.startswith('system') else f'system.mlflow.{name}'}"
+        for name in names
+        for column in ("count(*)", "count(user_name)", "max(hash)", "sum(1 / (sequence - 40))")
+    ]
+    assert hundred.counts(statements, None, audited=[]) == [0, 0, None, None] * len(names)
+    counted = ["SELECT count(*) FROM system.mlflow.audit_log"]
+    assert hundred.counts(counted, None, audited=["team-1"]) == [50]
+    assert hundred.counts(counted, None, audited=None) == [100]
 
 
 class Requests(Iterator[dict[str, Any]]):

@@ -151,9 +151,12 @@ def test_who_may_not_read_a_workspace_learns_nothing_of_its_datasets(
     jobs.create(jobs.new("default", "secret", {}, 1, "ann"))
     tables.follow()
     columns = dict(zip(TABLES, ("name", "inputs", "job_name"), strict=True))
-    for table, column in columns.items():
+    for table in columns:
         assert tables.ask(f"SELECT count(*) FROM system.mlflow.{table}")["rows"] == [[1]]
-        for readable in ([], ["team"], ["Default"], ["default "], ["%"]):
-            for where in ("true", f"{column} LIKE '%secret%'", f"CAST({column} AS INT) = 1"):
-                asked = f"SELECT count(*) FROM system.mlflow.{table} WHERE {where}"
-                assert tables.ask(asked, readable)["rows"] == [[0]]
+    statements = [
+        f"SELECT count(*) FROM system.mlflow.{table} WHERE {where}"
+        for table, column in columns.items()
+        for where in ("true", f"{column} LIKE '%secret%'", f"CAST({column} AS INT) = 1")
+    ]
+    for readable in ([], ["team"], ["Default"], ["default "], ["%"]):
+        assert tables.counts(statements, readable) == [0] * len(statements)

@@ -216,24 +216,17 @@ def test_no_costs_of_another_workspace_are_shown(
     landed: tuple[Tables, list[Json]], audited: list[str]
 ) -> None:
     """Nor to a reader who may query the other rows of the workspace."""
-    from sql import execution  # noqa: PLC0415
-
-    for sql in (
+    tables, _ = landed
+    statements = (
         f"SELECT count(*) FROM {COSTS}",
         f"SELECT count(*) FROM {COSTS} WHERE CAST(user_name AS INT) = 1",
         f"SELECT count(*) FROM {COSTS} WHERE 1 / (write_units - 2) > 0",
         f"SELECT coalesce(sum(total_usd), 0) FROM {COSTS}",
         "SELECT count(*) FROM REQUEST_COSTS WHERE Workspace_Id = 'team-1'",
         f"WITH c AS (SELECT * FROM {COSTS}) SELECT count(*) FROM c JOIN audit_log USING (rpc)",
-    ):
-        for workspaces in (audited, ["team-1"]):
-            asked = {
-                "sql": sql,
-                "parameters": {},
-                "workspaces": workspaces,
-                "audited": audited,
-            }
-            assert execution.run_query(asked)["rows"] == [[0]], sql
+    )
+    for workspaces in (audited, ["team-1"]):
+        assert tables.counts(statements, workspaces, audited=audited) == [0] * len(statements)
 
 
 def test_an_administrator_of_a_workspace_sees_its_costs(

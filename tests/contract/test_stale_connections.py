@@ -22,6 +22,7 @@ COUNT = 8
 
 class _Files(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     together: threading.Barrier | None = None
 
     def do_DELETE(self) -> None:

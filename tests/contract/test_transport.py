@@ -38,6 +38,7 @@ class _Engine(BaseHTTPRequestHandler):
     """Answers with the next of ``answers``: (status, body), or a word for what goes wrong."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     answers: ClassVar[list[Any]]
     seen: ClassVar[list[tuple[str, bytes]]]
     asked: ClassVar[list[tuple[str, str]]]

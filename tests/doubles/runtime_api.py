@@ -54,6 +54,7 @@ class RuntimeApiDouble:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
 
             def do_GET(self) -> None:
                 assert self.path == f"{_PREFIX}/invocation/next"

@@ -162,6 +162,7 @@ def listening(distribution: Distribution, tls: ssl.SSLContext | None = None) -> 
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def _answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

@@ -18,6 +18,7 @@ def before(url: str, authorization: str) -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
