@@ -1,12 +1,20 @@
 """The routes of workspaces, which separate experiments, models and webhooks from each other; of the
-deployment's settings; of the readers of the system tables; of saved queries; and of the trash of an
-experiment."""
+deployment's settings; of the AI gateway's limits; of the readers of the system tables; of saved
+queries; and of the trash of an experiment."""
 
 from __future__ import annotations
 
 from mlcore.http import delete, get, lambda_handler, patch, post, put
+from workspaces import (
+    gateway_limits,
+    removal,
+    saved_queries,
+    service,
+    settings,
+    system_table_readers,
+    trash,
+)
 from workspaces import messages as m
-from workspaces import removal, saved_queries, service, settings, system_table_readers, trash
 
 _WORKSPACE = "/mlflow/workspaces/{workspace_name}"
 _CONFIG = "/mlflow-serverless/config"
@@ -172,6 +180,15 @@ RPCS = (
         version="3.0",
         since="",
         cost=2,
+    ),
+    get(
+        "/mlflow-serverless/gateway-limits",
+        m.ListGatewayLimits,
+        gateway_limits.list_limits,
+        "requests.anybody",
+        version="3.0",
+        since="",
+        cost=3,
     ),
     get(
         _TRASH,

@@ -105,6 +105,10 @@ class ListReaders(Message):
     """The request to list the readers of the system tables; it takes no arguments."""
 
 
+class ListGatewayLimits(Message):
+    """The request to list the limits of the AI gateway; it takes no arguments."""
+
+
 class PutReader(Message):
     username: str
     workspaces: list[str]

@@ -61,6 +61,7 @@ _DASHBOARDS: Final = {
     "index.html": ("dashboards", "dashboards/"),
     "readers.html": ("dashboards/readers",),
     "keys.html": ("dashboards/keys",),
+    "limits.html": ("dashboards/limits",),
     "activity.html": ("dashboards/activity",),
     "trash.html": ("dashboards/trash",),
     "start.html": ("dashboards/start",),

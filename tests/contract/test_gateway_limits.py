@@ -3,6 +3,7 @@ day, for each key, user, endpoint and workspace, and nobody uses up or escapes a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,18 +14,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import gateway_calls.app
+import workspaces.app
 from gateway_calls.replies import RESPONSE_STYLE
 from mlcore import ids
 from mlcore.auth.permissions import GATEWAY_ENDPOINT, Grant
+from mlcore.auth.scopes import KeyLimits
 from mlcore.entities.gateway_limits import CallLimits
 from mlcore.environment import AUTHENTICATION
 from mlcore.errors import InvalidParameterValue
 from mlcore.gateway import rate_limits
 from mlcore.http import lambda_handler
 from mlcore.http.handler import Handler
-from mlcore.repos.gateway import usage
+from mlcore.repos.gateway import open_calls, usage
 from mlcore.repos.settings import config
-from mlcore.repos.users import grants, users
+from mlcore.repos.users import api_keys, grants, users
 from tests.contract.api import called
 from tests.contract.conftest import Store
 from tests.contract.gateway_requests import ask, events_of, post
@@ -202,6 +205,97 @@ def test_users_and_keys(endpoint_id: str, monkeypatch: pytest.MonkeyPatch) -> No
         assert as_user(handler, named("ann"), **headers) == 429
     # Bob is not limited himself; refused calls of narrower limits did not count to the endpoint.
     assert [as_user(handler, named("bob")) for _ in range(4)] == [200, 200, 200, 429]
+
+
+def listed(caller: dict[str, Any] | None = None, **headers: str) -> dict[str, Any]:
+    """What the caller is shown: used by scope and name."""
+    event = {
+        "rawPath": "/api/3.0/mlflow-serverless/gateway-limits",
+        "headers": headers,
+        "requestContext": {"http": {"method": "GET"}, "authorizer": caller or {}},
+    }
+    answer = lambda_handler(workspaces.app.RPCS)(event, None)
+    text = str(answer["body"])
+    assert answer["statusCode"] == 200, text
+    return {
+        f"{entry['scope']}/{entry['name']}": {
+            name: value["used"] for name, value in entry.items() if name not in ("scope", "name")
+        }
+        for entry in json.loads(text)["limits"]
+    }
+
+
+def test_what_is_used_of_the_limits(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ids, "now_ms", clock)
+    assert listed() == {}
+    limits = {"requests_per_minute": 5, "requests_per_day": 9, "tokens_per_minute": 1000}
+    config.put(
+        SETTING, {"endpoints": {"*": limits}, "workspaces": {"default": {"tokens_per_day": 9000}}}
+    )
+    assert statuses(2) == [200, 200]
+    clock.now += usage.MINUTE_MS
+    assert statuses(1) == [200]
+    assert statuses(1, "other") == [200]
+    used = {"requests_per_minute": 1, "requests_per_day": 3, "tokens_per_minute": TOKENS}
+    assert listed() == {
+        "endpoints/chat": used,
+        "endpoints/other": {**used, "requests_per_day": 1},
+        "workspaces/default": {"tokens_per_day": 4 * TOKENS},
+    }
+    clock.now += usage.DAY_MS
+    assert listed()["endpoints/chat"] == dict.fromkeys(used, 0)
+
+
+def test_calls_that_are_open_are_listed(
+    clock: Clock, endpoint_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ids, "now_ms", clock)
+    config.put(SETTING, {"endpoints": {"chat": {"concurrent_calls": 4}}})
+    target, now = rate_limits.target("endpoints", endpoint_id), clock.now // 1000
+    for seconds in (5, 60):
+        open_calls.begin(target, open_calls.new_call(now + seconds), 4, now)
+    assert listed() == {"endpoints/chat": {"concurrent_calls": 2}}
+    clock.now += 10_000
+    assert listed() == {"endpoints/chat": {"concurrent_calls": 1}}, "the lease of one is over"
+
+
+def test_nobody_sees_the_limits_of_others(
+    endpoint_id: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ids, "now_ms", clock)
+    monkeypatch.setenv(AUTHENTICATION, "basic")
+    monkeypatch.setenv("DEFAULT_PERMISSION", "NO_PERMISSIONS")
+    people = {
+        name: users.create(name, "", is_admin=name == "root") for name in ("ann", "bob", "root")
+    }
+    grants.put(people["ann"], "default", Grant(GATEWAY_ENDPOINT, endpoint_id, "USE"))
+    key = api_keys.create(people["ann"], "mine", "default", None, None)[0]
+    daily = {"requests_per_day": 7}
+    config.put(
+        SETTING,
+        {
+            "users": {"*": daily, "carl": daily},
+            "keys": {"*": daily, "k9": daily},
+            "endpoints": {"*": daily},
+            "workspaces": {"*": daily, "far": daily},
+        },
+    )
+    own = {"users/ann", f"keys/{key.key_id}", "endpoints/chat", "workspaces/default"}
+    assert set(listed(named("ann"))) == own
+    assert set(listed(named("bob"))) == {"users/bob", "workspaces/default"}
+    every = {"users/root", "users/carl", "keys/k9", "endpoints/chat", "endpoints/other"}
+    assert set(listed(named("root", is_admin=True))) == every | {
+        "workspaces/default",
+        "workspaces/far",
+    }
+    # No header, spelling or argument shows those of somebody else.
+    for headers in ({"x-user": "root"}, {"username": "ann"}, {"x-mlflow-user": "ann"}):
+        assert set(listed(named("bob"), **headers)) == {"users/bob", "workspaces/default"}
+    # A key for one endpoint shows nothing of its owner.
+    for scope, shown in ((f"gateway:{endpoint_id}", {"endpoints/chat"}), ("experiment:1", set())):
+        scopes = KeyLimits("default", (scope,)).encoded()
+        caller = {"key_user": "ann", "key_id": key.key_id, "is_admin": False, "scopes": scopes}
+        assert set(listed({"lambda": caller})) == {f"keys/{key.key_id}", *shown}
 
 
 @pytest.mark.parametrize(

@@ -57,10 +57,21 @@ def applicable(origin: Origin) -> list[Limited]:
         (WORKSPACES, origin.workspace, origin.workspace),
     )
     return [
-        Limited(f"{_KINDS[scope]}:{counted}", scope, limits)
+        Limited(target(scope, counted), scope, limits)
         for scope, name, counted in candidates
-        if name is not None and (limits := known.of(scope, name)) is not None
+        if name is not None
+        and counted is not None
+        and (limits := known.of(scope, name)) is not None
     ]
+
+
+def target(scope: str, counted: str) -> str:
+    """Returns the name of a counter.
+
+    Args:
+        counted: the id of a key or an endpoint, the name of a user or a workspace.
+    """
+    return f"{_KINDS[scope]}:{counted}"
 
 
 def admit(limited: Sequence[Limited]) -> None:

@@ -78,6 +78,11 @@ def end(target: str, call: str) -> None:
     _delete(target, [call])
 
 
+def open_at(calls: frozenset[str], now: int) -> int:
+    """Returns how many calls are open at ``now``, in seconds since 1970."""
+    return sum(_end_of_lease(call) > now for call in calls)
+
+
 def _calls(failure: ConditionFailed) -> frozenset[str]:
     if failure.item is None:
         return frozenset()

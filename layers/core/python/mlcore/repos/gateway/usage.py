@@ -100,7 +100,7 @@ def _count(target: str, limits: CallLimits, now: int, *, requests: int, tokens: 
         if limits.tokens_per_day is not None:
             update.require_absent_or_less(GatewayUsage.tokens, limits.tokens_per_day)
         try:
-            return _usage(GatewayUsage.of(table.update(key, update, returning=True)), minute)
+            return usage_of(GatewayUsage.of(table.update(key, update, returning=True)), minute)
         except ConditionFailed as failure:
             if failure.item is None:
                 begins_minute = True
@@ -108,12 +108,17 @@ def _count(target: str, limits: CallLimits, now: int, *, requests: int, tokens: 
             item = GatewayUsage.of(failure.item)
             # The clock of another process may be ahead: its minute counts.
             minute = max(minute, item.minute)
-            _check(limits, _usage(item, minute))
+            _check(limits, usage_of(item, minute))
             begins_minute = item.minute < minute
     raise TemporarilyUnavailable("The limits of the gateway could not be checked. Try again.")
 
 
-def _usage(item: GatewayUsage, minute: int) -> Usage:
+def usage_of(item: GatewayUsage, minute: int) -> Usage:
+    """Returns what an item has counted.
+
+    Args:
+        minute: the beginning of the minute, in ms since 1970.
+    """
     is_current = item.minute == minute
     return Usage(
         item.minute_requests if is_current else 0,
