@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -90,20 +92,41 @@ class TablePublisher:
         if self._thread.is_alive():
             self._thread.join(5)
 
-    def refresh(self) -> None:
+    def refresh(self, until: float = math.inf) -> bool:
         """Publishes all writes that were made before this call, and returns afterwards. Callers
         that wait at the same time share one publication.
         A running publication for which no caller waits is terminated and repeated: it runs at a low
         priority, and on a busy machine the caller would wait for minutes.
+
+        Args:
+            until: when to return at the latest, on the clock of :func:`time.monotonic`. The
+                publication goes on then.
+
+        Returns:
+            Whether all was published.
         """
         end = self._file.last_record()
-        deadline = time.monotonic() + INDEX_WAIT_SECONDS
+        deadline = min(until, time.monotonic() + INDEX_WAIT_SECONDS)
         while not self._followed(end) and time.monotonic() < deadline:
             time.sleep(LOOK_SECONDS)
         begun, child = self._begun, self._child
         if child is not None and not self._is_waited_for:
             child.terminate()
-        self._publish(after=begun)
+        published: Future[None] = Future()
+
+        def publish() -> None:
+            try:
+                self._publish(after=begun)
+                published.set_result(None)
+            except Exception as error:
+                published.set_exception(error)
+
+        threading.Thread(target=publish, name="publishing at once", daemon=True).start()
+        try:
+            published.result(None if until == math.inf else max(0.0, until - time.monotonic()))
+        except TimeoutError:
+            return False
+        return True
 
     def _followed(self, end: int) -> bool:
         positions = [position() for position in self._positions]

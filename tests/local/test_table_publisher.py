@@ -98,6 +98,21 @@ def test_who_waits_does_not_wait_for_a_publication_that_nobody_waits_for(
     assert reported == []
 
 
+def test_who_waits_too_long_finds_the_publication_further_later(
+    counted: Callable[[float], Counted],
+) -> None:
+    """Requests end after half a minute, publications of many traces later; a request that comes
+    again does not end the one that was begun for it."""
+    one = counted(0.1)
+    one.takes = 1.5
+    begun = time.monotonic()
+    assert [one.publishing.refresh(time.monotonic() + 0.3) for _ in range(3)] == [False] * 3
+    assert time.monotonic() - begun < 1.4
+    one.takes = 0.1
+    assert one.publishing.refresh(time.monotonic() + 60)
+    assert one.count <= 3, "the first, and one that begun after each request"
+
+
 @pytest.mark.parametrize(("processor_seconds", "rest"), [(0.001, 0.2), (0.004, 0.4), (5.0, 0.6)])
 def test_publications_rest_by_what_they_cost(
     counted: Callable[[float], Counted],
