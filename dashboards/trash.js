@@ -1,11 +1,13 @@
-// Lists what is deleted in an experiment, restores it, or removes it for good after a dry run. The
-// server decides what the user may do.
+// Lists what is deleted in an experiment, restores it, or removes it for good after a dry run; and
+// moves runs to another experiment. The server decides what the user may do.
 "use strict";
 
 (() => {
   const TRASH = "/ajax-api/3.0/mlflow-serverless/trash";
   const EXPERIMENTS = "/ajax-api/2.0/mlflow/experiments/search";
+  const MOVE = "/ajax-api/3.0/mlflow-serverless/runs/move";
   const PAGE = 1000;
+  const MOVED_TOGETHER = 20;
   const KINDS = { experiment: "experiments", run: "runs", logged_model: "logged models" };
   const { html, time } = Format;
   const find = (id) => document.getElementById(id);
@@ -33,6 +35,9 @@
     const option = (one, mark) => html("option", { value: one.experiment_id }, `${one.name}${mark}`);
     find("experiment").replaceChildren(...deleted.map((one) => option(one, " (deleted)")), ...active.map((one) => option(one, "")));
     if ([...deleted, ...active].some((one) => one.experiment_id === chosen)) find("experiment").value = chosen;
+    const target = find("target").value;
+    find("target").replaceChildren(...active.map((one) => option(one, "")));
+    if (active.some((one) => one.experiment_id === target)) find("target").value = target;
   }
 
   function row(item) {
@@ -77,7 +82,7 @@
     let said = "";
     document.body.dataset.state = "waiting";
     find("problem").hidden = true;
-    document.querySelector("fieldset").disabled = true;
+    for (const fields of document.querySelectorAll("fieldset")) fields.disabled = true;
     try {
       await work();
     } catch (error) {
@@ -91,7 +96,7 @@
     } catch (error) {
       said ||= error.message;
     }
-    document.querySelector("fieldset").disabled = false;
+    for (const fields of document.querySelectorAll("fieldset")) fields.disabled = false;
     choose();
     find("problem").textContent = said;
     find("problem").hidden = !said;
@@ -128,6 +133,18 @@
     }
   }
 
+  /** Moves the named runs, a few in each request. The server moves a request's runs one by one. */
+  async function move() {
+    const ids = [...new Set(find("run-ids").value.split(/[\s,]+/).filter(Boolean))];
+    find("moved").textContent = "";
+    for (let at = 0; at < ids.length; at += MOVED_TOGETHER) {
+      const run_ids = ids.slice(at, at + MOVED_TOGETHER);
+      await call("POST", MOVE, { run_ids, experiment_id: find("target").value });
+      find("moved").textContent = `Moved: ${at + run_ids.length} of ${ids.length} runs.`;
+    }
+  }
+
+  find("move").addEventListener("click", () => act(move));
   find("experiment").addEventListener("change", () => {
     find("done").textContent = "";
     act(() => listTrash(), false);

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from mlcore.http import get, lambda_handler, post
-from runs import bulk_tags, inputs, logged_values, metrics, promptlab, rewinding, search, service
+from runs import (
+    bulk_tags,
+    inputs,
+    logged_values,
+    metrics,
+    moving,
+    promptlab,
+    rewinding,
+    search,
+    service,
+)
 from runs import messages as m
 
 RPCS = (
@@ -78,6 +88,14 @@ RPCS = (
         version="3.0",
         since="",
         cost=10,
+    ),
+    post(
+        "/mlflow-serverless/runs/move",
+        m.MoveRuns,
+        moving.move_runs,
+        "runs.move_runs",
+        version="3.0",
+        since="",
     ),
     post("/mlflow/runs/log-inputs", m.LogInputs, inputs.log_inputs, "runs.log_models", cost=5),
     post(

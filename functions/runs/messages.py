@@ -30,6 +30,7 @@ MAX_SEARCH_RESULTS = 50_000
 MAX_INTERVAL_RUNS = 100
 MAX_TAGGED_RUNS = 100
 MAX_DELETED_TAGS = 100
+MAX_MOVED_RUNS = 20
 MAX_REWOUND_METRICS = 100
 MAX_INTERVAL_RESULTS = 2500
 
@@ -260,6 +261,23 @@ class RewindRun(Message):
         ),
         "after_step": (intlike,),
         "delete_all": (boolean,),
+    }
+
+
+class MoveRuns(Message):
+    """The request to move up to ``MAX_MOVED_RUNS`` runs to an experiment; MLflow's API has none."""
+
+    run_ids: list[str]
+    experiment_id: str
+    checks = {
+        "run_ids": (
+            required,
+            *_strings_at_most(
+                MAX_MOVED_RUNS,
+                lambda length: f"A request moves at most {MAX_MOVED_RUNS} runs. It names {length}.",
+            ),
+        ),
+        "experiment_id": (required, string),
     }
 
 

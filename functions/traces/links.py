@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from mlcore import errors
+from mlcore.db.table import table
+from mlcore.entities.experiments import Experiment
 from mlcore.environment import workspaces_enabled
 from mlcore.http import Request
 from mlcore.limits.traces import check_links
@@ -31,7 +34,12 @@ def link(run_id: str, trace_ids: Sequence[str], workspace: str) -> None:
     missing run is refused only if workspaces are on."""
     experiment_id = runs.locate(run_id)
     if experiment_id is not None:
-        if experiments.find(experiment_id, workspace) is None:
+        calls: list[Callable[[], Experiment | None]] = [
+            partial(experiments.find, experiment_id, workspace),
+            partial(runs.check_unmoved, run_id, experiment_id),
+        ]
+        experiment, _ = table.parallel(calls)
+        if experiment is None:
             raise runs.missing(run_id)
     elif workspaces_enabled():
         raise runs.missing(run_id)

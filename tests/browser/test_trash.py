@@ -3,6 +3,7 @@ Names are text, and users without rights change nothing. And the page of the fir
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,17 @@ from tests.servers import ADMIN, start_product, stopped
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 VERA = ("vera", "password-of-vera")
 TRASH = "/ajax-api/3.0/mlflow-serverless/trash"
+MOVE = "/ajax-api/3.0/mlflow-serverless/runs/move"
 SQL = "/ajax-api/3.0/mlflow-serverless/sql"
 HOSTILE = "<img src=x onerror=\"document.title='taken over'\">"
 
 
 class Admin(Side):
-    """The administrator of a running server."""
+    """The administrator of a running server. ``old_run`` was written to before the tests, at
+    ``old_since`` on the clock of :func:`time.monotonic`."""
+
+    old_run: str
+    old_since: float
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
@@ -38,6 +44,8 @@ def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Admin]:
         side = Admin(server.url)
         made = side.send(post("users/create", {"username": VERA[0], "password": VERA[1]}))
         assert made.status == 200
+        old = side.send(post("runs/create", {"experiment_id": "0"}))
+        side.old_run, side.old_since = old.body["run"]["info"]["run_id"], time.monotonic()
         yield side
         side.close()
 
@@ -167,6 +175,39 @@ def test_users_without_rights_change_nothing(browser: Any, admin: Admin) -> None
     with visiting(browser, admin.url) as visitor:
         answer = visitor.page.goto(f"{admin.url}/dashboards/trash")
         assert (answer.status, "www-authenticate" in answer.headers) == (401, True)
+
+
+def test_runs_are_moved(browser: Any, admin: Admin) -> None:
+    """A run that was just written to is refused; after a minute it would move."""
+    source, target = (
+        asked(admin, "experiments/create", name=f"{name} {HOSTILE}")["experiment_id"]
+        for name in ("from", "to")
+    )
+    fresh = asked(admin, "runs/create", experiment_id=source)["run"]["info"]["run_id"]
+
+    def experiment(run_id: str) -> str:
+        found: str = admin.send(get("runs/get", run_id=run_id)).body["run"]["info"]["experiment_id"]
+        return found
+
+    with visiting(browser, admin.url, ADMIN) as visitor:
+        visitor.expected.add(("POST", MOVE, 400))
+        page = visitor.page
+        page.goto(f"{admin.url}/dashboards/trash?experiment={source}")
+        settled(visitor)
+        page.get_by_label("Run ids").fill(f" {fresh}\n{fresh} ")
+        page.locator("#target").select_option(target)
+        page.get_by_role("button", name="Move", exact=True).click()
+        settled(visitor, "failed")
+        visitor.looks("trash-move-refused", "was written to within the last 60 seconds")
+        assert experiment(fresh) == source
+        page.wait_for_timeout(max(0.0, admin.old_since + 61 - time.monotonic()) * 1000)
+        page.get_by_label("Run ids").fill(admin.old_run)
+        page.get_by_role("button", name="Move", exact=True).click()
+        page.get_by_text("Moved: 1 of 1 runs.").wait_for()
+        settled(visitor)
+        visitor.looks("trash-moved")
+        assert (page.locator("img").count(), page.title()) == (0, "Trash")
+    assert experiment(admin.old_run) == target
 
 
 def test_the_first_commands_are_shown_and_copied(browser: Any, tmp_path: Path) -> None:

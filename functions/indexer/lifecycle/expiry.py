@@ -26,6 +26,7 @@ from mlcore.models.experiments import Experiment, ExperimentNameLock
 from mlcore.models.runs import Run
 from mlcore.repos.experiments import experiments
 from mlcore.repos.removal import remains
+from mlcore.repos.runs.core import moving, runs
 
 TOGETHER = 400
 SWEEP_SECONDS = 90.0
@@ -73,7 +74,11 @@ def _update_expiry(key: Key, kind: str, *, had_ttl: bool) -> None:
         if item is None:
             remains.of_logged_model(experiment_id, fields["model_id"])
     elif item is None:
-        remains.of_run(experiment_id, fields["run_id"])
+        run_id = fields["run_id"]
+        if runs.existing([run_id]):
+            moving.remove_remains(experiment_id, run_id)
+        else:
+            remains.of_run(experiment_id, run_id)
     else:
         meta = table.get(keys.experiment(experiment_id))
         if meta is not None:

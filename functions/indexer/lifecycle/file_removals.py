@@ -30,6 +30,7 @@ from mlcore.repos.files import locations
 from mlcore.repos.files import owners as file_owners
 from mlcore.repos.files.owners import Area, Part
 from mlcore.repos.removal import former_root
+from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.history import history_files
 
 RUN_METRIC_FILE: Final = keys.RUN_METRIC_FILE.name
@@ -49,6 +50,7 @@ def send(records: Sequence[Mapping[str, Any]]) -> None:
     removed = [record for record in records if frees_files(record)]
     if not queue or not removed:
         return
+    removed = _without_moved_runs(removed)
     former_root.enter_locations(time.monotonic() + LISTING_SECONDS)
     experiment_keys = {_experiment_of(record["OldImage"]): None for record in removed}
     experiments = dict(zip(experiment_keys, table.batch_get(list(experiment_keys)), strict=True))
@@ -78,6 +80,23 @@ def send(records: Sequence[Mapping[str, Any]]) -> None:
         )
     for record in removed:
         _forget(record["OldImage"])
+
+
+def _without_moved_runs(removed: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Returns the records without those of runs that still exist, because they were moved to
+    another experiment: they keep their files. Two BatchGetItem if there are records of runs."""
+    run_ids = {
+        Run.of(record["OldImage"]).run_id
+        for record in removed
+        if Item.of(record["OldImage"]).type == keys.RUN.name
+    }
+    existing = runs.existing(sorted(run_ids)) if run_ids else set()
+    return [
+        record
+        for record in removed
+        if Item.of(record["OldImage"]).type != keys.RUN.name
+        or Run.of(record["OldImage"]).run_id not in existing
+    ]
 
 
 def frees_files(record: Mapping[str, Any]) -> bool:
@@ -148,6 +167,11 @@ def _forget(image: Raw) -> None:
         experiment = Experiment.of(image)
         locations.remove_entry(
             experiment.experiment_id, experiment.artifact_location, experiment.workspace
+        )
+    elif Item.of(image).type == keys.RUN.name:
+        run = Run.of(image)
+        locations.remove_run_entry(
+            run.run_id, run.artifact_uri, run.experiment_id, DEFAULT_WORKSPACE
         )
 
 

@@ -170,6 +170,14 @@ class RequestLimitExceeded(MlflowError):
     """When the client may repeat the request."""
 
 
+class RunMoved(RequestLimitExceeded):
+    """A run is in another experiment than the process had cached. The request is executed again,
+    with the rights on the other experiment; the client sees this error only if that fails, too."""
+
+    def __init__(self) -> None:
+        super().__init__("A run was moved to another experiment meanwhile. Try again.")
+
+
 class CallerLimitReached(MlflowError):
     """A refusal because the caller has sent too many requests; it says nothing about the load."""
 

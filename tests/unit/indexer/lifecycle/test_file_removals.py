@@ -19,6 +19,7 @@ from mlcore.file_removal import Removal
 from mlcore.repos.files import locations
 from mlcore.repos.files.locations import Claim
 from mlcore.repos.removal import former_root
+from mlcore.repos.runs.core import runs
 
 
 def experiment(workspace: str = "default", location: str = "mlflow-artifacts:/E") -> Raw:
@@ -42,9 +43,11 @@ def sent(
     image: Raw,
     there: Raw | None,
     claims: Sequence[Claim] = (),
+    existing: Sequence[str] = (),
     **more: Any,
 ) -> list[dict[str, Any]]:
-    """What the remover is told; ``claims`` are of experiments that are there."""
+    """What the remover is told; ``claims`` are of experiments that are there, ``existing`` are runs
+    that are in another experiment."""
     messages: list[queues.Message] = []
     monkeypatch.setenv(file_removals.QUEUE, "queue")
     monkeypatch.setattr(queues, "send", lambda _, found: messages.extend(found))
@@ -55,6 +58,8 @@ def sent(
         locations, "existing_holders", lambda found, _: {claim.holder for claim in found}
     )
     monkeypatch.setattr(locations, "remove_entry", lambda *_: None)
+    monkeypatch.setattr(locations, "remove_run_entry", lambda *_: None)
+    monkeypatch.setattr(runs, "existing", lambda _: set(existing))
 
     def batch_get(places: list[Key]) -> list[Raw | None]:
         return [there for _ in places]
@@ -90,6 +95,12 @@ def test_what_has_another_name_stays(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_run_that_is_still_there_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     run = item("run", run_id="R", artifact_uri="mlflow-artifacts:/E/R/artifacts")
     assert sent(monkeypatch, run, experiment(), NewImage=run) == []
+
+
+def test_a_run_that_was_moved_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = item("run", run_id="R", artifact_uri="mlflow-artifacts:/E/R/artifacts")
+    assert sent(monkeypatch, run, experiment(), existing=["R"]) == []
+    assert sent(monkeypatch, run, experiment(), existing=["S"]) != []
 
 
 def test_with_an_experiment_its_own_tree_goes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,7 +109,9 @@ def lambda_handler(
                     response = (
                         no_route(request, methods)
                         if trail.route is None
-                        else _call(sent._replace(parameters=trail.parameters), trail, gate)
+                        else _call_where_runs_are(
+                            sent._replace(parameters=trail.parameters), trail, gate
+                        )
                     )
             except Refused as refusal:
                 response = refused(refusal.response, path)
@@ -241,6 +243,16 @@ def _path(event: Event, base: str | None) -> str:
         return path
     stripped = path.removeprefix(base)
     return (stripped or "/") if stripped[:1] in ("", "/") else path
+
+
+def _call_where_runs_are(sent: Sent, trail: Trail, gate: Gate) -> Response:
+    """Calls the route's function. If a run turns out to be in another experiment than this process
+    had cached, checks the rights and calls the function again: what the first call wrote, the
+    second one completes, as for a request that is sent twice."""
+    try:
+        return _call(sent, trail, gate)
+    except errors.RunMoved:
+        return _call(sent, trail, gate)
 
 
 def _call(sent: Sent, trail: Trail, gate: Gate) -> Response:

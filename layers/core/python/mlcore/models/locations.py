@@ -11,7 +11,8 @@ from mlcore.models.base import Item
 
 class Location(Item):
     """A path in the artifact store and its owner: an experiment, or the version ``model_version``
-    in the partition ``home``. The entry is valid as long as the owner exists."""
+    in the partition ``home``. The entry is valid as long as the owner exists. If the path is the
+    folder of a run that was moved to the experiment, ``run_id`` is the run."""
 
     pattern = keys.LOCATION
 
@@ -20,6 +21,7 @@ class Location(Item):
     experiment_id = TextAttribute(null=True)
     home = TextAttribute(null=True)
     model_version = IntAttribute(null=True)
+    run_id = TextAttribute(null=True)
 
 
 class LocationList(Item):

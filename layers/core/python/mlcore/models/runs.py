@@ -54,7 +54,9 @@ class Run(StagedItem):
 
 
 class RunReference(Item):
-    """Maps a run's id to its experiment. ``rewinds`` counts how many times the run was rewound."""
+    """Maps a run's id to its experiment. ``rewinds`` counts how many times the run was rewound.
+    While the run is being moved, ``moving_to`` is the target experiment and ``move_id`` the id of
+    the attempt."""
 
     pattern = keys.RUN_REF
 
@@ -62,6 +64,8 @@ class RunReference(Item):
     run_id = TextAttribute()
     experiment_id = TextAttribute()
     rewinds = IntAttribute(null=True)
+    moving_to = TextAttribute(null=True)
+    move_id = TextAttribute(null=True)
 
 
 class RunMetric(ChildItem):

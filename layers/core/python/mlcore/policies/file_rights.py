@@ -21,6 +21,7 @@ from mlcore.models.logged_models import LoggedModel
 from mlcore.policies.access import Access
 from mlcore.repos.experiments import experiments
 from mlcore.repos.files import locations
+from mlcore.repos.files.locations import Claim
 from mlcore.repos.logged_models import logged_models
 from mlcore.repos.runs.core import runs
 
@@ -28,6 +29,8 @@ _ULID: Final = re.compile(r"[0-9A-Za-z]{26}")
 EXPERIMENTS: Final = re.compile(rf"{_ULID.pattern}|[0-9]+")
 RUN_FOLDERS: Final = re.compile(rf"{_ULID.pattern}|[0-9A-Fa-f]{{32}}")
 PROXY_SCHEME: Final = "mlflow-artifacts"
+_RUN_FILES: Final = "/artifacts"
+"""End of the path of a run's folder."""
 
 
 class ExperimentStorage(NamedTuple):
@@ -57,10 +60,30 @@ def storages_around(key: str, *, tree: bool = False) -> list[ExperimentStorage]:
         if claim.experiment_id is not None and (tree or covers(claim.path, key))
     ]
     existing_holders = locations.existing_holders(claims) if claims else set()
+    claims = [claim for claim in claims if claim.holder in existing_holders]
     for claim in claims:
-        if claim.experiment_id is not None and claim.holder in existing_holders:
+        if claim.experiment_id is not None and claim.run_id is None:
             storages.append(ExperimentStorage(claim.experiment_id, claim.path))
-    return _without_sharers(list(dict.fromkeys(storages)), key)
+    return _with_moved_runs(_without_sharers(list(dict.fromkeys(storages)), key), claims, key)
+
+
+def _with_moved_runs(
+    storages: list[ExperimentStorage], claims: Iterable[Claim], key: str
+) -> list[ExperimentStorage]:
+    """Adds the storages of moved runs. In the folder of a moved run only the run's experiment
+    counts, and not those in whose storage the folder lies."""
+    for claim in claims:
+        if claim.experiment_id is None or claim.run_id is None:
+            continue
+        if not covers(claim.path, key):
+            storages = [*storages, ExperimentStorage(claim.experiment_id, claim.path)]
+            continue
+        around = claim.path.removesuffix(_RUN_FILES).rpartition("/")[0]
+        storages = [
+            *(storage for storage in storages if not covers(storage.path, claim.path)),
+            ExperimentStorage(claim.experiment_id, around),
+        ]
+    return storages
 
 
 def default_storage(key: str) -> ExperimentStorage | None:

@@ -142,7 +142,9 @@ def may_name_source(access: Access, source: str) -> bool:
         return False
     if source.startswith(_RUNS):
         run_id = source.removeprefix(_RUNS).partition("/")[0]
-        return access.allows(*inside(runs.locate(run_id) or "", RUN, "read"))
+        # Nothing reads the run afterwards, so its cached experiment must not decide.
+        experiment_ids = [experiment_id for experiment_id, _ in runs.owners([run_id])]
+        return access.allows(*inside("".join(experiment_ids), RUN, "read"))
     model_uri = _copied_model(source)
     if model_uri is None:
         return True

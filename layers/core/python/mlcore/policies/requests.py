@@ -117,8 +117,18 @@ def inside_each(
 def on_runs(access: Access, run_ids: Iterable[str], action: str) -> bool:
     """Whether the caller may do the action on each run. A missing run is refused like one without a
     grant or of another workspace, so that ids cannot be probed."""
+    distinct = list(dict.fromkeys(run_ids))
+    if _in_experiments(access, runs.locate_all(distinct), action):
+        return True
+    # A run may have been moved since this process cached its experiment.
+    return runs.relocate(distinct) and _in_experiments(access, runs.locate_all(distinct), action)
+
+
+def _in_experiments(access: Access, located: Iterable[str | None], action: str) -> bool:
+    """Whether the caller may do the action on runs in each of the experiments; False if one is
+    None, the experiment of a missing run."""
     experiment_ids: set[str] = set()
-    for experiment_id in runs.locate_all(list(dict.fromkeys(run_ids))):
+    for experiment_id in located:
         if experiment_id is None or not access.allows(*inside(experiment_id, RUN, action)):
             return False
         experiment_ids.add(experiment_id)

@@ -11,6 +11,7 @@ from mlcore.policies.access import Access
 from mlcore.policies.file_rights import may_use_outer_storages
 from mlcore.policies.logged_models import on_models
 from mlcore.policies.requests import Policy, create_inside, on_runs, subject
+from mlcore.repos.runs.core import runs
 
 
 def create(access: Access, message: Any) -> bool:
@@ -44,6 +45,19 @@ def on_every_run(action: str) -> Policy:
         return on_runs(access, message.run_ids, action)
 
     return policy
+
+
+def move_runs(access: Access, message: Any) -> bool:
+    """Allows moving runs to callers who may update each of the runs and create runs in the target.
+    The readers of the target will be able to read the runs' files."""
+    target = create_inside(subject(message, "experiment_id"), RUN)
+    return (
+        access.allows(*target)
+        and on_runs(access, message.run_ids, "update")
+        and may_use_outer_storages(
+            access, filter(None, map(runs.locate, message.run_ids)), "update"
+        )
+    )
 
 
 def log_metric(access: Access, message: Any) -> bool:

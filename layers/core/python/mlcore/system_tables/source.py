@@ -63,16 +63,38 @@ def find_runs(places: Sequence[tuple[str, str]], known: dict[str, Stored]) -> It
 
     Args:
         places: (experiment id, run id).
-        known: the experiments by id; runs of others are skipped.
+        known: the experiments by id.
+
+    A run that is missing is looked for in the experiment to which it was moved, which may not be
+    among those known. Each run is yielded once.
     """
     wanted = [(experiment_id, run) for experiment_id, run in places if experiment_id in known]
+    missing = {run for experiment_id, run in places if experiment_id not in known}
+    present: set[str] = set()
     for at in range(0, len(wanted), TOGETHER):
         part = wanted[at : at + TOGETHER]
-        for (experiment_id, _), item in zip(
-            part, table.batch_get([keys.run(*identity) for identity in part]), strict=True
-        ):
-            if item is not None:
+        items = table.batch_get([keys.run(*identity) for identity in part])
+        for (experiment_id, run_id), item in zip(part, items, strict=True):
+            if item is None:
+                missing.add(run_id)
+            elif run_id not in present:
+                present.add(run_id)
                 yield run_row(runs.of_item(item, known[experiment_id].experiment))
+    yield from _find_moved(sorted(missing - present))
+
+
+def _find_moved(run_ids: Sequence[str]) -> Iterator[RunRow]:
+    """Yields the rows of those of the runs that are in another experiment than a landing object
+    says. Of a removed run there is none."""
+    if not run_ids:
+        return
+    owners = runs.owners(run_ids)
+    experiments_by_id = find_experiments(sorted({experiment_id for experiment_id, _ in owners}))
+    for (experiment_id, _), item in zip(
+        owners, table.batch_get([keys.run(*owner) for owner in owners]), strict=True
+    ):
+        if item is not None and experiment_id in experiments_by_id:
+            yield run_row(runs.of_item(item, experiments_by_id[experiment_id].experiment))
 
 
 def run_ids(experiment: Experiment) -> Iterator[str]:

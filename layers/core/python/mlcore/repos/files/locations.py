@@ -44,6 +44,8 @@ class Claim(NamedTuple):
     holder: Key
     """The item of the experiment or of the version."""
     experiment_id: str | None
+    run_id: str | None = None
+    """The run whose folder the path is, if the run was moved to the experiment."""
 
 
 def key_of(location: str, workspace: str, experiment_id: str = "") -> str | None:
@@ -131,6 +133,25 @@ def of_moved(experiment_id: str, location: str, workspace: str) -> list[Put]:
     any more."""
     key = key_of(location, workspace, experiment_id)
     return [] if not key else [Put(_entry(key, experiment_id, experiment_id=experiment_id))]
+
+
+def of_moved_run(run_id: str, location: str, experiment_id: str, workspace: str) -> list[Put]:
+    """Returns the put of the entry for a run's files in the list of locations, for the transaction
+    that moves the run to an experiment: the files stay where they are. Empty if they lie outside
+    our store."""
+    key = key_of(location, workspace)
+    if key is None:
+        return []
+    return [Put(_entry(key, f"run.{run_id}", experiment_id=experiment_id, run_id=run_id))]
+
+
+def remove_run_entry(run_id: str, location: str, experiment_id: str, workspace: str) -> None:
+    """Removes the entry of a run that is removed. Does nothing if its files lie in the default
+    folder of its experiment: then the entry, if there is one, has no effect."""
+    key = key_of(location, workspace)
+    own = None if key is None else own_place_above(key)
+    if key is not None and (own is None or own[0] != experiment_id):
+        table.delete(keys.location(key, f"run.{run_id}"))
 
 
 def of_version(
@@ -241,7 +262,7 @@ def _claim(item: Raw) -> Claim:
     if entry.home is not None and entry.model_version is not None:
         return Claim(entry.path, keys.model_version(entry.home, entry.model_version), None)
     experiment_id = entry.experiment_id or ""
-    return Claim(entry.path, keys.experiment(experiment_id), experiment_id)
+    return Claim(entry.path, keys.experiment(experiment_id), experiment_id, entry.run_id)
 
 
 def _entry(
@@ -251,6 +272,7 @@ def _entry(
     experiment_id: str | None = None,
     home: str | None = None,
     model_version: int | None = None,
+    run_id: str | None = None,
 ) -> Raw:
     key = keys.location(path, holder)
     item = Location(
@@ -260,6 +282,7 @@ def _entry(
         experiment_id=experiment_id,
         home=home,
         model_version=model_version,
+        run_id=run_id,
         updated_at=now_ms(),
         version=1,
     )

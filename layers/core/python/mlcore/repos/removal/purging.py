@@ -103,6 +103,7 @@ def run(experiment_id: str, run_id: str, workspace: str) -> bool:
         return True
     former_root.enter_locations()
     went = file_owners.remove([file_owners.of_run(experiment_id, item, workspace)])
+    locations.remove_run_entry(run_id, Run.of(item).artifact_uri, experiment_id, workspace)
     remains.of_run(experiment_id, run_id)
     if history_files.has_place(experiment_id, run_id):
         file_owners.remove_areas([file_owners.history(experiment_id, run_id)])

@@ -14,11 +14,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from mlcore.db.expression import Raw
-from mlcore.db.table import Operation, Put, TransactionFailed, table
+from mlcore.db import keys
+from mlcore.db.expression import Raw, Update
+from mlcore.db.table import ItemUpdate, Operation, Put, TransactionFailed, table
 from mlcore.entities.logged_models import ModelMetric
 from mlcore.entities.metrics import Metric
 from mlcore.ids import new_ulid
+from mlcore.models.runs import RunReference
 from mlcore.optimistic_retry import WriteConflict
 from mlcore.repos import concurrent_writes
 from mlcore.repos.logged_models import points as logged_model_points
@@ -77,6 +79,15 @@ def write(
         _write_together(run, decide, [Put(batch) for batch in batches], models)
 
 
+def _stopping_moves(run: StoredRun) -> ItemUpdate:
+    """Returns the update that requires that a run is in the experiment in which it was read, and
+    makes a move of it that has begun start again (:mod:`.moving`)."""
+    update = Update()
+    update.remove(RunReference.move_id)
+    update.require_equal(RunReference.experiment_id, run.experiment.experiment_id)
+    return ItemUpdate(keys.run_ref(run.run_id), update)
+
+
 def are_latest(change: Change, metrics: Sequence[Metric]) -> bool:
     """Whether a change makes each of the points the latest value of its metric in the run item."""
     return len(change.sets.get("metrics", ())) == len(metrics)
@@ -99,11 +110,12 @@ def _write_together(
                 run_writes.send_change(
                     current, change, exclusive=first, shared=not first, beside=beside
                 )
-            elif len(beside) == 1 and isinstance(beside[0], Put):
-                table.put(*beside[0])
             elif beside:
-                table.transact(beside, token=new_ulid())
+                # Without a change of the run's item nothing else would stop a move of the run.
+                table.transact([*beside, _stopping_moves(run)], token=new_ulid())
         except TransactionFailed as failed:
+            if len(beside) in failed.items:
+                run_writes.meanwhile(current, None)
             beside = logged_model_points.missing(beside, failed)
             raise WriteConflict from failed
 

@@ -72,15 +72,17 @@ def read_page(
     if home is not None:
         owned: list[bool] = []
         latest: dict[str, Latest] = {}
+        missing: list[tuple[str, str]] = []
 
         def own() -> None:
             owned.append(experiments.find(home, workspace) is not None)
 
         def look() -> None:
-            latest.update(latest_points.of([(home, run_id)], key))
+            latest.update(latest_points.of([(home, run_id)], key, missing))
 
         # Not in a branch of parallel calls, for it makes such calls itself.
         page = history_pages.read(home, run_id, key, after, size, large, beside=(own, look))
+        _check_places(missing)
         if all(owned):
 
             def again(kept: KeptPoints) -> HistoryPage:
@@ -161,6 +163,7 @@ def _of_runs(
     distinct = list(dict.fromkeys(home for home in homes if home is not None))
     owned: set[str] = set()
     latest: dict[str, Latest] = {}
+    missing: list[tuple[str, str]] = []
 
     def own() -> None:
         owned.update(
@@ -169,13 +172,14 @@ def _of_runs(
 
     def look() -> None:
         owners = [(home, run_id) for home, run_id in zip(homes, run_ids, strict=True) if home]
-        latest.update(latest_points.of(owners, key))
+        latest.update(latest_points.of(owners, key, missing))
 
     calls: list[Callable[[], T | None]] = [
         _nothing if home is None else partial(page_of, run_id, home)
         for home, run_id in zip(homes, run_ids, strict=True)
     ]
     _, _, *results = table.parallel([own, look, *calls])
+    _check_places(missing)
     if refuse and workspaces_enabled():
         for home, run_id in zip(homes, run_ids, strict=True):
             if home not in owned:
@@ -186,6 +190,12 @@ def _of_runs(
         else _OfRun(home, result, latest.get(run_id))
         for home, run_id, result in zip(homes, run_ids, results, strict=True)
     ]
+
+
+def _check_places(missing: Sequence[tuple[str, str]]) -> None:
+    """Raises RunMoved if one of the runs, (experiment id, run id), is in another experiment now."""
+    for experiment_id, run_id in missing:
+        runs.check_place(run_id, experiment_id)
 
 
 def _nothing() -> None:

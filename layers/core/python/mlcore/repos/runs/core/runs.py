@@ -37,7 +37,9 @@ PRIMARY_METRIC_TAG = "mlflow.experiment.primaryMetric.name"
 """MLflow's tag with the name of an experiment's primary metric; LSI5 orders runs by it."""
 
 _places: ProcessCache[str, str] = ProcessCache("place of a run")
-"""Experiments of runs by id; they never change."""
+"""Experiments of runs by id. They change only if a run is moved (:mod:`.moving`): then its item is
+missing in the cached experiment, and :func:`check_place` finds out. A reader who does not read the
+run's item must not rely on this cache."""
 
 
 class StoredRun(NamedTuple):
@@ -143,9 +145,55 @@ def _load(owners: Sequence[tuple[str, str]], workspace: str) -> list[StoredRun]:
     for (experiment_id, run_id), item in zip(owners, run_items, strict=True):
         experiment = readable.get(experiment_id)
         if item is None or experiment is None:
+            check_place(run_id, experiment_id)
             raise missing(run_id)
         loaded.append(of_item(item, experiment))
     return loaded
+
+
+def check_place(run_id: str, experiment_id: str) -> None:
+    """Raises RunMoved if a run that was looked for in an experiment is in another one by now. One
+    consistent GetItem."""
+    _places.pop(run_id)
+    if locate(run_id) not in (None, experiment_id):
+        raise errors.RunMoved
+
+
+def existing(run_ids: Sequence[str]) -> set[str]:
+    """Returns those of the runs that exist, in whatever experiment. Two consistent BatchGetItem,
+    which read no cache."""
+    places = owners(run_ids)
+    items = table.batch_get([keys.run(*place) for place in places])
+    return {run_id for (_, run_id), item in zip(places, items, strict=True) if item is not None}
+
+
+def relocate(run_ids: Sequence[str]) -> bool:
+    """Reads the experiments of runs anew and caches them; returns whether one differs from what was
+    cached. One consistent BatchGetItem."""
+    cached = {run_id: _places.get(run_id) for run_id in run_ids}
+    changed = False
+    for experiment_id, run_id in owners(run_ids):
+        changed = changed or cached[run_id] not in (None, experiment_id)
+        remember(run_id, experiment_id)
+    return changed
+
+
+def check_unmoved(run_id: str, experiment_id: str) -> None:
+    """Raises RunMoved if a run is not in the experiment that this process has cached: for requests
+    that do not read the run's item. One consistent GetItem."""
+    if owners([run_id]) != [(experiment_id, run_id)]:
+        check_place(run_id, experiment_id)
+
+
+def owners(run_ids: Sequence[str]) -> list[tuple[str, str]]:
+    """Returns (experiment id, run id) of those of the runs that have a reference, from the table
+    and not from a cache. One consistent BatchGetItem."""
+    references = table.batch_get([keys.run_ref(run_id) for run_id in run_ids])
+    return [
+        (RunReference.of(reference).experiment_id, run_id)
+        for run_id, reference in zip(run_ids, references, strict=True)
+        if reference is not None
+    ]
 
 
 def missing(run_id: str) -> errors.ResourceDoesNotExist:

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from mlcore import errors
 from mlcore.db import keys
 from mlcore.db.expression import Raw
-from mlcore.db.table import table
+from mlcore.db.table import key_of_item, table
 from mlcore.entities.metrics import Metric
 from mlcore.ids import now_ms
 from mlcore.models.runs import RunMetricFile
@@ -128,6 +128,31 @@ def has_place(experiment_id: str, run_id: str) -> bool:
         return path.count("/") == 1 and artifacts.exact_path(path) == path
     except errors.InvalidParameterValue:
         return False
+
+
+def copy(item: Raw, owner: tuple[str, str], suffix: str) -> str:
+    """Copies the file that an item describes to the folder of a run in another experiment; returns
+    the location of the copy.
+
+    Args:
+        owner: experiment id and run id.
+        suffix: makes the location one that was never used before.
+
+    Raises:
+        NoStore: the deployment has no artifact store.
+        TemporarilyUnavailable: the file cannot be read now.
+    """
+    from mlcore import artifacts  # noqa: PLC0415 -- as above
+
+    if not has_place(*owner):
+        raise NoStore("The files with the history of metrics are out of reach.")
+    content = artifacts.store().get(RunMetricFile.of(item).location)
+    if content is None:
+        raise errors.TemporarilyUnavailable("The history of the run cannot be read. Try again.")
+    file_id = keys.parse(*key_of_item(item)).fields["file_id"]
+    location = f"{artifacts.history_folder(*owner)}/{file_id}.{suffix}/{_NAME}"
+    artifacts.store().put(location, content)
+    return location
 
 
 def store(made: Sequence[HistoryFile]) -> None:

@@ -54,12 +54,15 @@ class Latest(NamedTuple):
     before its value."""
 
 
-def of(owners: Sequence[tuple[str, str]], key: str) -> dict[str, Latest]:
+def of(
+    owners: Sequence[tuple[str, str]], key: str, missing: list[tuple[str, str]]
+) -> dict[str, Latest]:
     """Returns the latest value of the metric ``key`` by run id; runs without the metric are left
     out. One BatchGetItem.
 
     Args:
         owners: the runs, as (experiment id, run id).
+        missing: gets those of the runs that are not there.
     """
     wanted = list(dict.fromkeys(owners))
     # Where its run has no room for it, the metric has an item of its own.
@@ -71,6 +74,7 @@ def of(owners: Sequence[tuple[str, str]], key: str) -> dict[str, Latest]:
     ttl_policy.learn(items[len(places) :])
     kept = ttl_policy.kept_seconds("metric_history") is None
     count = len(wanted)
+    missing += [owner for owner, run in zip(wanted, items, strict=False) if run is None]
     known = {
         run_id: _text(key, run, alone)
         for (_, run_id), run, alone in zip(wanted, items[:count], items[count:], strict=False)
