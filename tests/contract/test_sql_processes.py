@@ -6,6 +6,9 @@ import json
 import os
 import re
 import signal
+import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -85,6 +88,27 @@ def _beside(act: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
     thread = threading.Thread(target=run)
     thread.start()
     return thread, told
+
+
+@pytest.mark.parametrize("idle_seconds", [0.2, 60.0])
+def test_the_process_ends_without_a_word(lake: Path, idle_seconds: float) -> None:
+    """If no query came for a while, and if the process that started it has ended."""
+    code = f"from mltables import query_server; query_server.main({idle_seconds})"
+    control, other = socket.socketpair()
+    with other:
+        process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdin=other.fileno(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            start_new_session=True,
+        )
+    if idle_seconds > 1:
+        control.close()
+    printed, _ = process.communicate(timeout=60)
+    control.close()
+    assert (process.returncode, printed) == (0, b"")
 
 
 def test_queries_share_a_process_that_is_nice_and_runs_none(

@@ -52,10 +52,17 @@ _MISSING: Final = f'{{"{query_processes.NAME_NOT_FOUND}"'.encode()
 Json = dict[str, Any]
 
 
-def main() -> None:
+def main(idle_seconds: float = IDLE_SECONDS) -> NoReturn:
+    """Serves queries, and ends the process after ``idle_seconds`` without one."""
+    _serve(idle_seconds)
+    # A normal exit of the interpreter would print all frozen objects as leaks of DuckDB's library.
+    os._exit(0)
+
+
+def _serve(idle_seconds: float) -> None:
     control = socket.socket(fileno=os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    control.settimeout(IDLE_SECONDS)
+    control.settimeout(idle_seconds)
     with contextlib.suppress(OSError):
         os.nice(NICE)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors leave no zombies
