@@ -18,6 +18,7 @@ from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments import names as experiment_names
 from mlcore.repos.experiments.ids import canonical_ids
 from mlcore.repos.runs.search import dataset_pages
+from mlcore.repos.workspaces import trace_retention
 from mlcore.responses import experiments as responses
 from mlcore.search import fields, grammar, order
 from mlcore.search.fields import ATTRIBUTE
@@ -71,7 +72,10 @@ def _page(message: m.SearchExperiments, limit: int, request: Request) -> dict[st
     page = paging.fitting([experiment for _, experiment in rows[:limit]], _weight)
     answer: dict[str, Any] = {}
     if page:
-        answer["experiments"] = [responses.experiment(experiment) for experiment in page]
+        answer["experiments"] = [
+            responses.experiment(experiment, trace_retention.effective(experiment))
+            for experiment in page
+        ]
     if len(page) < len(rows):
         answer["next_page_token"] = paging.token(key_of(page[-1]), query)
     return answer

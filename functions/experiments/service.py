@@ -24,6 +24,7 @@ from mlcore.repos.experiments import ids as experiment_ids
 from mlcore.repos.experiments import tags as experiment_tags
 from mlcore.repos.experiments.creations import ExperimentNameTaken, IdTaken
 from mlcore.repos.experiments.experiments import StoredExperiment
+from mlcore.repos.workspaces import trace_retention
 from mlcore.responses import experiments as responses
 
 
@@ -83,7 +84,7 @@ def _new(
 
 
 def get_experiment(message: m.GetExperiment, request: Request) -> dict[str, Any]:
-    return {"experiment": responses.experiment(_get(message.experiment_id, request).experiment)}
+    return {"experiment": _shown(_get(message.experiment_id, request).experiment)}
 
 
 def get_experiment_by_name(message: m.GetExperimentByName, request: Request) -> dict[str, Any]:
@@ -93,7 +94,11 @@ def get_experiment_by_name(message: m.GetExperimentByName, request: Request) -> 
         raise errors.ResourceDoesNotExist(
             f"Could not find experiment with name '{message.experiment_name}'"
         )
-    return {"experiment": responses.experiment(experiment)}
+    return {"experiment": _shown(experiment)}
+
+
+def _shown(experiment: Experiment) -> dict[str, Any]:
+    return responses.experiment(experiment, trace_retention.effective(experiment))
 
 
 def update_experiment(message: m.UpdateExperiment, request: Request) -> dict[str, Any]:

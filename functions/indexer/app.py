@@ -15,7 +15,7 @@ from typing import Any
 
 from indexer import webhook_events
 from indexer.history import history_packing, interrupted_writes, rewind_completion
-from indexer.lifecycle import archive_expiry, expiry, file_removals, skill_files
+from indexer.lifecycle import archive_expiry, expiry, file_removals, skill_files, trace_archival
 from indexer.projection import experiment_items, quiet_runs, run_items, trace_items
 from mlcore import gc_threshold
 from mlcore.db import keys
@@ -66,7 +66,8 @@ class NothingIndexed(Exception):
 def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """Handles a batch of a DynamoDB stream and returns the sequence number of the first record that
     failed, if one did. An event without records comes from the schedule and starts the search for
-    quiet runs (see :mod:`indexer.projection.quiet_runs`).
+    quiet runs (see :mod:`indexer.projection.quiet_runs`) and a pass of the archival of traces
+    (:mod:`indexer.lifecycle.trace_archival`).
 
     Raises:
         NothingIndexed: the first record of the batch failed. Lambda then halves the batch, so that
@@ -74,6 +75,7 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """
     if "Records" not in event:
         quiet_runs.sweep()
+        trace_archival.run()
         return {}
     records: Sequence[Record] = event["Records"]
     failure = index(records)

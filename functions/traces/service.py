@@ -24,8 +24,8 @@ from mlcore.limits.traces import (
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.repos.experiments import experiments
 from mlcore.repos.experiments.ids import canonical_ids
+from mlcore.repos.traces import archival, redaction, span_packs, traces
 from mlcore.repos.traces import pages as trace_pages
-from mlcore.repos.traces import redaction, span_packs, traces
 from mlcore.repos.traces.span_packs import Owner
 from mlcore.repos.traces.traces import Change, StoredTrace
 from mlcore.responses import traces as responses
@@ -142,6 +142,7 @@ def create_or_complete(
     Raises:
         ResourceDoesNotExist: the experiment does not exist.
         InvalidParameterValue: the trace is in another experiment, or its id is not a folder's name.
+        InvalidState: the trace is archived.
     """
 
     def attempt() -> Trace:
@@ -167,6 +168,7 @@ def create_or_complete(
             return traces.shown(trace_id, owner, info, stored_maps)
 
         def add(current: StoredTrace) -> Change:
+            check_not_archived(current)
             change = state.with_report(
                 current, _with_known_previews(current, report), located, metadata
             )
@@ -178,6 +180,15 @@ def create_or_complete(
         return traces.after(written, add(written))
 
     return retry_on_conflict("trace", attempt)
+
+
+def check_not_archived(trace: StoredTrace) -> None:
+    """Raises InvalidState if the trace is archived: what a client reports about the trace itself no
+    longer changes it. Tags, assessments and links still do."""
+    if archival.is_archived(trace):
+        raise errors.InvalidState(
+            f"Cannot update traces that are no longer DB-backed: '{trace.trace_id}'."
+        )
 
 
 def accepted_tags(tags: Texts) -> dict[str, str]:

@@ -22,7 +22,7 @@ from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Owner
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.responses import traces as responses
-from mlcore.spans.names import IN_STORE, SPANS_LOCATION_TAG
+from mlcore.spans.names import READABLE, SPANS_LOCATION_TAG
 from mlcore.spans.stored import INTERNAL, StoredSpan, content
 from traces import messages as m
 from traces import span_responses
@@ -140,7 +140,7 @@ def _with_spans(trace: Trace, spans: Sequence[StoredSpan]) -> dict[str, Any]:
 
 
 def _in_store(trace: Trace) -> bool:
-    return trace.tags.get(SPANS_LOCATION_TAG) == IN_STORE
+    return trace.tags.get(SPANS_LOCATION_TAG) in READABLE
 
 
 def _spans(stored: StoredTrace, trace: Trace) -> list[StoredSpan] | None:
@@ -191,6 +191,9 @@ def _with_kind(line: str) -> str:
 
 
 def _is_complete(trace: Trace, spans: list[StoredSpan] | None) -> bool:
+    """Whether all spans of a trace are here that will come. None follow to an archived trace."""
+    if trace.tags.get(SPANS_LOCATION_TAG) == reserved_tags.SPANS_ARCHIVED:
+        return True
     if not spans:
         return False
     return len(spans) >= size_stats.span_count(trace.trace_metadata)

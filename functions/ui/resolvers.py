@@ -9,6 +9,7 @@ from graphql import GraphQLResolveInfo
 
 from mlcore import errors
 from mlcore.auth.permissions import PROMPT_VERSION, REGISTERED_MODEL_VERSION, RUN
+from mlcore.entities.experiments import Experiment
 from mlcore.http import Request
 from mlcore.limits.experiments import experiment_id
 from mlcore.repos.experiments import experiments
@@ -16,6 +17,7 @@ from mlcore.repos.registry import model_version_pages
 from mlcore.repos.runs.core import artifact_listing, metric_queries, runs
 from mlcore.repos.runs.search import dataset_pages
 from mlcore.repos.runs.search import run_pages as run_queries
+from mlcore.repos.workspaces import trace_retention
 from mlcore.responses import experiments as experiment_responses
 from mlcore.responses import runs as run_responses
 from ui import visibility
@@ -51,7 +53,7 @@ def get_run(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json 
     stored = runs.load(run_id, _request(info).workspace)
     run = run_responses.run(runs.entity(stored))
     visibility.hide_in_runs(_request(info), [run])
-    return {"run": {**run, "experiment": experiment_responses.experiment(stored.experiment)}}
+    return {"run": {**run, "experiment": _shown(stored.experiment)}}
 
 
 def search_runs(_root: None, info: GraphQLResolveInfo, input: Input = None) -> Json:
@@ -175,7 +177,11 @@ def _model_versions(
 
 def _experiment(text: str, info: GraphQLResolveInfo) -> Json:
     stored = experiments.get(experiment_id(text), _request(info).workspace)
-    return experiment_responses.experiment(stored.experiment)
+    return _shown(stored.experiment)
+
+
+def _shown(experiment: Experiment) -> Json:
+    return experiment_responses.experiment(experiment, trace_retention.effective(experiment))
 
 
 def _fields(value: Input) -> Mapping[str, Any]:

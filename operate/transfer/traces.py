@@ -19,7 +19,7 @@ from mlcore.repos.traces.span_packs import Owner, Pack
 from mlcore.repos.traces.traces import Change, Info, StoredTrace
 from mlcore.reserved_tags import ASSESSMENT_RUN
 from mlcore.spans import facts, redacted
-from mlcore.spans.names import IN_STORE, SPANS_LOCATION_TAG
+from mlcore.spans.names import ARCHIVE_LOCATION_TAG, IN_STORE, SPANS_LOCATION_TAG
 from mlcore.spans.state import Report
 from mlcore.spans.stored import StoredSpan, content, node
 from mlcore.wire.times import parse_duration, parse_point
@@ -267,6 +267,10 @@ def _located(tags: Mapping[str, str], folder: Path | None) -> dict[str, str]:
         kept[reserved_tags.ARTIFACT_LOCATION] = target_location(
             kept[reserved_tags.ARTIFACT_LOCATION], folder
         )
+    if kept.get(SPANS_LOCATION_TAG) == reserved_tags.SPANS_ARCHIVED:
+        # The server reads the spans from its archive; the target has an archive of its own.
+        kept[SPANS_LOCATION_TAG] = IN_STORE
+        kept.pop(ARCHIVE_LOCATION_TAG, None)
     return kept
 
 

@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mlcore.db.table import table
 from mlcore.entities.experiments import Experiment
+from mlcore.errors import InvalidState
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 from mlcore.prices.price_list import Own
 from mlcore.repos.experiments import experiments
 from mlcore.repos.settings import llm_prices, redaction
+from mlcore.repos.traces import archival, span_packs, traces
 from mlcore.repos.traces import redaction as trace_redaction
-from mlcore.repos.traces import span_packs, traces
 from mlcore.repos.traces.span_packs import Node
 from mlcore.repos.traces.traces import Change, StoredTrace
 from mlcore.spans import costs, facts, making, state, stored
+from mlcore.spans.names import ARCHIVE_LOCATION_TAG
 from traces.ingest import otlp, span_conversion
 
 if TYPE_CHECKING:
@@ -63,10 +65,12 @@ def log_spans(
 
     Raises:
         InvalidParameterValue: one of the traces is in another experiment; nothing is written then.
+        InvalidState: one of the traces is archived; nothing is written then.
     """
     batches = [_SpanBatch(trace_id, spans) for trace_id, spans in spans_of.items()]
     with_prices = any(batch.needs_prices for batch in batches)
     targets = _read_targets(batches, experiment_id, workspace, with_prices=with_prices)
+    _check_not_archived([trace for _, trace in targets if trace is not None])
     own_prices: Own = llm_prices.own() if with_prices else {}
     endpoints = {trace_redaction.endpoint_of(trace) if trace else None for _, trace in targets}
     # Traces share one redactor, since it bounds the time of its expressions.
@@ -144,6 +148,13 @@ def _read_targets(
     return table.parallel(reads)[: len(batches)]
 
 
+def _check_not_archived(traces_read: Iterable[StoredTrace]) -> None:
+    archived = sorted(trace.trace_id for trace in traces_read if archival.is_archived(trace))
+    if archived:
+        names = ", ".join(f"'{trace_id}'" for trace_id in archived)
+        raise InvalidState(f"Cannot log spans to archived traces: {names}.")
+
+
 def _write(batch: _SpanBatch, experiment_id: str, workspace: str, target: Target) -> None:
     """Creates or extends the trace. A retry reads the target again."""
     known_target: Target | None = target
@@ -198,7 +209,11 @@ def _extend(batch: _SpanBatch, trace: StoredTrace) -> None:
             known_nodes = span_packs.nodes(owner)
         if before is None or _needs_other_spans(batch, current):
             after = making.with_sums(after, _merged(known_nodes, batch.nodes))
+        # A trace that was archived since it was read is in the store again: these spans are there,
+        # the others stay readable in their files until the trace is archived once more.
         change = state.with_facts(current, after, current.info.first_pack or first_pack)
+        if change is not None and archival.is_archived(current):
+            change = change._replace(removals=[("tags", ARCHIVE_LOCATION_TAG)])
         # Even an unchanged trace is written, so its version changes: a concurrent request that sums
         # without having read these spans then fails and sums again.
         return change or Change(current.info, {})

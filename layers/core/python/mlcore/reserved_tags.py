@@ -46,3 +46,13 @@ GATEWAY_ENDPOINT: Final = "mlflow.gateway.endpointId"
 GATEWAY_REQUEST_TYPE: Final = "mlflow.gateway.requestType"
 
 DEMO: Final = "mlflow.demo"
+
+SPANS_IN_STORE: Final = "TRACKING_STORE"
+"""Value of the tag with the spans' location: in this server's store."""
+SPANS_ARCHIVED: Final = "ARCHIVE_REPO"
+"""Value of the same tag: archived. The spans are in files, and no request adds spans."""
+TRACE_RETENTION: Final = "mlflow.trace.archivalRetention"
+"""Tag of an experiment: ``{"type": "duration", "value": "7d"}``."""
+ARCHIVE_NOW: Final = "mlflow.trace.archiveNow"
+"""Tag of an experiment that asks to archive all its traces now, or those that are older than a
+time: ``{}`` or ``{"older_than": "1h"}``."""

@@ -127,6 +127,7 @@ def test_a_trace_says_nothing_about_places(monkeypatch: pytest.MonkeyPatch) -> N
     assert places(found) == [
         ("workspaces/w/E/traces/tr-1", []),
         (".internal/workspaces/w/traces/E/tr-1", []),
+        (".internal/traces/E/tr-1", []),
     ]
     # Another trace may come by the same id within the second.
     assert {one["before_ms"] for one in found} == {5000}

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
+from mlcore import reserved_tags
 from mlcore.entities.tags import Tag
 from mlcore.errors import BadRequest, InvalidParameterValue
 from mlcore.limits.artifact_locations import check_location
@@ -96,9 +97,9 @@ def check_tag(key: str, value: str) -> Tag:
     check_key(key, "key")
     check_length("key", MAX_TAG_KEY_LENGTH, key)
     check_length("value", MAX_TAG_VALUE_LENGTH, value)
-    if key == "mlflow.trace.archivalRetention":
+    if key == reserved_tags.TRACE_RETENTION:
         _check_retention(_archival_config(value, expected_type="duration"), "value", required=True)
-    elif key == "mlflow.trace.archiveNow":
+    elif key == reserved_tags.ARCHIVE_NOW:
         _check_retention(_archival_config(value), "older_than", required=False)
     return Tag(key, value)
 

@@ -51,8 +51,8 @@ def artifact_root(text: str) -> str:
 
 
 def archival_location(text: str) -> str:
-    """Checks the location for archived traces and returns it. It is stored and shown only: traces
-    are never archived."""
+    """Checks the location for archived traces and returns it. Traces of a workspace that names one
+    are not archived, because this server keeps files in its own store only."""
     field = "trace_archival_config.location"
     location = text.strip()
     if not location:
@@ -70,8 +70,7 @@ def archival_location(text: str) -> str:
 
 
 def archival_retention(text: str) -> str:
-    """Checks the time after which traces are archived and returns it. It is stored and shown only,
-    as the location."""
+    """Checks the time after which traces of a workspace are archived and returns it."""
     field = "trace_archival_config.retention"
     retention = text.strip()
     if len(retention) > MAX_RETENTION_LENGTH:

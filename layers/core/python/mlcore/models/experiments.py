@@ -29,6 +29,12 @@ class Experiment(StagedItem):
     number = IntAttribute(null=True)
     external_id = TextAttribute(null=True)
     property_types = TextMapAttribute(null=True)
+    archival_request = TextAttribute(null=True)
+    """The request to archive now (value of the tag) that the last passes worked on."""
+    archival_position = IntAttribute(null=True)
+    """The request time, in milliseconds, up to which they looked at the traces."""
+    archival_started = IntAttribute(null=True)
+    """When they began with the oldest trace, in milliseconds since the epoch."""
 
 
 class ExperimentTag(ChildItem):

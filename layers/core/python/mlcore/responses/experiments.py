@@ -7,8 +7,12 @@ from typing import Any
 from mlcore.entities.experiments import Experiment
 
 
-def experiment(entity: Experiment) -> dict[str, Any]:
-    """Returns the JSON of MLflow's message ``mlflow.Experiment``."""
+def experiment(entity: Experiment, trace_retention: str | None = None) -> dict[str, Any]:
+    """Returns the JSON of MLflow's message ``mlflow.Experiment``.
+
+    Args:
+        trace_retention: after which time its traces are archived; None if they are not.
+    """
     fields: dict[str, Any] = {
         "experiment_id": entity.experiment_id,
         "name": entity.name,
@@ -18,6 +22,8 @@ def experiment(entity: Experiment) -> dict[str, Any]:
         "creation_time": entity.creation_time,
         "workspace": entity.workspace,
     }
+    if trace_retention is not None:
+        fields["effective_trace_archival_retention"] = trace_retention
     if entity.tags:
         fields["tags"] = [
             {"key": key, "value": value} for key, value in sorted(entity.tags.items())

@@ -11,8 +11,9 @@ ARCHIVE_LOCATION_TAG: Final = reserved_tags.ARCHIVE_LOCATION
 ARCHIVAL_FAILURE_TAG: Final = reserved_tags.ARCHIVAL_FAILURE
 SYSTEM_TAGS: Final = reserved_tags.TRACE_LOCATIONS
 """Tags that only the server sets: they say where a trace's files and spans are."""
-IN_STORE: Final = "TRACKING_STORE"
-"""Value of the tag with the spans' location: in this server's store."""
+IN_STORE: Final = reserved_tags.SPANS_IN_STORE
+READABLE: Final = (IN_STORE, reserved_tags.SPANS_ARCHIVED)
+"""Values of that tag with which the spans are in packs: in the table or in files of them."""
 
 FINALIZED: Final = reserved_tags.TRACE_FINALIZED
 SIZE_STATS: Final = reserved_tags.TRACE_SIZE_STATS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from mlcore.db.expression import Raw, Update
@@ -22,6 +22,35 @@ def set_tag(stored: StoredExperiment, key: str, value: str) -> None:
 def delete_tag(stored: StoredExperiment, key: str) -> None:
     """Deletes a tag of an experiment. Raises Conflict if the experiment is deleted meanwhile."""
     _write(stored, {}, [("tags", key)])
+
+
+def delete_tag_with_value(
+    stored: StoredExperiment, key: str, value: str, also: Callable[[Update], None]
+) -> None:
+    """Deletes a tag of an experiment unless it has another value now. Raises WriteConflict if the
+    experiment is deleted meanwhile.
+
+    Args:
+        also: adds further changes of the experiment to the same write.
+    """
+
+    def complete(types: Mapping[str, str] | None, update: Update) -> None:
+        also(update)
+        remove_types(update, ExperimentItem.property_types, types, {}, [("tags", key)])
+
+    def send(current: StoredExperiment) -> None:
+        if current.experiment.tags.get(key) == value:
+            types = ExperimentItem.of(current.document.item).property_types
+            document_writes.write(
+                current.document, {}, [("tags", key)], partial(complete, types), exclusive=True
+            )
+
+    def meanwhile(_: StoredExperiment, item: Raw | None) -> StoredExperiment:
+        if item is None:
+            raise WriteConflict(stored.experiment.experiment_id)
+        return experiments.of_item(item)
+
+    concurrent_writes.write("experiment", stored, send, meanwhile)
 
 
 class _Moved(Exception):

@@ -25,6 +25,7 @@ from mlcore.artifacts.skill_files import segments_below
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.table import table
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.limits.artifact_locations import join
 from mlcore.models.experiments import Experiment
 from mlcore.models.logged_models import LoggedModel
@@ -215,11 +216,13 @@ def of_skill_upload(workspace: str, path: str) -> Area | None:
     return Area(key, tuple(sorted(places)))
 
 
-def internal(experiment_id: str, workspace: str, trace_id: str = "") -> Area:
-    """Returns the area (store key) of the span files of an experiment, or of one of its traces.
-    These files are written and read by the product only."""
+def internal(experiment_id: str, workspace: str, trace_id: str = "") -> list[Area]:
+    """Returns the areas (store keys) of the span files of an experiment, or of one of its traces:
+    those of its workspace, and those of archived spans, which are in no workspace's folder. These
+    files are written and read by the product only."""
     path = f"traces/{experiment_id}/{trace_id}" if trace_id else f"traces/{experiment_id}"
-    return Area(artifacts.internal_key(workspace, path))
+    roots = dict.fromkeys((workspace, DEFAULT_WORKSPACE))
+    return [Area(artifacts.internal_key(root, path)) for root in roots]
 
 
 def history(experiment_id: str, run_id: str = "") -> Area:

@@ -77,7 +77,7 @@ def experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
             break
     went = file_owners.remove([whole])
     file_owners.remove_areas(
-        [file_owners.internal(experiment_id, workspace), file_owners.history(experiment_id)]
+        [*file_owners.internal(experiment_id, workspace), file_owners.history(experiment_id)]
     )
     mine = ConditionExpression()
     mine.require_absent_or_equal(ExperimentNameLock.experiment_id, experiment_id)

@@ -20,9 +20,10 @@ from mlcore import artifacts, errors
 from mlcore.db import keys
 from mlcore.db.attributes import ItemAttribute
 from mlcore.db.deflate import compressed
-from mlcore.db.expression import ConditionExpression, Raw
+from mlcore.db.expression import ConditionExpression, Raw, Update
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import table
+from mlcore.db.table import key_of_item, table
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.ids import now_ms
 from mlcore.models.traces import TraceSpans, TraceSpansPack
 
@@ -119,6 +120,36 @@ def put(owner: Owner, packs: Iterable[Pack]) -> None:
     table.parallel(calls)
 
 
+def move_to_files(owner: Owner) -> bool:
+    """Moves the spans of a trace's packs from items to files, and returns whether all are in files
+    now: a pack that the indexer has not processed yet keeps its spans. The items stay, with the
+    fields of spans that aggregations need.
+
+    Each file is written and read again before its item changes, and a pack never changes, so that
+    the call may be interrupted anywhere and repeated. Per pack: two requests to the file store and
+    one write of the item.
+
+    Raises:
+        SpansMissing: a file that was just written has other content.
+    """
+    inline = [item for item in _items(owner, None) if inline_content(item) is not None]
+    ready = [item for item in inline if TraceSpans.of(item).lsi1sk is None]
+    table.parallel([partial(_move, owner, item) for item in ready])
+    return len(ready) == len(inline)
+
+
+def locations(owner: Owner) -> list[str]:
+    """Returns the keys of the files with a trace's spans to which its packs refer. One Query."""
+    named = (TraceSpans.of(item).location for item in _items(owner, [TraceSpans.location]))
+    return sorted(location for location in named if location is not None)
+
+
+def archive_folder(owner: Owner) -> str:
+    """Returns the key of the folder with the files of a trace's archived spans. It is in no
+    workspace's folder, since an experiment may move to another workspace."""
+    return f"{_folder(owner._replace(workspace=DEFAULT_WORKSPACE))}/archived"
+
+
 def nodes(owner: Owner) -> dict[str, Node]:
     """Returns the nodes of all spans of a trace by span id. A node has the fields of a span that
     aggregations need."""
@@ -210,8 +241,7 @@ def _fitting(spans: list[Span]) -> Pack:
 def _item(model: type[TraceSpans], key: keys.Key, owner: Owner, pack: Pack) -> Raw:
     location = None
     if len(pack.data) > ITEM_BYTES:
-        name = f"traces/{owner.experiment_id}/{owner.trace_id}/{pack.suffix}"
-        location = artifacts.internal_key(owner.workspace, name)
+        location = f"{_folder(owner)}/{pack.suffix}"
         artifacts.store().put(location, pack.data)
     made = model(
         PK=key.pk,
@@ -228,6 +258,29 @@ def _item(model: type[TraceSpans], key: keys.Key, owner: Owner, pack: Pack) -> R
         version=1,
     )
     return made.serialize()
+
+
+def _folder(owner: Owner) -> str:
+    path = f"traces/{owner.experiment_id}/{owner.trace_id}"
+    return artifacts.internal_key(owner.workspace, path)
+
+
+def _move(owner: Owner, item: Raw) -> None:
+    """Moves the spans of one pack to a file, unless the pack was removed or moved since it was
+    read."""
+    pack = TraceSpans.of(item)
+    data = pack.data or b""
+    location = f"{archive_folder(owner)}/{pack.suffix}"
+    artifacts.store().put(location, data)
+    if artifacts.store().get(location) != data:
+        raise SpansMissing
+    update = Update()
+    update.set(TraceSpans.location, location)
+    update.remove(TraceSpans.data)
+    update.require_equal(TraceSpans.suffix, pack.suffix)
+    update.require_exists(TraceSpans.data)
+    with contextlib.suppress(ConditionFailed):
+        table.update(key_of_item(item), update)
 
 
 def _put(owner: Owner, pack: Pack) -> None:

@@ -1,0 +1,195 @@
+"""Archives old traces: every few minutes a schedule starts a pass through the experiments.
+
+In each experiment a pass looks at the traces from the oldest on, up to the end of the experiment's
+retention or of a request to archive now. It remembers the place, and begins with the oldest trace
+again for a new request to archive now, and once a week: traces may arrive late, or end late.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterable, Iterator
+from functools import partial
+from time import monotonic
+from typing import Final
+
+from mlcore import file_removal, trace_archival
+from mlcore.db import keys
+from mlcore.db.table import table
+from mlcore.entities.stages import ACTIVE
+from mlcore.entities.workspaces import Workspace
+from mlcore.errors import RequestLimitExceeded, TemporarilyUnavailable
+from mlcore.file_removal import Removal
+from mlcore.ids import now_ms
+from mlcore.observability import logger
+from mlcore.optimistic_retry import WriteConflict
+from mlcore.repos.experiments import archival_progress, experiments
+from mlcore.repos.experiments.archival_progress import Progress
+from mlcore.repos.experiments.experiments import StoredExperiment
+from mlcore.repos.traces import archival, span_packs
+from mlcore.repos.traces.archival import Outcome
+from mlcore.repos.traces.pages import LATEST
+from mlcore.repos.traces.traces import StoredTrace
+from mlcore.repos.workspaces import workspaces
+
+QUEUE: Final = "FILE_REMOVAL_QUEUE_URL"
+"""Environment: the URL of the queue of the file remover; without it files are kept."""
+WORK_SECONDS: Final = 40.0
+"""After which a pass stops; the next one continues."""
+AGAIN_MS: Final = 7 * 86_400_000
+"""After this time a pass begins with the oldest trace again."""
+READ_TOGETHER: Final = 100
+"""Experiments that are read in one request."""
+REMEMBERED_TRACES: Final = 50
+"""After so many traces a pass remembers its place, even if it archived none."""
+EARLIEST: Final = -(2**63)
+CLOCKS_MS: Final = 1000
+"""By which clocks may differ."""
+
+
+def run() -> int:
+    """Archives traces for at most 40 seconds, and returns how many. Does nothing if the server has
+    no retention."""
+    config = trace_archival.server()
+    if config is None:
+        return 0
+    end, count = monotonic() + WORK_SECONDS, 0
+    shuffled = workspaces.find_all()
+    # So that no workspace always comes last.
+    random.shuffle(shuffled)
+    for workspace in shuffled:
+        if workspace.trace_archival_location:
+            logger.warning(
+                "traces are not archived: the workspace names a location outside this server",
+                extra={"workspace": workspace.name},
+            )
+            continue
+        for stored in _experiments(workspace):
+            if monotonic() >= end:
+                return count
+            try:
+                count += _Pass(config, workspace, stored).run(end)
+            except (TemporarilyUnavailable, RequestLimitExceeded, WriteConflict):
+                logger.exception(
+                    "traces could not be archived",
+                    extra={"experiment": stored.experiment.experiment_id},
+                )
+    return count
+
+
+def _experiments(workspace: Workspace) -> Iterator[StoredExperiment]:
+    """Yields the active experiments of a workspace, in random order."""
+    ids = list(experiments.ids_of_workspace(workspace.name))
+    random.shuffle(ids)
+    for at in range(0, len(ids), READ_TOGETHER):
+        for item in table.batch_get(list(map(keys.experiment, ids[at : at + READ_TOGETHER]))):
+            if item is None:
+                continue
+            stored = experiments.of_item(item)
+            experiment = stored.experiment
+            if experiment.lifecycle_stage == ACTIVE and experiment.workspace == workspace.name:
+                yield stored
+
+
+class _Pass:
+    """One pass through the traces of one experiment."""
+
+    def __init__(
+        self, config: trace_archival.Server, workspace: Workspace, stored: StoredExperiment
+    ) -> None:
+        self._stored = stored
+        self._experiment = stored.experiment
+        now = now_ms()
+        tags = self._experiment.tags
+        retention = trace_archival.effective_retention(
+            config, workspace.trace_archival_retention, self._experiment.experiment_id, tags
+        )
+        self._request = trace_archival.archive_now(tags)
+        age = trace_archival.milliseconds(retention)
+        self._retention_end = EARLIEST if age is None else max(EARLIEST, now - age)
+        """The request time up to which traces are archived without a request."""
+        self._latest = self._retention_end
+        if self._request is not None:
+            age = self._request.older_than_ms
+            self._latest = max(self._latest, now - age if age else LATEST)
+        self._saved = archival_progress.of_experiment(stored)
+        self._progress = self._begin(now)
+
+    def _begin(self, now: int) -> Progress:
+        """Returns the progress from which this pass continues."""
+        request = self._request.text if self._request else None
+        before = self._saved
+        if (
+            before is None
+            or now - before.started > AGAIN_MS
+            or (request is not None and before.request != request)
+        ):
+            return Progress(now, None, request)
+        return before
+
+    def run(self, end: float) -> int:
+        """Archives traces until all are done or the time is over; returns how many.
+
+        Args:
+            end: of :func:`time.monotonic`.
+        """
+        count, examined, is_interrupted, is_blocked = 0, 0, False, False
+        position = self._progress.position
+        earliest = EARLIEST if position is None else position
+        for page in archival.oldest_first(self._experiment, earliest, self._latest):
+            outcomes = table.parallel([partial(_archive, trace) for trace in page])
+            count += outcomes.count(Outcome.ARCHIVED)
+            examined += len(page)
+            # A trace that is to be archived later must be met again.
+            is_blocked = is_blocked or Outcome.LATER in outcomes
+            if page and not is_blocked:
+                position = max(trace.item.request_time for trace in page)
+            _remove_files(
+                trace
+                for trace, outcome in zip(page, outcomes, strict=True)
+                if outcome is Outcome.REMOVED
+            )
+            if monotonic() >= end:
+                is_interrupted = True
+                break
+        self._save(position, count + examined // REMEMBERED_TRACES, is_interrupted or is_blocked)
+        return count
+
+    def _save(self, position: int | None, work: int, is_incomplete: bool) -> None:
+        """Writes how far the pass came, if that is worth a write."""
+        progress = self._progress._replace(position=position)
+        if self._request is not None and not is_incomplete:
+            if position is not None:
+                # Younger traces may still arrive.
+                progress = progress._replace(position=min(position, self._retention_end))
+            archival_progress.complete_request(self._stored, progress, self._request.text)
+        elif work or self._progress != self._saved:
+            archival_progress.save(self._experiment.experiment_id, progress)
+
+
+def _archive(trace: StoredTrace) -> Outcome:
+    """Archives a trace; leaves it to a later pass if that fails."""
+    try:
+        return archival.archive(trace)
+    except (TemporarilyUnavailable, RequestLimitExceeded):
+        logger.exception("a trace could not be archived", extra={"trace": trace.trace_id})
+        return Outcome.LATER
+
+
+def _remove_files(removed: Iterable[StoredTrace]) -> None:
+    """Sends messages to the file remover about the files that were written for traces which were
+    deleted meanwhile, except those that belong to a new trace with the same id."""
+    before = now_ms() + CLOCKS_MS
+    removals = [
+        Removal(
+            owner.workspace,
+            before,
+            span_packs.archive_folder(owner),
+            span_packs.locations(owner),
+        )
+        for owner in map(archival.owner_of, removed)
+    ]
+    queue = os.environ.get(QUEUE)
+    if queue and removals:
+        file_removal.send(queue, removals)

@@ -1,0 +1,63 @@
+"""How far the archival of an experiment's traces has come, in attributes of the experiment's item.
+
+A pass looks at the traces from the oldest on, and the next pass continues where it stopped. So a
+trace that is archived already is not read again at each pass.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import NamedTuple
+
+from mlcore import reserved_tags
+from mlcore.db import keys
+from mlcore.db.expression import Update
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import table
+from mlcore.models.experiments import Experiment as ExperimentItem
+from mlcore.repos.experiments import tags
+from mlcore.repos.experiments.experiments import StoredExperiment
+
+
+class Progress(NamedTuple):
+    """Times are in milliseconds since the epoch."""
+
+    started: int
+    """When the passes began with the oldest trace."""
+    position: int | None = None
+    """The request time up to which they looked at the traces; None for none."""
+    request: str | None = None
+    """The request to archive now (value of the tag) that they worked on."""
+
+
+def of_experiment(stored: StoredExperiment) -> Progress | None:
+    """Returns the progress in an experiment's item; None if no pass has begun."""
+    item = ExperimentItem.of(stored.document.item)
+    if item.archival_started is None:
+        return None
+    return Progress(item.archival_started, item.archival_position, item.archival_request)
+
+
+def save(experiment_id: str, progress: Progress) -> None:
+    """Writes the progress to the experiment's item; does nothing if the experiment was removed."""
+    update = Update()
+    _set(update, progress)
+    update.require_exists(ExperimentItem.PK)
+    with contextlib.suppress(ConditionFailed):
+        table.update(keys.experiment(experiment_id), update)
+
+
+def complete_request(stored: StoredExperiment, progress: Progress, request: str) -> None:
+    """Deletes the tag that asked to archive now, unless it holds another request by now, and writes
+    the progress. Raises WriteConflict if the experiment was removed."""
+
+    def also(update: Update) -> None:
+        _set(update, progress._replace(request=None))
+
+    tags.delete_tag_with_value(stored, reserved_tags.ARCHIVE_NOW, request, also)
+
+
+def _set(update: Update, progress: Progress) -> None:
+    update.set(ExperimentItem.archival_started, progress.started)
+    update.set_or_remove(ExperimentItem.archival_position, progress.position)
+    update.set_or_remove(ExperimentItem.archival_request, progress.request)

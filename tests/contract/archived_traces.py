@@ -1,0 +1,87 @@
+"""Traces that are archived, by a pass of the schedule or at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import indexer.app
+from mlcore import artifacts
+from mlcore.entities.workspaces import DEFAULT_WORKSPACE
+from mlcore.ids import now_ms
+from mlcore.repos.traces import traces
+from tests.contract.api import Api
+from tests.contract.conftest import Store
+from tests.contract.trace_calls import export, info, span
+from tests.contract.trace_story import new_trace
+
+NOW = "mlflow.trace.archiveNow"
+RETENTION = "mlflow.trace.archivalRetention"
+HOUR = 3_600_000
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("files")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ARTIFACT_FOLDER", str(folder))
+        artifacts.store.cache_clear()
+        yield folder
+    artifacts.store.cache_clear()
+
+
+@pytest.fixture
+def archiving(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server archives what is older than a day; the traces of tests are."""
+    monkeypatch.setenv("TRACE_ARCHIVAL_RETENTION", "1d")
+
+
+def stored(trace: str) -> traces.StoredTrace:
+    found = traces.find(f"tr-{trace}", DEFAULT_WORKSPACE)
+    assert found is not None
+    return found
+
+
+def packs_of(store: Store, trace: str) -> list[dict[str, Any]]:
+    prefix = f"T#tr-{trace}#SPANS"
+    return [item for item in store.items() if item["SK"]["S"].startswith(prefix)]
+
+
+def files_of(folder: Path, trace: str) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and f"tr-{trace}" in str(path)]
+
+
+def is_archived(trace: str) -> bool:
+    return info(f"tr-{trace}")["tags"]["mlflow.trace.spansLocation"] == "ARCHIVE_REPO"
+
+
+def tick() -> None:
+    assert indexer.app.handler({"source": "schedule"}, None) == {}
+
+
+def tagged(api: Api, experiment_id: str, key: str, value: Any) -> None:
+    api.post(
+        "experiments/set-experiment-tag",
+        experiment_id=experiment_id,
+        key=key,
+        value=json.dumps(value),
+    )
+
+
+def tags_of(api: Api, experiment_id: str) -> dict[str, str]:
+    experiment = api.get("experiments/get", experiment_id=experiment_id)["experiment"]
+    return {tag["key"]: tag["value"] for tag in experiment.get("tags", [])}
+
+
+def aged(experiment_id: str, milliseconds: int) -> str:
+    """A finished trace that began so long ago."""
+    trace, begin = new_trace(), now_ms() - milliseconds
+    one = span(trace, 1)
+    nano = begin * 1_000_000
+    one = {**one, "startTimeUnixNano": str(nano), "endTimeUnixNano": str(nano + 1)}
+    assert export(experiment_id, [one]).status == 200
+    return trace
