@@ -12,8 +12,9 @@ import pytest
 import server_info.app
 from indexer.lifecycle import trace_archival
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
+from mlcore.errors import InvalidParameterValue
 from mlcore.repos.experiments import experiments, tags
-from mlcore.repos.traces import archival
+from mlcore.repos.traces import archival, traces
 from mlcore.repos.workspaces import workspaces
 from tests.contract.api import called
 from tests.contract.archived_traces import (
@@ -141,6 +142,29 @@ def test_a_pass_continues_where_the_time_was_over(
     assert counts[0] == 2
     assert counts == sorted(counts)
     assert counts[-1] == 5
+
+
+def test_a_trace_that_fails_holds_up_no_other(
+    store: Store, archiving: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing, fine = aged("0", 60 * HOUR), aged("0", 50 * HOUR)
+    elsewhere = aged(store.api.new_experiment("elsewhere"), 50 * HOUR)
+    write = traces.write
+
+    def refused(trace: traces.StoredTrace, decide: Any) -> traces.StoredTrace | None:
+        if trace.trace_id == f"tr-{failing}":
+            raise InvalidParameterValue("The experiment is full.")
+        return write(trace, decide)
+
+    monkeypatch.setattr(traces, "write", refused)
+    tagged(store.api, "0", NOW, {})
+    tick()
+    assert (is_archived(failing), is_archived(fine), is_archived(elsewhere)) == (False, True, True)
+    assert NOW in tags_of(store.api, "0")
+    monkeypatch.setattr(traces, "write", write)
+    tick()
+    assert is_archived(failing)
+    assert NOW not in tags_of(store.api, "0")
 
 
 def test_a_walk_starts_again_after_a_week(

@@ -19,7 +19,7 @@ from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.entities.stages import ACTIVE
 from mlcore.entities.workspaces import Workspace
-from mlcore.errors import RequestLimitExceeded, TemporarilyUnavailable
+from mlcore.errors import MlflowError
 from mlcore.file_removal import Removal
 from mlcore.ids import now_ms
 from mlcore.observability import logger
@@ -70,7 +70,7 @@ def run() -> int:
                 return count
             try:
                 count += _Pass(config, workspace, stored).run(end)
-            except (TemporarilyUnavailable, RequestLimitExceeded, WriteConflict):
+            except (MlflowError, WriteConflict):
                 logger.exception(
                     "traces could not be archived",
                     extra={"experiment": stored.experiment.experiment_id},
@@ -169,10 +169,11 @@ class _Pass:
 
 
 def _archive(trace: StoredTrace) -> Outcome:
-    """Archives a trace; leaves it to a later pass if that fails."""
+    """Archives a trace; leaves it to a later pass if that fails, such as in a full experiment (10
+    GB), which the spans of other traces must leave first."""
     try:
         return archival.archive(trace)
-    except (TemporarilyUnavailable, RequestLimitExceeded):
+    except MlflowError:
         logger.exception("a trace could not be archived", extra={"trace": trace.trace_id})
         return Outcome.LATER
 
