@@ -188,7 +188,7 @@ RPCS = (
         "requests.anybody",
         version="3.0",
         since="",
-        cost=3,
+        cost=1,
     ),
     get(
         _TRASH,

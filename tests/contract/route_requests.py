@@ -316,7 +316,7 @@ REQUESTS: Final[dict[str, Fields]] = {
     "GET /3.0/mlflow-serverless/trash": {"experiment_id": "{experiment}"},
     "GET /3.0/mlflow-serverless/system-tables/readers": {},
     "GET /3.0/mlflow-serverless/config/{key}": {},
-    "GET /3.0/mlflow-serverless/queries": {},
+    **{f"GET /3.0/mlflow-serverless/{name}": {} for name in ("queries", "gateway-limits")},
     "GET /3.0/mlflow-serverless/queries/{name}": {},
     "GET /2.0/mlflow/webhooks": {},
     "GET /2.0/mlflow/webhooks/{webhook_id}": {},
