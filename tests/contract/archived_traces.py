@@ -16,8 +16,8 @@ from mlcore.ids import now_ms
 from mlcore.repos.traces import traces
 from tests.contract.api import Api
 from tests.contract.conftest import Store
-from tests.contract.trace_calls import export, info, span
-from tests.contract.trace_story import new_trace
+from tests.contract.trace_calls import export, info, span, start, tell
+from tests.contract.trace_story import TOLD, new_trace, story
 
 NOW = "mlflow.trace.archiveNow"
 RETENTION = "mlflow.trace.archivalRetention"
@@ -84,4 +84,13 @@ def aged(experiment_id: str, milliseconds: int) -> str:
     nano = begin * 1_000_000
     one = {**one, "startTimeUnixNano": str(nano), "endTimeUnixNano": str(nano + 1)}
     assert export(experiment_id, [one]).status == 200
+    return trace
+
+
+def told(experiment_id: str) -> str:
+    """A trace of two packs, reported by a client."""
+    trace = new_trace()
+    assert export(experiment_id, story(trace)[:3]).status == 200
+    assert export(experiment_id, story(trace)[3:]).status == 200
+    tell("POST", "3.0/traces", start(experiment_id, f"tr-{trace}", **TOLD))
     return trace

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import itertools
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import experiments.app as experiments_app
 from file_remover import app as remover
@@ -19,7 +15,6 @@ from indexer.verification import rebuild
 from mlcore import artifacts, queues
 from mlcore.db import capacity
 from mlcore.db.table import table
-from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.repos.traces import archival, span_packs, traces
 from mlcore.repos.traces.archival import Outcome
 from mlcore.system_tables import span_source
@@ -32,11 +27,11 @@ from tests.contract.archived_traces import (
     packs_of,
     stored,
     tick,
+    told,
 )
-from tests.contract.conftest import Store, enable_workspaces, examples, forget
+from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.full_text_setting import setting
 from tests.contract.index_state import Broken, deliver, failing
-from tests.contract.interleaved_calls import interleaved
 from tests.contract.streams import following
 from tests.contract.trace_calls import (
     Fields,
@@ -49,7 +44,7 @@ from tests.contract.trace_calls import (
     tell,
     whole,
 )
-from tests.contract.trace_story import TOLD, new_trace, story
+from tests.contract.trace_story import TOLD, new_trace
 
 __all__ = ["archiving", "files"]
 
@@ -107,15 +102,6 @@ def answers(experiment_id: str, trace: str) -> Fields:
         ],
         **{condition: sorted(found_by(experiment_id, condition)) for condition in FILTERS},
     }
-
-
-def told(experiment_id: str) -> str:
-    """A trace of two packs, reported by a client."""
-    trace = new_trace()
-    assert export(experiment_id, story(trace)[:3]).status == 200
-    assert export(experiment_id, story(trace)[3:]).status == 200
-    tell("POST", "3.0/traces", start(experiment_id, f"tr-{trace}", **TOLD))
-    return trace
 
 
 @pytest.mark.parametrize("indexed", [False, True])
@@ -244,54 +230,6 @@ def test_a_file_that_was_not_stored(store: Store, monkeypatch: pytest.MonkeyPatc
             with pytest.raises(span_packs.SpansMissing):
                 archival.archive(stored(trace))
         assert answers("0", trace) == before
-
-
-@examples(40)
-@given(data=st.data())
-def test_spans_and_deletions_win(shared_store: Store, data: st.DataObject) -> None:
-    trace = new_trace()
-    assert export("0", story(trace)[:2]).status == 200
-    expected = {1, 2}
-    answered: dict[int, int] = {}
-
-    def exported(number: int) -> Callable[[], None]:
-        def act() -> None:
-            answered[number] = export("0", [span(trace, number, 1)]).status
-
-        return act
-
-    def deleted() -> None:
-        body = {"experiment_id": "0", "request_ids": [f"tr-{trace}"]}
-        assert ask("POST", "3.0/traces/delete-traces", body).status == 200
-
-    def archived() -> None:
-        if (found := traces.find(f"tr-{trace}", DEFAULT_WORKSPACE)) is not None:
-            archival.archive(found)
-
-    steps: list[Callable[[], None]] = [archived, archived, exported(8), exported(9)]
-    is_deleted = data.draw(st.booleans())
-    if is_deleted:
-        steps = [archived, deleted]
-    order = data.draw(st.lists(st.integers(0, 3), max_size=40))
-    interleaved(order, steps, after=forget)
-    if is_deleted:
-        assert ask("GET", f"3.0/traces/tr-{trace}").status == 404
-        assert not packs_of(shared_store, trace)
-        return
-    expected |= {number for number, status in answered.items() if status == 200}
-    assert set(answered.values()) <= {200, 400}
-    found = {int(line["span_id"], 16) for line in _lines(trace)}
-    assert found >= expected
-    if not is_archived(trace):
-        assert "mlflow.trace.archiveLocation" not in info(f"tr-{trace}")["tags"]
-    archived()
-    assert {int(line["span_id"], 16) for line in _lines(trace)} == found
-
-
-def _lines(trace: str) -> list[Fields]:
-    return [
-        {"span_id": base64.b64decode(one["span_id"]).hex()} for one in whole(f"tr-{trace}")["spans"]
-    ]
 
 
 @pytest.fixture
