@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 import artifacts.app
+from indexer.lifecycle import file_removals
 from lander import app as lander
+from mlcore import file_removal
 from mlcore.artifacts.folder import Folder
 from mlcore.auth.permissions import EXPERIMENT, Grant
 from mlcore.environment import AUTHENTICATION
@@ -24,8 +26,10 @@ from runs import messages as m
 from tests.contract.api import JSON, Answer, called
 from tests.contract.conftest import Store, enable_workspaces, forget
 from tests.contract.file_world import files
+from tests.contract.index_state import deliver
 from tests.contract.lake import Tables, tables
 from tests.contract.logins import ADMIN, called_as, named
+from tests.contract.streams import following
 
 __all__ = ["files", "tables"]
 
@@ -310,3 +314,26 @@ def test_the_system_tables_have_the_run_once(
             assert rows == {moved: target, staying: source}
     points = [row["run_id"] for row in tables.rows("run_metrics_history")]
     assert sorted(points) == sorted([moved, staying])
+
+
+def test_files_of_a_moved_run_go_with_its_new_experiment(
+    store: Store, files: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The indexer removes them, since they are not in the folder of that experiment."""
+    monkeypatch.setenv(file_removals.QUEUE, "a queue")
+    areas: list[file_removal.Removal] = []
+    monkeypatch.setattr(file_removal, "send", lambda _, removals: areas.extend(removals))
+    source, target = experiments(store)
+    moved, staying = store.api.new_run(source), store.api.new_run(source)
+    with following(store) as stream:
+        assert move(target, moved).status == 200
+        records = stream.fresh()
+        assert deliver(records) == len(records)
+        assert areas == []
+        store.api.post("experiments/delete", experiment_id=target)
+        purging.experiment(target)
+        records = stream.fresh()
+        assert deliver(records) == len(records)
+    folders = {area.key for area in areas if not area.key.startswith(".internal")}
+    assert f"{source}/{moved}/artifacts" in folders
+    assert not any(staying in folder or folder == source for folder in folders)
