@@ -18,7 +18,7 @@ from mlcore.artifacts.folder import Folder
 from mlcore.artifacts.paths import covers
 from mlcore.entities.workspaces import Workspace
 from mlcore.environment import settings
-from mlcore.repos.removal import former_root, garbage
+from mlcore.repos.removal import former_root, garbage, purging
 from mlcore.repos.workspaces import workspaces as repo
 from tests.contract.api import Api
 from tests.contract.conftest import Store, enable_workspaces, examples, forget
@@ -245,6 +245,10 @@ def test_what_left_a_workspace_keeps_its_files(
     _end("team-w", "CASCADE")
     left = {path for path in (*kept, *gone, "workspaces/team-w/loose") if files.get(path)}
     assert left == kept
+    # What an experiment left in the folder of a workspace goes with it.
+    purging.experiment(made)
+    of_spans = f".internal/workspaces/team-w/traces/{made}/t/pack"
+    assert {path for path in kept if files.get(path)}.isdisjoint({of_spans})
     shutil.rmtree(files.files)
     files.files.mkdir()
 

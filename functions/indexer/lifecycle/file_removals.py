@@ -154,13 +154,13 @@ def _internal(image: Raw, experiment: Raw | None) -> Iterator[tuple[str, Area]]:
             yield DEFAULT_WORKSPACE, file_owners.history(experiment_id, run_id)
     elif kind == keys.EXPERIMENT.name:
         workspace = Experiment.of(image).workspace
-        for area in file_owners.internal(experiment_id, workspace):
+        for area in file_owners.internal(image):
             yield workspace, area
         yield DEFAULT_WORKSPACE, file_owners.history(experiment_id)
     elif kind == keys.TRACE.name and experiment is not None:
         trace_id, workspace = Trace.of(image).trace_id, Experiment.of(experiment).workspace
         if "/" not in trace_id:
-            for area in file_owners.internal(experiment_id, workspace, trace_id):
+            for area in file_owners.internal(experiment, trace_id):
                 yield workspace, area
 
 

@@ -129,6 +129,14 @@ def test_a_trace_says_nothing_about_places(monkeypatch: pytest.MonkeyPatch) -> N
         (".internal/workspaces/w/traces/E/tr-1", []),
         (".internal/traces/E/tr-1", []),
     ]
+    moved = experiment() | {"former_workspaces": {"SS": ["w"]}}
+    of_spans = [".internal/traces/E", ".internal/workspaces/w/traces/E"]
+    assert [
+        place
+        for place, _ in places(sent(monkeypatch, trace, moved))
+        if place.startswith(".internal")
+    ] == [f"{place}/tr-1" for place in of_spans]
+    assert {place for place, _ in places(sent(monkeypatch, moved, None))} > set(of_spans)
     # Another trace may come by the same id within the second.
     assert {one["before_ms"] for one in found} == {5000}
     assert sent(monkeypatch, item("trace", trace_id="tr/../1"), experiment()) == []

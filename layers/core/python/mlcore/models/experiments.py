@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlcore.db import keys
-from mlcore.db.attributes import IntAttribute, TextAttribute, TextMapAttribute
+from mlcore.db.attributes import IntAttribute, TextAttribute, TextMapAttribute, TextSetAttribute
 from mlcore.models.base import ChildItem, Item, StagedItem
 
 
@@ -20,6 +20,8 @@ class Experiment(StagedItem):
     experiment_id = TextAttribute()
     name = TextAttribute()
     workspace = TextAttribute()
+    former_workspaces = TextSetAttribute()
+    """Those from which it was moved. Files of its traces' spans stay in their folders."""
     artifact_location = TextAttribute()
     creation_time = IntAttribute()
     last_update_time = IntAttribute()

@@ -216,12 +216,14 @@ def of_skill_upload(workspace: str, path: str) -> Area | None:
     return Area(key, tuple(sorted(places)))
 
 
-def internal(experiment_id: str, workspace: str, trace_id: str = "") -> list[Area]:
+def internal(experiment: Raw, trace_id: str = "") -> list[Area]:
     """Returns the areas (store keys) of the span files of an experiment, or of one of its traces:
-    those of its workspace, and those of archived spans, which are in no workspace's folder. These
-    files are written and read by the product only."""
-    path = f"traces/{experiment_id}/{trace_id}" if trace_id else f"traces/{experiment_id}"
-    roots = dict.fromkeys((workspace, DEFAULT_WORKSPACE))
+    those of the workspaces in which it was, and those of archived spans, which are in no
+    workspace's folder. These files are written and read by the product only."""
+    item = Experiment.of(experiment)
+    path = f"traces/{item.experiment_id}" + (f"/{trace_id}" if trace_id else "")
+    former = sorted(item.former_workspaces or ())
+    roots = dict.fromkeys((item.workspace, DEFAULT_WORKSPACE, *former))
     return [Area(artifacts.internal_key(root, path)) for root in roots]
 
 

@@ -76,9 +76,7 @@ def experiment(experiment_id: str, deadline: float = float("inf")) -> bool:
         if not remains.of_experiment(experiment_id, deadline):
             break
     went = file_owners.remove([whole])
-    file_owners.remove_areas(
-        [*file_owners.internal(experiment_id, workspace), file_owners.history(experiment_id)]
-    )
+    file_owners.remove_areas([*file_owners.internal(item), file_owners.history(experiment_id)])
     mine = ConditionExpression()
     mine.require_absent_or_equal(ExperimentNameLock.experiment_id, experiment_id)
     while item is not None:

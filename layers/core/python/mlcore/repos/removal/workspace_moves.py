@@ -52,6 +52,7 @@ def experiment(experiment_id: str, workspace: str) -> None:
     change.set(Experiment.gsi5pk, gsi5pk)
     change.set(Experiment.gsi5sk, gsi5sk)
     change.set(Experiment.workspace, workspace)
+    change.add_members(Experiment.former_workspaces, [old])
     change.set(Experiment.updated_at, now_ms())
     change.add(Experiment.version, 1)
     change.require_equal(Experiment.workspace, old)
