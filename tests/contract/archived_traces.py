@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import indexer.app
-from mlcore import artifacts
 from mlcore.entities.workspaces import DEFAULT_WORKSPACE
 from mlcore.ids import now_ms
 from mlcore.repos.traces import traces
 from tests.contract.api import Api
+from tests.contract.artifact_folder import artifacts_in
 from tests.contract.conftest import Store
 from tests.contract.trace_calls import export, info, span, start, tell
 from tests.contract.trace_story import TOLD, new_trace, story
@@ -26,12 +26,8 @@ HOUR = 3_600_000
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("files")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ARTIFACT_FOLDER", str(folder))
-        artifacts.store.cache_clear()
+    with artifacts_in(tmp_path_factory.mktemp("files")) as folder:
         yield folder
-    artifacts.store.cache_clear()
 
 
 @pytest.fixture

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from mlcore import artifacts, reserved_tags
+from mlcore import reserved_tags
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits.settings import check_setting
 from mlcore.repos.settings import config
+from tests.contract.artifact_folder import artifacts_in
 from tests.contract.conftest import Store
 from tests.contract.full_text_setting import setting
 from tests.contract.gateway_requests import post
@@ -32,11 +33,9 @@ USAGE = {"input_tokens": 7, "output_tokens": 5, "total_tokens": 12}
 
 
 @pytest.fixture(autouse=True)
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path / "files"))
-    artifacts.store.cache_clear()
-    yield tmp_path / "files"
-    artifacts.store.cache_clear()
+def files(tmp_path: Path) -> Iterator[Path]:
+    with artifacts_in(tmp_path / "files") as folder:
+        yield folder
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ import pytest
 from ulid import ULID
 
 from indexer.ranks import rank_rows, rank_segments
-from mlcore import artifacts
 from mlcore.db import keys
 from mlcore.db.expression import Raw
 from mlcore.db.sortable import inverted_double_bits
@@ -27,6 +26,7 @@ from mlcore.repos.runs.ranks import rank_columns
 from mlcore.repos.runs.ranks.rank_columns import Ranked, RunRanks
 from operate.sizes import LIMIT_BYTES, item_bytes
 from tests.contract.api import pairs
+from tests.contract.artifact_folder import artifacts_in
 from tests.contract.conftest import Store
 from tests.contract.index_state import deliver
 from tests.contract.streams import following
@@ -73,11 +73,9 @@ class Kept(NamedTuple):
 
 
 @pytest.fixture(autouse=True)
-def files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path))
-    artifacts.store.cache_clear()
-    yield
-    artifacts.store.cache_clear()
+def files(tmp_path: Path) -> Iterator[None]:
+    with artifacts_in(tmp_path):
+        yield
 
 
 def test_a_million_runs_are_below_ten_gigabytes(store: Store) -> None:

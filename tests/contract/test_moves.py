@@ -24,6 +24,7 @@ from mlcore.repos.runs.core import writes as run_writes
 from mlcore.repos.runs.search import run_search
 from runs import app
 from tests.contract.api import Answer, called
+from tests.contract.artifact_folder import artifacts_in
 from tests.contract.conftest import Store, examples, forget
 from tests.contract.index_state import deliver
 from tests.contract.logged_runs import killed_at
@@ -42,12 +43,8 @@ def stream(shared_store: Store) -> Iterator[Stream]:
 @pytest.fixture(scope="module", autouse=True)
 def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A store of files, to which long histories go."""
-    folder = tmp_path_factory.mktemp("files")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ARTIFACT_FOLDER", str(folder))
-        artifacts.store.cache_clear()
+    with artifacts_in(tmp_path_factory.mktemp("files")) as folder:
         yield folder
-    artifacts.store.cache_clear()
 
 
 @pytest.fixture(autouse=True)

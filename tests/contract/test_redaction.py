@@ -12,13 +12,13 @@ import pytest
 
 import workspaces.app
 from judge_runner import assessing
-from mlcore import artifacts as port
 from mlcore.db import capacity, keys
 from mlcore.db.table import table
 from mlcore.entities.traces import Assessment
 from mlcore.models.platform import Config
 from mlcore.repos.settings import config, setting
 from mlcore.repos.traces import traces
+from tests.contract.artifact_folder import artifacts_in
 from tests.contract.conftest import Store
 from tests.contract.gateway_requests import post
 from tests.contract.gateway_world import allow_local, endpoint, model
@@ -47,11 +47,9 @@ Json = dict[str, Any]
 
 
 @pytest.fixture(autouse=True)
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path / "files"))
-    port.store.cache_clear()
-    yield tmp_path / "files"
-    port.store.cache_clear()
+def files(tmp_path: Path) -> Iterator[Path]:
+    with artifacts_in(tmp_path / "files") as folder:
+        yield folder
 
 
 @pytest.fixture

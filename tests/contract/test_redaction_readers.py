@@ -15,7 +15,7 @@ import pytest
 
 import traces.app
 import workspaces.app
-from mlcore import artifacts, observability, queues
+from mlcore import observability, queues
 from mlcore.entities.webhooks import ACTIONS, ACTIVE, EventName, Webhook
 from mlcore.environment import AUTHENTICATION
 from mlcore.errors import InvalidParameterValue
@@ -26,6 +26,7 @@ from mlcore.repos.users import users
 from operate.transfer import files as transferred_files
 from operate.transfer.mlflow_server import Server
 from operate.transfer.transfer_item import differences
+from tests.contract.artifact_folder import artifacts_in
 from tests.contract.conftest import Store, enable_workspaces
 from tests.contract.full_text_setting import setting
 from tests.contract.index_state import deliver
@@ -56,11 +57,9 @@ SLOW = r"(?:a|aa)+\d"
 
 
 @pytest.fixture(autouse=True)
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path / "artifacts"))
-    artifacts.store.cache_clear()
-    yield tmp_path / "artifacts"
-    artifacts.store.cache_clear()
+def files(tmp_path: Path) -> Iterator[Path]:
+    with artifacts_in(tmp_path / "artifacts") as folder:
+        yield folder
 
 
 @pytest.fixture

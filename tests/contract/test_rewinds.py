@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from indexer.history import history_packing
 from indexer.lifecycle import file_removals
 from indexer.verification import rebuild
-from mlcore import artifacts, file_removal
+from mlcore import file_removal
+from tests.contract.artifact_folder import artifacts_in
 from tests.contract.conftest import Store, examples, forget
 from tests.contract.index_state import deliver
 from tests.contract.interleaved_calls import interleaved
@@ -32,12 +33,8 @@ def stream(shared_store: Store) -> Iterator[Stream]:
 @pytest.fixture(scope="module", autouse=True)
 def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A store of files, to which every second run's history goes."""
-    folder = tmp_path_factory.mktemp("files")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ARTIFACT_FOLDER", str(folder))
-        artifacts.store.cache_clear()
+    with artifacts_in(tmp_path_factory.mktemp("files")) as folder:
         yield folder
-    artifacts.store.cache_clear()
 
 
 def follow(stream: Stream) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mlcore import artifacts
+from tests.contract.artifact_folder import artifacts_in
 from tests.contract.conftest import Store
 from tests.contract.skill_api import ask
 from tests.contract.skill_calls import CALLS, plain
@@ -19,11 +19,9 @@ BETTER = {"https://[x/a.git": 400}
 
 
 @pytest.fixture(autouse=True)
-def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path))
-    artifacts.store.cache_clear()
-    yield
-    artifacts.store.cache_clear()
+def _files(tmp_path: Path) -> Iterator[None]:
+    with artifacts_in(tmp_path):
+        yield
 
 
 def test_as_recorded(store: Store) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from indexer.verification import rebuild
-from mlcore import artifacts
 from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.repos import document, index_candidates
@@ -21,6 +20,7 @@ from mlcore.repos.traces import search as trace_search
 from mlcore.repos.traces import span_packs
 from mlcore.search import trace_match
 from mlcore.search.trace_filter import parse_filter, parse_order_by
+from tests.contract.artifact_folder import artifacts_in
 from tests.contract.conftest import EXAMPLES, Store
 from tests.contract.delivery import Delivery
 from tests.contract.explain import Explained, explained
@@ -46,11 +46,9 @@ MS = 1_700_000_000_000
 
 
 @pytest.fixture
-def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path))
-    artifacts.store.cache_clear()
-    yield
-    artifacts.store.cache_clear()
+def _files(tmp_path: Path) -> Iterator[None]:
+    with artifacts_in(tmp_path):
+        yield
 
 
 @pytest.fixture

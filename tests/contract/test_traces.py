@@ -21,6 +21,7 @@ from mlcore.db import table as table_module
 from mlcore.repos import document
 from mlcore.repos.traces import span_packs
 from tests.contract.api import Api
+from tests.contract.artifact_folder import artifacts_in
 from tests.contract.conftest import Store, examples, forget
 from tests.contract.faults import FAULTS
 from tests.contract.threads import at_once
@@ -40,11 +41,9 @@ from tests.doubles.fixtures import Doubles
 
 
 @pytest.fixture(autouse=True)
-def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path))
-    artifacts.store.cache_clear()
-    yield
-    artifacts.store.cache_clear()
+def _files(tmp_path: Path) -> Iterator[None]:
+    with artifacts_in(tmp_path):
+        yield
 
 
 def round_trips() -> int:

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlcore import artifacts, paging
+from mlcore import paging
 from mlcore.auth.permissions import EXPERIMENT, Grant
 from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
 from mlcore.repos.users import grants, users
 from tests.contract.api import JSON, Answer, Api, called
+from tests.contract.artifact_folder import artifacts_in
 from tests.contract.conftest import EXAMPLES, Store
 from tests.contract.logins import called_as, named
 from workspaces import app
@@ -29,11 +30,9 @@ NUMBERS = itertools.count()
 
 
 @pytest.fixture(autouse=True)
-def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("ARTIFACT_FOLDER", str(tmp_path))
-    artifacts.store.cache_clear()
-    yield
-    artifacts.store.cache_clear()
+def _files(tmp_path: Path) -> Any:
+    with artifacts_in(tmp_path):
+        yield
 
 
 def ask(verb: str, **fields: Any) -> Answer:
