@@ -81,7 +81,7 @@ test: setup .cache/compiled.stamp ## Run the tests in parallel, but those of min
 
 test-long: setup .cache/compiled.stamp ## Run the tests of minutes, which make test leaves out, and property tests with four times the examples
 	LONG_TESTS=only $(BIN)/python -m pytest -n auto --durations 20 $(ARGS)
-	CONTRACT_EXAMPLES=4 $(BIN)/python -m pytest -n auto --durations 20 $(ARGS) tests/contract/test_rewinds.py
+	CONTRACT_EXAMPLES=4 $(BIN)/python -m pytest -n auto --durations 20 $(ARGS) tests/contract/test_rewinds.py tests/contract/test_system_tables_in_s3.py
 	EVALUATED_TRACES=10000 $(BIN)/python -m pytest -q --timeout 1800 $(ARGS) tests/contract/test_large_evaluations.py
 
 test-dynoxide: setup .cache/compiled.stamp ## Run the tests of the contract on dynoxide in place of the product's own store

@@ -17,7 +17,7 @@ from mlcore import errors
 from mlcore.system_tables import location
 from tests import ministack
 from tests.contract import delta_readers
-from tests.contract.conftest import Store
+from tests.contract.conftest import EXAMPLES, Store
 from tests.contract.lake import Tables, tables
 from tests.doubles import s3_front
 from tests.doubles.signatures import Sent, Wrong
@@ -141,7 +141,7 @@ def test_copies_on_this_machine_are_those_of_files_that_tables_have(
     left = scratch / "part-0/temporary/left by who was killed"
     left.mkdir(parents=True)
     run = store.api.new_run(store.api.new_experiment("s3"))
-    for step in range(8):  # each replaces files
+    for step in range(8 * EXAMPLES):  # each replaces files
         store.api.post("runs/log-metric", run_id=run, key="m", value=step, step=step, timestamp=1)
         bucket.follow()
         copies = {one.name: one.stat().st_size for one in scratch.rglob("*.parquet")}
