@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from evaluation import job_messages as m
-from mlcore import errors, ids
+from mlcore import errors, ids, paging
 from mlcore.entities.evaluation.jobs import CANCELED, FINAL, Job, as_of
 from mlcore.http import Request
 from mlcore.repos.evaluation import jobs
@@ -58,15 +58,9 @@ def search_jobs(message: m.SearchJobs, request: Request) -> dict[str, Any]:
         and (not message.statuses or job.status in message.statuses)
         and all(key in job.params and job.params[key] == wanted[key] for key in wanted)
     ]
-    newest: list[dict[str, Any]] = []
-    size = 0
-    for job in reversed(matching[-_MAX_JOBS:]):
-        shown = responses.job(job)
-        size += len(json.dumps(shown))
-        if newest and size > _MAX_ANSWER:
-            break
-        newest.append(shown)
-    return {"jobs": newest[::-1]}
+    newest = list(map(responses.job, reversed(matching[-_MAX_JOBS:])))
+    shown = paging.fitting(newest, lambda job: len(json.dumps(job)), _MAX_ANSWER)
+    return {"jobs": shown[::-1]}
 
 
 @contextmanager

@@ -162,10 +162,10 @@ def create_or_complete(
         if trace is None:
             maps = {"tags": located, "trace_metadata": metadata, "assessments": assessments_by_id}
             info = state.info(report, None, None)
-            info, stored_maps = redaction.redacted_parts(owner, info, maps)
-            if not traces.create(trace_id, owner, info, stored_maps):
+            created = traces.create(trace_id, owner, info, maps)
+            if created is None:
                 raise WriteConflict
-            return traces.shown(trace_id, owner, info, stored_maps)
+            return created
 
         def add(current: StoredTrace) -> Change:
             check_not_archived(current)

@@ -72,18 +72,19 @@ def log_spans(
     targets = _read_targets(batches, experiment_id, workspace, with_prices=with_prices)
     _check_not_archived([trace for _, trace in targets if trace is not None])
     own_prices: Own = llm_prices.own() if with_prices else {}
-    endpoints = {trace_redaction.endpoint_of(trace) if trace else None for _, trace in targets}
-    # Traces share one redactor, since it bounds the time of its expressions.
-    redactors = {
-        endpoint_id: redaction.redactor(workspace, experiment_id, endpoint_id)
-        for endpoint_id in endpoints
-    }
+    if redaction.has_rules():
+        endpoints = [trace_redaction.endpoint_of(trace) if trace else None for _, trace in targets]
+        # Traces share one redactor, since it bounds the time of its expressions.
+        redactors = {
+            endpoint_id: redaction.redactor(workspace, experiment_id, endpoint_id)
+            for endpoint_id in set(endpoints)
+        }
+        for batch, endpoint_id in zip(batches, endpoints, strict=True):
+            rules = redactors[endpoint_id]
+            if rules is not None:
+                batch.redact(rules)
 
     def write(batch: _SpanBatch, target: Target) -> None:
-        _, trace = target
-        rules = redactors[trace_redaction.endpoint_of(trace) if trace else None]
-        if rules is not None:
-            batch.redact(rules)
         batch.complete(own_prices)
         _write(batch, experiment_id, workspace, target)
 

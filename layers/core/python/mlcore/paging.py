@@ -69,13 +69,13 @@ def _digest(query: object) -> str:
     return blake2b(json.dumps(query, sort_keys=True).encode(), digest_size=6).hexdigest()
 
 
-def fitting(rows: list[T], weigh: Callable[[T], int]) -> list[T]:
+def fitting(rows: list[T], weigh: Callable[[T], int], most: int = MAX_RESPONSE_BYTES) -> list[T]:
     """Returns the first rows that fit in a response, at least one. ``weigh`` returns the bytes of a
     row."""
     weight = 0
     for count, row in enumerate(rows):
         weight += weigh(row)
-        if weight > MAX_RESPONSE_BYTES and count:
+        if weight > most and count:
             return rows[:count]
     return rows
 

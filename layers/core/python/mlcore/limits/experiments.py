@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from mlcore import reserved_tags
+from mlcore import reserved_tags, trace_archival
 from mlcore.entities.tags import Tag
 from mlcore.errors import BadRequest, InvalidParameterValue
 from mlcore.limits.artifact_locations import check_location
@@ -17,11 +17,9 @@ MAX_NAME_LENGTH: Final = 500
 MAX_TAG_KEY_LENGTH: Final = 250
 MAX_TAG_VALUE_LENGTH: Final = 20_000
 MAX_CUSTOM_VIEWS: Final = 50
-MAX_RETENTION_LENGTH: Final = 32
 
 _CUSTOM_VIEW_PREFIX: Final = "mlflow.customView.view"
 _IMPORTED: Final = re.compile(r"[A-Za-z0-9][\w-]{0,63}", re.ASCII)
-_RETENTION: Final = re.compile("[1-9][0-9]*[mhd]")
 
 
 class TagFields(Protocol):
@@ -151,9 +149,9 @@ def _check_retention(config: Mapping[str, Any], key: str, *, required: bool) -> 
         return
     if isinstance(duration, str):
         duration = duration.strip()
-        if len(duration) > MAX_RETENTION_LENGTH:
+        if len(duration) > trace_archival.MAX_LENGTH:
             raise InvalidParameterValue("Trace archival duration must be at most 32 characters.")
-        if _RETENTION.fullmatch(duration):
+        if trace_archival.milliseconds(duration) is not None:
             return
     raise InvalidParameterValue(
         "Trace archival retention must be in the form `<int><unit>`, "

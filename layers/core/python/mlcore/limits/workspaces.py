@@ -6,16 +6,15 @@ import re
 from typing import Final
 from urllib.parse import urlparse
 
+from mlcore import trace_archival
 from mlcore.errors import InvalidParameterValue
 from mlcore.limits.artifact_locations import check_location
 
 MIN_NAME_LENGTH: Final = 2
 MAX_NAME_LENGTH: Final = 63
-MAX_RETENTION_LENGTH: Final = 32
 
 _PATTERN: Final = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _RESERVED: Final = frozenset(("workspaces", "api", "ajax-api", "static-files"))
-_RETENTION: Final = re.compile("[1-9][0-9]*[mhd]")
 _SCHEME: Final = re.compile("[a-z][a-z0-9+.-]+:", re.IGNORECASE)
 
 
@@ -73,11 +72,12 @@ def archival_retention(text: str) -> str:
     """Checks the time after which traces of a workspace are archived and returns it."""
     field = "trace_archival_config.retention"
     retention = text.strip()
-    if len(retention) > MAX_RETENTION_LENGTH:
+    if len(retention) > trace_archival.MAX_LENGTH:
         raise InvalidParameterValue(
-            f"Invalid value for '{field}'. Maximum length is {MAX_RETENTION_LENGTH} characters."
+            f"Invalid value for '{field}'. "
+            f"Maximum length is {trace_archival.MAX_LENGTH} characters."
         )
-    if retention and not _RETENTION.fullmatch(retention):
+    if retention and trace_archival.milliseconds(retention) is None:
         raise InvalidParameterValue(
             f"Invalid value for '{field}'. Expected a duration in the form "
             "`<int><unit>`, where unit is one of 'm', 'h', or 'd' (for example '30d' or '12h')."

@@ -65,10 +65,11 @@ def create(
         "tags": {**maps["tags"], **tags},
         "trace_metadata": {**maps["trace_metadata"], **metadata},
     }
-    return traces.create(
+    created = traces.create(
         trace_id,
         experiment,
         state.info(None, span_facts, first.suffix),
         maps,
         [span_packs.first_item(pack_owner, first)],
     )
+    return created is not None

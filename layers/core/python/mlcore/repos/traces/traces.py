@@ -161,10 +161,10 @@ def create(
     info: Info,
     maps: Maps,
     further: Iterable[Raw] = (),
-) -> bool:
+) -> Trace | None:
     """Creates a trace, redacted, with its maps, its reference and further items in one transaction;
-    spans in further items must be redacted already. Returns False if the trace exists: the caller
-    must read it and compute its change again."""
+    spans in further items must be redacted already. Returns the trace; None if it exists: the
+    caller must read it and compute its change again."""
     experiment_id = experiment.experiment_id
     info, maps = redaction.redacted_parts(experiment, info, maps)
     attributes, children = document.initial((experiment_id, trace_id), trace_children.MAPS, maps)
@@ -214,7 +214,7 @@ def create(
     except TransactionFailed as failed:
         existing = failed.items.get(0)
         if existing is None or len(failed.items) > 1:
-            return False
+            return None
         # Either the trace is in another experiment, or its deletion there was interrupted.
         former = TraceReference.of(existing).experiment_id
         same = ConditionExpression()
@@ -223,9 +223,9 @@ def create(
         try:
             table.transact([Put(location.serialize(), same), gone, *rest], token=new_ulid())
         except TransactionFailed:
-            return False
+            return None
     _places.put(trace_id, experiment_id)
-    return True
+    return shown(trace_id, experiment, info, maps)
 
 
 def write(trace: StoredTrace, decide: Callable[[StoredTrace], Change | None]) -> StoredTrace | None:
