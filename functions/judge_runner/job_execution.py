@@ -100,6 +100,12 @@ class JobExecution:
         with self._lock:
             self._dollars = (self._dollars or 0.0) + dollars
 
+    def set_cost(self, dollars: float) -> None:
+        """Replaces what the job's calls of models have cost so far: an execution that died has not
+        stored its last calls' cost in the job."""
+        with self._lock:
+            self._dollars = dollars
+
     def summarize(self, metrics: Mapping[str, float]) -> dict[str, Any]:
         """Stores the metrics of an evaluation and the time at which they are logged, and returns
         both (see :class:`Job`). If they were stored before, returns what was stored. Raises

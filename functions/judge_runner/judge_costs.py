@@ -19,10 +19,16 @@ def metered(complete: Complete, add: Callable[[float], None]) -> Complete:
         workspace: str, endpoint: str, chat: Mapping[str, Any], username: str | None
     ) -> dict[str, Any]:
         answer = complete(workspace, endpoint, chat, username)
-        usage = token_counts_of(answer)
-        spent = cost(answer.get("model"), usage, answer.get("provider"), llm_prices.own())
+        spent = cost_of(answer)
         if spent is not None:
-            add(spent["total_cost"])
+            add(spent)
         return answer
 
     return completion
+
+
+def cost_of(answer: dict[str, Any]) -> float | None:
+    """Returns the cost of a completion in US dollars; None for a model whose price is unknown."""
+    usage = token_counts_of(answer)
+    spent = cost(answer.get("model"), usage, answer.get("provider"), llm_prices.own())
+    return None if spent is None else spent["total_cost"]

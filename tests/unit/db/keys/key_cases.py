@@ -195,6 +195,11 @@ CASES = {
         "ONLINEPROGRESS#team#7",
     ),
     "job": (keys.job("team", "01a0"), "JOBS#team", "JOB#01a0"),
+    "job_call": (
+        keys.job_call("01a0", "d1f0", 2),
+        "JOBCALLS#01a0",
+        "JOBCALL#d1f0#00000000000000000002",
+    ),
     "label_schema": (keys.label_schema("1", "ls-1"), "EXP#1", "LABELSCHEMA#ls-1"),
     "label_schema_name": (keys.label_schema_name("1", "a#b"), "EXP#1", "LABELSCHEMANAME#a#b"),
     "review_queue": (keys.review_queue("1", "rq-1"), "EXP#1", "REVIEWQUEUE#rq-1"),

@@ -353,6 +353,7 @@ PREFIXES = {
     keys.online_scorer_prefix("ws"): "ONLINESCORER#ws#",
     keys.online_scorer_prefix("ws", "7"): "ONLINESCORER#ws#7#",
     keys.job_prefix(): "JOB#",
+    keys.job_call_prefix(): "JOBCALL#",
     keys.label_schema_prefix(): "LABELSCHEMA#",
     keys.review_queue_prefix(): "REVIEWQUEUE#",
     keys.review_queue_item_prefix("rq"): "REVIEWQUEUEITEM#rq#",
@@ -378,4 +379,4 @@ def test_the_place_where_texts_are_cut_never_changes() -> None:
     lengths = {text: len(built) for (text, _), built in zip(TEMPLATES, cut, strict=True)}
     assert lengths["EXP#<experiment_id>"] == 101
     assert lengths["R#<run_id>#METRIC#<key>"] == 1024
-    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "9f65ada838fcf136"
+    assert blake2b("\n".join(sorted(cut)).encode(), digest_size=8).hexdigest() == "1b1f0a7dc6ce6ef5"

@@ -116,6 +116,16 @@ class Job(Item):
     dollars = TextAttribute(null=True)
 
 
+class JobCall(Item):
+    """The answer to a model call of a job, or how the call failed: JSON compressed with zlib."""
+
+    pattern = keys.JOB_CALL
+
+    request_digest = TextAttribute()
+    number = IntAttribute()
+    answer = BytesAttribute()
+
+
 class LabelSchema(Item):
     """A label schema: a question that reviewers answer about traces. ``input`` is JSON as clients
     send it."""

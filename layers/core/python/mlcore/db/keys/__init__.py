@@ -147,6 +147,8 @@ Items: under each partition key its sort keys, and the items' ``type``::
         ONLINEPROGRESS#<workspace>#<experiment_id>          online_progress
     JOBS#<workspace>
         JOB#<job_id>                                        job
+    JOBCALLS#<job_id>
+        JOBCALL#<request_digest>#<number>                   job_call
     ENTITY#<entity_id>
         ENTITY#REF                                          entity_ref
     CSRC

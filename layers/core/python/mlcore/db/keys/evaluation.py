@@ -43,6 +43,12 @@ ONLINE_PROGRESS = Pattern(
 JOB = Pattern(
     "job", "JOBS#<workspace>", "JOB#<job_id>", "work that goes on after its request; ids go by time"
 )
+JOB_CALL = Pattern(
+    "job_call",
+    "JOBCALLS#<job_id>",
+    "JOBCALL#<request_digest>#<number>",
+    "the answer to a model call of a job: the first, second … with this request",
+)
 LABEL_SCHEMA = Pattern(
     "label_schema", _EXP, "LABELSCHEMA#<label_schema_id>", "a question to reviewers"
 )
@@ -79,6 +85,7 @@ EVALUATION_PATTERNS = (
     ONLINE_SCORER,
     ONLINE_PROGRESS,
     JOB,
+    JOB_CALL,
     LABEL_SCHEMA,
     LABEL_SCHEMA_NAME,
     REVIEW_QUEUE,
@@ -169,6 +176,14 @@ def job(workspace: str, job_id: str) -> Key:
 
 def job_prefix() -> str:
     return JOB.sk.prefix()
+
+
+def job_call(job_id: str, request_digest: str, number: int) -> Key:
+    return Key(JOB_CALL.pk.build(job_id), JOB_CALL.sk.build(request_digest, number))
+
+
+def job_call_prefix() -> str:
+    return JOB_CALL.sk.prefix()
 
 
 def label_schema(experiment_id: str, schema_id: str) -> Key:

@@ -1,0 +1,135 @@
+"""The journal of a job's model calls: each is made once, also if the job is interrupted.
+
+A job whose calls depend on each other cannot tell from its results which calls it has made. So
+each answer is stored before it is used. A later execution of the job repeats its steps: it gets the
+stored answers for the requests that were made before, and asks the model from there on. A request
+is found by the hash of its content and by how many equal requests the execution has made before, so
+calls may be made in parallel. The steps must follow from the job's parameters and from the answers
+alone, otherwise requests differ and are made again.
+
+Calls that fail are stored, too, because the steps after them depend on the failure.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any, Final
+
+from judge_runner import judge_costs
+from judge_runner.job_execution import JobExecution
+from mlcore import errors
+from mlcore.entities.evaluation.jobs import deadline
+from mlcore.judges.chat import Complete
+from mlcore.repos.evaluation import job_calls
+from mlcore.repos.evaluation.job_calls import AnswerTooLarge, CallId
+
+_KEPT_AFTER_DEADLINE_MS: Final = 3_600_000
+"""An execution that has begun before the job's deadline may last a little longer."""
+_ATTEMPTS: Final = 3
+_LONGEST_PAUSE_SECONDS: Final = 20.0
+_FAILURE: Final = "failure"
+_COMPLETION: Final = "completion"
+
+
+class CallJournal:
+    """Makes the model calls of a job. May be used from several threads."""
+
+    def __init__(self, work: JobExecution, complete: Complete) -> None:
+        """Reads the calls that earlier executions of the job have made (one Query per MB), and sets
+        the job's cost to theirs.
+
+        Args:
+            complete: makes a call and adds its cost to the job.
+        """
+        self._work = work
+        self._complete = complete
+        self._stored = job_calls.of_job(work.job.job_id)
+        self._repeats: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        self._set_cost()
+
+    def complete(
+        self, workspace: str, endpoint: str, chat: Mapping[str, Any], username: str | None
+    ) -> dict[str, Any]:
+        """Completes a chat (see :data:`mlcore.judges.chat.Complete`), or returns the completion of
+        an earlier execution.
+
+        Raises:
+            GatewayCallFailed: the call failed, now or in an earlier execution.
+            TemporarilyUnavailable: the table cannot be reached; the call is not stored.
+            OutOfTime, JobStopped: see :meth:`JobExecution.check`.
+        """
+        call = self._next_call(endpoint, chat)
+        data = self._stored.get(call)
+        if data is not None:
+            return _completion(job_calls.unpacked(data))
+        self._work.check()
+        outcome = self._make(workspace, endpoint, chat, username)
+        job = self._work.job
+        try:
+            kept = job_calls.put(job.job_id, call, outcome, deadline(job) + _KEPT_AFTER_DEADLINE_MS)
+        except AnswerTooLarge:
+            raise errors.GatewayCallFailed(502, "The model's answer is too long.") from None
+        return _completion(kept)
+
+    def _next_call(self, endpoint: str, chat: Mapping[str, Any]) -> CallId:
+        text = json.dumps([endpoint, chat], sort_keys=True, ensure_ascii=False)
+        digest = blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+        with self._lock:
+            number = self._repeats[digest]
+            self._repeats[digest] += 1
+        return CallId(digest, number)
+
+    def _make(
+        self, workspace: str, endpoint: str, chat: Mapping[str, Any], username: str | None
+    ) -> dict[str, Any]:
+        """Makes a call, and again after a short pause if the provider was busy. Returns the
+        completion or the failure as the JSON object that is stored."""
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                return {_COMPLETION: self._complete(workspace, endpoint, chat, username)}
+            except errors.TemporarilyUnavailable:
+                raise
+            except errors.MlflowError as error:
+                pause = _pause_seconds(error, attempt)
+                if pause is None:
+                    return {_FAILURE: {"status": error.status, "message": error.message}}
+                time.sleep(pause)
+                self._work.check()
+        raise AssertionError  # unreachable: the last attempt returns
+
+    def _set_cost(self) -> None:
+        outcomes = map(job_calls.unpacked, self._stored.values())
+        costs = [
+            judge_costs.cost_of(outcome[_COMPLETION])
+            for outcome in outcomes
+            if _COMPLETION in outcome
+        ]
+        known = [each for each in costs if each is not None]
+        if known:
+            self._work.set_cost(sum(known))
+
+
+def _completion(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the completion of a stored call. Raises GatewayCallFailed if the call failed."""
+    failure = outcome.get(_FAILURE)
+    if failure is not None:
+        raise errors.GatewayCallFailed(failure["status"], failure["message"])
+    completion: dict[str, Any] = outcome[_COMPLETION]
+    return completion
+
+
+def _pause_seconds(error: errors.MlflowError, attempt: int) -> float | None:
+    """Returns how long to wait before a failed call is made again; None if it is not."""
+    if attempt == _ATTEMPTS or not (error.status == 429 or error.status >= 500):
+        return None
+    retry_after: str | None = getattr(error, "retry_after", None)
+    if retry_after is None:
+        return float(attempt)
+    is_short = retry_after.isdecimal() and int(retry_after) <= _LONGEST_PAUSE_SECONDS
+    return float(retry_after) if is_short else None

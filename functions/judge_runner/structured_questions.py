@@ -1,0 +1,90 @@
+"""Questions of a job to its model that are answered with a JSON object."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from judge_runner.call_journal import CallJournal
+from mlcore import errors
+from mlcore.entities.evaluation.jobs import Job
+from mlcore.judges.chat import JudgeModel
+from mlcore.judges.verdicts import text_of, without_fences
+
+T = TypeVar("T")
+
+_CORRECTION = """\
+This answer does not have the requested form: {reason}. Answer again, with the JSON object alone."""
+
+
+class StructuredQuestions:
+    """Asks the model of a job's endpoint, in the name of the user who submitted the job. Each
+    question is asked once, whatever interrupts the job (see :mod:`judge_runner.call_journal`)."""
+
+    def __init__(self, job: Job, endpoint_name: str, journal: CallJournal) -> None:
+        self._model = JudgeModel(job.workspace, endpoint_name, job.creator, journal.complete)
+
+    def ask(
+        self,
+        instructions: str,
+        material: str,
+        schema: Mapping[str, Any],
+        parse: Callable[[dict[str, Any]], T],
+    ) -> T:
+        """Asks a question and returns the parsed answer. An answer that is no JSON object, or that
+        ``parse`` refuses, is asked for once more.
+
+        Args:
+            instructions: the message of the system.
+            material: the message of the user.
+            schema: a JSON schema of the answer, strict as OpenAI requires.
+            parse: converts the answer; raises ValueError with the reason if the answer does not
+                fit.
+
+        Raises:
+            BadRequest: the model did not answer in the requested form.
+            MlflowError: the model could not be called.
+            OutOfTime, JobStopped: see :meth:`JobExecution.check`.
+        """
+        messages = [
+            {"role": "system", "content": instructions},
+            {"role": "user", "content": material},
+        ]
+        text = self._completed(messages, schema)
+        try:
+            return parse(_json_object(text))
+        except ValueError as error:
+            correction = _CORRECTION.format(reason=error)
+        messages += [
+            {"role": "assistant", "content": text or "{}"},
+            {"role": "user", "content": correction},
+        ]
+        text = self._completed(messages, schema)
+        try:
+            return parse(_json_object(text))
+        except ValueError as error:
+            raise errors.BadRequest(
+                f"The model did not answer in the requested form: {error}."
+            ) from error
+
+    def _completed(self, messages: list[dict[str, str]], schema: Mapping[str, Any]) -> str:
+        chat = {
+            "messages": list(messages),
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "schema": dict(schema), "strict": True},
+            },
+        }
+        return text_of(self._model.ask(chat))
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    """Returns the JSON object in a model's text. Raises ValueError."""
+    try:
+        data = json.loads(without_fences(text), strict=False)
+    except (ValueError, RecursionError):
+        raise ValueError("it is not JSON") from None
+    if not isinstance(data, dict):
+        raise ValueError("it is not a JSON object")
+    return data
