@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from mlcore import environment
 from mlcore.http import lambda_handler, post
-from sql import activity, alerts, service
+from sql import activity, alerts, execution, service
 from sql import messages as m
 
 RPCS = (
@@ -31,6 +32,10 @@ RPCS = (
 )
 
 _answer: Final = lambda_handler(RPCS)
+
+if environment.in_lambda():
+    # Every request needs the process; a laptop may never be asked, and saves its memory.
+    execution.start_process()
 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def run_query(request: dict[str, Any]) -> dict[str, Any]:
         Busy: no process could be started.
         InternalError: the tables cannot be read.
     """
-    if find_spec("mltables") is None or find_spec("duckdb") is None:
+    if not _has_engines():
         raise errors.FeatureDisabled(_MISSING)
     seconds = float(os.environ.get("SYSTEM_TABLES_SECONDS") or SECONDS)
     limits = {"seconds": seconds, "starting": START_SECONDS, "environment": dict(os.environ)}
@@ -92,6 +92,18 @@ def run_query(request: dict[str, Any]) -> dict[str, Any]:
     if reply.statement_started or reply.signal:
         raise errors.InvalidParameterValue("The query needs more memory than it may have.")
     raise errors.InternalError("The system tables cannot be read; the log says why.")
+
+
+def start_process() -> None:
+    """Starts the process of queries early, so that it loads the engines beside other work. If it
+    cannot be started now, the first query starts it."""
+    if _has_engines():
+        with contextlib.suppress(OSError):
+            process.start()
+
+
+def _has_engines() -> bool:
+    return find_spec("mltables") is not None and find_spec("duckdb") is not None
 
 
 def too_long(seconds: float) -> str:

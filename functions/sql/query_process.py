@@ -1,5 +1,6 @@
 """Starts the long-running process that runs queries (``mltables/query_server.py``) and sends it
-queries. The process is started at the first query, and again if it has ended or does not answer."""
+queries. The process is started before or at the first query, and again if it has ended or does not
+answer."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ START_SECONDS: Final = 20.0
 
 
 class NoAnswer(Exception):
-    """Raised if neither the query process nor a new one in its place answers."""
+    """Raised if neither the query process nor a new one in its place answers, or none starts."""
 
 
 class Reply(NamedTuple):
@@ -48,6 +49,11 @@ class QueryProcess:
     def pid(self) -> int | None:
         return self._process.pid if self._process else None
 
+    def start(self) -> None:
+        """Starts the process unless it runs, and does not wait until it has loaded the engines.
+        Raises OSError if the system starts none."""
+        self._running_process()
+
     def ask(self, request: dict[str, Any], seconds: float) -> Reply:
         """Runs a query and returns its reply.
 
@@ -59,7 +65,10 @@ class QueryProcess:
             NoAnswer: no process answers; the query was not started.
         """
         for _ in range(2):
-            control = self._running_process()
+            try:
+                control = self._running_process()
+            except OSError as error:
+                raise NoAnswer from error
             with contextlib.suppress(OSError), self._new_connection(control) as connection:
                 connection.settimeout(START_SECONDS)
                 if connection.recv(1):

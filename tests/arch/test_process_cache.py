@@ -15,6 +15,10 @@ REGISTRIES = {
     ("layers/core/python/mlcore/models/base.py", "_VIEWS"): "a class for each model",
     ("layers/core/python/mlcore/models/base.py", "_WRITERS"): "a function for each model",
     ("layers/core/python/mlcore/system_tables/freshness.py", "_refresh"): "the local runner's way",
+    (
+        "layers/tables/python/mltables/duckdb_connection.py",
+        "_databases_before_fork",
+    ): "an empty database, which forked processes copy",
 }
 """Filled by the program itself, whatever it is asked."""
 

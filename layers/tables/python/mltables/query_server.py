@@ -1,6 +1,6 @@
 """``python -m mltables.query_server``: the warm process of queries. It has loaded the engines and
-runs
-no statement itself; for each query it forks processes, which end with the query.
+opened an empty database, and runs no statement itself; for each query it forks processes, which end
+with the query.
 
 The process that started it sends one end of a new socket for each query, over the socket that is
 this server's standard input. For each query the server forks a *supervisor*, which first writes
@@ -38,6 +38,7 @@ from typing import Any, Final, NoReturn
 
 from mlcore.system_tables import location
 from mltables import query_processes, statement_check
+from mltables.duckdb_connection import open_before_fork
 from mltables.lake import Lake
 
 NICE: Final = 10
@@ -67,6 +68,7 @@ def _serve(idle_seconds: float) -> None:
         os.nice(NICE)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors leave no zombies
     statement_check.translate("SELECT count(*) FROM system.mlflow.runs_latest WHERE run_id = :id")
+    open_before_fork()
     if not os.environ.get(location.FOLDER):
         import botocore.session  # noqa: F401, PLC0415 -- else each query in AWS would load it
 
