@@ -30,7 +30,7 @@ def columns_read(query: exp.Query, schema: str) -> Mapping[str, Columns]:
         query: its table names already point to DuckDB's views.
     """
     named = {table.name for table in query.find_all(exp.Table) if table.db == schema}
-    words = None if _needs_all_columns(query) else _identifiers(query)
+    words = None if needs_all_columns(query) else _identifiers(query)
     reads = {
         view: frozenset(
             name for name, *_ in table.columns if words is None or name.lower() in words
@@ -65,10 +65,16 @@ def _add_view(reads: dict[str, Columns], view: str, columns: Columns) -> None:
 
 
 def _identifiers(query: exp.Query) -> frozenset[str]:
-    return frozenset(word.name.lower() for word in query.find_all(exp.Identifier))
+    """Returns the names in a query, except those of its tables."""
+    return frozenset(
+        word.name.lower()
+        for word in query.find_all(exp.Identifier)
+        if not isinstance(word.parent, exp.Table)
+    )
 
 
-def _needs_all_columns(query: exp.Query) -> bool:
+def needs_all_columns(query: exp.Query) -> bool:
+    """Whether the meaning of a query depends on columns that it does not name."""
     if any(True for _ in query.find_all(*_OF_ALL)):
         return True
     if not all(map(_is_count_star, query.find_all(exp.Star))):

@@ -60,6 +60,11 @@ _FIRST_YEAR: Final = 1000
 """Earlier years have fewer than four digits and would sort wrongly as texts."""
 _PRECISION: Final = timedelta(milliseconds=1)
 """Precision of times in the log of a table."""
+UNNESTS: Final = "unnests"
+"""In the ``meta`` of a join that stands for a list that is unnested (``exploded_spans.py``)."""
+BOUNDED_BY: Final = "bounded_by"
+"""In the ``meta`` of a mention of a table: the mention of a view with its rows, whose bounds bound
+this table, too."""
 
 
 class Bound(NamedTuple):
@@ -117,7 +122,8 @@ def where_bounds(query: exp.Query, schema: str) -> Mapping[str, Bounds]:
         if table.db == schema:
             columns = _COLUMNS.get(table.name, _OF_PAST)
             renamed = VIEWS[table.name].renamed if table.name in VIEWS else {}
-            bounds = tuple(bound for bound in _bounds(table, renamed) if bound.column in columns)
+            mention = table.meta.get(BOUNDED_BY, table)
+            bounds = tuple(bound for bound in _bounds(mention, renamed) if bound.column in columns)
             bounds_by_table.setdefault(table.name, []).append(bounds)
     for name, view in VIEWS.items():
         for each in bounds_by_table.pop(name, ()):
@@ -135,12 +141,30 @@ def _bounds(table: exp.Table, renamed: Mapping[str, str]) -> Iterator[Bound]:
     parent = table.parent
     select = parent.parent if isinstance(parent, exp.From | exp.Join) else None
     where = select.args.get("where") if isinstance(select, exp.Select) else None
-    if select is None or where is None:
+    if not isinstance(select, exp.Select) or where is None:
         return
-    is_alone = not select.args.get("joins") and not select.args.get("laterals")
-    names = {table.alias_or_name.lower()} | ({""} if is_alone else set())
+    names = {table.alias_or_name.lower()}
+    # A name without a table is a column of this one if only lists are unnested beside it.
+    beside = _unnested_names(select)
+    if beside is not None and not beside & (TIMES | TEXTS | renamed.keys()):
+        names.add("")
     for condition in where.this.flatten() if isinstance(where.this, exp.And) else [where.this]:
         yield from _bounds_of(condition.unnest(), names, renamed)
+
+
+def _unnested_names(select: exp.Select) -> set[str] | None:
+    """Returns the names of columns that the joins of a SELECT unnest; None if it joins anything
+    else, or if their names are unknown."""
+    names: set[str] = set()
+    if select.args.get("laterals"):
+        return None
+    for join in select.args.get("joins") or []:
+        alias = join.this.args.get("alias")
+        is_list = isinstance(join.this, exp.Lateral) or UNNESTS in join.meta
+        if not is_list or alias is None or not alias.columns:
+            return None
+        names |= {column.name.lower() for column in alias.columns}
+    return names
 
 
 def _bounds_of(condition: exp.Expr, names: set[str], renamed: Mapping[str, str]) -> Iterator[Bound]:

@@ -19,6 +19,7 @@ NAME: Final = "gateway_usage"
 
 _NAMED: Final = "gateway/"
 """How the name of a call's trace begins; the name of the endpoint follows."""
+_IS_CALL: Final = f"t.trace_metadata['{call_traces.ENDPOINT_ID}'] IS NOT NULL"
 _ERROR: Final = (
     "any_value(status.message) "
     "FILTER (parent_span_id IS NULL AND status.code = 'STATUS_CODE_ERROR')"
@@ -116,13 +117,13 @@ def definition(schema: str, columns: Collection[str]) -> str:
         aggregates = ", ".join(f"{_OF_SPANS[name][1]} AS {name}" for name in of_spans)
         join = (
             f" LEFT JOIN (SELECT experiment_id, trace_id, {aggregates} "
-            f"FROM {schema}.{SPANS.name} GROUP BY experiment_id, trace_id) s "
+            # Without this, the spans of all other traces would be read, too.
+            f"FROM {schema}.{SPANS.name} SEMI JOIN (SELECT experiment_id, trace_id "
+            f"FROM {schema}.{TRACES.name} t WHERE {_IS_CALL}) calls "
+            "USING (experiment_id, trace_id) GROUP BY experiment_id, trace_id) s "
             "USING (experiment_id, trace_id)"
         )
     selected = ", ".join(
         f"s.{name}" if name in _OF_SPANS else f"{_OF_TRACE[name][1]} AS {name}" for name in named
     )
-    return (
-        f"SELECT {selected} FROM {schema}.{TRACES.name} t{join} "
-        f"WHERE t.trace_metadata['{call_traces.ENDPOINT_ID}'] IS NOT NULL"
-    )
+    return f"SELECT {selected} FROM {schema}.{TRACES.name} t{join} WHERE {_IS_CALL}"

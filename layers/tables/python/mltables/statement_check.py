@@ -26,6 +26,7 @@ from mltables.dialect import (
     unnamed_columns,
 )
 from mltables.dialect.parser import Reader
+from mltables.exploded_spans import join_spans
 from mltables.file_pruning import Bounds, where_bounds
 from mltables.table_definitions import TABLES
 from mltables.time_travel import AsOf
@@ -82,6 +83,7 @@ def translate(text: str, casts: Mapping[str, str] = MappingProxyType({})) -> Tra
             _placeholder(placeholder) for placeholder in query.find_all(exp.Placeholder)
         )
         _cast_parameters(query, casts)
+        join_spans(query, SCHEMA)
         reads = columns_read(query, SCHEMA)
         bounds = where_bounds(query, SCHEMA)
         sql = sql_generator.generate_sql(query)

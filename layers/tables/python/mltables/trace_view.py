@@ -15,10 +15,11 @@ from mltables.table_definitions import ASSESSMENTS, SPANS, TRACES
 
 NAME: Final = "trace_unified"
 
-_SPAN: Final = (
+SPAN: Final = (
     *("trace_id", "span_id", "parent_span_id", "name", "kind", "start_time_unix_nano"),
     *("end_time_unix_nano", "attributes", "events", "links", "status"),
 )
+"""The fields of a span in the list ``spans``, in order."""
 _KINDS: Final = {name: kind for name, kind, *_ in SPANS.columns}
 _MAP: Final = "MAP(VARCHAR, VARCHAR)"
 _TIME: Final = "TIMESTAMP WITH TIME ZONE"
@@ -63,7 +64,7 @@ _OF_TRACE: Final = {
 }
 COLUMNS: Final[Mapping[str, str]] = {
     **_OF_TRACE,
-    "spans": f"STRUCT({', '.join(f'{name} {_KINDS[name]}' for name in _SPAN)})[]",
+    "spans": f"STRUCT({', '.join(f'{name} {_KINDS[name]}' for name in SPAN)})[]",
     "assessments": f"STRUCT({', '.join(f'{n} {kind}' for n, (kind, _) in _ASSESSMENT.items())})[]",
 }
 """The view's columns and their types in DuckDB, in order."""
@@ -89,7 +90,7 @@ def tables_read(columns: Collection[str]) -> Mapping[str, frozenset[str]]:
             *reads.get(SPANS.name, ()),
         }
     if "spans" in columns:
-        reads[SPANS.name] = _KEY | frozenset(_SPAN)
+        reads[SPANS.name] = _KEY | frozenset(SPAN)
     if "assessments" in columns:
         reads[ASSESSMENTS.name] = frozenset(
             name for name, *_ in ASSESSMENTS.columns if name not in {"account_id", "request_time"}
@@ -122,15 +123,17 @@ def _spans(schema: str, named: Collection[str]) -> str:
     order = "ORDER BY start_time_unix_nano, span_id"
     lists = []
     if "spans" in named:
-        packed = ", ".join(f"'{name}': {name}" for name in _SPAN)
+        packed = ", ".join(f"'{name}': {name}" for name in SPAN)
         lists.append(f"list({{{packed}}} {order}) AS spans")
     lists += [
         f"first(attributes['{attribute}'] {order}) FILTER (parent_span_id IS NULL) AS {name}"
         for name, (attribute, _) in _CONTENT.items()
         if name in named
     ]
+    # Roots are few, and the attributes of other spans need not be read for them.
+    where = "" if "spans" in named else "WHERE parent_span_id IS NULL "
     return (
-        f"SELECT experiment_id, trace_id, {', '.join(lists)} FROM {schema}.{SPANS.name} "
+        f"SELECT experiment_id, trace_id, {', '.join(lists)} FROM {schema}.{SPANS.name} {where}"
         "GROUP BY experiment_id, trace_id"
     )
 

@@ -38,6 +38,8 @@ _MAP_COLUMNS: Final = frozenset(
     for name, kind in columns
     if kind.startswith("MAP(")
 )
+EXPLODED: Final = "unnest({0})"
+"""The template of explode() of a list."""
 
 
 class Duck(exp.Expression):
