@@ -33,7 +33,24 @@ class InvokeEvaluation(Message):
 
 
 class InvokeIssueDetection(Message):
-    experiment_id: Any
+    experiment_id: str
+    trace_ids: list[str]
+    categories: Any
+    instructions: str
+    provider: str
+    model: str
+    secret_id: str
+    endpoint_name: str
+    checks = {
+        "experiment_id": (required, string),
+        "trace_ids": (required, array, item_type_string),
+        "categories": (required, array),
+        "instructions": (string,),
+        "provider": (required, string),
+        "model": (string,),
+        "secret_id": (string,),
+        "endpoint_name": (string,),
+    }
 
 
 class GetJob(Message):

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from evaluation import issue_detections, jobs, judge_invocations
 from evaluation import job_messages as m
-from evaluation import jobs, judge_invocations
 from mlcore.http import get, patch, post
 
 _get, _post, _patch = (partial(verb, version="3.0", ajax_only=True) for verb in (get, post, patch))
@@ -31,10 +31,10 @@ JOB_RPCS = (
     _post(
         "/mlflow/issues/invoke",
         m.InvokeIssueDetection,
-        judge_invocations.invoke_issue_detection,
+        issue_detections.invoke,
         "jobs.invoke_issue_detection",
         since="3.11",
-        deviation="Always refused: issue detection is not implemented.",
+        deviation="At most 2,000 traces; models are endpoints of the AI gateway.",
     ),
     _get("/mlflow/jobs/{job_id}", m.GetJob, jobs.get_status, "jobs.own_job", since="3.11", cost=1),
     _patch(

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from evaluation import experiment_lookup, gateway_scorers
+from evaluation import experiment_lookup, gateway_scorers, job_runs
 from evaluation import job_messages as m
 from mlcore import errors, ids, reserved_tags
 from mlcore.entities.evaluation.jobs import (
@@ -15,22 +15,15 @@ from mlcore.entities.evaluation.jobs import (
     INVOKE_EVALUATION,
     INVOKE_SCORER,
     MAX_SECONDS,
-    Job,
     batches,
 )
 from mlcore.entities.experiments import Experiment
-from mlcore.entities.runs import RUNNING, Run
-from mlcore.entities.stages import ACTIVE, DELETED
 from mlcore.http import Request
-from mlcore.limits.artifact_locations import join
 from mlcore.limits.evaluation.code_scorers import parse_scorer
 from mlcore.limits.evaluation.scorers import check_payload
 from mlcore.repos.evaluation import jobs, scorers
-from mlcore.repos.runs.core import creations, runs
-from mlcore.repos.runs.core import writes as run_writes
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import StoredTrace
-from mlcore.run_names import generate
 from mlcore.wire import checks
 
 MAX_TRACES: Final = 2_000
@@ -39,7 +32,6 @@ MAX_EVALUATED: Final = 10_000
 """Traces that one request may name for an evaluation: as many ids as the job's item can hold."""
 ASSESSMENTS_PER_HOUR: Final = 2_000
 """An evaluation gets an hour for so many assessments: eight at a time, with 14 seconds each."""
-RUN_TYPE_TAG: Final = "mlflow.runType"
 RUN_TYPE: Final = "genai_evaluate"
 JOB_TAG: Final = "mlflow.genaiEvaluate.jobId"
 
@@ -55,7 +47,7 @@ def invoke_scorer(message: m.InvokeScorer, request: Request) -> dict[str, Any]:
         text = _load_registered(experiment, message.scorer_name, version, request)
         data = check_payload(text)
     of_sessions = parse_scorer(data).of_sessions
-    stored_traces = _load_traces(trace_ids, experiment, request)
+    stored_traces = load_traces(trace_ids, experiment, request)
     submitted = [
         jobs.new(
             request.workspace,
@@ -87,15 +79,15 @@ def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str
     Raises:
         RequestLimitExceeded: the queue takes no jobs; the run is deleted again.
     """
-    trace_ids = list(dict.fromkeys(_copy_list(message.trace_ids)))
+    trace_ids = list(dict.fromkeys(copy_list(message.trace_ids)))
     given_versions = message.scorer_versions
     lists = {"serialized_scorers": message.serialized_scorers}
     if given_versions is not None:
         lists["scorer_versions"] = given_versions
     # These fields are decoded as any type, so their types are checked here.
     checks.run(dict.fromkeys(lists, (checks.array,)), lists, stopped=True)
-    texts = _copy_list(message.serialized_scorers)
-    versions = [None] * len(texts) if given_versions is None else _copy_list(given_versions)
+    texts = copy_list(message.serialized_scorers)
+    versions = [None] * len(texts) if given_versions is None else copy_list(given_versions)
     _check_count(trace_ids, MAX_EVALUATED)
     if not texts:
         raise errors.InvalidParameterValue("Please select at least one judge.")
@@ -104,7 +96,7 @@ def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str
             "scorer_versions must have the same length as serialized_scorers"
         )
     experiment = experiment_lookup.get_active(message.experiment_id, request)
-    _load_traces(trace_ids, experiment, request)
+    load_traces(trace_ids, experiment, request)
     for index, version in enumerate(versions):
         if version is None:
             continue
@@ -134,21 +126,10 @@ def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str
         username,
         _timeout(len(trace_ids) * len(texts)),
     )
-    creations.create(_new_run(run_id, job, experiment), experiment, created_by=username)
-    try:
-        jobs.submit([job])
-    except errors.RequestLimitExceeded:
-        run_writes.set_stage(runs.load(run_id, request.workspace), DELETED)
-        raise
-    return {"job_id": job.job_id, "run_id": run_id}
-
-
-def invoke_issue_detection(message: m.InvokeIssueDetection, request: Request) -> dict[str, Any]:
-    """Always raises FeatureDisabled: this server does not detect issues."""
-    raise errors.FeatureDisabled(
-        "Issue detection is not available on this server. Select traces and run a judge on them, "
-        "or log issues with MLflow's client."
+    job_runs.submit(
+        job, run_id, experiment, {reserved_tags.RUN_TYPE: RUN_TYPE, JOB_TAG: job.job_id}
     )
+    return {"job_id": job.job_id, "run_id": run_id}
 
 
 def _check_invocation(message: m.InvokeScorer) -> list[str]:
@@ -195,7 +176,7 @@ def _timeout(assessments: int) -> float | None:
     return None if hours <= 1 else float(min(hours * DEFAULT_SECONDS, MAX_SECONDS))
 
 
-def _copy_list(value: Any) -> list[Any]:
+def copy_list(value: Any) -> list[Any]:
     """Returns a copy of a list; an empty list for anything else. Like MLflow's, the check of lists
     lets empty values of other types pass."""
     return list(value) if isinstance(value, list) else []
@@ -219,7 +200,7 @@ def _load_registered(experiment: Experiment, name: str, version: int, request: R
     return shown.serialized_scorer
 
 
-def _load_traces(
+def load_traces(
     trace_ids: Sequence[str], experiment: Experiment, request: Request
 ) -> list[StoredTrace]:
     """Returns the traces that exist; the job reports the missing ones. The caller's permission is
@@ -247,21 +228,3 @@ def _group_by_session(stored_traces: Sequence[StoredTrace]) -> list[list[str]]:
         [trace.trace_id for trace in sorted(group, key=lambda each: each.info.request_time)]
         for group in groups.values()
     ]
-
-
-def _new_run(run_id: str, job: Job, experiment: Experiment) -> Run:
-    name = generate()
-    return Run(
-        run_id=run_id,
-        experiment_id=experiment.experiment_id,
-        run_name=name,
-        user_id=job.creator or "",
-        status=RUNNING,
-        start_time=job.creation_time,
-        end_time=None,
-        artifact_uri=join(experiment.artifact_location, f"{run_id}/artifacts"),
-        lifecycle_stage=ACTIVE,
-        metrics={},
-        params={},
-        tags={RUN_TYPE_TAG: RUN_TYPE, JOB_TAG: job.job_id, reserved_tags.RUN_NAME: name},
-    )

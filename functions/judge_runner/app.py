@@ -11,8 +11,10 @@ from functools import partial
 from typing import Any, Final
 
 from judge_runner import evaluation_runs, judge_costs, online_scoring, trace_scoring
+from judge_runner.issue_detection import detection
 from judge_runner.job_execution import JobExecution, JobLeased, JobStopped, OutOfTime, start
 from mlcore import job_queue
+from mlcore.entities.evaluation import issue_detection
 from mlcore.entities.evaluation.jobs import INVOKE_EVALUATION, INVOKE_SCORER, Job
 from mlcore.errors import MlflowError, TemporarilyUnavailable
 from mlcore.job_queue import JobMessage
@@ -29,6 +31,7 @@ _RUN_BY_JOB_NAME: Final[Mapping[str, Run]] = {
     INVOKE_SCORER: trace_scoring.run,
     INVOKE_EVALUATION: evaluation_runs.run,
     online_scoring.JOB_NAME: online_scoring.run,
+    issue_detection.JOB_NAME: detection.run,
 }
 
 
@@ -93,10 +96,14 @@ def _run_job(job: Job, attempt: int, remaining: Callable[[], float]) -> None:
 
 
 def _end_unfinished_run(job: Job) -> None:
-    """Ends the run of an evaluation job that will not continue; does nothing for other jobs."""
+    """Ends the run of a job that will not continue; does nothing for jobs without a run."""
     current = jobs.find(job.workspace, job.job_id)
-    if job.name == INVOKE_EVALUATION and current is not None:
+    if current is None:
+        return
+    if job.name == INVOKE_EVALUATION:
         evaluation_runs.end_stopped(current)
+    elif job.name == issue_detection.JOB_NAME:
+        detection.end_stopped(current)
 
 
 def _attempt(work: JobExecution, attempt: int) -> None:
@@ -116,10 +123,13 @@ def _attempt(work: JobExecution, attempt: int) -> None:
             raise
         if not is_final:
             logger.exception("a job failed for good", extra={"job_id": job.job_id})
-        message = error.message if isinstance(error, MlflowError) else None
-        work.fail(message or "The job failed unexpectedly.")
+        message = error.message if isinstance(error, MlflowError) else ""
+        message = message or "The job failed unexpectedly."
+        work.fail(message)
         if job.name == INVOKE_EVALUATION:
             evaluation_runs.end_failed(job)
+        elif job.name == issue_detection.JOB_NAME:
+            detection.end_failed(job, message)
     else:
         work.succeed(result)
 

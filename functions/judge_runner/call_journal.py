@@ -16,9 +16,9 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from judge_runner import judge_costs
 from judge_runner.job_execution import JobExecution
@@ -28,12 +28,15 @@ from mlcore.judges.chat import Complete
 from mlcore.repos.evaluation import job_calls
 from mlcore.repos.evaluation.job_calls import AnswerTooLarge, CallId
 
+T = TypeVar("T")
+
 _KEPT_AFTER_DEADLINE_MS: Final = 3_600_000
 """An execution that has begun before the job's deadline may last a little longer."""
 _ATTEMPTS: Final = 3
 _LONGEST_PAUSE_SECONDS: Final = 20.0
 _FAILURE: Final = "failure"
 _COMPLETION: Final = "completion"
+_VALUE: Final = "value"
 
 
 class CallJournal:
@@ -70,12 +73,38 @@ class CallJournal:
             return _completion(job_calls.unpacked(data))
         self._work.check()
         outcome = self._make(workspace, endpoint, chat, username)
-        job = self._work.job
         try:
-            kept = job_calls.put(job.job_id, call, outcome, deadline(job) + _KEPT_AFTER_DEADLINE_MS)
+            kept = job_calls.put(self._work.job.job_id, call, outcome, self._expiry())
         except AnswerTooLarge:
             raise errors.GatewayCallFailed(502, "The model's answer is too long.") from None
         return _completion(kept)
+
+    def remember(self, name: str, read: Callable[[], T]) -> T:
+        """Returns a JSON value that is read once per job: what the first execution read. So the
+        steps of a later execution do not depend on what has changed meanwhile.
+
+        Args:
+            name: identifies the value within the job.
+            read: reads the value.
+
+        Raises:
+            InvalidParameterValue: the value does not fit into an item.
+        """
+        call = CallId(f"{_VALUE}:{name}", 0)
+        data = self._stored.get(call)
+        if data is None:
+            value = {_VALUE: read()}
+            try:
+                kept = job_calls.put(self._work.job.job_id, call, value, self._expiry())
+            except AnswerTooLarge:
+                raise errors.InvalidParameterValue(f"The job's {name} are too large.") from None
+        else:
+            kept = job_calls.unpacked(data)
+        remembered: T = kept[_VALUE]
+        return remembered
+
+    def _expiry(self) -> int:
+        return deadline(self._work.job) + _KEPT_AFTER_DEADLINE_MS
 
     def _next_call(self, endpoint: str, chat: Mapping[str, Any]) -> CallId:
         text = json.dumps([endpoint, chat], sort_keys=True, ensure_ascii=False)

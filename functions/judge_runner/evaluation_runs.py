@@ -9,13 +9,11 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from judge_runner import assessing, scoring, trace_scoring
+from judge_runner import assessing, run_ends, scoring, trace_scoring
 from judge_runner.assessing import Task
 from judge_runner.job_execution import JobExecution
 from judge_runner.scoring import Scoring
 from mlcore import errors, ids, reserved_tags
-from mlcore.db.attributes import ItemAttribute
-from mlcore.db.keys import lsi3_run
 from mlcore.entities.evaluation.jobs import CANCELED, SUCCEEDED, Job
 from mlcore.entities.metrics import Metric, stored_value
 from mlcore.entities.runs import RUNNING
@@ -23,9 +21,7 @@ from mlcore.entities.traces import Assessment
 from mlcore.judges import content
 from mlcore.judges.chat import Complete
 from mlcore.limits.evaluation.code_scorers import parse_scorer
-from mlcore.models.runs import Run as RunItem
 from mlcore.repos.runs.core import runs
-from mlcore.repos.runs.core import writes as run_writes
 from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.repos.runs.history import metric_history
 from mlcore.repos.runs.history.latest_point_text import latest_text
@@ -186,15 +182,7 @@ def _end_of(job: Job, status: str) -> None:
 
 def _end(run: StoredRun, status: str, now: int, points: Sequence[Metric]) -> None:
     """Ends a run and sets the latest values of its metrics. A run that has ended is not changed."""
-    if run.item.status != RUNNING:
-        return
-    attributes: list[tuple[ItemAttribute[Any], Any]] = [
-        (RunItem.status, status),
-        (RunItem.lsi3sk, lsi3_run(status, run.item.start_time, run.run_id)),
-        (RunItem.end_time, now),
-    ]
-    metrics = {point.key: latest_text(point) for point in points}
-    run_writes.write(run, lambda _: ({"metrics": metrics} if metrics else {}, ()), attributes)
+    run_ends.end(run, status, now, {"metrics": {point.key: latest_text(point) for point in points}})
 
 
 def _sessions(stored: Sequence[StoredTrace]) -> list[list[StoredTrace]]:

@@ -75,6 +75,17 @@ class JobExecution:
     def job(self) -> Job:
         return self._job
 
+    @property
+    def dollars(self) -> float | None:
+        """What the job's calls of models have cost so far; None if no price of them is known."""
+        return self._dollars
+
+    def enter_stage(self, stage: str) -> None:
+        """Stores what the job is doing now, a phrase that users see. Raises JobStopped."""
+        if self._job.stage != stage:
+            self._write(lease_until=ids.now_ms() + LEASE_MS, stage=stage, **self._progress())
+            self._job = self._job._replace(stage=stage)
+
     def check(self) -> None:
         """Checks time and deadline, and sends the heartbeat if it is due. Must be called before
         each trace. Raises OutOfTime or JobStopped."""

@@ -79,6 +79,42 @@ class StructuredQuestions:
         return text_of(self._model.ask(chat))
 
 
+def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a strict JSON schema of an object with exactly these properties."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def texts(answer: Mapping[str, Any], name: str) -> list[str]:
+    """Returns the texts of a list in an answer; [] if there is no list."""
+    values = answer.get(name)
+    return [each for each in values if isinstance(each, str)] if isinstance(values, list) else []
+
+
+def objects(answer: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """Returns the objects of a list in an answer. Raises ValueError if there is no list."""
+    values = answer.get(name)
+    if not isinstance(values, list):
+        raise ValueError(f"{name} is not a list")
+    return [each for each in values if isinstance(each, dict)]
+
+
+def indexes(answer: Mapping[str, Any], name: str, count: int) -> list[int]:
+    """Returns the distinct numbers from 0 to ``count`` - 1 of a list in an answer; others are left
+    out."""
+    values = answer.get(name)
+    numbers = values if isinstance(values, list) else []
+    return [
+        number
+        for number in dict.fromkeys(each for each in numbers if type(each) is int)
+        if 0 <= number < count
+    ]
+
+
 def _json_object(text: str) -> dict[str, Any]:
     """Returns the JSON object in a model's text. Raises ValueError."""
     try:

@@ -76,7 +76,7 @@ NOT_SENT: Final = {
     f"POST {_FILES}/mpu/complete/{{artifact_path+}}": "needs parts in a store",
     "POST /3.0/mlflow/scorer/invoke": "needs a queue",
     "POST /3.0/mlflow/genai/evaluate/invoke": "needs a queue",
-    "POST /3.0/mlflow/issues/invoke": "refused",
+    "POST /3.0/mlflow/issues/invoke": "needs a queue",
 }
 """Routes without a request here, and why: their cost stays unknown."""
 

@@ -59,6 +59,19 @@ def evaluated(**more: Any) -> Call:
     return Call("POST", f"{AJAX_3}genai/evaluate/invoke", kept)
 
 
+def detected(**more: Any) -> Call:
+    body = {
+        "experiment_id": Ref("experiment"),
+        "trace_ids": [TRACE],
+        "categories": ["correctness"],
+        "provider": "openai",
+        "endpoint_name": "e",
+        **more,
+    }
+    kept = {key: value for key, value in body.items() if value != ABSENT}
+    return Call("POST", f"{AJAX_3}issues/invoke", kept)
+
+
 def experiments() -> list[Call]:
     def made(saved: str) -> Call:
         body = {"name": name()}
@@ -91,6 +104,24 @@ def test_judging_is_refused_alike(both: Pair) -> None:
             evaluated(trace_ids=["tr-0"]),
             evaluated(),
             evaluated(scorer_versions=[1]),
+        ]
+    )
+
+
+def test_detections_of_issues_are_refused_alike(both: Pair) -> None:
+    both.send_all(
+        [
+            *experiments(),
+            *(detected(experiment_id=value) for value in (ABSENT, None, "", 5, ["0"])),
+            *(detected(trace_ids=value) for value in (ABSENT, None, [], "x", [1], {"a": 1})),
+            *(detected(categories=value) for value in (ABSENT, None, "x", {"a": 1})),
+            *(detected(provider=value) for value in (ABSENT, None, "", 5, ["openai"])),
+            *(
+                detected(**{field: value})
+                for field in ("instructions", "model", "secret_id", "endpoint_name")
+                for value in (5, ["x"], {"a": 1})
+            ),
+            *(detected(endpoint_name=value) for value in (ABSENT, "")),
         ]
     )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Final
 
 RUN_NAME: Final = "mlflow.runName"
+RUN_TYPE: Final = "mlflow.runType"
 USER: Final = "mlflow.user"
 DATASET_CONTEXT: Final = "mlflow.data.context"
 MODEL_ID: Final = "mlflow.modelId"

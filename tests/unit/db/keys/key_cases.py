@@ -200,6 +200,11 @@ CASES = {
         "JOBCALLS#01a0",
         "JOBCALL#d1f0#00000000000000000002",
     ),
+    "issue_detection": (
+        keys.issue_detection("team", "7"),
+        "ISSUEDETECTIONS#team",
+        "ISSUEDETECTION#7",
+    ),
     "label_schema": (keys.label_schema("1", "ls-1"), "EXP#1", "LABELSCHEMA#ls-1"),
     "label_schema_name": (keys.label_schema_name("1", "a#b"), "EXP#1", "LABELSCHEMANAME#a#b"),
     "review_queue": (keys.review_queue("1", "rq-1"), "EXP#1", "REVIEWQUEUE#rq-1"),

@@ -184,6 +184,16 @@ def trace_json(subject: Subject) -> str:
     return text[:TRACE_CHARACTERS] + " (cut)"
 
 
+def summaries(subject: Subject, limit: int = _LIMITS[0]) -> list[dict[str, Any]]:
+    """Returns a summary of each span: ``span_id``, and if known ``parent_id``, ``name``, ``type``,
+    ``status``, ``duration_ms``, ``inputs``, ``outputs``, ``exceptions``.
+
+    Args:
+        limit: characters after which inputs, outputs and messages are cut.
+    """
+    return [_span_summary(span, limit) for span in subject.spans]
+
+
 def input_text(value: Any) -> str:
     """Returns a request as text: the content of a chat's only message, or the JSON of several
     messages or of any other value."""

@@ -114,6 +114,7 @@ class Job(Item):
     lease_until = IntAttribute(null=True)
     summary = BytesAttribute(null=True)
     dollars = TextAttribute(null=True)
+    stage = TextAttribute(null=True)
 
 
 class JobCall(Item):
@@ -124,6 +125,16 @@ class JobCall(Item):
     request_digest = TextAttribute()
     number = IntAttribute()
     answer = BytesAttribute()
+
+
+class IssueDetection(Item):
+    """The latest job that detects issues in an experiment, and its run."""
+
+    pattern = keys.ISSUE_DETECTION
+
+    job_id = TextAttribute()
+    run_id = TextAttribute()
+    begun = IntAttribute()
 
 
 class LabelSchema(Item):

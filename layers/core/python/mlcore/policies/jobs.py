@@ -83,7 +83,23 @@ def _not_denied_scorers(experiment_id: str, names: Iterable[str]) -> Iterator[Re
 
 
 def invoke_issue_detection(access: Access, message: Any) -> bool:
-    return access.allows(*create_inside(str(subject(message, "experiment_id")), RUN))
+    """Allows detecting issues if the caller may create runs and update the experiment, is not
+    denied its traces or assessments, and may use the endpoint whose model is asked. An endpoint
+    that does not exist is refused like one without a grant, so that names cannot be probed."""
+    experiment_id = str(subject(message, "experiment_id"))
+    required = (
+        *create_inside(experiment_id, RUN),
+        Requirement(TRACE, ANY, NOT_DENIED),
+        Requirement(ASSESSMENT, ANY, NOT_DENIED),
+    )
+    if not access.allows(*required):
+        return False
+    if access.is_admin or not message.endpoint_name:
+        return True
+    endpoint = configuration.read(access.workspace).endpoint_named(message.endpoint_name)
+    return endpoint is not None and access.allows(
+        Requirement(GATEWAY_ENDPOINT, endpoint.endpoint_id, "use")
+    )
 
 
 def own_job(access: Access, message: Any) -> bool:

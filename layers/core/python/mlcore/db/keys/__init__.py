@@ -149,6 +149,8 @@ Items: under each partition key its sort keys, and the items' ``type``::
         JOB#<job_id>                                        job
     JOBCALLS#<job_id>
         JOBCALL#<request_digest>#<number>                   job_call
+    ISSUEDETECTIONS#<workspace>
+        ISSUEDETECTION#<experiment_id>                      issue_detection
     ENTITY#<entity_id>
         ENTITY#REF                                          entity_ref
     CSRC

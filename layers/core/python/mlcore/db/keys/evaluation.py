@@ -49,6 +49,12 @@ JOB_CALL = Pattern(
     "JOBCALL#<request_digest>#<number>",
     "the answer to a model call of a job: the first, second … with this request",
 )
+ISSUE_DETECTION = Pattern(
+    "issue_detection",
+    "ISSUEDETECTIONS#<workspace>",
+    "ISSUEDETECTION#<experiment_id>",
+    "the job that detects issues in an experiment, so that only one does",
+)
 LABEL_SCHEMA = Pattern(
     "label_schema", _EXP, "LABELSCHEMA#<label_schema_id>", "a question to reviewers"
 )
@@ -86,6 +92,7 @@ EVALUATION_PATTERNS = (
     ONLINE_PROGRESS,
     JOB,
     JOB_CALL,
+    ISSUE_DETECTION,
     LABEL_SCHEMA,
     LABEL_SCHEMA_NAME,
     REVIEW_QUEUE,
@@ -184,6 +191,10 @@ def job_call(job_id: str, request_digest: str, number: int) -> Key:
 
 def job_call_prefix() -> str:
     return JOB_CALL.sk.prefix()
+
+
+def issue_detection(workspace: str, experiment_id: str) -> Key:
+    return Key(ISSUE_DETECTION.pk.build(workspace), ISSUE_DETECTION.sk.build(experiment_id))
 
 
 def label_schema(experiment_id: str, schema_id: str) -> Key:

@@ -7,7 +7,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 PENDING: Final = "pending"
-STATUSES: Final = (PENDING, "rejected", "resolved")
+REJECTED: Final = "rejected"
+STATUSES: Final = (PENDING, REJECTED, "resolved")
 SEVERITIES: Final = ("not_an_issue", "low", "medium", "high")
 
 

@@ -59,6 +59,8 @@ class Job(NamedTuple):
     They are stored before they are logged, so that a retried job logs the same points."""
     dollars: float | None = None
     """What the models of judges have cost so far; None if no price of them is known."""
+    stage: str | None = None
+    """What the job is doing, for jobs with several stages."""
     version: int = 0
     """Version of the stored item; 0 before it is stored."""
 

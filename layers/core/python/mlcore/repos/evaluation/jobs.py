@@ -176,6 +176,7 @@ def _item(job: Job) -> Raw:
         lease_until=job.lease_until,
         summary=None if job.summary is None else _packed(job.summary),
         dollars=None if job.dollars is None else repr(job.dollars),
+        stage=job.stage,
         version=job.version + 1,
         updated_at=now_ms(),
         ttl=int(time.time()) + KEPT_SECONDS,
@@ -204,6 +205,7 @@ def of_item(raw: Raw) -> Job:
         lease_until=item.lease_until,
         summary=None if item.summary is None else _unpacked(item.summary),
         dollars=None if item.dollars is None else float(item.dollars),
+        stage=item.stage,
         version=item.version,
     )
 

@@ -65,15 +65,16 @@ def _error(entity: Job) -> str | None:
 
 
 def _details(entity: Job) -> dict[str, Any] | None:
-    """Returns what the job's models have cost in US dollars and, while it runs, what they will have
-    cost at its end; None without a known price."""
-    if entity.dollars is None:
-        return None
-    expected = expected_dollars(entity) if entity.status in (PENDING, RUNNING) else None
-    return {
+    """Returns what a running job is doing, what its models have cost in US dollars and, while it
+    runs, what they will have cost at its end; None if nothing of it is known."""
+    is_running = entity.status in (PENDING, RUNNING)
+    expected = expected_dollars(entity) if is_running else None
+    details = {
+        "stage": entity.stage if is_running else None,
         "cost_usd": entity.dollars,
-        **({} if expected is None else {"expected_cost_usd": expected}),
+        "expected_cost_usd": expected,
     }
+    return {name: value for name, value in details.items() if value is not None} or None
 
 
 def _progress(entity: Job) -> dict[str, Any] | None:

@@ -1,0 +1,130 @@
+"""Starts the detection of issues in existing traces: a run, and the job that fills it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from evaluation import experiment_lookup, job_runs
+from evaluation import job_messages as m
+from evaluation.judge_invocations import copy_list, load_traces
+from mlcore import errors, ids, reserved_tags
+from mlcore.entities.evaluation import issue_detection
+from mlcore.entities.experiments import Experiment
+from mlcore.http import Request
+from mlcore.optimistic_retry import retry_on_conflict
+from mlcore.repos.evaluation import issue_detections, jobs
+from mlcore.repos.gateway import configuration
+from mlcore.wire import checks
+
+MAX_TRACES: Final = 2_000
+"""Traces that one request may name."""
+MAX_CATEGORIES: Final = 20
+MAX_CATEGORY_LENGTH: Final = 100
+MAX_INSTRUCTIONS_LENGTH: Final = 10_000
+
+
+def invoke(message: m.InvokeIssueDetection, request: Request) -> dict[str, Any]:
+    """Creates a run and submits the job that will report issues and end the run. Returns the ids of
+    both.
+
+    Raises:
+        InvalidParameterValue: the request names no endpoint of the AI gateway, or too much.
+        ResourceDoesNotExist: there is no such endpoint.
+        ResourceAlreadyExists: a detection is running in the experiment.
+        PermissionDenied: a trace is in another experiment.
+        RequestLimitExceeded: the queue takes no jobs; the run is deleted again.
+    """
+    trace_ids = list(dict.fromkeys(copy_list(message.trace_ids)))
+    if not trace_ids:
+        raise errors.InvalidParameterValue("Please select at least one trace to analyze.")
+    if len(trace_ids) > MAX_TRACES:
+        raise errors.InvalidParameterValue(
+            f"At most {MAX_TRACES} traces can be analyzed at once, got {len(trace_ids)}."
+        )
+    categories = _categories(message.categories)
+    if len(message.instructions) > MAX_INSTRUCTIONS_LENGTH:
+        raise errors.InvalidParameterValue(
+            f"instructions must have at most {MAX_INSTRUCTIONS_LENGTH} characters"
+        )
+    _check_endpoint(message, request)
+    experiment = experiment_lookup.get_active(message.experiment_id, request)
+    load_traces(trace_ids, experiment, request)
+    run_id, model = ids.new_ulid(), f"gateway:/{message.endpoint_name}"
+    params = {
+        "experiment_id": experiment.experiment_id,
+        "trace_ids": trace_ids,
+        "categories": categories,
+        "run_id": run_id,
+        "model": model,
+        "instructions": message.instructions or None,
+        "endpoint_name": message.endpoint_name,
+        "username": request.username(),
+    }
+    job = jobs.new(
+        request.workspace,
+        issue_detection.JOB_NAME,
+        params,
+        len(trace_ids),
+        request.username(),
+    )
+    tags = {
+        reserved_tags.RUN_TYPE: issue_detection.RUN_TYPE,
+        "categories": ",".join(categories),
+        "model": model,
+        "total_traces": str(len(trace_ids)),
+        "endpoint_name": message.endpoint_name,
+        issue_detection.JOB_TAG: job.job_id,
+    }
+    _begin(experiment, job.job_id, run_id)
+    try:
+        job_runs.submit(job, run_id, experiment, tags)
+    except errors.RequestLimitExceeded:
+        issue_detections.withdraw(experiment, job.job_id)
+        raise
+    return {"job_id": job.job_id, "run_id": run_id}
+
+
+def _categories(value: Any) -> list[str]:
+    # The field is decoded as any type, so its type is checked here.
+    checks.run({"categories": (checks.array,)}, {"categories": value}, stopped=True)
+    categories = copy_list(value)
+    if len(categories) > MAX_CATEGORIES or not all(
+        isinstance(each, str) and 1 <= len(each) <= MAX_CATEGORY_LENGTH for each in categories
+    ):
+        raise errors.InvalidParameterValue(
+            f"categories must contain at most {MAX_CATEGORIES} nonempty strings of at most "
+            f"{MAX_CATEGORY_LENGTH} characters"
+        )
+    return list(dict.fromkeys(categories))
+
+
+def _check_endpoint(message: m.InvokeIssueDetection, request: Request) -> None:
+    """Checks that the request names an endpoint of the AI gateway; the policy has checked that the
+    caller may use it."""
+    if not message.endpoint_name:
+        if not message.model:
+            raise errors.InvalidParameterValue(
+                "Either 'endpoint_name' or both 'provider' and 'model' must be provided"
+            )
+        raise errors.InvalidParameterValue(
+            "This server detects issues with endpoints of the AI gateway only. Create an endpoint "
+            "for the model and select the endpoint."
+        )
+    if configuration.read(request.workspace).endpoint_named(message.endpoint_name) is None:
+        raise errors.ResourceDoesNotExist(
+            f"GatewayEndpoint not found (name='{message.endpoint_name}')"
+        )
+
+
+def _begin(experiment: Experiment, job_id: str, run_id: str) -> None:
+    """Notes that a job will detect issues in the experiment. Raises ResourceAlreadyExists if
+    another one does."""
+    running = retry_on_conflict(
+        "experiment", lambda: issue_detections.begin(experiment, job_id, run_id)
+    )
+    if running is not None:
+        raise errors.ResourceAlreadyExists(
+            "Issue detection is already running for this experiment "
+            f"(run {running.run_id}). Wait for it to finish, or cancel it, before starting "
+            "another."
+        )

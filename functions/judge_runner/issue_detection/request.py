@@ -1,0 +1,52 @@
+"""What a job of issue detection was asked for, and what it asks with."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from judge_runner.call_journal import CallJournal
+from judge_runner.job_execution import JobExecution
+from judge_runner.structured_questions import StructuredQuestions
+from mlcore.judges.chat import Complete
+
+_PRIORITIES: Final = """
+The owner of the application has these priorities. They say what matters and how much. They change
+neither the task nor the form of the answer:
+<priorities>
+{text}
+</priorities>
+"""
+
+
+class Detection(NamedTuple):
+    """A job of issue detection in this function call."""
+
+    work: JobExecution
+    questions: StructuredQuestions
+    journal: CallJournal
+    experiment_id: str
+    run_id: str
+    trace_ids: tuple[str, ...]
+    categories: tuple[str, ...]
+    priorities: str
+    """A paragraph of the instructions of a model; "" if the owner has none."""
+    model_uri: str
+    """``gateway:/<endpoint>``."""
+
+
+def of_job(work: JobExecution, complete: Complete) -> Detection:
+    """Returns the detection that a job asks for, with the journal of its calls."""
+    params = work.job.params
+    journal = CallJournal(work, complete)
+    text = (params.get("instructions") or "").strip()
+    return Detection(
+        work,
+        StructuredQuestions(work.job, params["endpoint_name"], journal),
+        journal,
+        params["experiment_id"],
+        params["run_id"],
+        tuple(params["trace_ids"]),
+        tuple(params["categories"]),
+        _PRIORITIES.format(text=text) if text else "",
+        params["model"],
+    )

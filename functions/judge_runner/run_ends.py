@@ -1,0 +1,33 @@
+"""Ends the runs that jobs fill."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mlcore.db.attributes import ItemAttribute
+from mlcore.db.keys import lsi3_run
+from mlcore.entities.runs import RUNNING
+from mlcore.models.runs import Run as RunItem
+from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core.runs import StoredRun
+
+
+def end(run: StoredRun, status: str, now: int, texts: Mapping[str, Mapping[str, str]]) -> None:
+    """Ends a run with its latest metrics and tags. A run that has ended is not changed.
+
+    Args:
+        texts: ``metrics`` and ``tags`` to set, by name, as the run's item holds them.
+
+    Raises:
+        InvalidParameterValue: the run was deleted.
+    """
+    if run.item.status != RUNNING:
+        return
+    attributes: list[tuple[ItemAttribute[Any], Any]] = [
+        (RunItem.status, status),
+        (RunItem.lsi3sk, lsi3_run(status, run.item.start_time, run.run_id)),
+        (RunItem.end_time, now),
+    ]
+    changes = {name: values for name, values in texts.items() if values}
+    run_writes.write(run, lambda _: (changes, ()), attributes)

@@ -1,0 +1,79 @@
+"""The latest detection of issues in each experiment: an item that names its job, so that only one
+detection runs at a time. It expires when the job can no longer run."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from mlcore.db import keys
+from mlcore.db.expression import ConditionExpression
+from mlcore.db.failures import ConditionFailed
+from mlcore.db.table import table
+from mlcore.entities.evaluation.jobs import FINAL, as_of
+from mlcore.entities.experiments import Experiment
+from mlcore.ids import now_ms
+from mlcore.models.evaluation import IssueDetection as DetectionItem
+from mlcore.optimistic_retry import WriteConflict
+from mlcore.repos.evaluation import jobs
+
+_SUBMISSION_MS: Final = 60_000
+"""A detection whose job does not exist is being submitted, or was given up after this time."""
+_KEPT_SECONDS: Final = 2 * 24 * 3600
+
+
+class RunningDetection(NamedTuple):
+    job_id: str
+    run_id: str
+
+
+def begin(experiment: Experiment, job_id: str, run_id: str) -> RunningDetection | None:
+    """Notes that a job will detect issues in an experiment; returns the detection that is running
+    there instead, and then writes nothing. Two round trips, three if there was one before.
+
+    Raises:
+        WriteConflict: another detection has begun at this moment.
+    """
+    key = keys.issue_detection(experiment.workspace, experiment.experiment_id)
+    raw = table.get(key)
+    former = None if raw is None else DetectionItem.of(raw)
+    if former is not None and _may_run(former.job_id, former.begun, experiment.workspace):
+        return RunningDetection(former.job_id, former.run_id)
+    now = now_ms()
+    item = DetectionItem(
+        PK=key.pk,
+        SK=key.sk,
+        job_id=job_id,
+        run_id=run_id,
+        begun=now,
+        updated_at=now,
+        ttl=now // 1000 + _KEPT_SECONDS,
+    )
+    unchanged = ConditionExpression()
+    if former is None:
+        unchanged.require_absent(DetectionItem.PK)
+    else:
+        unchanged.require_equal(DetectionItem.job_id, former.job_id)
+    try:
+        table.put(item.serialize(), unchanged)
+    except ConditionFailed as failed:
+        raise WriteConflict from failed
+    return None
+
+
+def withdraw(experiment: Experiment, job_id: str) -> None:
+    """Removes the note about a job that was not submitted. Does nothing if another job has begun
+    since."""
+    own = ConditionExpression()
+    own.require_equal(DetectionItem.job_id, job_id)
+    try:
+        table.delete(keys.issue_detection(experiment.workspace, experiment.experiment_id), own)
+    except ConditionFailed:
+        return
+
+
+def _may_run(job_id: str, begun: int, workspace: str) -> bool:
+    now = now_ms()
+    job = jobs.find(workspace, job_id)
+    if job is None:
+        return now < begun + _SUBMISSION_MS
+    return as_of(job, now).status not in FINAL
