@@ -79,9 +79,13 @@ local: .venv/local.stamp .cache/compiled.stamp $(UI) $(CHARTS) ## Serve the prod
 test: setup .cache/compiled.stamp ## Run the tests in parallel, but those of minutes; ARGS="-k name" narrows them
 	LONG_TESTS=without $(BIN)/python -m pytest -n auto --durations 20 $(ARGS)
 
-test-long: setup .cache/compiled.stamp ## Run the tests of minutes, which make test leaves out, and property tests with four times the examples
+test-long: setup .cache/compiled.stamp ## Run the tests of minutes, which make test leaves out, and property tests with more examples
 	LONG_TESTS=only $(BIN)/python -m pytest -n auto --durations 20 $(ARGS)
 	CONTRACT_EXAMPLES=4 $(BIN)/python -m pytest -n auto --durations 20 $(ARGS) tests/contract/test_rewinds.py tests/contract/test_system_tables_in_s3.py
+	SEARCH_SAMPLES=2400 EXACT_CASES=800 REST_SEARCHES=240 INDEXER_SEARCHES=80 HIDDEN_ROWS_QUERIES=240 BOUNDS_QUERIES=240 \
+		$(BIN)/python -m pytest -n auto --timeout 3600 --durations 20 $(ARGS) \
+		tests/differential/test_search_*.py tests/differential/test_trace_searches.py tests/differential/test_rest_search.py \
+		tests/contract/test_sql_hidden_rows.py tests/contract/test_sql_bounds.py
 	EVALUATED_TRACES=10000 $(BIN)/python -m pytest -q --timeout 1800 $(ARGS) tests/contract/test_large_evaluations.py
 
 test-dynoxide: setup .cache/compiled.stamp ## Run the tests of the contract on dynoxide in place of the product's own store

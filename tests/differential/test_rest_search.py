@@ -19,7 +19,7 @@ from tests.differential.search_pairs import VIEWS, Found, Searcher
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 
-SEARCHES = int(os.environ.get("REST_SEARCHES", "60"))
+SEARCHES = int(os.environ.get("REST_SEARCHES", "30"))
 """Searches of runs; of experiments half as many."""
 SEED = int(os.environ.get("REST_SEED", "1"))
 SMALL, LARGE = 12, 320

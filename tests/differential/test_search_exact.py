@@ -45,7 +45,7 @@ __all__ = ["shared_store", "table_engine"]
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.contract, pytest.mark.timeout(7200)]
 
-CASES = int(os.environ.get("EXACT_CASES", "200"))
+CASES = int(os.environ.get("EXACT_CASES", "100"))
 CASES_OF_A_WORLD = 100
 FIRST_WRITES = 80
 VIEWS = {

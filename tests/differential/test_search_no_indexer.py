@@ -21,7 +21,7 @@ from tests.servers import Server, followed, start_product, stopped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 
-SEARCHES = int(os.environ.get("INDEXER_SEARCHES", "20"))
+SEARCHES = int(os.environ.get("INDEXER_SEARCHES", "10"))
 SEED = int(os.environ.get("REST_SEED", "1"))
 RUNS = 310
 PHASES = 2

@@ -11,7 +11,7 @@ import pytest
 
 from tests.differential.trace_pair import ID, START, Two, new_id, span, text
 
-COUNT = int(os.environ.get("SEARCH_SAMPLES", "600"))
+COUNT = int(os.environ.get("SEARCH_SAMPLES", "300"))
 
 
 SEED = int(os.environ.get("SEARCH_SEED", "20"))
