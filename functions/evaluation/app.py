@@ -17,6 +17,7 @@ from evaluation import (
 from evaluation import messages as m
 from evaluation import review_messages as r
 from evaluation.job_routes import JOB_RPCS
+from evaluation.optimization_routes import OPTIMIZATION_RPCS
 from mlcore.http import delete, get, lambda_handler, patch, post, put
 
 _DATASETS = "/mlflow/datasets"
@@ -32,6 +33,7 @@ _patch, _delete = (partial(verb, version="3.0") for verb in (patch, delete))
 
 RPCS = (
     *JOB_RPCS,
+    *OPTIMIZATION_RPCS,
     _post(
         f"{_DATASETS}/create",
         m.CreateDataset,

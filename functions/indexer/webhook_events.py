@@ -20,7 +20,7 @@ from mlcore.models.registry import ModelVersion, RegisteredModel
 from mlcore.repos import document, webhooks
 from mlcore.repos.registry import model_versions, registered_models
 from mlcore.webhooks import announcement, message
-from mlcore.webhooks.announcement import PROMPT_TYPE, Announcement
+from mlcore.webhooks.announcement import Announcement
 from mlcore.webhooks.message import DeliveryMessage
 
 QUEUE: Final = "WEBHOOK_QUEUE_URL"
@@ -112,7 +112,7 @@ def data(event: Announcement, image: Raw) -> dict[str, Any]:
         event_data["template"] = tags.pop(reserved_tags.PROMPT_TEXT, None)
     if entity.startswith("prompt"):
         tags.pop(reserved_tags.IS_PROMPT, None)
-        tags.pop(PROMPT_TYPE, None)
+        tags.pop(reserved_tags.PROMPT_TYPE, None)
     event_data["tags"] = tags
     if entity.endswith("version"):
         event_data["description"] = ModelVersion.of(image).description or None

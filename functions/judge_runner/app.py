@@ -10,12 +10,18 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from judge_runner import evaluation_runs, judge_costs, online_scoring, trace_scoring
+from judge_runner import (
+    evaluation_runs,
+    judge_costs,
+    online_scoring,
+    prompt_optimization,
+    trace_scoring,
+)
 from judge_runner.issue_detection import detection
 from judge_runner.job_execution import JobExecution, JobLeased, JobStopped, OutOfTime, start
-from mlcore import job_queue
+from mlcore import ids, job_queue
 from mlcore.entities.evaluation import issue_detection
-from mlcore.entities.evaluation.jobs import INVOKE_EVALUATION, INVOKE_SCORER, Job
+from mlcore.entities.evaluation.jobs import INVOKE_EVALUATION, INVOKE_SCORER, OPTIMIZE_PROMPT, Job
 from mlcore.errors import MlflowError, TemporarilyUnavailable
 from mlcore.job_queue import JobMessage
 from mlcore.judges.chat import Complete
@@ -25,14 +31,19 @@ from mlcore.repos.evaluation import jobs
 _MAX_ATTEMPTS: Final = 3
 """Deliveries after which a job with an unexpected error fails for good."""
 _PAUSE_SECONDS: Final = 20.0
+_EARLY_SECONDS: Final = 3.0
+"""Pause before a message is read again that came before its job was stored."""
 
 Run = Callable[[JobExecution, Complete], dict[str, Any]]
 _RUN_BY_JOB_NAME: Final[Mapping[str, Run]] = {
     INVOKE_SCORER: trace_scoring.run,
     INVOKE_EVALUATION: evaluation_runs.run,
+    OPTIMIZE_PROMPT: prompt_optimization.run,
     online_scoring.JOB_NAME: online_scoring.run,
     issue_detection.JOB_NAME: detection.run,
 }
+_WITH_RUN: Final = frozenset((INVOKE_EVALUATION, OPTIMIZE_PROMPT))
+"""Jobs that have a run, which ends with them."""
 
 
 class AllMessagesFailed(Exception):
@@ -65,7 +76,11 @@ def _handle(record: Mapping[str, Any], context: Any, broken: list[str]) -> bool:
     remaining: Callable[[], float] = context.get_remaining_time_in_millis
     try:
         job = jobs.find(message.workspace, message.job_id)
-        if job is not None:
+        if job is None:
+            if jobs.may_be_stored_soon(message.job_id, ids.now_ms()):
+                _postpone(record["receiptHandle"], _EARLY_SECONDS)
+                return False
+        else:
             _run_job(job, int(record["attributes"]["ApproximateReceiveCount"]), remaining)
     except JobLeased as leased:
         _postpone(record["receiptHandle"], leased.seconds)
@@ -100,7 +115,7 @@ def _end_unfinished_run(job: Job) -> None:
     current = jobs.find(job.workspace, job.job_id)
     if current is None:
         return
-    if job.name == INVOKE_EVALUATION:
+    if job.name in _WITH_RUN:
         evaluation_runs.end_stopped(current)
     elif job.name == issue_detection.JOB_NAME:
         detection.end_stopped(current)
@@ -126,7 +141,7 @@ def _attempt(work: JobExecution, attempt: int) -> None:
         message = error.message if isinstance(error, MlflowError) else ""
         message = message or "The job failed unexpectedly."
         work.fail(message)
-        if job.name == INVOKE_EVALUATION:
+        if job.name in _WITH_RUN:
             evaluation_runs.end_failed(job)
         elif job.name == issue_detection.JOB_NAME:
             detection.end_failed(job, message)

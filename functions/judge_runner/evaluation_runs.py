@@ -9,11 +9,11 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from judge_runner import assessing, run_ends, scoring, trace_scoring
+from judge_runner import assessing, scoring, trace_scoring
 from judge_runner.assessing import Task
 from judge_runner.job_execution import JobExecution
 from judge_runner.scoring import Scoring
-from mlcore import errors, ids, reserved_tags
+from mlcore import reserved_tags
 from mlcore.entities.evaluation.jobs import CANCELED, SUCCEEDED, Job
 from mlcore.entities.metrics import Metric, stored_value
 from mlcore.entities.runs import RUNNING
@@ -21,8 +21,7 @@ from mlcore.entities.traces import Assessment
 from mlcore.judges import content
 from mlcore.judges.chat import Complete
 from mlcore.limits.evaluation.code_scorers import parse_scorer
-from mlcore.repos.runs.core import runs
-from mlcore.repos.runs.core.runs import StoredRun
+from mlcore.repos.runs.core import endings, runs
 from mlcore.repos.runs.history import metric_history
 from mlcore.repos.runs.history.latest_point_text import latest_text
 from mlcore.repos.traces import links, traces
@@ -157,7 +156,8 @@ def finish(run_id: str, workspace: str, summary: Mapping[str, Any]) -> None:
     points = [Metric(name, stored_value(value), time, 0) for name, value in metrics.items()]
     if points and stored_run.item.status == RUNNING:
         metric_history.write(stored_run.experiment.experiment_id, run_id, points)
-    _end(stored_run, "FINISHED", time, points)
+    latest = {point.key: latest_text(point) for point in points}
+    endings.end(stored_run, "FINISHED", time, {"metrics": latest})
 
 
 def end_failed(job: Job) -> None:
@@ -173,16 +173,7 @@ def end_stopped(job: Job) -> None:
 
 
 def _end_of(job: Job, status: str) -> None:
-    try:
-        stored_run = runs.load(job.params["run_id"], job.workspace)
-        _end(stored_run, status, ids.now_ms(), ())
-    except (errors.ResourceDoesNotExist, errors.InvalidParameterValue):
-        return  # it was deleted
-
-
-def _end(run: StoredRun, status: str, now: int, points: Sequence[Metric]) -> None:
-    """Ends a run and sets the latest values of its metrics. A run that has ended is not changed."""
-    run_ends.end(run, status, now, {"metrics": {point.key: latest_text(point) for point in points}})
+    endings.end_existing(job.params["run_id"], job.workspace, status)
 
 
 def _sessions(stored: Sequence[StoredTrace]) -> list[list[StoredTrace]]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from mlcore import ids
+from mlcore.db.table import Operation
 from mlcore.entities.evaluation.jobs import (
     FAILED,
     FINAL,
@@ -21,6 +22,7 @@ from mlcore.entities.evaluation.jobs import (
     Job,
     deadline,
 )
+from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.evaluation import jobs
 
 LEASE_MS: Final = 180_000
@@ -127,6 +129,40 @@ class JobExecution:
             self._job = self._job._replace(summary=summary)
         return dict(self._job.summary or {})
 
+    def summarize_beside(
+        self, commit: Callable[[Callable[[dict[str, Any]], Operation]], None]
+    ) -> dict[str, Any]:
+        """Stores a summary in a transaction with other writes, and returns the summary (see
+        :class:`Job`). If one was stored before, returns that one and writes nothing. Raises
+        JobStopped.
+
+        Args:
+            commit: executes the transaction. Gets a function that returns the write of a summary,
+                which must be part of the transaction. Raises WriteConflict if the condition of that
+                write does not hold.
+        """
+
+        def attempt() -> dict[str, Any]:
+            current = jobs.find(self._job.workspace, self._job.job_id)
+            if current is None:
+                raise JobStopped
+            self._check_own(current)
+            if current.summary is not None:
+                return current.summary
+            stored: list[dict[str, Any]] = []
+
+            def storing(summary: dict[str, Any]) -> Operation:
+                stored.append(summary)
+                leased = current._replace(lease_until=ids.now_ms() + LEASE_MS)
+                return jobs.replacement(leased._replace(summary=summary, dollars=self._dollars))
+
+            commit(storing)
+            return stored[-1]
+
+        summary = retry_on_conflict("job", attempt)
+        self._job = self._job._replace(summary=summary)
+        return summary
+
     def pause(self) -> None:
         """Stores the results so far and releases the lease, so that another call can continue.
         Raises JobStopped."""
@@ -155,12 +191,16 @@ class JobExecution:
             count = max(len(self.results) + self._done, self._job.completed or 0)
             return {"result": dict(self.results) or None, "completed": count}
 
+    def _check_own(self, current: Job) -> None:
+        """Raises JobStopped unless this execution still has the job, as it is stored now."""
+        # Another call that has taken the job over has increased the counter.
+        if current.status != RUNNING or current.retry_count != self._job.retry_count:
+            self._is_stopped = True  # other threads begin no trace any more
+            raise JobStopped
+
     def _write(self, **changes: Any) -> None:
         def change(job: Job) -> Job:
-            # Another call that has taken the job over has increased the counter.
-            if job.status != RUNNING or job.retry_count != self._job.retry_count:
-                self._is_stopped = True  # other threads begin no trace any more
-                raise JobStopped
+            self._check_own(job)
             return job._replace(dollars=self._dollars, **changes)
 
         written = jobs.change(self._job.workspace, self._job.job_id, change)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from judge_runner.call_journal import CallJournal
@@ -22,7 +23,18 @@ class StructuredQuestions:
     """Asks the model of a job's endpoint, in the name of the user who submitted the job. Each
     question is asked once, whatever interrupts the job (see :mod:`judge_runner.call_journal`)."""
 
-    def __init__(self, job: Job, endpoint_name: str, journal: CallJournal) -> None:
+    def __init__(
+        self,
+        job: Job,
+        endpoint_name: str,
+        journal: CallJournal,
+        parameters: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        """
+        Args:
+            parameters: further fields of each chat, such as ``temperature``.
+        """
+        self._parameters = parameters
         self._model = JudgeModel(job.workspace, endpoint_name, job.creator, journal.complete)
 
     def ask(
@@ -70,6 +82,7 @@ class StructuredQuestions:
 
     def _completed(self, messages: list[dict[str, str]], schema: Mapping[str, Any]) -> str:
         chat = {
+            **self._parameters,
             "messages": list(messages),
             "response_format": {
                 "type": "json_schema",

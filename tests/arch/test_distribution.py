@@ -32,8 +32,10 @@ def behaviour(path: str) -> Any:
 
 
 @pytest.mark.parametrize("key", sorted(set(project.routes()) - OUTSIDE))
-def test_a_route_is_reached_through_the_distribution(key: str) -> None:
-    method, path = key.split()
+@pytest.mark.parametrize("root", ["api", "ajax-api"])
+def test_a_route_is_reached_through_the_distribution(key: str, root: str) -> None:
+    """A route may be one for both roots."""
+    method, path = key.replace("{root}", root).split()
     chosen = behaviour(re.sub(r"\{\w+\+\}", "a/b", re.sub(r"\{\w+\}", "a", path)))
     assert chosen["TargetOriginId"] == ("streams" if path.startswith("/gateway/") else "api")
     assert chosen["CachePolicyId"] == UNCACHED

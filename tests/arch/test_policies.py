@@ -47,6 +47,7 @@ def test_posts_that_only_read() -> None:
         "/3.0/mlflow-serverless/sql",
         "/3.0/mlflow/datasets/search",
         "/3.0/mlflow/issues/search",
+        "/3.0/mlflow/prompt-optimization/jobs/search",
         "/3.0/mlflow/traces/batchGetInfos",
         "/3.0/mlflow/traces/calculate-filter-correlation",
         "/3.0/mlflow/traces/metrics",

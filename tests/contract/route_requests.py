@@ -6,7 +6,7 @@ import json
 from typing import Any, Final
 
 import catalog.app
-from tests.contract import trace_calls, write_requests
+from tests.contract import stored_job, trace_calls, write_requests
 from tests.contract.route_world import PASSWORD, YES_NO
 
 Fields = dict[str, Any]
@@ -77,6 +77,7 @@ NOT_SENT: Final = {
     "POST /3.0/mlflow/scorer/invoke": "needs a queue",
     "POST /3.0/mlflow/genai/evaluate/invoke": "needs a queue",
     "POST /3.0/mlflow/issues/invoke": "needs a queue",
+    "POST /3.0/mlflow/prompt-optimization/jobs": "needs a queue",
 }
 """Routes without a request here, and why: their cost stays unknown."""
 
@@ -273,12 +274,8 @@ REQUESTS: Final[dict[str, Fields]] = {
     f"POST {_ISSUES}": ISSUE,
     f"POST {_ISSUES}/search": OF_EXPERIMENT,
     f"GET {_ISSUES}/{{issue_id}}": {},
-    "GET /3.0/jobs/{job_id}": {},
-    "PATCH /3.0/jobs/cancel/{job_id}": {},
-    "POST /3.0/jobs/search": {},
-    "GET /3.0/mlflow/jobs/{job_id}": {},
-    "PATCH /3.0/mlflow/jobs/cancel/{job_id}": {},
     f"PATCH {_ISSUES}/{{issue_id}}": {"name": "slower"},
+    **stored_job.REQUESTS,
     # Files.
     f"GET {_FILES}/artifacts": {"path": "{experiment}"},
     f"GET {_FILES}/presigned/{{artifact_path+}}": {},

@@ -18,7 +18,6 @@ import pytest
 from catalog_loader.files import FolderFiles
 from catalog_loader.loading import load
 from mlcore.auth.passwords import SERVICE_ACCOUNT_HASH, hash_password
-from mlcore.entities.evaluation.jobs import PENDING, Job
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import PlainRoute, lambda_handler
 from mlcore.http.routes import Route
@@ -27,6 +26,7 @@ from mlcore.repos.evaluation import jobs
 from mlcore.repos.users import api_keys, scim_groups, scim_users, users
 from tests.contract.catalog_api import FILES
 from tests.contract.logins import ADMIN
+from tests.contract.stored_job import optimization_job
 from tests.contract.trace_calls import resource_spans, span
 
 Fields = dict[str, Any]
@@ -341,7 +341,7 @@ class World:
         made = self.made("POST", "/3.0/mlflow/issues", **issue)
         self.names["issue_id"] = made["issue"]["issue_id"]
         self.names["job_id"] = jobs.new_id()
-        jobs.create(Job(self.names["job_id"], "default", "invoke_scorer", {}, PENDING, _NOW, _NOW))
+        jobs.create(optimization_job(self.names["job_id"], self.names))
 
     def _user(self) -> None:
         self.names["user"] = f"ann-{self.names['experiment']}"

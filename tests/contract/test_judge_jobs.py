@@ -9,7 +9,7 @@ import pytest
 
 import evaluation.app
 import judge_runner.app
-from judge_runner import evaluation_runs, job_execution
+from judge_runner import job_execution
 from mlcore import ids, queues
 from mlcore.auth.permissions import Grant, scorer_pattern
 from mlcore.entities.evaluation.jobs import DEFAULT_SECONDS
@@ -17,6 +17,7 @@ from mlcore.environment import AUTHENTICATION
 from mlcore.errors import TemporarilyUnavailable
 from mlcore.http import lambda_handler
 from mlcore.repos.evaluation import jobs
+from mlcore.repos.runs.core import endings
 from mlcore.repos.users import grants, users
 from tests.contract import trace_calls
 from tests.contract.conftest import Store
@@ -309,7 +310,7 @@ def test_a_repeated_evaluation_logs_its_metrics_once(
     asked = ask("POST", "mlflow/genai/evaluate/invoke", body).body
     messages = list(world.queue.waiting)
     with monkeypatch.context() as patch:
-        patch.setattr(evaluation_runs, "_end", dying)
+        patch.setattr(endings, "end", dying)
         with pytest.raises(Killed):
             world.work()
     [written] = assessments(trace)

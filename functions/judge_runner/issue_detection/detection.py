@@ -11,7 +11,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from judge_runner import run_ends
 from judge_runner.issue_detection import (
     evidence,
     findings,
@@ -29,7 +28,7 @@ from mlcore.entities.evaluation.jobs import CANCELED, SUCCEEDED, Job
 from mlcore.judges.chat import Complete
 from mlcore.observability import logger
 from mlcore.repos.experiments import experiments
-from mlcore.repos.runs.core import runs
+from mlcore.repos.runs.core import endings, runs
 from mlcore.repos.traces import links, traces
 from mlcore.repos.traces.traces import StoredTrace
 
@@ -156,7 +155,7 @@ def _finish(detection: Detection, reports: Sequence[Report], result: Mapping[str
     tags = {issue_detection.ANALYZED_TAG: str(result["total_traces_analyzed"])}
     if result["total_cost_usd"] is not None:
         tags[issue_detection.COST_TAG] = str(result["total_cost_usd"])
-    run_ends.end(run, "FINISHED", ids.now_ms(), {"tags": tags})
+    endings.end(run, "FINISHED", ids.now_ms(), {"tags": tags})
 
 
 def _write_files(location: str, workspace: str, files: Mapping[str, str]) -> None:
@@ -171,6 +170,6 @@ def _write_files(location: str, workspace: str, files: Mapping[str, str]) -> Non
 def _end_of(job: Job, status: str, tags: Mapping[str, str]) -> None:
     try:
         run = runs.load(job.params["run_id"], job.workspace)
-        run_ends.end(run, status, ids.now_ms(), {"tags": tags})
+        endings.end(run, status, ids.now_ms(), {"tags": tags})
     except (errors.ResourceDoesNotExist, errors.InvalidParameterValue):
         return  # it was deleted

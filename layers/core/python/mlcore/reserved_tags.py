@@ -14,6 +14,10 @@ MODEL_ID: Final = "mlflow.modelId"
 
 IS_PROMPT: Final = "mlflow.prompt.is_prompt"
 PROMPT_TEXT: Final = "mlflow.prompt.text"
+PROMPT_TYPE: Final = "_mlflow_prompt_type"
+CHAT_PROMPT: Final = "chat"
+"""Value of the tag of chat prompts, whose text is the JSON of a list of messages."""
+PROMPT_MODEL_CONFIG: Final = "_mlflow_prompt_model_config"
 
 TRACE_NAME: Final = "mlflow.traceName"
 TRACE_SESSION: Final = "mlflow.trace.session"

@@ -81,6 +81,12 @@ def check_metric(metric: MetricFields, path: str = "") -> Metric:
     return Metric(metric.key, metric.value, metric.timestamp, metric.step)
 
 
+def check_metric_key(key: str) -> None:
+    """Checks the name of a metric that the server itself logs. Raises InvalidParameterValue."""
+    check_key(key, "name")
+    check_length("Metric name", MAX_KEY_LENGTH, key)
+
+
 def check_param(param: KeyValue, path: str = "") -> Param:
     check_key(param.key, f"{path}.key" if path else "key")
     check_length("Param key", MAX_KEY_LENGTH, param.key)

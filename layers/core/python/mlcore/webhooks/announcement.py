@@ -21,8 +21,6 @@ from mlcore.prompts import is_prompt
 
 ATTRIBUTE: Final = "event"
 
-PROMPT_TYPE: Final = "_mlflow_prompt_type"
-
 
 class Announcement(NamedTuple):
     """An event of a registered model, of one of its versions, or of a budget."""

@@ -18,6 +18,7 @@ FINAL: Final = frozenset((SUCCEEDED, FAILED, TIMEOUT, CANCELED))
 
 INVOKE_SCORER: Final = "invoke_scorer"
 INVOKE_EVALUATION: Final = "invoke_genai_evaluate"
+OPTIMIZE_PROMPT: Final = "optimize_prompts"
 
 DEFAULT_SECONDS: Final = 3600
 """A job without a timeout of its own that has not ended this long after its creation has timed
@@ -56,7 +57,8 @@ class Job(NamedTuple):
     """End of the worker's lease. A worker that has not renewed it by then counts as dead."""
     summary: dict[str, Any] | None = None
     """The points that an evaluation logs to its run: ``{"metrics": {name: value}, "time": ms}``.
-    They are stored before they are logged, so that a retried job logs the same points."""
+    They are stored before they are logged, so that a retried job logs the same points. That of an
+    optimization also has the prompt version that it registered: ``"prompt_version": number``."""
     dollars: float | None = None
     """What the models of judges have cost so far; None if no price of them is known."""
     stage: str | None = None

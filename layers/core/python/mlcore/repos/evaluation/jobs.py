@@ -8,6 +8,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
+from uuid import UUID
 
 from ulid import ULID
 
@@ -15,7 +16,7 @@ from mlcore import errors, job_queue
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression, Raw
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import table
+from mlcore.db.table import Put, table
 from mlcore.entities.evaluation.jobs import FAILED, PENDING, Job
 from mlcore.ids import now_ms
 from mlcore.job_queue import JobMessage
@@ -23,6 +24,8 @@ from mlcore.models.evaluation import Job as JobItem
 from mlcore.optimistic_retry import WriteConflict, retry_on_conflict
 
 KEPT_SECONDS: Final = 30 * 24 * 3600
+_STORED_WITHIN_MS: Final = 40_000
+"""A request that stores a job ends within 30 seconds."""
 _ITEM_BYTES: Final = 390_000
 """DynamoDB allows 400 KB."""
 
@@ -30,6 +33,16 @@ _ITEM_BYTES: Final = 390_000
 def new_id() -> str:
     """Returns a UUID, as MLflow's jobs have, that sorts by time."""
     return str(ULID().to_uuid())
+
+
+def may_be_stored_soon(job_id: str, now: int) -> bool:
+    """Whether a job that is missing may be stored in a moment, because its message is sent before
+    (:mod:`evaluation.prompt_optimization`): the id, which has a time, is young."""
+    try:
+        made = ULID.from_uuid(UUID(job_id)).milliseconds
+    except ValueError:
+        return False
+    return now - made < _STORED_WITHIN_MS
 
 
 def new(
@@ -97,6 +110,12 @@ def _withdraw(job: Job) -> bool:
 
 def create(job: Job) -> None:
     """Stores a job. Raises InvalidParameterValue if its params are too large."""
+    table.put(*creation(job))
+
+
+def creation(job: Job) -> Put:
+    """Returns the write that stores a new job. Raises InvalidParameterValue if its params are too
+    large."""
     item = _item(job)
     if _size(item) > _ITEM_BYTES:
         raise errors.InvalidParameterValue(
@@ -104,7 +123,20 @@ def create(job: Job) -> None:
         )
     absent = ConditionExpression()
     absent.require_absent(JobItem.PK)
-    table.put(item, absent)
+    return Put(item, absent)
+
+
+def replacement(job: Job) -> Put:
+    """Returns the write that replaces a job unless it was changed since it was read, for a
+    transaction."""
+    unchanged = ConditionExpression()
+    unchanged.require_equal(JobItem.version, job.version)
+    return Put(_item(job._replace(last_update_time=now_ms())), unchanged)
+
+
+def delete(workspace: str, job_id: str) -> None:
+    """Deletes a job. Whoever works on it stops at the next write of its progress."""
+    table.delete(keys.job(workspace, job_id))
 
 
 def find(workspace: str, job_id: str) -> Job | None:

@@ -1,19 +1,28 @@
-"""Ends the runs that jobs fill."""
+"""Ends the runs whose work a job of this server does."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
+from mlcore import errors
 from mlcore.db.attributes import ItemAttribute
 from mlcore.db.keys import lsi3_run
 from mlcore.entities.runs import RUNNING
+from mlcore.ids import now_ms
 from mlcore.models.runs import Run as RunItem
+from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.core import writes as run_writes
 from mlcore.repos.runs.core.runs import StoredRun
 
 
-def end(run: StoredRun, status: str, now: int, texts: Mapping[str, Mapping[str, str]]) -> None:
+def end(
+    run: StoredRun,
+    status: str,
+    end_time: int,
+    texts: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> None:
     """Ends a run with its latest metrics and tags. A run that has ended is not changed.
 
     Args:
@@ -27,7 +36,15 @@ def end(run: StoredRun, status: str, now: int, texts: Mapping[str, Mapping[str, 
     attributes: list[tuple[ItemAttribute[Any], Any]] = [
         (RunItem.status, status),
         (RunItem.lsi3sk, lsi3_run(status, run.item.start_time, run.run_id)),
-        (RunItem.end_time, now),
+        (RunItem.end_time, end_time),
     ]
     changes = {name: values for name, values in texts.items() if values}
     run_writes.write(run, lambda _: (changes, ()), attributes)
+
+
+def end_existing(run_id: str, workspace: str, status: str) -> None:
+    """Ends a run now, if it exists and has not ended."""
+    try:
+        end(runs.load(run_id, workspace), status, now_ms())
+    except (errors.ResourceDoesNotExist, errors.InvalidParameterValue):
+        return  # it was deleted

@@ -1,0 +1,100 @@
+"""Shows, cancels and deletes the jobs that optimize prompts."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any, Final
+
+from evaluation import optimization_messages as m
+from mlcore import errors, ids, paging
+from mlcore.entities.evaluation.jobs import (
+    CANCELED,
+    FINAL,
+    OPTIMIZE_PROMPT,
+    Job,
+    as_of,
+)
+from mlcore.entities.stages import DELETED
+from mlcore.http import Request
+from mlcore.repos.evaluation import jobs
+from mlcore.repos.runs.core import endings, runs
+from mlcore.repos.runs.core import writes as run_writes
+from mlcore.responses.evaluation import prompt_optimization as responses
+
+_MAX_ANSWER: Final = 4_000_000
+"""Characters of found jobs in one answer."""
+
+
+def get_job(message: m.GetPromptOptimizationJob, request: Request) -> dict[str, Any]:
+    """Returns a job with the scores and the progress that its run has."""
+    job = as_of(_find(message.job_id, request), ids.now_ms())
+    return {"job": responses.job(job, _metrics(job))}
+
+
+def search_jobs(message: m.SearchPromptOptimizationJobs, request: Request) -> dict[str, Any]:
+    """Returns the jobs of an experiment, oldest first: the newest that fit into an answer."""
+    now = ids.now_ms()
+    found = [
+        responses.job(as_of(job, now))
+        for job in jobs.of_workspace(request.workspace)
+        if job.name == OPTIMIZE_PROMPT and job.params["experiment_id"] == message.experiment_id
+    ]
+    shown = paging.fitting(found[::-1], lambda each: len(json.dumps(each)), _MAX_ANSWER)[::-1]
+    return {"jobs": shown} if shown else {}
+
+
+def cancel_job(message: m.CancelPromptOptimizationJob, request: Request) -> dict[str, Any]:
+    """Cancels a job and ends its run as KILLED. Raises InvalidParameterValue for a job that has
+    ended; the run of one that was cancelled is ended all the same, because an earlier attempt may
+    have stopped before."""
+    found = _find(message.job_id, request)
+
+    def cancel(current: Job) -> Job:
+        status = as_of(current, ids.now_ms()).status
+        if status in FINAL:
+            if status == CANCELED:
+                _end_run(current, "KILLED")
+            raise errors.InvalidParameterValue(
+                f"The Job {current.job_id} is already finalized with status: {status}, "
+                "it can't be updated."
+            )
+        return current._replace(status=CANCELED, result=None, error_message=None, lease_until=None)
+
+    job = jobs.change(request.workspace, found.job_id, cancel)
+    if job is None:
+        raise _missing(message.job_id)
+    _end_run(job, "KILLED")
+    return {"job": responses.job(job)}
+
+
+def delete_job(message: m.DeletePromptOptimizationJob, request: Request) -> dict[str, Any]:
+    """Deletes the run and then the job, so that an interrupted call can be repeated."""
+    job = _find(message.job_id, request)
+    with contextlib.suppress(errors.ResourceDoesNotExist):  # somebody has deleted it for good
+        run_writes.set_stage(runs.load(job.params["run_id"], request.workspace), DELETED)
+    jobs.delete(request.workspace, job.job_id)
+    return {}
+
+
+def _find(job_id: str, request: Request) -> Job:
+    job = jobs.find(request.workspace, job_id)
+    if job is None or job.name != OPTIMIZE_PROMPT:
+        raise _missing(job_id)
+    return job
+
+
+def _missing(job_id: str) -> errors.ResourceDoesNotExist:
+    return errors.ResourceDoesNotExist(f"Job with ID {job_id} not found")
+
+
+def _metrics(job: Job) -> dict[str, float]:
+    try:
+        run = runs.load(job.params["run_id"], job.workspace)
+    except errors.ResourceDoesNotExist:
+        return {}
+    return {name: metric.value for name, metric in runs.metrics(run.document).items()}
+
+
+def _end_run(job: Job, status: str) -> None:
+    endings.end_existing(job.params["run_id"], job.workspace, status)

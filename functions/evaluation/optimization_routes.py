@@ -1,0 +1,59 @@
+"""Routes of the jobs that optimize prompts."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from evaluation import optimization_jobs, prompt_optimization
+from evaluation import optimization_messages as m
+from mlcore.http import delete, get, post
+
+_JOBS = "/mlflow/prompt-optimization/jobs"
+_JOB = f"{_JOBS}/{{job_id}}"
+_get, _post, _delete = (partial(verb, version="3.0", since="3.9") for verb in (get, post, delete))
+
+OPTIMIZATION_RPCS = (
+    _post(
+        _JOBS,
+        m.CreatePromptOptimizationJob,
+        prompt_optimization.create_job,
+        "prompt_optimization.create",
+        deviation="Models are endpoints of the gateway; what a job cannot use is refused at once.",
+    ),
+    _post(
+        f"{_JOBS}/search",
+        m.SearchPromptOptimizationJobs,
+        optimization_jobs.search_jobs,
+        "prompt_optimization.search",
+        cost=1,
+        reads=True,
+    ),
+    _get(
+        f"{_JOBS}/search",
+        m.SearchPromptOptimizationJobs,
+        optimization_jobs.search_jobs,
+        "prompt_optimization.search",
+        cost=1,
+    ),
+    _get(
+        _JOB,
+        m.GetPromptOptimizationJob,
+        optimization_jobs.get_job,
+        "prompt_optimization.read_job",
+        cost=2,
+    ),
+    _post(
+        f"{_JOB}/cancel",
+        m.CancelPromptOptimizationJob,
+        optimization_jobs.cancel_job,
+        "prompt_optimization.update_job",
+        cost=5,
+    ),
+    _delete(
+        _JOB,
+        m.DeletePromptOptimizationJob,
+        optimization_jobs.delete_job,
+        "prompt_optimization.delete_job",
+        cost=4,
+    ),
+)

@@ -1,0 +1,314 @@
+"""Submits the jobs that optimize prompts.
+
+What a job needs is found here, before there is one: the prompt version, the endpoints, and the
+scorers' definitions. So the rights of the caller are decided on what the job will use.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Final
+
+from evaluation import experiment_lookup, gateway_scorers
+from evaluation import optimization_messages as m
+from mlcore import errors, ids, job_queue, reserved_tags
+from mlcore.entities.evaluation.code_scorers import CodeScorer
+from mlcore.entities.evaluation.datasets import EvaluationDataset
+from mlcore.entities.evaluation.jobs import (
+    DEFAULT_SECONDS,
+    MAX_SECONDS,
+    OPTIMIZE_PROMPT,
+    Job,
+)
+from mlcore.entities.evaluation.judges import CONVERSATION, TRACE
+from mlcore.entities.evaluation.prompt_optimization import GEPA, OptimizerSettings
+from mlcore.entities.experiments import Experiment
+from mlcore.entities.registry import ModelVersion
+from mlcore.entities.runs import RUNNING, Dataset, DatasetInput, Param, Run
+from mlcore.entities.stages import ACTIVE
+from mlcore.entities.tags import Tag
+from mlcore.http import Request
+from mlcore.job_queue import JobMessage
+from mlcore.limits.artifact_locations import join
+from mlcore.limits.evaluation import prompt_optimization as limits
+from mlcore.limits.evaluation.code_scorers import parse_scorer
+from mlcore.limits.run_datasets import MAX_NAME_LENGTH
+from mlcore.limits.runs import check_log_batch
+from mlcore.prompt_templates import PromptTemplate
+from mlcore.prompts import is_prompt
+from mlcore.repos.evaluation import datasets as evaluation_datasets
+from mlcore.repos.evaluation import jobs, scorers
+from mlcore.repos.gateway import configuration
+from mlcore.repos.registry import model_versions, registered_models
+from mlcore.repos.runs.core import creations
+from mlcore.repos.runs.core import datasets as run_datasets
+from mlcore.responses.evaluation import prompt_optimization as responses
+
+SCORED_PER_HOUR: Final = 2_000
+"""An optimization gets an hour for so many calls of models."""
+_CONTEXT: Final = "optimization"
+_SOURCE_TYPE: Final = "mlflow_evaluation_dataset"
+
+
+def create_job(message: m.CreatePromptOptimizationJob, request: Request) -> dict[str, Any]:
+    """Creates a run and a job in one transaction, and queues the job. Sent twice it creates two
+    jobs, as in MLflow.
+
+    Raises:
+        RequestLimitExceeded: the queue takes no jobs; nothing is stored.
+    """
+    asked = message.config or m.PromptOptimizationJobConfig()
+    kind = limits.optimizer_type(asked.optimizer_type)
+    experiment_id = message.experiment_id.strip()
+    if not experiment_id:
+        raise errors.InvalidParameterValue("experiment_id is required for optimization job")
+    given = limits.parse_config(asked.optimizer_config_json)
+    run_id = ids.new_ulid()
+    logged = _params(message, asked, kind, run_id)
+    settings = limits.optimizer_settings(kind, given)
+    limits.check_data(kind, has_dataset=bool(asked.dataset_id), scorers=len(asked.scorers))
+    experiment = experiment_lookup.get_active(experiment_id, request)
+    version = _prompt_version(message.source_prompt_uri, request)
+    dataset = _dataset(asked.dataset_id, request) if asked.dataset_id else None
+    texts = [
+        _scorer_text(name, experiment, settings, request) for name in dict.fromkeys(asked.scorers)
+    ]
+    endpoint = limits.endpoint_of_prompt(message.source_prompt_uri, _model_config(version))
+    _check_endpoints({endpoint, settings.reflection_endpoint, *_endpoints_of(texts)}, request)
+    params = {
+        "run_id": run_id,
+        "experiment_id": experiment.experiment_id,
+        "prompt_uri": message.source_prompt_uri,
+        "dataset_id": asked.dataset_id,
+        "optimizer_type": kind,
+        "optimizer_config": given,
+        "scorer_names": list(asked.scorers),
+        "prompt_name": version.name,
+        "prompt_version": version.version,
+        "prompt_endpoint": endpoint,
+        "serialized_scorers": texts,
+        "tags": [{"key": tag.key, "value": tag.value} for tag in message.tags],
+        "username": request.username(),
+    }
+    total = _total(kind, settings, dataset)
+    job = jobs.new(
+        request.workspace,
+        OPTIMIZE_PROMPT,
+        params,
+        total,
+        request.username(),
+        _timeout(total * (1 + len(texts))),
+    )
+    _store(job, _new_run(job, logged, dataset, experiment), experiment, request)
+    return {"job": responses.job(job)}
+
+
+def _store(job: Job, run: Run, experiment: Experiment, request: Request) -> None:
+    """Queues the job, and then stores run and job in one transaction: so neither is ever without
+    the other, nor a job without its message. The judge runner waits a little for a job whose
+    message comes first.
+
+    Raises:
+        RequestLimitExceeded: the queue takes no messages; nothing is stored.
+    """
+    stored = jobs.creation(job)
+    used = [entry.dataset for entry in run.dataset_inputs]
+    run_datasets.ensure(experiment.experiment_id, used)
+    try:
+        job_queue.send(JobMessage(job.workspace, job.job_id))
+    except errors.TemporarilyUnavailable as error:
+        raise errors.RequestLimitExceeded(error.message) from error
+    creations.create(run, experiment, [stored], created_by=request.username())
+    contexts = [(dataset.name, dataset.digest, _CONTEXT) for dataset in used]
+    run_datasets.add_contexts(experiment.experiment_id, contexts)
+
+
+def _params(
+    message: m.CreatePromptOptimizationJob,
+    config: m.PromptOptimizationJobConfig,
+    kind: str,
+    run_id: str,
+) -> dict[str, str]:
+    """Returns the params of the run. Raises InvalidParameterValue if one is too long."""
+    params = [
+        Param("source_prompt_uri", message.source_prompt_uri),
+        Param("optimizer_type", kind),
+        Param("dataset_id", config.dataset_id),
+        Param("scorer_names", json.dumps(config.scorers)),
+    ]
+    if config.optimizer_config_json:
+        params.append(Param("optimizer_config_json", config.optimizer_config_json))
+    return dict(check_log_batch(run_id, (), params, ()).params)
+
+
+def _prompt_version(uri: str, request: Request) -> ModelVersion:
+    """Returns the prompt version that a URI names. Raises ResourceDoesNotExist, and
+    InvalidParameterValue for a template that cannot be filled here."""
+    wanted = limits.parse_prompt_uri(uri)
+    model = registered_models.find(request.workspace, wanted.name)
+    if model is None or not is_prompt(model.model.tags):
+        raise errors.ResourceDoesNotExist(f"Prompt with name={wanted.name} not found")
+    number = wanted.version
+    if number is None:
+        alias = wanted.alias or ""
+        latest = max(model.model.latest.values(), default=None)
+        number = latest if alias.lower() == "latest" else model.model.aliases.get(alias)
+    if number is None:
+        raise errors.ResourceDoesNotExist(f"Prompt {uri} not found")
+    version = model_versions.of_model(model, number).version
+    template = PromptTemplate(
+        version.tags.get(reserved_tags.PROMPT_TEXT, ""),
+        version.tags.get(reserved_tags.PROMPT_TYPE) == reserved_tags.CHAT_PROMPT,
+    )
+    if template.is_jinja():
+        raise errors.InvalidParameterValue(
+            f"Prompt {uri} is a template of Jinja2, which this server does not run. "
+            "Use variables in double braces alone."
+        )
+    try:
+        template.messages()
+    except ValueError as error:
+        raise errors.InvalidParameterValue(f"Prompt {uri} is no chat prompt: {error}.") from error
+    return version
+
+
+def _model_config(version: ModelVersion) -> Any:
+    try:
+        return json.loads(version.tags.get(reserved_tags.PROMPT_MODEL_CONFIG, "null"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _dataset(dataset_id: str, request: Request) -> EvaluationDataset:
+    dataset = evaluation_datasets.find(request.workspace, dataset_id)
+    if dataset is None:
+        raise errors.ResourceDoesNotExist(f"Evaluation dataset with id '{dataset_id}' not found")
+    limits.check_record_count(_record_count(dataset))
+    return dataset
+
+
+def _record_count(dataset: EvaluationDataset) -> int:
+    """Returns the number of records in the dataset's profile, which each change of them writes."""
+    profile = json.loads(dataset.profile or "null")
+    return int(profile["num_records"]) if profile else 0
+
+
+def _scorer_text(
+    name: str, experiment: Experiment, settings: OptimizerSettings, request: Request
+) -> str:
+    """Returns the definition of a scorer: that of a built-in judge, which asks the model that
+    proposes prompts, or the latest version of a registered scorer. Raises InvalidParameterValue."""
+    if limits.check_builtin(name):
+        return json.dumps(limits.builtin_scorer(name, settings.reflection_endpoint))
+    version = scorers.latest(experiment, name) if name else None
+    if version is None:
+        raise errors.InvalidParameterValue(
+            f"Scorer '{name}' not found. It is neither a built-in scorer "
+            f"(e.g., 'Correctness', 'Safety') nor a registered scorer in "
+            f"experiment '{experiment.experiment_id}'."
+        )
+    (shown,) = gateway_scorers.with_endpoint_names([version], request.workspace)
+    scorer = parse_scorer(json.loads(shown.serialized_scorer))
+    if scorer.of_sessions:
+        raise _unfit(name, "judges conversations")
+    if not isinstance(scorer, CodeScorer):
+        if limits.endpoint_of_model(scorer.model) is None:
+            raise _unfit(name, f"asks the model '{scorer.model}', which is no gateway endpoint,")
+        if scorer.builtin:
+            limits.check_builtin(scorer.builtin)
+        if {TRACE, CONVERSATION}.intersection(scorer.variables):
+            raise _unfit(name, "needs a trace")
+    return shown.serialized_scorer
+
+
+def _unfit(name: str, reason: str) -> errors.InvalidParameterValue:
+    return errors.InvalidParameterValue(
+        f"Scorer '{name}' {reason} and so cannot judge the answer to a prompt."
+    )
+
+
+def _endpoints_of(texts: list[str]) -> set[str]:
+    parsed = [parse_scorer(json.loads(text)) for text in texts]
+    names = [
+        limits.endpoint_of_model(scorer.model)
+        for scorer in parsed
+        if not isinstance(scorer, CodeScorer)
+    ]
+    return {name for name in names if name is not None}
+
+
+def _check_endpoints(names: set[str], request: Request) -> None:
+    """Checks that the endpoints exist and that the caller may use them.
+
+    Raises:
+        PermissionDenied: the caller may not use one, or it does not exist; an administrator, and
+            everybody where there is no login, gets to know the difference.
+        ResourceDoesNotExist: an endpoint does not exist.
+    """
+    if request.access is not None:
+        from mlcore.policies.prompt_optimization import (  # noqa: PLC0415 -- only with logins
+            may_use_endpoints,
+        )
+
+        if not may_use_endpoints(request.access, names):
+            raise errors.PermissionDenied("Permission denied")
+    known = configuration.read(request.workspace)
+    for name in sorted(names):
+        if known.endpoint_named(name) is None:
+            raise errors.ResourceDoesNotExist(f"GatewayEndpoint not found (name='{name}')")
+
+
+def _total(kind: str, settings: OptimizerSettings, dataset: EvaluationDataset | None) -> int:
+    """Returns how many evaluations of a record the job will make, about."""
+    if kind == GEPA:
+        return settings.evolution.max_metric_calls
+    return 1 if dataset is None else 2 * _record_count(dataset)
+
+
+def _timeout(calls: int) -> float | None:
+    """Returns the seconds that an optimization may take; None for the default, which is an hour."""
+    hours = math.ceil(calls / SCORED_PER_HOUR)
+    return None if hours <= 1 else float(min(hours * DEFAULT_SECONDS, MAX_SECONDS))
+
+
+def _new_run(
+    job: Job, params: dict[str, str], dataset: EvaluationDataset | None, experiment: Experiment
+) -> Run:
+    run_id, wanted = job.params["run_id"], limits.parse_prompt_uri(job.params["prompt_uri"])
+    version = wanted.version if wanted.version is not None else job.params["prompt_version"]
+    name = (
+        f"optimize_prompt_{job.params['optimizer_type']}_{wanted.name}_{version}_"
+        f"{job.creation_time}"
+    )
+    inputs = (
+        ()
+        if dataset is None
+        else (DatasetInput(_run_dataset(dataset), (Tag(reserved_tags.DATASET_CONTEXT, _CONTEXT),)),)
+    )
+    return Run(
+        run_id=run_id,
+        experiment_id=experiment.experiment_id,
+        run_name=name,
+        user_id=job.creator or "",
+        status=RUNNING,
+        start_time=job.creation_time,
+        end_time=None,
+        artifact_uri=join(experiment.artifact_location, f"{run_id}/artifacts"),
+        lifecycle_stage=ACTIVE,
+        metrics={},
+        params=params,
+        tags={reserved_tags.RUN_NAME: name},
+        dataset_inputs=inputs,
+    )
+
+
+def _run_dataset(dataset: EvaluationDataset) -> Dataset:
+    return Dataset(
+        dataset.name[:MAX_NAME_LENGTH],
+        dataset.digest,
+        _SOURCE_TYPE,
+        json.dumps({"dataset_id": dataset.dataset_id}),
+        dataset.schema,
+        dataset.profile,
+    )

@@ -1,0 +1,196 @@
+"""Evaluates a candidate of a prompt: fills it with the inputs of records, asks the prompt's model,
+and lets the scorers of the job rate the answers."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from judge_runner import scoring, trace_scoring
+from judge_runner.assessing import Task
+from judge_runner.call_journal import CallJournal
+from judge_runner.job_execution import JobExecution, JobStopped, OutOfTime
+from judge_runner.prompt_evolution import Evaluated, mean
+from judge_runner.scoring import Scoring
+from mlcore import errors
+from mlcore.entities.evaluation.datasets import EvaluationRecord
+from mlcore.entities.traces import Assessment
+from mlcore.judges import content
+from mlcore.judges.content import Subject
+from mlcore.judges.verdicts import text_of
+from mlcore.limits.evaluation.code_scorers import parse_scorer
+from mlcore.prompt_templates import PromptTemplate
+
+_ABOUT_THE_CHAT: Final = frozenset((400, 413, 422))
+"""Statuses of a provider that refuses this chat, not every chat."""
+_EXPECTED: Final = "expected_response"
+
+
+class Example(NamedTuple):
+    """What an optimization takes from a record of a dataset."""
+
+    inputs: dict[str, Any]
+    expectations: dict[str, Any]
+
+
+def examples_of(records: Sequence[EvaluationRecord], variables: set[str]) -> list[Example]:
+    """Returns the examples in records. A record without expectations expects its outputs.
+
+    Raises:
+        InvalidParameterValue: a record lacks inputs, or one of the prompt's variables.
+    """
+    examples = []
+    for number, record in enumerate(records):
+        inputs = record.content.get("inputs")
+        if not isinstance(inputs, dict) or not inputs:
+            raise errors.InvalidParameterValue(
+                f"Record {number} is missing required 'inputs' field or it is empty"
+            )
+        missing = sorted(variables - set(inputs))
+        if missing:
+            raise errors.InvalidParameterValue(
+                f"The inputs of record {number} lack variables of the prompt: {missing}"
+            )
+        expected = record.content.get("expectations") or {_EXPECTED: record.content.get("outputs")}
+        examples.append(Example(inputs, expected))
+    return examples
+
+
+class CandidateEvaluation:
+    """Evaluates candidates on the examples of a job, each example in parallel with others."""
+
+    def __init__(
+        self,
+        work: JobExecution,
+        journal: CallJournal,
+        examples: Sequence[Example],
+        *,
+        is_chat: bool,
+    ) -> None:
+        self._work = work
+        self._journal = journal
+        self._examples = examples
+        self._is_chat = is_chat
+        self._interruption: Exception | None = None
+        parsed = [parse_scorer(json.loads(text)) for text in work.job.params["serialized_scorers"]]
+        tasks = [Task(work.job.job_id, scorer, None) for scorer in parsed]
+        self._scorers: list[tuple[str, Scoring]] = [
+            (
+                task.judge.name,
+                scoring.new_scoring(task, work.job, self._complete, expectations=True),
+            )
+            for task in tasks
+        ]
+
+    def evaluate(self, text: str, positions: Sequence[int]) -> list[Evaluated]:
+        """Returns the evaluations of a candidate on the examples at these positions. Without
+        scorers, each score is 0.
+
+        Raises:
+            InvalidParameterValue: a scorer failed, or its answer is no number.
+            GatewayCallFailed: the prompt's model cannot be called.
+            OutOfTime, JobStopped: see :meth:`JobExecution.check`.
+        """
+        evaluated: dict[int, Evaluated] = {}
+
+        def evaluate_one(position: int) -> None:
+            self._work.check()
+            evaluated[position] = self._evaluate(PromptTemplate(text, self._is_chat), position)
+            self._work.record_done()
+
+        trace_scoring.run_in_parallel(evaluate_one, positions)
+        return [evaluated[position] for position in positions]
+
+    def _evaluate(self, template: PromptTemplate, position: int) -> Evaluated:
+        example = self._examples[position]
+        output = self._predict(template, example)
+        subject = _subject(example, output)
+        scores: dict[str, float] = {}
+        rationales: dict[str, str] = {}
+        for name, ways in self._scorers:
+            made = ways.trace(subject)
+            if self._interruption is not None:
+                raise self._interruption
+            scores[name] = _score(name, made)
+            if made[0].rationale:
+                rationales[name] = made[0].rationale
+        score = mean(list(scores.values())) if scores else 0.0
+        return Evaluated(position, output, score, scores, rationales)
+
+    def _predict(self, template: PromptTemplate, example: Example) -> str:
+        """Returns the model's answer to the filled prompt. As in MLflow, a chat that the provider
+        refuses has its error as the answer, which is scored."""
+        job = self._work.job
+        chat = {"messages": template.filled(example.inputs)}
+        endpoint = job.params["prompt_endpoint"]
+        try:
+            return text_of(self._journal.complete(job.workspace, endpoint, chat, job.creator))
+        except errors.GatewayCallFailed as error:
+            if error.status not in _ABOUT_THE_CHAT:
+                raise
+            return f"Failed to invoke the predict_fn with {example.inputs}: {error.message}"
+
+    def _complete(
+        self, workspace: str, endpoint: str, chat: Mapping[str, Any], username: str | None
+    ) -> dict[str, Any]:
+        """Completes a chat of a judge. A judge turns each error into an assessment, so an error
+        that is not about its chat is remembered."""
+        try:
+            return self._journal.complete(workspace, endpoint, chat, username)
+        except (OutOfTime, JobStopped, errors.TemporarilyUnavailable) as error:
+            self._interruption = error
+            raise
+
+
+def _subject(example: Example, output: str) -> Subject:
+    """Returns a trace with one span that holds the inputs and the answer, and the expectations."""
+    subject = content.subject_of_call(example.inputs, output)
+    expected = tuple(_expectation(name, value) for name, value in example.expectations.items())
+    return subject._replace(trace=subject.trace._replace(assessments=expected))
+
+
+def _expectation(name: str, value: Any) -> Assessment:
+    return Assessment(
+        assessment_id="",
+        trace_id="",
+        name=name,
+        kind="expectation",
+        value=value,
+        error=None,
+        source_type="HUMAN",
+        source_id=None,
+        create_time=0,
+        last_update_time=0,
+        run_id=None,
+        span_id=None,
+        rationale=None,
+        metadata=None,
+        overrides=None,
+        valid=True,
+    )
+
+
+def _score(name: str, made: Sequence[Assessment]) -> float:
+    """Returns a scorer's result as a number: yes is 1, no is 0. Raises InvalidParameterValue."""
+    if len(made) != 1:
+        raise _not_numerical(name, "list")
+    (assessment,) = made
+    if assessment.error is not None:
+        message = assessment.error.get("error_message") or "it gave no reason"
+        raise errors.InvalidParameterValue(f"Scorer '{name}' failed: {message}")
+    value = assessment.value
+    if value in ("yes", "no"):
+        return float(value == "yes")
+    if isinstance(value, bool | int | float) and math.isfinite(value):
+        return float(value)
+    raise _not_numerical(name, type(value).__name__)
+
+
+def _not_numerical(name: str, kind: str) -> errors.InvalidParameterValue:
+    return errors.InvalidParameterValue(
+        f"Scorers [{name} (type: {kind})] return non-numerical values that cannot be "
+        "automatically aggregated. Please provide an `objective` function to aggregate "
+        "these values into a single score for optimization."
+    )

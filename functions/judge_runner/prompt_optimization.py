@@ -1,0 +1,177 @@
+"""Runs the job that optimizes a prompt with the optimizer ``metaprompt`` or ``gepa``. A prompt that
+is better than the given one becomes a new version; without scores, every prompt that was proposed.
+
+The job may be interrupted at any point: a later execution repeats its steps with the stored answers
+of the models (:mod:`judge_runner.call_journal`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from judge_runner import evaluation_runs, optimization_run, prompt_evolution
+from judge_runner.call_journal import CallJournal
+from judge_runner.candidate_evaluation import CandidateEvaluation, Example, examples_of
+from judge_runner.job_execution import JobExecution
+from judge_runner.optimization_run import OptimizationRun, scores_of
+from judge_runner.prompt_evolution import Candidate
+from judge_runner.prompt_proposals import PromptProposals
+from judge_runner.structured_questions import StructuredQuestions
+from mlcore import errors, ids, reserved_tags
+from mlcore.entities.evaluation.jobs import Job
+from mlcore.entities.evaluation.prompt_optimization import (
+    FINAL_SCORE,
+    GEPA,
+    INITIAL_SCORE,
+    OPTIMIZER_CLASSES,
+    OptimizerSettings,
+)
+from mlcore.judges.chat import Complete
+from mlcore.limits.evaluation import prompt_optimization as limits
+from mlcore.prompt_templates import PromptTemplate
+from mlcore.repos.evaluation import datasets as evaluation_datasets
+from mlcore.repos.evaluation import records as evaluation_records
+
+
+class Outcome(NamedTuple):
+    """What an optimizer found."""
+
+    text: str | None
+    """The prompt to register; None if none is better than the given one."""
+    initial: Candidate | None = None
+    """The given prompt with its scores; None without scorers."""
+    final: Candidate | None = None
+    """The best prompt, or the one that was tried."""
+
+
+def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
+    """Optimizes the prompt and finishes the run. Returns the job's result.
+
+    Raises:
+        InvalidParameterValue: a record or a scorer does not fit.
+        ResourceDoesNotExist: prompt, dataset or run was deleted.
+        BadRequest: the model of ``metaprompt`` gave no prompt that can be used.
+        GatewayCallFailed: a model cannot be called.
+        JobStopped, OutOfTime: see :mod:`judge_runner.job_execution`.
+    """
+    job = work.job
+    source = optimization_run.source_version(job)
+    template = PromptTemplate(
+        source.version.tags.get(reserved_tags.PROMPT_TEXT, ""),
+        source.version.tags.get(reserved_tags.PROMPT_TYPE) == reserved_tags.CHAT_PROMPT,
+    )
+    examples = _examples(job, template)
+    own_run = OptimizationRun(job, examples)
+    summary = job.summary
+    if summary is None:
+        outcome = _optimize(work, CallJournal(work, complete), template, examples, own_run)
+        metrics = optimization_run.loggable(_metrics(outcome))
+        if outcome.text is None:
+            summary = work.summarize(metrics)
+        else:
+            draft = {"metrics": metrics, "time": ids.now_ms()}
+            summary = optimization_run.register(work, source, outcome.text, draft)
+    version = summary.get("prompt_version")
+    if version is not None:
+        own_run.link(version)
+    evaluation_runs.finish(job.params["run_id"], job.workspace, summary)
+    return _result(job, version, summary["metrics"])
+
+
+def _examples(job: Job, template: PromptTemplate) -> list[Example]:
+    dataset_id = job.params["dataset_id"]
+    if not dataset_id:
+        return []
+    dataset = evaluation_datasets.find(job.workspace, dataset_id)
+    if dataset is None:
+        raise errors.ResourceDoesNotExist(f"Evaluation dataset with id '{dataset_id}' not found")
+    records = list(evaluation_records.in_order(dataset, None, limits.MAX_RECORDS))
+    limits.check_record_count(len(records))
+    return examples_of(records, template.variables())
+
+
+def _optimize(
+    work: JobExecution,
+    journal: CallJournal,
+    source: PromptTemplate,
+    examples: Sequence[Example],
+    own_run: OptimizationRun,
+) -> Outcome:
+    params = work.job.params
+    settings = limits.optimizer_settings(params["optimizer_type"], params["optimizer_config"])
+    questions = StructuredQuestions(
+        work.job, settings.reflection_endpoint, journal, settings.lm_parameters
+    )
+    proposals = PromptProposals(questions, source, examples, settings.guidelines)
+    evaluation = CandidateEvaluation(work, journal, examples, is_chat=source.is_chat)
+    if params["optimizer_type"] == GEPA:
+        return _evolve(settings, source, proposals, evaluation, examples, own_run)
+    if not examples:
+        return Outcome(proposals.propose(source.text, ()))
+    return _improve_once(source, proposals, evaluation, examples, own_run)
+
+
+def _evolve(
+    settings: OptimizerSettings,
+    source: PromptTemplate,
+    proposals: PromptProposals,
+    evaluation: CandidateEvaluation,
+    examples: Sequence[Example],
+    own_run: OptimizationRun,
+) -> Outcome:
+    candidates = prompt_evolution.evolve(
+        source.text,
+        len(examples),
+        settings.evolution,
+        evaluation.evaluate,
+        proposals.try_propose,
+        own_run.log_candidate,
+    )
+    best = prompt_evolution.best(candidates)
+    text = None if best is candidates[0] else best.text
+    return Outcome(text, candidates[0], best)
+
+
+def _improve_once(
+    source: PromptTemplate,
+    proposals: PromptProposals,
+    evaluation: CandidateEvaluation,
+    examples: Sequence[Example],
+    own_run: OptimizationRun,
+) -> Outcome:
+    positions = range(len(examples))
+    initial = Candidate(source.text, tuple(evaluation.evaluate(source.text, positions)))
+    if not initial.evaluated[0].scores:
+        return Outcome(proposals.propose(source.text, initial.evaluated))
+    own_run.log_candidate(0, initial, len(examples))
+    text = proposals.propose(source.text, initial.evaluated)
+    final = Candidate(text, tuple(evaluation.evaluate(text, positions)))
+    own_run.log_candidate(1, final, 2 * len(examples))
+    return Outcome(text if final.score > initial.score else None, initial, final)
+
+
+def _metrics(outcome: Outcome) -> dict[str, float]:
+    metrics = {}
+    for prefix, candidate in ((INITIAL_SCORE, outcome.initial), (FINAL_SCORE, outcome.final)):
+        if candidate is not None:
+            metrics[prefix] = candidate.score
+            for name, score in scores_of(candidate).items():
+                metrics[f"{prefix}.{name}"] = score
+    return metrics
+
+
+def _result(job: Job, version: int | None, metrics: Mapping[str, float]) -> dict[str, Any]:
+    params = job.params
+    return {
+        "run_id": params["run_id"],
+        "source_prompt_uri": params["prompt_uri"],
+        "optimized_prompt_uri": None
+        if version is None
+        else f"prompts:/{params['prompt_name']}/{version}",
+        "optimizer_name": OPTIMIZER_CLASSES[params["optimizer_type"]],
+        "initial_eval_score": metrics.get(INITIAL_SCORE),
+        "final_eval_score": metrics.get(FINAL_SCORE),
+        "dataset_id": params["dataset_id"],
+        "scorer_names": params["scorer_names"],
+    }

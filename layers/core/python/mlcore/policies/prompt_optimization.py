@@ -1,0 +1,100 @@
+"""Permission checks for jobs that optimize prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from mlcore.auth.permissions import (
+    ANY,
+    EXPERIMENT,
+    GATEWAY_ENDPOINT,
+    PROMPT,
+    PROMPT_VERSION,
+    RUN,
+    SCORER,
+    SCORER_VERSION,
+    scorer_pattern,
+)
+from mlcore.auth.requirements import NOT_DENIED, Requirement
+from mlcore.entities.evaluation.jobs import OPTIMIZE_PROMPT
+from mlcore.limits.evaluation.prompt_optimization import parse_prompt_uri
+from mlcore.policies.access import Access
+from mlcore.policies.evaluation import on_experiments
+from mlcore.policies.registry import kind_of
+from mlcore.policies.requests import Policy, create_inside, subject
+from mlcore.repos.evaluation import datasets as evaluation_datasets
+from mlcore.repos.evaluation import jobs
+from mlcore.repos.gateway import configuration
+
+
+def create(access: Access, message: Any) -> bool:
+    """Allows the optimization of a prompt if the caller may create runs in the experiment, register
+    versions of the prompt (the job registers one), read the dataset, and is denied none of the
+    scorers. A prompt or dataset that is missing is refused like one without a grant, so that names
+    and ids cannot be probed. :func:`may_use_endpoints` decides about the endpoints, once they are
+    known."""
+    experiment_id = subject(message, "experiment_id").strip()
+    prompt = parse_prompt_uri(message.source_prompt_uri).name
+    names = message.config.scorers if message.config is not None else []
+    if kind_of(access.workspace, prompt) != PROMPT or not access.allows(
+        *create_inside(experiment_id, RUN),
+        Requirement(PROMPT, prompt, "update"),
+        Requirement(PROMPT_VERSION, ANY, NOT_DENIED),
+        Requirement(SCORER_VERSION, ANY, NOT_DENIED),
+        *(
+            Requirement(SCORER, scorer_pattern(experiment_id, name), NOT_DENIED)
+            for name in dict.fromkeys(names)
+        ),
+    ):
+        return False
+    dataset_id = message.config.dataset_id if message.config is not None else ""
+    if not dataset_id:
+        return True
+    dataset = evaluation_datasets.find(access.workspace, dataset_id)
+    return dataset is not None and on_experiments(access, dataset.experiment_ids, "read")
+
+
+def may_use_endpoints(access: Access, names: Iterable[str]) -> bool:
+    """Whether the caller may use the gateway endpoints of these names. A missing one is refused
+    like one without a grant."""
+    if access.is_admin:
+        return True
+    settings = configuration.read(access.workspace)
+    endpoints = [settings.endpoint_named(name) for name in names]
+    return all(
+        endpoint is not None
+        and access.allows(Requirement(GATEWAY_ENDPOINT, endpoint.endpoint_id, "use"))
+        for endpoint in endpoints
+    )
+
+
+def on_job(action: str) -> Policy:
+    """Returns the policy that requires the action on the experiment of a job. A missing job and one
+    of another kind are refused like one without a grant, so that ids cannot be probed."""
+
+    def policy(access: Access, message: Any) -> bool:
+        job = jobs.find(access.workspace, message.job_id)
+        return (
+            job is not None
+            and job.name == OPTIMIZE_PROMPT
+            and access.allows(
+                Requirement(EXPERIMENT, job.params["experiment_id"], action),
+                Requirement(RUN, ANY, NOT_DENIED),
+            )
+        )
+
+    return policy
+
+
+def search(access: Access, message: Any) -> bool:
+    """Allows listing the jobs of an experiment to those who may read it and its runs."""
+    return access.allows(
+        Requirement(EXPERIMENT, subject(message, "experiment_id"), "read"),
+        Requirement(RUN, ANY, NOT_DENIED),
+    )
+
+
+read_job = on_job("read")
+update_job = on_job("update")
+delete_job = on_job("delete")

@@ -1,0 +1,64 @@
+"""Templates of prompts: a text, or a list of chat messages, with variables in double braces.
+
+A template is handled as one text; that of a chat prompt is the JSON of its messages, as the
+registry stores it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+VARIABLE: Final = re.compile(r"\{\{\s*([a-zA-Z_][a-zA-Z0-9_]*(?:\.[a-zA-Z_][a-zA-Z0-9_]*)*)\s*\}\}")
+
+Message = dict[str, Any]
+
+
+class PromptTemplate(NamedTuple):
+    """A template with its form."""
+
+    text: str
+    is_chat: bool = False
+
+    def messages(self) -> list[Message]:
+        """Returns the messages of the template; a template that is a text is one of the user.
+
+        Raises:
+            ValueError: the JSON of a chat prompt is no list of messages with role and content.
+        """
+        if not self.is_chat:
+            return [{"role": "user", "content": self.text}]
+        try:
+            messages = json.loads(self.text)
+        except RecursionError:
+            raise ValueError("it is nested too deeply") from None
+        if not isinstance(messages, list) or not messages:
+            raise ValueError("it is no list of messages")
+        for message in messages:
+            if not isinstance(message, dict) or not all(
+                isinstance(message.get(field), str) for field in ("role", "content")
+            ):
+                raise ValueError("a message needs a role and a content that are strings")
+        return messages
+
+    def variables(self) -> set[str]:
+        """Returns the names of the variables."""
+        return set(VARIABLE.findall(self.text))
+
+    def is_jinja(self) -> bool:
+        """Whether it has statements of Jinja2, which nothing on this server runs."""
+        return "{%" in self.text and "%}" in self.text
+
+    def filled(self, values: Mapping[str, Any]) -> list[Message]:
+        """Returns the messages with values in place of variables. All are replaced in one pass, so
+        a value with braces stays what it is. Raises ValueError as :meth:`messages`."""
+
+        def value(match: re.Match[str]) -> str:
+            return str(values[match[1]]) if match[1] in values else match[0]
+
+        return [
+            {"role": message["role"], "content": VARIABLE.sub(value, message["content"])}
+            for message in self.messages()
+        ]

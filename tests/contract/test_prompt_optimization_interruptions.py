@@ -1,0 +1,178 @@
+"""Interrupted optimizations of prompts on the real engine: nothing is asked or written twice, and
+nothing half is left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge_runner import evaluation_runs, job_execution
+from judge_runner.job_execution import JobExecution
+from judge_runner.optimization_run import OptimizationRun
+from mlcore import ids
+from mlcore.repos.evaluation import jobs
+from mlcore.repos.runs.core import creations
+from tests.contract.conftest import Store
+from tests.contract.optimization_world import CAPITALS, OptimizationWorld, ask
+
+Json = dict[str, Any]
+
+
+@pytest.fixture
+def world(store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> OptimizationWorld:
+    return OptimizationWorld(store.api, monkeypatch, tmp_path)
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("kind", ["GEPA", "METAPROMPT"])
+def test_a_kill_anywhere_asks_nothing_twice_and_registers_once(
+    world: OptimizationWorld, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """A worker dies before its n-th answer, for each n, and before each write that ends the job."""
+    body = world.body(kind, max_metric_calls=14)
+    undisturbed = world.optimized(body)
+    asked = len(world.model.asked)
+    score = undisturbed["final_eval_scores"]
+    assert len(world.versions()) == 2
+    for round_number, last in enumerate(range(1, asked + 1, 4)):
+        job = world.create(body)
+        [message] = world.queue.waiting
+        world.model.asked.clear()
+        world.proposed = 0
+
+        def die(last: int = last) -> None:
+            if len(world.model.asked) == last:
+                raise Killed
+
+        world.before = die
+        with pytest.raises(Killed):
+            world.work()
+        world.before = lambda: None
+        world.proposed = 0 if last < asked // 2 else world.proposed
+        world.queue.waiting = [message]
+        after_lease = ids.now_ms() + job_execution.LEASE_MS + 1000
+        monkeypatch.setattr(ids, "now_ms", lambda now=after_lease: now)
+        assert world.work() == []
+        done = world.get(job["job_id"])
+        assert done["state"]["status"] == "JOB_STATUS_COMPLETED", done
+        assert done["final_eval_scores"] == score
+        # Answers on their way when the worker died are lost: at most one for each thread.
+        assert asked <= len(world.model.asked) <= asked + 8
+        assert len(world.versions()) == round_number + 3
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (OptimizationRun, "link"),
+        (evaluation_runs, "finish"),
+        (JobExecution, "succeed"),
+        (JobExecution, "summarize_beside"),
+    ],
+)
+@pytest.mark.parametrize("before", [True, False])
+def test_a_kill_at_the_end_registers_once(
+    world: OptimizationWorld, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, before: bool
+) -> None:
+    job = world.create(world.body("METAPROMPT"))
+    [message] = world.queue.waiting
+    with monkeypatch.context() as patch:
+        real = getattr(owner, name)
+        calls: list[int] = []
+
+        def dying(*args: Any, **fields: Any) -> Any:
+            calls.append(1)
+            is_last = name != "link" or len(calls) == 2
+            if before and is_last:
+                raise Killed
+            result = real(*args, **fields)
+            if is_last:
+                raise Killed
+            return result
+
+        patch.setattr(owner, name, dying)
+        with pytest.raises(Killed):
+            world.work()
+    asked = len(world.model.asked)
+    world.queue.waiting = [message]
+    now = ids.now_ms()
+    monkeypatch.setattr(ids, "now_ms", lambda: now + job_execution.LEASE_MS + 1)
+    assert world.work() == []
+    done = world.get(job["job_id"])
+    assert (done["state"]["status"], done["optimized_prompt_uri"]) == (
+        "JOB_STATUS_COMPLETED",
+        "prompts:/qa/2",
+    )
+    assert len(world.versions()) == 2
+    assert len(world.model.asked) == asked
+    assert world.run(job["run_id"])["info"]["status"] == "FINISHED"
+
+
+def test_a_message_that_comes_twice(world: OptimizationWorld) -> None:
+    world.create(world.body("METAPROMPT"))
+    world.queue.waiting *= 2
+    assert world.work() == []
+    assert len(world.versions()) == 2
+    assert len(world.predicted) == 2 * len(CAPITALS)
+
+
+def test_a_job_that_needs_longer_than_a_call(world: OptimizationWorld) -> None:
+    job = world.create(world.body())
+    assert world.work(milliseconds=1000) == []
+    assert world.get(job["job_id"])["state"] == {"status": "JOB_STATUS_PENDING"}
+    assert world.run(job["run_id"])["info"]["status"] == "RUNNING"
+    assert world.work() == []
+    assert world.get(job["job_id"])["state"]["status"] == "JOB_STATUS_COMPLETED"
+
+
+def test_a_creator_that_dies(world: OptimizationWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it has stored the job, nothing is left; after that, the job is done."""
+    store_run = creations.create
+
+    def die(*args: Any, **fields: Any) -> None:
+        if fields.pop("stores", False):
+            store_run(*args, **fields)
+        raise Killed
+
+    monkeypatch.setattr(creations, "create", die)
+    with pytest.raises(Killed):
+        ask("POST", "", world.body("METAPROMPT"))
+    assert list(jobs.of_workspace("default")) == []
+    assert world.api.post("runs/search", experiment_ids=[world.experiment]) == {}
+    assert len(world.work()) == 1, "the job may be stored in a moment"
+    now = ids.now_ms()
+    with monkeypatch.context() as patch:
+        patch.setattr(ids, "now_ms", lambda: now + 41_000)
+        assert world.work() == []
+
+    def store_and_die(*args: Any, **fields: Any) -> None:
+        die(*args, stores=True, **fields)
+
+    monkeypatch.setattr(creations, "create", store_and_die)
+    with pytest.raises(Killed):
+        ask("POST", "", world.body("METAPROMPT"))
+    assert world.work() == []
+    [job] = jobs.of_workspace("default")
+    assert job.status == "SUCCEEDED"
+    assert world.run(job.params["run_id"])["info"]["status"] == "FINISHED"
+
+
+def test_a_message_that_comes_before_its_job(
+    world: OptimizationWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_run = creations.create
+
+    def late(*args: Any, **fields: Any) -> None:
+        assert len(world.work()) == 1
+        assert world.queue.postponed[-1] == 3.0
+        store_run(*args, **fields)
+
+    monkeypatch.setattr(creations, "create", late)
+    job = world.create(world.body("METAPROMPT"))
+    assert world.work() == []
+    assert world.get(job["job_id"])["state"]["status"] == "JOB_STATUS_COMPLETED"
