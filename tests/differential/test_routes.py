@@ -23,7 +23,7 @@ pytestmark = pytest.mark.e2e
 DOMAINS = re.compile(
     r"/(ajax-)?api/\d\.0/mlflow/"
     r"(experiments|runs|metrics|webhooks|logged-models(?!.*/artifacts/)|server-info"
-    r"|datasets|scorers|label-schemas|review-queues|issues|scorer|genai|jobs)\b"
+    r"|datasets|scorers|label-schemas|review-queues|issues|scorer|genai|jobs|prompt-optimization)\b"
 )
 OF_THE_OTHER_FRAMEWORK = {
     # Stock has these beside the application that is asked here.
