@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import time
-import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from mlflow.genai.judges import make_judge
 
 from tests.contract.trace_calls import resource_spans, span
 from tests.doubles import providers
+from tests.e2e.gateway_endpoint import call, configure
 from tests.servers import Server, start_product, stopped
 
 Json = dict[str, Any]
@@ -34,18 +34,6 @@ def open_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     )
     with stopped(started) as server:
         yield server
-
-
-def call(server: Server, method: str, path: str, body: Json | None = None, **more: str) -> Json:
-    request = urllib.request.Request(
-        server.url + path,
-        method=method,
-        data=None if body is None else json.dumps(body).encode(),
-        headers={"content-type": "application/json", **more},
-    )
-    with urllib.request.urlopen(request) as answer:
-        found: Json = json.loads(answer.read() or b"{}")
-    return found
 
 
 def test_a_judge_of_the_client_judges_three_traces(
@@ -69,40 +57,6 @@ def test_a_judge_of_the_client_judges_three_traces(
         finally:
             mlflow.set_tracking_uri(before)
         assert len(provider.asked) == 3
-
-
-def configure(server: Server, url: str) -> None:
-    """The endpoint ``chat`` of the gateway."""
-    path = "/api/3.0/mlflow/gateway"
-    secret = call(
-        server,
-        "POST",
-        f"{path}/secrets/create",
-        {
-            "secret_name": "key",
-            "secret_value": {"api_key": "sk-0123456789"},
-            "provider": "openai",
-            "auth_config": {"api_base": url},
-        },
-    )["secret"]
-    model = call(
-        server,
-        "POST",
-        f"{path}/model-definitions/create",
-        {
-            "name": "model",
-            "secret_id": secret["secret_id"],
-            "provider": "openai",
-            "model_name": "gpt-4o-mini",
-        },
-    )["model_definition"]
-    linked = {
-        "model_definition_id": model["model_definition_id"],
-        "linkage_type": "PRIMARY",
-        "weight": 1.0,
-    }
-    body = {"name": "chat", "model_configs": [linked], "usage_tracking": False}
-    call(server, "POST", f"{path}/endpoints/create", body)
 
 
 def judged(server: Server) -> None:
