@@ -53,6 +53,7 @@ READS = {
     "POST /3.0/mlflow/traces/calculate-filter-correlation",
     "POST /3.0/mlflow/datasets/search",
     "POST /3.0/mlflow/issues/search",
+    "POST /3.0/mlflow/prompt-optimization/jobs/search",
     "POST /graphql",
     "POST /3.0/jobs/search",
     "POST /3.0/mlflow/ui-telemetry",

@@ -15,6 +15,7 @@ from mlflow.genai import datasets, scorer
 from mlflow.genai.judges import make_judge
 from mlflow.protos import prompt_optimization_pb2 as optimization
 from mlflow.protos import service_pb2 as service
+from mlflow.protos.jobs_pb2 import JOB_STATUS_COMPLETED, JOB_STATUS_IN_PROGRESS
 from mlflow.utils.proto_json_utils import message_to_json, parse_dict
 
 from tests.doubles import providers
@@ -110,12 +111,7 @@ def test_a_prompt_gets_better(server: Server, monkeypatch: pytest.MonkeyPatch) -
         created = service.CreatePromptOptimizationJob.Response()
         parse_dict(call(server, "POST", JOBS, body), created)
         job = finished(server, created.job.job_id)
-    assert (
-        job.state.status
-        == service.DESCRIPTOR.pool.FindEnumTypeByName("mlflow.JobStatus")
-        .values_by_name["JOB_STATUS_COMPLETED"]
-        .number
-    ), job
+    assert job.state.status == JOB_STATUS_COMPLETED, job
     assert dict(job.initial_eval_scores) == {"aggregate": 0.0, "short": 0.0, "exact": 0.0}
     assert dict(job.final_eval_scores) == {"aggregate": 1.0, "short": 1.0, "exact": 1.0}
     assert job.optimized_prompt_uri == "prompts:/capitals/2"
@@ -144,7 +140,7 @@ def finished(server: Server, job_id: str) -> optimization.PromptOptimizationJob:
     while time.monotonic() < until:
         shown = service.GetPromptOptimizationJob.Response()
         parse_dict(call(server, "GET", f"{JOBS}/{job_id}"), shown)
-        if shown.job.state.status > 2:
+        if shown.job.state.status > JOB_STATUS_IN_PROGRESS:
             return shown.job
         time.sleep(0.2)
     raise AssertionError(f"the job {job_id} did not end")
