@@ -38,6 +38,17 @@ _MAP_COLUMNS: Final = frozenset(
     for name, kind in columns
     if kind.startswith("MAP(")
 )
+_NESTED_COLUMNS: Final = frozenset(
+    name
+    for columns in (
+        *([column[:2] for column in table.columns] for table in TABLES),
+        *(view.columns.items() for view in VIEWS.values()),
+    )
+    for name, kind in columns
+    if kind.startswith(("MAP(", "STRUCT(")) or kind.endswith("[]")
+)
+_MAKE_NESTED: Final = frozenset(("array", "struct", "named_struct", *_MAPS))
+
 EXPLODED: Final = "unnest({0})"
 """The template of explode() of a list."""
 
@@ -76,6 +87,13 @@ def is_map(node: exp.Expr) -> bool:
     if isinstance(node, exp.Column):
         return node.name.lower() in _MAP_COLUMNS
     return isinstance(node, exp.Anonymous) and node.name.lower() in _MAPS
+
+
+def may_be_nested(node: exp.Expr) -> bool:
+    """Whether a column or call may be a list, map or struct, by its name."""
+    if isinstance(node, exp.Column):
+        return node.name.lower() in _NESTED_COLUMNS
+    return isinstance(node, exp.Anonymous) and node.name.lower() in _MAKE_NESTED
 
 
 def _made(call: exp.Anonymous, named: int) -> list[exp.Expr]:

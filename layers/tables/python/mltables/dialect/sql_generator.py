@@ -38,6 +38,7 @@ _CASTS: Final = {
     exp.DType.DATE: "spark_date({0})",
     exp.DType.TIMESTAMPTZ: "spark_timestamp({0})",
 }
+_NESTED: Final = "inner_text_of_value({0})"
 _TRIED: Final = {
     **dict.fromkeys(
         (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT),
@@ -52,7 +53,6 @@ _TRIED: Final = {
 _NULLS: Final = {exp.DType.TIMESTAMPTZ: "TIMESTAMPTZ", exp.DType.TEXT: "VARCHAR"}
 _SHORT: Final = 60
 """Longest argument that a template may repeat."""
-_DAYS: Final = frozenset(("day", "week", "month", "quarter", "year"))
 
 
 class Generator(DuckDBGenerator):
@@ -220,7 +220,8 @@ class Generator(DuckDBGenerator):
             raise Refused(f"CAST to {to.sql('databricks')} does not exist here.")
         if isinstance(value, exp.Null):
             return f"CAST(NULL AS {_NULLS.get(to.this, to.this.value)})"
-        return self.once(_CASTS[to.this], self.text(value))
+        is_nested = to.is_type(exp.DType.TEXT) and row_generators.may_be_nested(value)
+        return self.once(_NESTED if is_nested else _CASTS[to.this], self.text(value))
 
     # Operators
 
@@ -243,12 +244,12 @@ class Generator(DuckDBGenerator):
 
     def _plus_or_minus(self, expression: exp.Binary, sign: str) -> str:
         a, b = expression.this, expression.expression
-        if isinstance(a, exp.Interval) and sign == "+":
+        if time_functions.is_interval(a) and sign == "+":
             a, b = b, a
-        if isinstance(b, exp.Interval):
+        if time_functions.is_interval(b):
             if operand_types.is_date(a):
                 # Databricks keeps a date unless hours are added.
-                kind = "DATE" if time_functions.of_interval(b) in _DAYS else "TIMESTAMPTZ"
+                kind = "DATE" if time_functions.is_of_days(b) else "TIMESTAMPTZ"
                 return f"CAST({self.grouped(a)} {sign} {self.text(b)} AS {kind})"
             if operand_types.may_be_date(a):
                 return f"inner_no_date({self.text(a)}) {sign} {self.text(b)}"

@@ -111,9 +111,17 @@ def _known_unit(node: exp.Expr) -> str:
     return unit
 
 
-def of_interval(interval: exp.Interval) -> str:
+def is_interval(node: exp.Expr) -> bool:
+    """Whether an expression is an interval by its syntax."""
+    return isinstance(node, exp.Interval) or (
+        isinstance(node, exp.Anonymous) and node.name.lower() == "make_dt_interval"
+    )
+
+
+def is_of_days(interval: exp.Expr) -> bool:
+    """Whether the syntax of an interval shows that it consists of whole days or months."""
     unit = interval.args.get("unit")
-    return _unit(unit) if isinstance(unit, exp.Var) else ""
+    return isinstance(unit, exp.Var) and _unit(unit) in {"day", "week", *_MONTHS}
 
 
 def interval(writer: Generator, node: exp.Interval) -> str:
@@ -129,6 +137,16 @@ def interval(writer: Generator, node: exp.Interval) -> str:
             raise Refused("An interval is a number and a unit here, such as INTERVAL 7 DAYS.")
         return f"INTERVAL {quoted(f'{value.name.strip()} {name}')}"
     return f"(INTERVAL '1 {name}' * CAST({writer.text(value)} AS INTEGER))"
+
+
+def _day_time_interval(writer: Generator, call: exp.Anonymous) -> str:
+    """Returns the DuckDB SQL of ``make_dt_interval(days, hours, minutes, seconds)``; missing parts
+    are 0."""
+    writer.count(call, 0, 4)
+    given = [writer.text(argument) for argument in call.expressions]
+    if any(isinstance(argument, exp.Null) for argument in call.expressions):
+        return "CAST(NULL AS INTERVAL)"
+    return f"inner_day_time({', '.join([*given, *['0'] * (4 - len(given))])})"
 
 
 def extract(writer: Generator, field: str, value: exp.Expr) -> str:
@@ -240,6 +258,7 @@ def _parsed(writer: Generator, call: exp.Anonymous) -> str | None:
 
 
 SPECIAL: Final[dict[str, Callable[[Generator, exp.Anonymous], str | None]]] = {
+    "make_dt_interval": _day_time_interval,
     "datediff": _difference,
     "date_diff": _difference,
     "timestampdiff": _difference,

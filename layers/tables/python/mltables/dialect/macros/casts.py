@@ -7,6 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
+_PLAIN: Final = '(VARCHAR|BOOLEAN|TINYINT|SMALLINT|INTEGER|BIGINT|"NULL")'
+_MEMBER: Final = rf'([A-Za-z_]\w*|"[A-Za-z_]\w*") {_PLAIN}'
+PLAIN_STRUCT: Final = rf"STRUCT\({_MEMBER}(, {_MEMBER})*\)"
+"""DuckDB's types of structs whose members are texts, whole numbers or booleans, as an expression
+for ``regexp_full_match``."""
+
 MACROS: Final = r"""
 CREATE MACRO inner_bad(value, kind) AS
     error('[CAST_INVALID_INPUT] The value ''' || value || ''' of the type "STRING" cannot be cast to "'
@@ -29,14 +35,29 @@ CREATE MACRO inner_double_text(text) AS
     CASE text WHEN 'nan' THEN 'NaN' WHEN 'inf' THEN 'Infinity' WHEN '-inf' THEN '-Infinity'
     ELSE inner_unsigned(CASE WHEN starts_with(text, '-') THEN '-' ELSE '' END, ltrim(text, '-'),
                         abs(TRY_CAST(text AS DOUBLE))) END;
+CREATE MACRO inner_map_text(x) AS
+    '{' || array_to_string(list_transform(map_entries(TRY_CAST(x AS MAP(VARCHAR, VARCHAR))),
+        lambda entry: entry.key || ' -> ' || coalesce(entry."value", 'null')), ', ') || '}';
+CREATE MACRO inner_list_text(x) AS
+    '[' || array_to_string(list_transform(TRY_CAST(x AS VARCHAR[]),
+        lambda member: coalesce(member, 'null')), ', ') || ']';
+CREATE MACRO inner_struct_text(object) AS
+    '{' || array_to_string(list_transform(json_keys(object),
+        lambda name: coalesce(json_extract_string(object, '$."' || name || '"'), 'null')), ', ') || '}';
 CREATE MACRO spark_string(x) AS
     CASE WHEN typeof(x) IN ('DOUBLE', 'FLOAT') THEN inner_double_text(CAST(x AS VARCHAR))
          WHEN typeof(x) = 'TIMESTAMP WITH TIME ZONE' THEN
             regexp_replace(CAST(x AS VARCHAR), '[+]00$', '')
          WHEN typeof(x) = 'INTERVAL' OR typeof(x) LIKE '%[]' OR typeof(x) LIKE 'MAP(%'
               OR typeof(x) LIKE 'STRUCT(%' THEN
-            error('A list, map, struct or interval cannot be cast to a STRING here.')
+            error('An interval cannot be cast to a STRING here, and of lists, maps and structs only those of texts, whole numbers and booleans.')
          ELSE CAST(x AS VARCHAR) END;
+CREATE MACRO inner_text_of_value(x) AS
+    CASE WHEN typeof(x) = 'MAP(VARCHAR, VARCHAR)' THEN inner_map_text(x)
+         WHEN regexp_full_match(typeof(x), '%PLAIN%\[\]') THEN inner_list_text(x)
+         WHEN regexp_full_match(typeof(x), '%STRUCT%') THEN
+            CASE WHEN x IS NOT NULL THEN inner_struct_text(to_json(x)) END
+         ELSE spark_string(x) END;
 
 CREATE MACRO inner_is_special(text) AS regexp_full_match(lower(trim(text)), '[+-]?(nan|inf|infinity)');
 CREATE MACRO inner_is_number(text) AS
@@ -125,4 +146,4 @@ CREATE MACRO spark_timestamp(x) AS
          WHEN typeof(x) IN ('DOUBLE', 'FLOAT', 'INTEGER', 'BIGINT', 'HUGEINT') OR starts_with(typeof(x), 'DECIMAL')
          THEN to_timestamp(TRY_CAST(x AS DOUBLE))
          ELSE error('A TIMESTAMP is made of a text, a date or a number.') END;
-"""
+""".replace("%PLAIN%", _PLAIN).replace("%STRUCT%", PLAIN_STRUCT)

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from mltables.dialect.macros.casts import PLAIN_STRUCT
+
 MACROS: Final = r"""
 CREATE MACRO spark_length(s) AS CAST(length(s) AS INTEGER);
 CREATE MACRO spark_len(s) AS CAST(length(s) AS INTEGER);
@@ -104,6 +106,20 @@ CREATE MACRO spark_json_array_length(s) AS
     CASE WHEN json_valid(s) AND json_type(s) = 'ARRAY' THEN CAST(json_array_length(s) AS INTEGER) END;
 CREATE MACRO spark_json_object_keys(s) AS
     CASE WHEN json_valid(s) AND json_type(s) = 'OBJECT' THEN json_keys(s) END;
-CREATE MACRO spark_to_json(x MAP(VARCHAR, VARCHAR)) AS CAST(to_json(x) AS VARCHAR),
-    (x VARCHAR[]) AS CAST(to_json(x) AS VARCHAR);
-"""
+CREATE MACRO inner_json_member(object, name) AS json_extract(object, '$."' || name || '"');
+CREATE MACRO inner_json_object(object) AS
+    '{' || array_to_string(list_transform(
+        list_filter(json_keys(object), lambda name: json_type(inner_json_member(object, name)) <> 'NULL'),
+        lambda name: '"' || name || '":' || CAST(inner_json_member(object, name) AS VARCHAR)), ',') || '}';
+CREATE MACRO inner_json_objects(list) AS
+    '[' || array_to_string(list_transform(json_extract(list, '$[*]'),
+        lambda member: coalesce(inner_json_object(member), 'null')), ',') || ']';
+CREATE MACRO spark_to_json(x) AS
+    CASE WHEN regexp_full_match(typeof(x), '(MAP\(VARCHAR, )?(VARCHAR|BOOLEAN|TINYINT|SMALLINT|INTEGER|BIGINT)(\)|\[\])')
+         THEN CAST(to_json(x) AS VARCHAR)
+         WHEN regexp_full_match(typeof(x), '%STRUCT%') THEN
+            CASE WHEN x IS NOT NULL THEN inner_json_object(to_json(x)) END
+         WHEN regexp_full_match(typeof(x), '%STRUCT%\[\]') THEN
+            CASE WHEN x IS NOT NULL THEN inner_json_objects(to_json(x)) END
+         ELSE error('to_json() does not take arguments of these types: it takes maps, lists and structs of texts, whole numbers and booleans here.') END;
+""".replace("%STRUCT%", PLAIN_STRUCT)

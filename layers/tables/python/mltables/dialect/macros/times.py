@@ -117,6 +117,16 @@ CREATE MACRO spark_unix_millis(time) AS CAST(floor(epoch_us(time) / 1e3) AS BIGI
 CREATE MACRO spark_unix_micros(time) AS epoch_us(time);
 CREATE MACRO spark_unix_date(day) AS CAST(day - DATE '1970-01-01' AS INTEGER);
 CREATE MACRO spark_date_from_unix_date(n) AS DATE '1970-01-01' + CAST(n AS INTEGER);
+CREATE MACRO inner_whole_number(x) AS
+    CASE WHEN x IS NULL OR typeof(x) IN ('VARCHAR', 'TINYINT', 'SMALLINT', 'INTEGER', 'BIGINT')
+         THEN CAST(CAST(x AS INTEGER) AS HUGEINT)
+         ELSE error('make_dt_interval() takes whole days, hours and minutes.') END;
+CREATE MACRO inner_micros(days, hours, minutes, seconds) AS
+    CAST(days * 86400000000 + hours * 3600000000 + minutes * 60000000
+         + CAST(CAST(seconds AS DECIMAL(18, 6)) * 1000000 AS HUGEINT) AS BIGINT);
+CREATE MACRO inner_day_time(days, hours, minutes, seconds) AS
+    list_transform([inner_micros(inner_whole_number(days), inner_whole_number(hours), inner_whole_number(minutes), seconds)],
+        lambda micros: to_days(CAST(micros // 86400000000 AS INTEGER)) + to_microseconds(micros % 86400000000))[1];
 CREATE MACRO spark_timestamp_seconds(n) AS to_timestamp(n);
 CREATE MACRO spark_timestamp_millis(n) AS
     CAST(make_timestamp(CAST(n AS BIGINT) * 1000) AS TIMESTAMPTZ);
