@@ -85,9 +85,9 @@ class Caller:
         return Stream(first, (time.perf_counter() - began) * 1000)
 
     def _ask(self, model: str, *, stream: bool) -> http.client.HTTPResponse:
-        asked = {"model": f"{self._target.prefix}{model}", "messages": _MESSAGES, "stream": stream}
+        body = {"model": f"{self._target.prefix}{model}", "messages": _MESSAGES, "stream": stream}
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
-        self._connection.request("POST", self._target.path, json.dumps(asked), headers)
+        self._connection.request("POST", self._target.path, json.dumps(body), headers)
         reply = self._connection.getresponse()
         if reply.status != 200:
             raise RuntimeError(f"{self._target.title}: {reply.status} {reply.read()[:500]!r}")
@@ -206,14 +206,14 @@ class Figures:
         self.add("first token of a stream, ms", *(stream.first for stream in streams))
         self.add(f"stream of {TOKENS} tokens, ms", *(stream.whole for stream in streams))
         began = time.perf_counter()
-        beside(self.target, CALLERS, lambda one: [one.chat() for _ in range(calls)])
+        beside(self.target, CALLERS, lambda client: [client.chat() for _ in range(calls)])
         each_second = CALLERS * calls / (time.perf_counter() - began)
         self.add(f"{CALLERS} callers, chats a second", each_second)
         began = time.perf_counter()
-        beside(self.target, CALLERS, lambda one: [one.stream() for _ in range(calls)])
+        beside(self.target, CALLERS, lambda client: [client.stream() for _ in range(calls)])
         each_second = CALLERS * calls * TOKENS / (time.perf_counter() - began)
         self.add(f"{CALLERS} callers, streamed tokens a second", each_second)
-        firsts = beside(self.target, STREAMS, lambda one: one.stream(PACED).first)
+        firsts = beside(self.target, STREAMS, lambda client: client.stream(PACED).first)
         self.add(f"{STREAMS} streams at once, first token, ms", *firsts)
 
 

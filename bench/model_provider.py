@@ -53,11 +53,11 @@ async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
             if head.startswith("get "):
                 _write(writer, b"{}")
             else:
-                asked = json.loads(body)
-                if asked.get("stream"):
-                    await _stream(writer, asked["model"])
+                request = json.loads(body)
+                if request.get("stream"):
+                    await _stream(writer, request["model"])
                 else:
-                    _write(writer, _answer(asked["model"]))
+                    _write(writer, _answer(request["model"]))
             await writer.drain()
     except (asyncio.IncompleteReadError, ConnectionError):
         pass  # the caller has closed the connection

@@ -201,22 +201,22 @@ def _of_registry(server: Server, uri: str) -> str:
         raise Failed(f"there is no model {name!r}, or it may not be read")
     if version:
         query = {"name": version, "parentResourceId": model["id"]}
-        found = server.json(f"{REGISTRY}/model_version", **query)
+        model_version = server.json(f"{REGISTRY}/model_version", **query)
     else:
         newest = {"orderBy": "CREATE_TIME", "sortOrder": "DESC", "pageSize": "1"}
         listed = server.json(f"{REGISTRY}/registered_models/{model['id']}/versions", **newest)
-        found = next(iter(listed["items"]), None)
-    if found is None:
+        model_version = next(iter(listed["items"]), None)
+    if model_version is None:
         raise Failed(f"the model {name!r} has no version {version!r}")
     artifacts = server.json(
-        f"{REGISTRY}/model_versions/{found['id']}/artifacts",
+        f"{REGISTRY}/model_versions/{model_version['id']}/artifacts",
         artifactType="model-artifact",
         orderBy="ID",
     )
     for artifact in artifacts["items"]:
         if artifact.get("uri"):
             return str(artifact["uri"])
-    raise Failed(f"version {found['name']!r} of the model {name!r} has no model artifact")
+    raise Failed(f"version {model_version['name']!r} of the model {name!r} has no model artifact")
 
 
 def _is_host(text: str) -> bool:
@@ -232,18 +232,18 @@ def _of_mlflow(server: Server, uri: str) -> str:
     name, _, alias = unquote(name).partition("@")
     if alias:
         query = {"name": name, "alias": alias}
-        told = server.json(f"{MLFLOW}/registered-models/alias", **query)
-        version = "" if told is None else str(told["model_version"]["version"])
+        answer = server.json(f"{MLFLOW}/registered-models/alias", **query)
+        version = "" if answer is None else str(answer["model_version"]["version"])
     elif not version:
-        told = server.json(f"{MLFLOW}/logged-models/{quote(name, safe='')}")
-        if told is None:
+        answer = server.json(f"{MLFLOW}/logged-models/{quote(name, safe='')}")
+        if answer is None:
             raise Failed(f"there is no logged model {name!r}, or it may not be read")
-        return str(told["model"]["info"]["artifact_uri"])
+        return str(answer["model"]["info"]["artifact_uri"])
     query = {"name": name, "version": unquote(version)}
-    told = server.json(f"{MLFLOW}/model-versions/get-download-uri", **query) if version else None
-    if told is None:
+    answer = server.json(f"{MLFLOW}/model-versions/get-download-uri", **query) if version else None
+    if answer is None:
         raise Failed(f"{uri} names no version, or none that may be read")
-    return str(told["artifact_uri"])
+    return str(answer["artifact_uri"])
 
 
 # ------------------------------------------------------------------ the files

@@ -45,14 +45,14 @@ def run(name: str, *, dry: bool) -> int:
     try:
         if not dry:
             counts["delete"] = items.close_logins(name)
-        for found in items.find(name):
-            counts[found.kind] += 1
-            if found.kind == "mention":
-                mentions.append(str(found))
+        for reference in items.find(name):
+            counts[reference.kind] += 1
+            if reference.kind == "mention":
+                mentions.append(str(reference))
             elif dry:
-                print(found)
+                print(reference)
             else:
-                items.erase(found, name, pseudonym)
+                items.erase(reference, name, pseudonym)
     except errors.MlflowError as error:
         raise CannotRun(f"{error.message} Repeat the command: it goes on.") from error
     rows = (

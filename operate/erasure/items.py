@@ -107,13 +107,13 @@ def close_logins(name: str) -> int:
     return sessions.end_all(name) + (user is not None)
 
 
-def erase(found: Found, name: str, pseudonym: str) -> None:
+def erase(reference: Found, name: str, pseudonym: str) -> None:
     """Deletes or rewrites an item. The indexer follows both. Raises WriteConflict if others write
     the item all the time."""
-    if found.kind == "delete":
-        table.delete(key_of_item(found.item))
+    if reference.kind == "delete":
+        table.delete(key_of_item(reference.item))
         return
-    item = _parent_of(found.item) or found.item
+    item = _parent_of(reference.item) or reference.item
     rewriting = {
         keys.RUN.name: _rewrite_run,
         keys.TRACE.name: _rewrite_trace,

@@ -48,7 +48,7 @@ def attribute_changes(item: Raw, name: str, new: str) -> dict[str, Raw]:
     """Returns the new values of the attributes, without maps, that name the user."""
     maps = {attribute.attr_name for attribute in _maps_of(item)}
     names_person = text_of(item, ChildItem.key.attr_name) in TAGS
-    found: dict[str, Raw] = {}
+    changes: dict[str, Raw] = {}
     for attribute, value in item.items():
         if attribute in maps or attribute in ("PK", "SK"):
             continue
@@ -56,8 +56,8 @@ def attribute_changes(item: Raw, name: str, new: str) -> dict[str, Raw]:
         if attribute in ("text", "value") and names_person and value.get("S") == name:
             changed = {"S": new}
         if changed != value:
-            found[attribute] = changed
-    return found
+            changes[attribute] = changed
+    return changes
 
 
 def rewritten(item: Raw, name: str, new: str) -> Raw:
@@ -145,7 +145,7 @@ def _replaced_names(content: Any, name: str, new: str, *, is_person: bool) -> An
             for key, value in content.items()
         }
     if isinstance(content, list):
-        return [_replaced_names(one, name, new, is_person=is_person) for one in content]
+        return [_replaced_names(entry, name, new, is_person=is_person) for entry in content]
     return new if is_person and content == name else content
 
 
@@ -154,9 +154,11 @@ def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
-        for one in value:
-            yield from _texts(one)
+        for entry in value:
+            yield from _texts(entry)
     elif isinstance(value, dict):
-        for kind, one in value.items():
+        for kind, nested in value.items():
             yield kind
-            yield from _texts(_unpacked(one) if kind == "B" and not isinstance(one, dict) else one)
+            yield from _texts(
+                _unpacked(nested) if kind == "B" and not isinstance(nested, dict) else nested
+            )

@@ -142,15 +142,15 @@ class _Tokens:
         return True
 
     def expect(self, word: str) -> None:
-        _, found, _ = self._next()
-        if found.lower() != word:
+        _, token, _ = self._next()
+        if token.lower() != word:
             raise self.failure(f"it has something else than '{word}'")
 
     def name(self, *, is_part: bool = False) -> str:
         """Takes the name of an attribute; with ``is_part`` the ``.part`` behind a bracket. Returns
         it in lower case, without the URN of the core schema and the dot."""
-        _, found, _ = self._next()
-        name = found.lower()
+        _, token, _ = self._next()
+        name = token.lower()
         if is_part:
             if not name.startswith("."):
                 raise self.failure("brackets are followed by something else than a part")

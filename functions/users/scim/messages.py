@@ -110,7 +110,9 @@ def _with_body(request: ScimRequest, sent: Sent) -> ScimRequest:
         return request._replace(body=body)
     fields = lowered(body)
     schemas = fields.get("schemas")
-    if not isinstance(schemas, list) or _PATCH_SCHEMA not in [str(one).lower() for one in schemas]:
+    if not isinstance(schemas, list) or _PATCH_SCHEMA not in [
+        str(schema).lower() for schema in schemas
+    ]:
         raise invalid_syntax("A PATCH needs the schema of a PatchOp message.")
     listed = fields.get("operations")
     if not isinstance(listed, list) or not 0 < len(listed) <= MAX_OPERATIONS:

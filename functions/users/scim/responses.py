@@ -67,12 +67,12 @@ def is_wanted(attribute: str, message: ScimRequest) -> bool:
 
 def meta(kind: str, path: str, entity: Any, request: Request) -> Resource:
     """Returns the attribute ``meta`` of a resource, whose path is below ``/scim/v2/``."""
-    found: Resource = {"resourceType": kind}
+    attributes: Resource = {"resourceType": kind}
     if entity.created_at is not None:
-        found["created"] = _time(entity.created_at)
-        found["lastModified"] = _time(entity.updated_at)
+        attributes["created"] = _time(entity.created_at)
+        attributes["lastModified"] = _time(entity.updated_at)
     return {
-        **found,
+        **attributes,
         "location": f"{base(request)}/{path}",
         "version": version_of(entity.version),
     }

@@ -33,19 +33,19 @@ missing."""
 
 def of_body(body: Mapping[str, Any]) -> Attributes:
     """Returns the attributes in a resource that was sent. Raises ScimError."""
-    found: Attributes = {}
+    attributes: Attributes = {}
     for name, value in lowered(body).items():
         if value is None:
             continue
         if name in _TEXTS:
-            found[_TEXTS[name]] = text_of(name, value)
+            attributes[_TEXTS[name]] = text_of(name, value)
         elif name == "active":
-            found["active"] = boolean(name, value)
+            attributes["active"] = boolean(name, value)
         elif name == "name":
-            found["name"] = _name(value)
+            attributes["name"] = _name(value)
         elif name == "emails":
-            found["emails"] = _emails(value)
-    return _without_empty(found)
+            attributes["emails"] = _emails(value)
+    return _without_empty(attributes)
 
 
 def patched(before: Attributes, operations: Sequence[Operation]) -> Attributes:
@@ -179,13 +179,13 @@ def _email(value: Any) -> dict[str, Any]:
         value = {"value": value}
     if not isinstance(value, dict):
         raise invalid_value("An entry of 'emails' must be an object.")
-    found: dict[str, Any] = {}
+    entry: dict[str, Any] = {}
     for part, sent in lowered(value).items():
         if part == "primary" and sent is not None:
-            found[part] = boolean("emails.primary", sent)
+            entry[part] = boolean("emails.primary", sent)
         elif part in _EMAIL_PARTS and sent is not None:
-            found[part] = text_of(f"emails.{part}", sent)
-    return found
+            entry[part] = text_of(f"emails.{part}", sent)
+    return entry
 
 
 def _with_one_primary(emails: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -198,8 +198,8 @@ def _with_one_primary(emails: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return emails
 
 
-def _without_empty(found: Attributes) -> Attributes:
-    emails = [entry for entry in found.get("emails", ()) if entry.get("value")]
-    name = {part: text for part, text in found.get("name", {}).items() if text}
-    kept = {**found, "emails": emails, "name": name}
+def _without_empty(attributes: Attributes) -> Attributes:
+    emails = [entry for entry in attributes.get("emails", ()) if entry.get("value")]
+    name = {part: text for part, text in attributes.get("name", {}).items() if text}
+    kept = {**attributes, "emails": emails, "name": name}
     return {name: value for name, value in kept.items() if value not in ("", [], {}, None)}

@@ -24,30 +24,30 @@ def create_user(message: ScimRequest, request: Request) -> Response:
     if not name.strip():
         raise invalid_value("'userName' must be set.")
     user = User(0, name, "", is_admin=False, role_ids={}, is_active=sent.get("active", True))
-    asked = _with(ScimUser(user, None, {}, 0, None, None), sent)
+    new_user = _with(ScimUser(user, None, {}, 0, None, None), sent)
     try:
-        made = scim_users.create(asked)
+        made = scim_users.create(new_user)
     except NameTaken:
         raise taken(f"There is a user with the userName {name!r}.") from None
     return responses.created(responses.user(made, request), "scim_id", message, request)
 
 
 def get_user(message: ScimRequest, request: Request) -> Response:
-    found = scim_users.find(message.scim_id)
-    if found is None:
+    entity = scim_users.find(message.scim_id)
+    if entity is None:
         raise missing("User", message.scim_id)
-    return responses.one(responses.user(found, request), message, request)
+    return responses.one(responses.user(entity, request), message, request)
 
 
 def list_users(message: ScimRequest, request: Request) -> Response:
     """Lists users by name, or those that a filter selects."""
     if not message.filter:
-        total, found = scim_users.page(message.start - 1, message.limit)
+        total, entities = scim_users.page(message.start - 1, message.limit)
     else:
         matching = _matching(parse_filter(message.filter))
         total = len(matching)
-        found = matching[message.start - 1 :][: message.limit]
-    resources = [responses.user(entity, request) for entity in found]
+        entities = matching[message.start - 1 :][: message.limit]
+    resources = [responses.user(entity, request) for entity in entities]
     return responses.page(resources, total, message, request)
 
 
@@ -68,15 +68,15 @@ def patch_user(message: ScimRequest, request: Request) -> Response:
 
 def delete_user(message: ScimRequest, request: Request) -> Response:
     """Deletes a user with all rights, keys and sessions. Repeating it answers 404."""
-    found = scim_users.find(message.scim_id)
-    if found is None:
+    entity = scim_users.find(message.scim_id)
+    if entity is None:
         raise missing("User", message.scim_id)
-    responses.check_version(message, found.version)
-    _check_other(found.user, request)
+    responses.check_version(message, entity.version)
+    _check_other(entity.user, request)
     # First, so that the user is refused from here on even if the request is interrupted.
-    scim_users.deactivate(found.user)
-    profile = users.find_profile(found.user.username)
-    if profile is not None and profile.user.user_id == found.user.user_id:
+    scim_users.deactivate(entity.user)
+    profile = users.find_profile(entity.user.username)
+    if profile is not None and profile.user.user_id == entity.user.user_id:
         delete_everything_of(profile, by_directory=True)
     return responses.nothing()
 
@@ -118,13 +118,13 @@ def _check_other(user: User, request: Request) -> None:
 
 
 def _attributes(entity: ScimUser) -> Attributes:
-    found = {
+    attributes = {
         "userName": entity.user.username,
         "externalId": entity.external_id,
         "active": entity.user.is_active,
         **entity.attributes,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
 def _with(entity: ScimUser, attributes: Attributes) -> ScimUser:
@@ -140,9 +140,13 @@ def _with(entity: ScimUser, attributes: Attributes) -> ScimUser:
 def _matching(conditions: list[Condition]) -> list[ScimUser]:
     """Returns the users that meet all conditions; one of these must be of an indexed attribute."""
     for condition in conditions:
-        found = _candidates(condition)
-        if found is not None:
-            return [one for one in found if all(_meets(one, other) for other in conditions)]
+        candidates = _candidates(condition)
+        if candidates is not None:
+            return [
+                candidate
+                for candidate in candidates
+                if all(_meets(candidate, other) for other in conditions)
+            ]
     raise invalid_filter(
         "A filter of users needs a comparison of userName, externalId, emails.value or id."
     )

@@ -115,13 +115,13 @@ def load_runs(connection: duckdb.DuckDBPyConnection, rows: Iterable[RunRow], fol
                 _line(
                     {
                         "run_id": row.run_id,
-                        "rewound_at": one.at,
-                        "after_step": one.after_step,
+                        "rewound_at": rewind.at,
+                        "after_step": rewind.after_step,
                         "metric_name": key,
                     }
                 )
-                for one in fields.pop("rewinds")
-                for key in one.keys or [None]
+                for rewind in fields.pop("rewinds")
+                for key in rewind.keys or [None]
             )
             file.write(_line(fields))
     connection.execute(
@@ -144,8 +144,8 @@ def load_runs(connection: duckdb.DuckDBPyConnection, rows: Iterable[RunRow], fol
         DROP TABLE entries
         """
     )
-    for one in (path, entries, rewound):
-        one.unlink()
+    for input_file in (path, entries, rewound):
+        input_file.unlink()
 
 
 def _entries(kind: str) -> str:

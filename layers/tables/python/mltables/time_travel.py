@@ -77,7 +77,7 @@ class Moment(NamedTuple):
 def take_past_tables(query: exp.Query) -> list[AsOf]:
     """Removes ``AS OF`` from the tables of a statement and returns each different one. The tables
     are marked with its position. Raises Refused."""
-    found: list[AsOf] = []
+    versions: list[AsOf] = []
     for table in list(query.find_all(exp.Table)):
         version = table.args.get("version")
         if version is None:
@@ -90,10 +90,10 @@ def take_past_tables(query: exp.Query) -> list[AsOf]:
         if not all(name.isidentifier() for name in names):
             raise Refused("Parameters are written :name.")
         as_of = AsOf(str(version.this).upper(), sql_generator.generate_sql(value.copy()), names)
-        if as_of not in found:
-            found.append(as_of)
-        table.meta[_MARK] = found.index(as_of)
-    return found
+        if as_of not in versions:
+            versions.append(as_of)
+        table.meta[_MARK] = versions.index(as_of)
+    return versions
 
 
 def is_past(table: exp.Table) -> bool:

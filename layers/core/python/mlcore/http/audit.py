@@ -209,12 +209,14 @@ def _add_experiments(entity: dict[str, object]) -> None:
     if entity.get("resource_type") == _EXPERIMENT and isinstance(entity.get("resource_id"), str):
         entity.setdefault("experiment_id", entity["resource_id"])
     named = [
-        (known.get(one) if isinstance(one, str) else None)
+        (known.get(entity_id) if isinstance(entity_id, str) else None)
         for field, known in _PLACES.items()
-        for one in _listed(entity.get(field))
+        for entity_id in _listed(entity.get(field))
     ]
     stated = [entity.get("experiment_id"), *_listed(entity.get("experiment_ids"))]
-    places = dict.fromkeys(str(place) for place in (*stated, *named) if place is not None)
+    places = dict.fromkeys(
+        str(experiment_id) for experiment_id in (*stated, *named) if experiment_id is not None
+    )
     if len(places) == 1 and None not in named and "experiment_ids" not in entity:
         entity["experiment_id"] = next(iter(places))
     elif named and places:

@@ -67,11 +67,11 @@ class KeptConnections:
             for kept in stale:
                 self._unused.remove(kept)
             unused = reversed(self._unused)
-            found = next((kept for kept in unused if kept.destination == destination), None)
-            if found is not None:
-                self._unused.remove(found)
+            connection = next((kept for kept in unused if kept.destination == destination), None)
+            if connection is not None:
+                self._unused.remove(connection)
         _close(stale)
-        return None if found is None else found.pool
+        return None if connection is None else connection.pool
 
     def keep(self, destination: Destination, pool: HTTPConnectionPool) -> None:
         """Keeps a pool whose connection has been read to the end of an answer."""

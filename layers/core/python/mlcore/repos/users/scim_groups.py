@@ -51,8 +51,8 @@ def find_named(name: str) -> ScimGroup | None:
 def find_by_external_id(external_id: str) -> list[ScimGroup]:
     """Returns the groups with an id of the directory. One Query and one BatchGetItem."""
     pk = keys.scim_value(GROUP, EXTERNAL_ID, external_id, "").pk
-    found = _find_many([ScimValue.of(item).scim_id for item in table.query_all(pk)])
-    return [group for group in found if group.external_id == external_id]
+    groups = _find_many([ScimValue.of(item).scim_id for item in table.query_all(pk)])
+    return [group for group in groups if group.external_id == external_id]
 
 
 def find_all() -> list[ScimGroup]:
@@ -69,7 +69,7 @@ def find_of_member(scim_id: str) -> list[ScimGroup]:
     prefix = keys.scim_membership_prefix()
     items = table.query_all(keys.scim_membership(username, "").pk, prefix=prefix)
     held = map(ScimMembership.of, items)
-    return _find_many([one.group_id for one in held if one.user_id == number])
+    return _find_many([membership.group_id for membership in held if membership.user_id == number])
 
 
 def role_ids_of(group_ids: Sequence[str]) -> list[int]:

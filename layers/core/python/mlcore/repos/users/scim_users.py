@@ -49,9 +49,9 @@ def find_many(scim_ids: Iterable[str]) -> list[ScimUser]:
     names = [username for _, username in wanted]
     numbers = [number for number, _ in wanted]
     return [
-        found
-        for number, found in zip(numbers, _read(names), strict=True)
-        if found is not None and found.user.user_id == number
+        user
+        for number, user in zip(numbers, _read(names), strict=True)
+        if user is not None and user.user.user_id == number
     ]
 
 
@@ -60,9 +60,9 @@ def find_named(name: str) -> ScimUser | None:
     spelling must be exact. One BatchGetItem, two for another spelling."""
     lock_key = keys.scim_name(USER, name.lower())
     raw, raw_scim, lock = table.batch_get([keys.user(name), keys.scim_user(name), lock_key])
-    found = _scim_user(raw, raw_scim)
-    if found is not None or lock is None:
-        return found
+    user = _scim_user(raw, raw_scim)
+    if user is not None or lock is None:
+        return user
     return find(ScimName.of(lock).scim_id)
 
 
@@ -71,10 +71,10 @@ def find_by(attribute: str, text: str) -> list[ScimUser]:
     One Query and one BatchGetItem."""
     pk = keys.scim_value(USER, attribute, _folded(attribute, text), "").pk
     ids = [ScimValue.of(item).scim_id for item in table.query_all(pk)]
-    found = find_many(ids) if ids else []
+    entities = find_many(ids) if ids else []
     # A value that the user lost after its item was read does not count.
     wanted = (attribute, _folded(attribute, text))
-    return [one for one in found if wanted in _values(one)]
+    return [user for user in entities if wanted in _values(user)]
 
 
 def page(first: int, count: int) -> tuple[int, list[ScimUser]]:
@@ -82,8 +82,8 @@ def page(first: int, count: int) -> tuple[int, list[ScimUser]]:
     ordered by name. One Query of all names and one BatchGetItem."""
     listed = map(UserName.of, table.query_all(keys.USER_NAME.pk.text))
     names = [item.username for item in listed if not item.is_service_account]
-    found = _read(names[first : first + count])
-    return len(names), [user for user in found if user is not None]
+    entities = _read(names[first : first + count])
+    return len(names), [user for user in entities if user is not None]
 
 
 def create(new_user: ScimUser) -> ScimUser:

@@ -193,9 +193,9 @@ def delete(profile: Profile) -> None:
     ]
     scim_id = scim_id_of(profile.user.user_id, username)
     groups = [
-        place
+        key
         for group_id in profile.group_ids
-        for place in (
+        for key in (
             keys.scim_membership(username, group_id),
             keys.scim_member(group_id, scim_id),
         )

@@ -159,7 +159,7 @@ def _begin(run: StoredRun, wanted: Rewind, remaining: dict[str, Metric | None]) 
     """Writes the latest points that remain, and opens the rewind. Raises WriteConflict."""
     last = rewinds.of(run.item)
     # Later than what any process has written to the run, whatever its clock says.
-    earlier = [run.item.updated_at or 0, *(one.at for one in last.last)]
+    earlier = [run.item.updated_at or 0, *(begun.at for begun in last.last)]
     text = last.with_next(wanted._replace(at=max(now_ms(), *earlier))).text()
     count = Update()
     count.add(RunReference.rewinds, 1)

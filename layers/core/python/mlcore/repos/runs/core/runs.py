@@ -163,7 +163,7 @@ def existing(run_ids: Sequence[str]) -> set[str]:
     """Returns those of the runs that exist, in whatever experiment. Two consistent BatchGetItem,
     which read no cache."""
     places = owners(run_ids)
-    items = table.batch_get([keys.run(*place) for place in places])
+    items = table.batch_get([keys.run(*run_key) for run_key in places])
     return {run_id for (_, run_id), item in zip(places, items, strict=True) if item is not None}
 
 

@@ -65,7 +65,7 @@ class Rewinds(NamedTuple):
 
     def with_next(self, rewind: Rewind) -> Rewinds:
         """Returns the attribute after another rewind was begun."""
-        kept = [one for one in self.last if not rewind.includes(one)][1 - MOST_KEPT :]
+        kept = [begun for begun in self.last if not rewind.includes(begun)][1 - MOST_KEPT :]
         while kept and len(Rewinds(0, True, (*kept, rewind)).text()) > MOST_BYTES:
             del kept[0]
         return Rewinds(self.times + 1, True, (*kept, rewind))
@@ -130,4 +130,4 @@ def are_deleted(rewinds: Iterable[Rewind], key: str, step: int, written: int) ->
     Args:
         written: when the point's batch was written, in milliseconds.
     """
-    return any(written <= one.at and one.deletes(key, step) for one in rewinds)
+    return any(written <= rewind.at and rewind.deletes(key, step) for rewind in rewinds)
