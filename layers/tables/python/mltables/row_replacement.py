@@ -7,14 +7,15 @@ there are many.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 import duckdb
 
 from mltables.snapshot import quoted
 from mltables.table_commit import TableCommit
 from mltables.table_definitions import FILE_BYTES
-from mltables.writable_table import WritableTable
+from mltables.writable_table import ListedFile, WritableTable
 
 FULL_FILE_ROWS: Final = 20_000
 """A file with this many rows is full."""
@@ -22,6 +23,16 @@ FULL_FILE_BYTES: Final = FILE_BYTES // 4
 """A file of this size is full, even if it has fewer rows."""
 SMALL_FILES: Final = 8
 """The small files of a partition are merged when there are more."""
+
+
+class Partition(NamedTuple):
+    """A partition that a commit writes to."""
+
+    value: str
+    changed: int
+    """The number of changed rows that belong to it."""
+    files: Sequence[ListedFile]
+    """Its published files."""
 
 
 def replace_rows(
@@ -60,11 +71,16 @@ def replace_rows(
         """
     )
     touched = {files[path] for path in _texts(connection, "SELECT DISTINCT file FROM replaced")}
-    written = {partition_of(name) for name in touched}
-    written.update(_texts(connection, f"SELECT DISTINCT {partition} FROM changed_rows"))
+    written = dict.fromkeys((partition_of(name) for name in touched), 0)
+    written |= connection.execute(
+        f"SELECT {partition}, count(*) FROM changed_rows GROUP BY ALL"
+    ).fetchall()
     change = table.change()
-    for value in sorted(written):
-        _rewrite_partition(connection, table, change, value, touched)
+    listed = table.files()
+    for value, changed in sorted(written.items()):
+        _rewrite_partition(
+            connection, table, change, Partition(value, changed, listed.get(value, [])), touched
+        )
     change.commit()
     return _number(connection, "SELECT count(*) FROM changed_rows") + _number(
         connection, f"SELECT count(*) FROM replaced ANTI JOIN changed_rows USING ({identity})"
@@ -94,7 +110,7 @@ def _rewrite_partition(
     connection: duckdb.DuckDBPyConnection,
     table: WritableTable,
     change: TableCommit,
-    value: str,
+    partition: Partition,
     touched: set[str],
 ) -> None:
     """Writes a partition's changed rows into new files, together with the rows that stay of the
@@ -103,34 +119,40 @@ def _rewrite_partition(
     Args:
         touched: names of files that hold rows to replace.
     """
-    columns, partition = table.table.names, table.table.partition
+    columns, column = table.table.names, table.table.partition
     identity, order = table.table.identity, table.table.order
-    of_partition = f'"partition.{partition}" = {quoted(value)}'
-    small = table.names(
-        f"{of_partition} AND num_records < {FULL_FILE_ROWS} AND size_bytes < {FULL_FILE_BYTES}"
-    )
-    replaced = touched.intersection(table.names(of_partition))
-    if len(replaced.union(small)) > SMALL_FILES:
-        replaced.update(small)
+    small = {
+        file.name
+        for file in partition.files
+        if file.rows < FULL_FILE_ROWS and file.size < FULL_FILE_BYTES
+    }
+    replaced = {file.name for file in partition.files if file.name in touched}
+    if len(replaced | small) > SMALL_FILES:
+        replaced |= small
     names = sorted(replaced)
     change.remove(names)
+    rows = f"""
+        SELECT {columns} FROM (
+            SELECT * RENAME (filename AS file) FROM {table.read(table.local(names))}
+        ) ANTI JOIN replaced USING ({identity}, file)
+        UNION ALL SELECT {columns} FROM changed_rows WHERE {column} = {quoted(partition.value)}
+        """
+    most = partition.changed + sum(file.rows for file in partition.files if file.name in replaced)
+    if most <= FULL_FILE_ROWS:
+        change.add(f"SELECT * FROM ({rows}) ORDER BY {order}", partition.value)
+        return
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE partition_rows AS
         SELECT *, (row_number() OVER (ORDER BY {order}) - 1) // {FULL_FILE_ROWS} AS number
-        FROM (
-            SELECT {columns} FROM (
-                SELECT * RENAME (filename AS file) FROM {table.read(table.local(names))}
-            ) ANTI JOIN replaced USING ({identity}, file)
-            UNION ALL SELECT {columns} FROM changed_rows WHERE {partition} = {quoted(value)}
-        )
+        FROM ({rows})
         """
     )
     for number in range(
         _number(connection, "SELECT coalesce(max(number) + 1, 0) FROM partition_rows")
     ):
-        rows = f"SELECT {columns} FROM partition_rows WHERE number = {number} ORDER BY {order}"
-        change.add(rows, value)
+        part = f"SELECT {columns} FROM partition_rows WHERE number = {number} ORDER BY {order}"
+        change.add(part, partition.value)
     connection.execute("DROP TABLE partition_rows")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 from deltalake import DeltaTable
@@ -38,18 +38,24 @@ class Snapshot:
 
     def files(self, connection: duckdb.DuckDBPyConnection, where: str = "") -> Sequence[str]:
         """Returns the names, in Delta's log, of the files that match ``where``."""
+        return [path for (path,) in self.listed(connection, "path", where)]
+
+    def listed(
+        self, connection: duckdb.DuckDBPyConnection, columns: str, where: str = ""
+    ) -> list[tuple[Any, ...]]:
+        """Returns columns of the list of files that match ``where``, in the order of the files'
+        names."""
         actions = self.delta.get_add_actions(flatten=True)
         if not actions.num_rows:
             return []
         connection.register(_LISTED, actions)
         try:
             condition = f"WHERE {where}" if where else ""
-            rows = connection.execute(
-                f"SELECT path FROM {_LISTED} {condition} ORDER BY path"
+            return connection.execute(
+                f"SELECT {columns} FROM {_LISTED} {condition} ORDER BY path"
             ).fetchall()
         finally:
             connection.unregister(_LISTED)
-        return [path for (path,) in rows]
 
 
 def quoted(text: str) -> str:

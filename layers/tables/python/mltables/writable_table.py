@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final, NamedTuple
 
 import duckdb
 
@@ -12,6 +13,17 @@ from mltables.lake import Lake
 from mltables.snapshot import Snapshot, quoted
 from mltables.table_commit import TableCommit
 from mltables.table_definitions import WRITER
+
+_UNKNOWN_ROWS: Final = 1 << 40
+
+
+class ListedFile(NamedTuple):
+    """A file in Delta's log of a table."""
+
+    name: str
+    rows: int
+    size: int
+    """Bytes."""
 
 
 class WritableTable:
@@ -32,6 +44,16 @@ class WritableTable:
     def names(self, where: str = "") -> list[str]:
         """Returns the names, in Delta's log, of the files that match."""
         return list(self.snapshot.files(self._connection, where))
+
+    def files(self) -> dict[str, list[ListedFile]]:
+        """Returns all files by the value of their partition. Files without statistics count as
+        large."""
+        rows = f"coalesce(num_records, {_UNKNOWN_ROWS})"
+        columns = f'path, {rows}, size_bytes, "partition.{self.table.partition}"'
+        files: dict[str, list[ListedFile]] = {}
+        for *fields, value in self.snapshot.listed(self._connection, columns):
+            files.setdefault(value, []).append(ListedFile(*fields))
+        return files
 
     def local(self, names: list[str]) -> dict[str, str]:
         """Maps the local path of each file to its name in Delta's log."""

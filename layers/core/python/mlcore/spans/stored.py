@@ -53,6 +53,9 @@ def hexadecimal(text: str) -> str:
 
 def text_of(value: Any) -> Any:
     """Returns the text inside a JSON text (``'"a"'`` gives ``a``); any other value unchanged."""
+    # Large values are objects, and need not be parsed.
+    if not isinstance(value, str) or not value.lstrip(" \t\n\r").startswith('"'):
+        return value
     parsed = json_value(value)
     return parsed if isinstance(parsed, str) else value
 

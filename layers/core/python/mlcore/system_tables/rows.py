@@ -173,4 +173,4 @@ def within(ms: int) -> int:
 
 def storable(text: str) -> str:
     """Replaces halves of surrogate pairs, which JSON can say and no file can hold."""
-    return text.encode("utf-8", "replace").decode()
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
