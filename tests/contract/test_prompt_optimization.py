@@ -54,6 +54,14 @@ def test_what_creation_makes(world: OptimizationWorld) -> None:
     assert json.loads(used["dataset"]["source"]) == {"dataset_id": world.dataset}
 
 
+def test_what_creation_costs(world: OptimizationWorld) -> None:
+    """Experiment, prompt and its version, dataset, endpoints, the run's dataset and its context,
+    and the transaction of run and job."""
+    world.create(world.body())
+    world.create(world.body())
+    assert world.api.cost.round_trips == 7
+
+
 @pytest.mark.parametrize("kind", ["GEPA", "METAPROMPT"])
 def test_a_better_prompt_is_registered(world: OptimizationWorld, kind: str) -> None:
     job = world.optimized(world.body(kind, max_metric_calls=20))
@@ -89,6 +97,24 @@ def test_progress_is_that_of_the_run(world: OptimizationWorld) -> None:
     job = world.optimized(world.body(max_metric_calls=28))
     # 4 of the given prompt, 3 and 3 of a batch, 4 of the better one.
     assert job["state"]["metadata"] == {"progress": "0.5"}
+
+
+def test_progress_is_counted_in_records(
+    world: OptimizationWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_execution, "HEARTBEAT_MS", -1)
+    job = world.create(world.body("METAPROMPT"))
+    shown: list[Json] = []
+
+    def look() -> None:
+        if world.proposed:
+            shown.append(world.job(job["job_id"])["progress"])
+
+    world.before = look
+    assert world.work() == []
+    assert {each["unit"] for each in shown} == {"record"}
+    assert {each["total"] for each in shown} == {8}
+    assert all(4 <= each["completed"] <= 8 for each in shown)
 
 
 @pytest.mark.parametrize("kind", ["GEPA", "METAPROMPT"])

@@ -7,6 +7,7 @@ from typing import Any
 from mlcore.entities.evaluation.jobs import (
     CANCELED,
     FAILED,
+    OPTIMIZE_PROMPT,
     PENDING,
     RUNNING,
     TIMEOUT,
@@ -81,4 +82,5 @@ def _progress(entity: Job) -> dict[str, Any] | None:
     """Returns the progress of a running job; None if it is not running or its total is unknown."""
     if entity.status != RUNNING or entity.total is None:
         return None
-    return {"completed": entity.completed or 0, "total": entity.total, "unit": "trace"}
+    unit = "record" if entity.name == OPTIMIZE_PROMPT else "trace"
+    return {"completed": entity.completed or 0, "total": entity.total, "unit": unit}
