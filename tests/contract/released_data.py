@@ -34,7 +34,10 @@ DOMAINS: Final = (
 SEARCHES: Final = ("/search", "/search-datasets")
 OF_THE_CODE: Final = ("supported-", "provider-config", "secrets/config", "budgets/windows")
 """Parts of paths whose answers follow from the code or the clock."""
-MADE_SINCE: Final = ("/mlflow-serverless/keys", "/mlflow-serverless/queries", "/scim/v2/")
+MADE_SINCE: Final = (
+    *("/mlflow-serverless/keys", "/mlflow-serverless/queries", "/scim/v2/"),
+    "/prompt-optimization/",
+)
 """Parts of paths that the last release does not have."""
 OF_THE_CLOCK: Final = ("/jobs",)
 """Parts of routes whose answers change with time: a job that waited too long has failed."""
