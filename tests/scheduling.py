@@ -22,7 +22,7 @@ SHARING: Final = {
         f"tests/differential/test_{name}": _STOCK
         for name in (
             *("rest_", "trace_", "artifacts", "client_operations", "graphql", "http"),
-            *("search_mcp_servers", "search_registry"),
+            *("search_mcp_servers", "search_registry", "issue_detection"),
         )
     },
 }
