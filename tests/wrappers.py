@@ -64,9 +64,9 @@ def check_cdk(construct: Path, modules: Path) -> None:
     )
     read = json.loads(done.stdout)
     [(name, stack)] = [
-        one
-        for one in read["template"]["Resources"].items()
-        if one[1]["Type"] == "AWS::CloudFormation::Stack" and one[0].startswith("MlflowStack")
+        item
+        for item in read["template"]["Resources"].items()
+        if item[1]["Type"] == "AWS::CloudFormation::Stack" and item[0].startswith("MlflowStack")
     ]
     given = {"Parameters": {"Authentication": "basic"}, "TemplateURL": URL}
     assert stack["Properties"] == given, stack

@@ -133,9 +133,9 @@ class Module:
             self._own(node.name, node)
             functions = [one for one in node.body if isinstance(one, ast.FunctionDef)]
             self.classes[node.name] = [one.name for one in functions]
-            for one in functions:
-                self.statements[f"{node.name}.{one.name}"] = one
-                self._keep(one)
+            for function in functions:
+                self.statements[f"{node.name}.{function.name}"] = function
+                self._keep(function)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             self._own(node.name, node)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
@@ -168,25 +168,25 @@ class Module:
 def imported(node: ast.Import | ast.ImportFrom) -> dict[str, Name]:
     if isinstance(node, ast.Import):
         return {
-            one.asname or one.name.split(".")[0]: Name(
-                one.name if one.asname else one.name.split(".")[0], ""
+            name.asname or name.name.split(".")[0]: Name(
+                name.name if name.asname else name.name.split(".")[0], ""
             )
-            for one in node.names
+            for name in node.names
         }
-    return {one.asname or one.name: Name(node.module or "", one.name) for one in node.names}
+    return {name.asname or name.name: Name(node.module or "", name.name) for name in node.names}
 
 
 def local_names(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> set[str]:
     """Parameters and what is assigned, in inner functions as well."""
-    found = set()
+    results = set()
     for inner in ast.walk(node):
         if isinstance(inner, ast.arg):
-            found.add(inner.arg)
+            results.add(inner.arg)
         elif isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
-            found.add(inner.id)
+            results.add(inner.id)
         elif isinstance(inner, ast.FunctionDef) and inner is not node:
-            found.add(inner.name)
-    return found
+            results.add(inner.name)
+    return results
 
 
 def _keeps_module(node: ast.Assign, named: Callable[[ast.expr], Name | None]) -> bool:
@@ -212,13 +212,13 @@ def _evaluated(node: ast.AST) -> Iterator[ast.AST]:
 
 @functools.cache
 def modules() -> dict[str, Module]:
-    found = {}
+    results = {}
     for root in ROOTS:
         for path in root.rglob("*.py"):
             parts = path.relative_to(root).with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-            found[name] = Module(name, path)
-    return found
+            results[name] = Module(name, path)
+    return results
 
 
 @functools.cache

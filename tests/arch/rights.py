@@ -200,7 +200,7 @@ def _is_of_an_index(call: ast.Call | None) -> bool:
     """Whether a query names its index itself; one that is handed an index may be handed none."""
     if call is None:
         return False
-    named = [one.value for one in call.keywords if one.arg == "index"]
+    named = [keyword.value for keyword in call.keywords if keyword.arg == "index"]
     return bool(named) and isinstance(named[0], ast.Constant)
 
 

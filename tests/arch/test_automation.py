@@ -78,8 +78,8 @@ def test_long_tests_are_there_and_run_each_night() -> None:
 def test_the_upgrade_matrix_has_each_release_and_the_one_before() -> None:
     """Also what is about to be released."""
     changelog = (project.ROOT / "CHANGELOG.md").read_text()
-    found = re.findall(r"^## \[([\w.]+)\]", changelog, re.MULTILINE)
-    releases = [name.lower() for name in reversed(found)]
+    matches = re.findall(r"^## \[([\w.]+)\]", changelog, re.MULTILINE)
+    releases = [name.lower() for name in reversed(matches)]
     if not changelog.partition("## [Unreleased]")[2].partition("\n## ")[0].strip():
         releases.remove("unreleased")
     matrix = (project.ROOT / "docs/operations.md").read_text().partition("## Upgrade")[2]
@@ -103,9 +103,9 @@ def test_every_pinned_tool_is_updated() -> None:
         for manager in RENOVATE["customManagers"]
         for text in manager["matchStrings"]
     ]
-    found = set()
+    results = set()
     for pattern in patterns:
         [match] = pattern.finditer(MAKEFILE)
         assert re.match(r"\d", match["currentValue"])
-        found.add(match[0].split()[0])
-    assert found == pinned - BY_HAND
+        results.add(match[0].split()[0])
+    assert results == pinned - BY_HAND

@@ -91,9 +91,11 @@ def test_stages_have_names_that_it_allows(stage: str) -> None:
     settings = tomllib.loads((project.ROOT / "samconfig.toml").read_text())[stage]
     name = settings["deploy"]["parameters"]["stack_name"]
     stack = f"arn:aws:cloudformation:eu-west-1:123456789012:stack/{name}/0a1b"
-    [stacks] = [one for one in STATEMENTS if one["Sid"] == "StacksAndTheTransform"]
+    [stacks] = [
+        statement for statement in STATEMENTS if statement["Sid"] == "StacksAndTheTransform"
+    ]
     assert any(fnmatchcase(stack, pattern) for pattern in stacks["Resource"])
-    [key] = [one for one in STATEMENTS if one["Sid"] == "TheKeyOfSecrets"]
+    [key] = [statement for statement in STATEMENTS if statement["Sid"] == "TheKeyOfSecrets"]
     [patterns] = key["Condition"]["StringLike"].values()
     assert any(fnmatchcase(name, pattern) for pattern in patterns)
     # Names that CloudFormation makes begin with the stack's.
@@ -102,5 +104,5 @@ def test_stages_have_names_that_it_allows(stage: str) -> None:
 
 def test_what_names_no_resource_is_allowed_on_all() -> None:
     """Actions whose calls name no topic (AWS, "Actions, resources, and condition keys for SNS")."""
-    [unnamed] = [one for one in STATEMENTS if one["Sid"] == "WhatHasNoNameYet"]
+    [unnamed] = [statement for statement in STATEMENTS if statement["Sid"] == "WhatHasNoNameYet"]
     assert {"sns:Unsubscribe", "sns:GetSubscriptionAttributes"} <= set(unnamed["Action"])

@@ -77,7 +77,9 @@ def test_routes_outside_the_distribution_exist() -> None:
 def test_every_behaviour_of_the_api_serves_a_route() -> None:
     paths = [key.split()[-1].replace("{proxy+}", "a") for key in project.routes()]
     patterns = [
-        one["PathPattern"] for one in CONFIG["CacheBehaviors"] if one["TargetOriginId"] == "api"
+        cache_behavior["PathPattern"]
+        for cache_behavior in CONFIG["CacheBehaviors"]
+        if cache_behavior["TargetOriginId"] == "api"
     ]
     for pattern in patterns:
         assert any(fnmatch.fnmatchcase(path, pattern) for path in paths), pattern
@@ -94,7 +96,10 @@ def test_a_page_is_a_file_behind_the_login(path: str) -> None:
         {"Authentication": "oidc", "OidcClientId": "c"},
     ):
         resolved = Resolver(project.template(), parameters=parameters).resolve(chosen)
-        assert [one["EventType"] for one in resolved["FunctionAssociations"]] == ["viewer-request"]
+        assert [
+            function_association["EventType"]
+            for function_association in resolved["FunctionAssociations"]
+        ] == ["viewer-request"]
     assert chosen["ResponseHeadersPolicyId"] == {"Ref": "UiHeaders"}
 
 
@@ -105,8 +110,8 @@ def test_our_pages_have_one_content_policy() -> None:
         page.name for page in pages
     }
     assert "dashboards/keys" in DASHBOARD_PAGES
-    found = {page.name: policy.findall(page.read_text(encoding="utf-8")) for page in pages}
-    assert set(map(tuple, found.values())) == {
+    results = {page.name: policy.findall(page.read_text(encoding="utf-8")) for page in pages}
+    assert set(map(tuple, results.values())) == {
         (
             "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
             "img-src 'self'; base-uri 'none'; form-action 'none'",

@@ -67,7 +67,7 @@ def _is_there(path: str) -> bool:
 
 def _anchors(document: Path) -> set[str]:
     headings = re.findall(r"^#+ (.*)$", document.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
@@ -127,4 +127,4 @@ def test_documented_commands_run_as_they_stand(document: Path) -> None:
     if document.parent.name == "adr":
         return
     commands = list(_OWN_COMMAND.finditer(document.read_text()))
-    assert [found[0] for found in commands if found[1] != ".venv/bin/"] == []
+    assert [command[0] for command in commands if command[1] != ".venv/bin/"] == []

@@ -30,7 +30,7 @@ def _kind(of_delta: Any) -> str:
     if kind == "array":
         return f"array<{_kind(of_delta['elementType'])}>"
     if kind == "struct":
-        fields = [f"{one['name']}:{_kind(one['type'])}" for one in of_delta["fields"]]
+        fields = [f"{field['name']}:{_kind(field['type'])}" for field in of_delta["fields"]]
         return f"struct<{','.join(fields)}>"
     return KINDS[kind]
 
@@ -46,11 +46,11 @@ def test_columns_are_those_of_the_log() -> None:
         ]
         for table in engine.TABLES
     }
-    found = {
-        name: [(one["Name"], one["Type"]) for one in table["StorageDescriptor"]["Columns"]]
+    results = {
+        name: [(column["Name"], column["Type"]) for column in table["StorageDescriptor"]["Columns"]]
         for name, table in DEFINED.items()
     }
-    assert found == expected
+    assert results == expected
 
 
 def test_readers_know_a_delta_table_and_its_place() -> None:

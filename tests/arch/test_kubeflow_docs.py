@@ -31,11 +31,11 @@ def rows(heading: str) -> list[list[str]]:
     """The cells of the table whose first row is this."""
     lines = DOC.splitlines()
     at = lines.index(heading) + 2
-    found = []
+    results = []
     while lines[at].startswith("|"):
-        found.append([cell.strip() for cell in lines[at].strip("|").split("|")])
+        results.append([cell.strip() for cell in lines[at].strip("|").split("|")])
         at += 1
-    return found
+    return results
 
 
 def expected(kind: Kind) -> list[str]:

@@ -58,7 +58,8 @@ def test_the_role_of_files_reads_here_and_writes_there() -> None:
     policy = project.resources("AWS::IAM::RolePolicy")["ReplicaRolePolicy"]
     assert policy["RoleName"] == {"Ref": "ReplicaRole"}
     by_resource = {
-        str(one["Resource"]): set(one["Action"]) for one in policy["PolicyDocument"]["Statement"]
+        str(statement["Resource"]): set(statement["Action"])
+        for statement in policy["PolicyDocument"]["Statement"]
     }
     there = by_resource.pop(str({"Fn::Sub": "${ReplicaBucketArn}/*"}))
     assert there == {"s3:ReplicateObject", "s3:ReplicateDelete", "s3:ReplicateTags"}

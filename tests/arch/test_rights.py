@@ -96,14 +96,22 @@ def test_every_function_of_the_api_may_count_callers() -> None:
 
 
 def test_only_the_demo_of_signed_callers_writes_and_only_their_user() -> None:
-    [written] = [one for one in statements("DemoRole", IAM) if "dynamodb:PutItem" in one["Action"]]
+    [written] = [
+        statement
+        for statement in statements("DemoRole", IAM)
+        if "dynamodb:PutItem" in statement["Action"]
+    ]
     [bound] = written["Condition"].values()
     assert bound["dynamodb:LeadingKeys"] == ["USER#*", "USERS", "COUNTERS"]
 
 
 def test_the_function_of_artifacts_may_not_touch_what_the_product_keeps_for_itself() -> None:
     """Whatever path a request spells."""
-    denied = [one for one in statements("ArtifactsRole", BASIC) if one["Effect"] == "Deny"]
+    denied = [
+        statement
+        for statement in statements("ArtifactsRole", BASIC)
+        if statement["Effect"] == "Deny"
+    ]
     allowed = {action for action, place in grants.of("ArtifactsRole") if place == rights.FILES}
     [files, listing] = denied
     assert files["Resource"] == {"Fn::Sub": "${ArtifactBucket.Arn}/.internal/*"}
@@ -129,13 +137,13 @@ def test_the_key_of_secrets_opens_for_each_function_what_it_is_for() -> None:
     kinds |= dict.fromkeys(("Gateway", "GatewayCalls", "JudgeRunner"), "gateway_secret_id") | {
         "Signin": "session_key"
     }
-    found = {
+    results = {
         role.removesuffix("Role"): statement["Condition"]
         for role in ROLES
         for statement in statements(role, BASIC)
         if "kms:" in str(statement["Action"])
     }
-    assert found == {
+    assert results == {
         noun: {"ForAnyValue:StringEquals": {"kms:EncryptionContextKeys": [kind]}}
         for noun, kind in kinds.items()
     }
@@ -148,7 +156,11 @@ def test_the_ui_makes_the_default_experiment_and_no_other() -> None:
         keys.experiment(DEFAULT_EXPERIMENT_ID).pk,
         keys.experiment_name_lock(DEFAULT_WORKSPACE, DEFAULT_EXPERIMENT_NAME).pk,
     }
-    [written] = [one for one in statements("UiRole", BASIC) if "dynamodb:PutItem" in one["Action"]]
+    [written] = [
+        statement
+        for statement in statements("UiRole", BASIC)
+        if "dynamodb:PutItem" in statement["Action"]
+    ]
     [bound] = written["Condition"].values()
     assert set(bound["dynamodb:LeadingKeys"]) == made
 

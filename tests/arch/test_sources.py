@@ -54,9 +54,9 @@ def test_a_name_that_mlflow_reserves_is_spelled_in_one_module() -> None:
 
 def test_only_keys_spells_keys() -> None:
     spelled = {
-        path: [f"{_name(path)}:{line}: {text}" for line, text in found]
+        path: [f"{_name(path)}:{line}: {text}" for line, text in items]
         for path in project.sources("layers", "functions", "local", "operate")
-        if (found := [item for item in project.literals(path) if KEY.search(item[1])])
+        if (items := [item for item in project.literals(path) if KEY.search(item[1])])
     }
     keys = {path for path in spelled if path.is_relative_to(project.LAYER / "db/keys")}
     assert keys

@@ -97,7 +97,11 @@ def test_the_function_starts_the_runtime_that_streams() -> None:
 def test_the_distribution_passes_calls_on_to_the_streams() -> None:
     config = properties("UiDistribution", Ui="true")["DistributionConfig"]
     origins = {one["Id"]: one for one in config["Origins"]}
-    [behaviour] = [one for one in config["CacheBehaviors"] if one["TargetOriginId"] == "streams"]
+    [behaviour] = [
+        cache_behavior
+        for cache_behavior in config["CacheBehaviors"]
+        if cache_behavior["TargetOriginId"] == "streams"
+    ]
     assert behaviour["PathPattern"] == "/gateway/*"
     assert behaviour["Compress"] is False, "a compressed part waits for the next one"
     assert origins["streams"]["OriginCustomHeaders"] == origins["api"]["OriginCustomHeaders"]

@@ -364,12 +364,12 @@ KIND_OF_LOGIN = {"Fn::If": ["HasAuthorizer", "CUSTOM", {"Fn::If": ["HasIam", "AW
 
 def test_every_route_asks_who_calls() -> None:
     """But those that MLflow answers without a login."""
-    asked = {
+    route_keys = {
         route["RouteKey"]
         for route in project.resources("AWS::ApiGatewayV2::Route").values()
         if route.get("AuthorizationType") == KIND_OF_LOGIN
     }
-    assert set(project.routes()) - asked == OPEN_ROUTES
+    assert set(project.routes()) - route_keys == OPEN_ROUTES
 
 
 def test_a_browser_may_read_files_and_send_parts_of_them() -> None:

@@ -181,7 +181,9 @@ def test_a_budget_tells_somebody() -> None:
         made = resolved.resolve(budget)
         assert made["Budget"]["CostFilters"] == {"TagKeyValue": ["user:stage$prod"]}
         for notification in made["NotificationsWithSubscribers"]:
-            assert [one["SubscriptionType"] for one in notification["Subscribers"]] == kinds
+            assert [
+                subscriber["SubscriptionType"] for subscriber in notification["Subscribers"]
+            ] == kinds
 
 
 ACCESS_LOG_FIELDS = {"request_id", "time", "ip", "method", "route", "status", "latency", "size"}

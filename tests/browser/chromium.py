@@ -42,8 +42,8 @@ def executable() -> Path:
     named = os.environ.get("TEST_BROWSER")
     if named:
         return Path(named)
-    found = [FOLDER / "chromium", *(Path(shutil.which(name) or "") for name in INSTALLED)]
-    for path in (*found, *APPLICATIONS):
+    results = [FOLDER / "chromium", *(Path(shutil.which(name) or "") for name in INSTALLED)]
+    for path in (*results, *APPLICATIONS):
         if path.is_file():
             return path
     raise FileNotFoundError(

@@ -50,14 +50,18 @@ def test_a_judge_judges_three_traces(visitor: Visitor, data: Data, traces: Trace
     visitor.open(f"/experiments/{traces.experiment}/traces/{traces.made[1]}")
     page.get_by_label("Assess trace").click()
     visitor.looks("judged-trace", "manners", "rude")
-    said = [_verdicts(data, trace_id) for trace_id in traces.made]
-    assert said == [["kind"], ["rude"], ["kind"]]
+    verdicts = [_verdicts(data, trace_id) for trace_id in traces.made]
+    assert verdicts == [["kind"], ["rude"], ["kind"]]
 
 
 def _verdicts(data: Data, trace_id: str) -> list[str]:
     trace = data.ask(Call("GET", f"{V3}traces/{trace_id}"))["trace"]
     assessments = trace["trace_info"]["assessments"]
-    return [one["feedback"]["value"] for one in assessments if one["assessment_name"] == "manners"]
+    return [
+        assessment["feedback"]["value"]
+        for assessment in assessments
+        if assessment["assessment_name"] == "manners"
+    ]
 
 
 def _register_judge(data: Data, experiment: str, api_base: str) -> None:

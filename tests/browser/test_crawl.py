@@ -120,7 +120,7 @@ def test_every_page_is_clean(visited: tuple[Visitor, str], mode: Mode) -> None:
     if mode.login:
         visitor.expected.add(("GET", "/ajax-api/3.0/mlflow/workspaces", 503))
     beginnings = [*BEGINNINGS, *(OF_ACCOUNTS if mode.login else OF_ACCOUNTS[:1])]
-    waiting = deque(place.format(experiment=experiment) for place in beginnings)
+    waiting = deque(beginning.format(experiment=experiment) for beginning in beginnings)
     seen: set[str] = set()
     wrong: dict[str, list[str]] = {}
     while waiting:
@@ -137,11 +137,11 @@ def test_every_page_is_clean(visited: tuple[Visitor, str], mode: Mode) -> None:
             visitor.page.get_by_role("tab", name=name, exact=True).first.click()
             visitor.settle()
             waiting.extend(_links(visitor))
-        found = [*visitor.problems, *_seen(visitor)]
+        results = [*visitor.problems, *_seen(visitor)]
         visitor.problems.clear()
-        found = [problem for problem in found if not AS_ON_STOCK.search(problem)]
-        if found:
-            wrong[place] = found
+        results = [problem for problem in results if not AS_ON_STOCK.search(problem)]
+        if results:
+            wrong[place] = results
     assert not wrong, json.dumps(wrong, indent=1)
     assert len(seen) >= LEAST, sorted(seen)
 

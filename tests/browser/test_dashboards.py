@@ -131,14 +131,14 @@ def _text(value: Any) -> str:
 
 
 def _check_all(data: Data, shown: dict[str, Any]) -> dict[str, list[list[Any]]]:
-    found = {}
+    results = {}
     for chart in CHARTS:
         name = chart["name"]
         # What the page offers to copy is what it shows, wherever it is run.
         answer = _asked(data, shown[name]["sql"])
         _check(chart, shown[name], answer)
-        found[name] = answer["rows"]
-    return found
+        results[name] = answer["rows"]
+    return results
 
 
 def test_every_chart_shows_what_its_sql_says(browser: Any, data: Data, fleet: str) -> None:

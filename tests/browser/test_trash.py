@@ -186,8 +186,10 @@ def test_runs_are_moved(browser: Any, admin: Admin) -> None:
     fresh = asked(admin, "runs/create", experiment_id=source)["run"]["info"]["run_id"]
 
     def experiment(run_id: str) -> str:
-        found: str = admin.send(get("runs/get", run_id=run_id)).body["run"]["info"]["experiment_id"]
-        return found
+        experiment_id: str = admin.send(get("runs/get", run_id=run_id)).body["run"]["info"][
+            "experiment_id"
+        ]
+        return experiment_id
 
     with visiting(browser, admin.url, ADMIN) as visitor:
         visitor.expected.add(("POST", MOVE, 400))

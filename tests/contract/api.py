@@ -139,7 +139,7 @@ class Api:
 
     def history(self, run_id: str, key: str, page: int | None = None) -> list[tuple[Any, ...]]:
         """All pages of a metric's history as (timestamp, step, value)."""
-        found: list[tuple[Any, ...]] = []
+        results: list[tuple[Any, ...]] = []
         token = ""
         while True:
             fields: dict[str, Any] = {"run_id": run_id, "metric_key": key}
@@ -148,10 +148,10 @@ class Api:
             if page is not None:
                 fields["max_results"] = page
             answer = self.get("metrics/get-history", **fields)
-            found += [(m["timestamp"], m["step"], m["value"]) for m in answer.get("metrics", ())]
+            results += [(m["timestamp"], m["step"], m["value"]) for m in answer.get("metrics", ())]
             token = answer.get("next_page_token", "")
             if not token:
-                return found
+                return results
 
 
 def pairs(texts: dict[str, str]) -> list[dict[str, str]]:

@@ -174,15 +174,15 @@ class CatalogApi:
         return answer.body
 
     def names(self, path: str, **query: Any) -> list[str]:
-        return [one["name"] for one in self.get(path, **query)["items"]]
+        return [item["name"] for item in self.get(path, **query)["items"]]
 
     def walk(self, size: int) -> list[dict[str, Any]]:
         """All models, page by page."""
-        found: list[dict[str, Any]] = []
+        results: list[dict[str, Any]] = []
         token = ""
         while True:
             page = self.get("models", pageSize=size, nextPageToken=token)
-            found += page["items"]
+            results += page["items"]
             token = page["nextPageToken"]
             if not token:
-                return found
+                return results

@@ -124,12 +124,12 @@ class Store(NamedTuple):
         )
 
     def _all(self, read: Callable[..., Any], **parameters: Any) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+        results: list[dict[str, Any]] = []
         while True:
             page = read(TableName=self.table, ConsistentRead=True, **parameters)
-            found += page["Items"]
+            results += page["Items"]
             if "LastEvaluatedKey" not in page:
-                return found
+                return results
             parameters["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
 

@@ -52,8 +52,8 @@ class DatasetsWorld:
 
     def _dataset(self) -> str | None:
         """Of those that the API reaches."""
-        found = [one for one, about in self.datasets.items() if about["workspace"] == HOME]
-        return self.rng.choice(found) if found else None
+        items = [key for key, about in self.datasets.items() if about["workspace"] == HOME]
+        return self.rng.choice(items) if items else None
 
     def create(self) -> None:
         tags = {"mlflow.user": "ann", "t": "1"}

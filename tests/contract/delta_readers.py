@@ -71,7 +71,7 @@ def by_our_sql() -> Rows:
     from mltables.permitted_rows import row_sources  # noqa: PLC0415
     from mltables.query_processes import execute, open_views  # noqa: PLC0415
 
-    found = {}
+    results = {}
     for name, (table, where) in ASKED.items():
         prepared = statement_check.translate(f"SELECT * FROM system.mlflow.{table} WHERE {where}")
         with (
@@ -80,19 +80,19 @@ def by_our_sql() -> Rows:
         ):
             asked = {"format": "arrow", "bytes": 1 << 20}
             stream = execute(connection, prepared.sql, asked)["arrow"]
-            found[name] = _texts(polars.read_ipc_stream(io.BytesIO(base64.b64decode(stream))))
-    return found
+            results[name] = _texts(polars.read_ipc_stream(io.BytesIO(base64.b64decode(stream))))
+    return results
 
 
 def live_files() -> dict[str, int]:
     """Names and sizes of the files that the tables have now."""
-    found: dict[str, int] = {}
+    results: dict[str, int] = {}
     for table in TABLES:
         delta = DeltaTable(location.table_uri(table), storage_options=_options(table))
         actions = delta.get_add_actions(flatten=True)
         names, sizes = (actions.column(name).to_pylist() for name in ("path", "size_bytes"))
-        found |= {Path(name).name: size for name, size in zip(names, sizes, strict=True)}
-    return found
+        results |= {Path(name).name: size for name, size in zip(names, sizes, strict=True)}
+    return results
 
 
 def scanned(table: str) -> polars.LazyFrame:

@@ -22,19 +22,19 @@ class Explained(NamedTuple):
 @contextlib.contextmanager
 def explained() -> Iterator[list[Explained]]:
     """The searches of the block, one entry for each experiment."""
-    found: list[Explained] = []
+    results: list[Explained] = []
 
     class Collecting(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             if isinstance(record.args, tuple):
-                found.append(Explained(*record.args))  # type: ignore[arg-type]
+                results.append(Explained(*record.args))  # type: ignore[arg-type]
 
     log = logging.getLogger("mlcore.search")
     handler, level = Collecting(), log.level
     log.addHandler(handler)
     log.setLevel(logging.DEBUG)
     try:
-        yield found
+        yield results
     finally:
         log.removeHandler(handler)
         log.setLevel(level)

@@ -54,11 +54,11 @@ class World:
 
     def places(self) -> list[str]:
         """Where a new experiment may be put: everywhere that is anybody's, and beside."""
-        found = [self.team, f"{self.team}/sub", f"{self.team}/models", f"{self.team}/sub/deep"]
+        results = [self.team, f"{self.team}/sub", f"{self.team}/models", f"{self.team}/sub/deep"]
         for one in (*self.experiments, *self.parts):
-            found += [one.folder, f"{one.folder}/x", f"{one.folder}/models"]
-            found.append(one.folder.rpartition("/")[0] or one.folder)
-        return list(dict.fromkeys(found))
+            results += [one.folder, f"{one.folder}/x", f"{one.folder}/models"]
+            results.append(one.folder.rpartition("/")[0] or one.folder)
+        return list(dict.fromkeys(results))
 
     def experiment(self, place: str | None) -> None:
         name = f"e{next(NUMBERS)}"
@@ -161,8 +161,8 @@ class World:
     def remaining(self) -> set[str]:
         """The files of the store."""
         root = self.folder.files
-        found = (path for path in root.rglob("*") if path.is_file())
-        return {path.relative_to(root).as_posix() for path in found}
+        paths = (path for path in root.rglob("*") if path.is_file())
+        return {path.relative_to(root).as_posix() for path in paths}
 
     def alive(self) -> tuple[set[str], set[str]]:
         """Ids of experiments that are there, and of what is there in them."""
@@ -190,7 +190,7 @@ def _key_of(entity: Entity) -> dict[str, Any]:
 
 def deliver(_queue: str, messages: list[Any]) -> None:
     """The queue of the remover: at once, and twice."""
-    records = [{"messageId": str(n), "body": one.body} for n, one in enumerate(messages)]
+    records = [{"messageId": str(n), "body": message.body} for n, message in enumerate(messages)]
     for _ in range(2):
         assert remover.handler({"Records": records}, None) == {"batchItemFailures": []}
 

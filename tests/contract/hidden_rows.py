@@ -47,7 +47,7 @@ def lakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]
     pytest.importorskip("mltables.permitted_rows")
     base = tmp_path_factory.mktemp("hidden-rows")
     readable = _all_rows(7, READABLE)
-    hidden = [one for one in WORKSPACES if one not in READABLE]
+    hidden = [workspace for workspace in WORKSPACES if workspace not in READABLE]
     others: dict[str, dict[str, list[str]]] = {
         "others": _all_rows(8, hidden),
         "altered": _all_rows(9, hidden[1:], runs=40),
@@ -68,7 +68,7 @@ def _all_rows(seed: int, workspaces: Sequence[str], runs: int = 12) -> dict[str,
 
 
 def _text(rng: random.Random, workspaces: Sequence[str]) -> str:
-    if any(one in READABLE for one in workspaces):
+    if any(workspace in READABLE for workspace in workspaces):
         return rng.choice(("7", "0.5", "-3", "2024-01-05", OWN, "12", "x[", ""))
     return f"{SECRET}[{rng.randrange(10**9)}"
 
@@ -93,9 +93,9 @@ def _entity_rows(rng: random.Random, workspaces: Sequence[str], most: int) -> di
             "VARCHAR": one,
         }[kind]
 
-    found: dict[str, list[str]] = {}
+    results: dict[str, list[str]] = {}
     for table in OF_ENTITIES:
-        rows = found.setdefault(table.name, [])
+        rows = results.setdefault(table.name, [])
         for workspace in workspaces:
             for _ in range(rng.randrange(1, most)):
                 month = f"2024-0{rng.randrange(1, 4)}"
@@ -107,12 +107,12 @@ def _entity_rows(rng: random.Random, workspaces: Sequence[str], most: int) -> di
                     for column, kind, *_ in table.columns
                 ]
                 rows.append(", ".join([*values, f"'{month}'"]))
-    return found
+    return results
 
 
 def _rows(rng: random.Random, workspaces: Sequence[str], runs: int) -> dict[str, list[str]]:
     """Rows of the tables of runs and traces, and of the audit."""
-    found: dict[str, list[str]] = {name: [] for name in TABLES.values()}
+    results: dict[str, list[str]] = {name: [] for name in TABLES.values()}
 
     def text() -> str:
         return _text(rng, workspaces)
@@ -133,7 +133,7 @@ def _rows(rng: random.Random, workspaces: Sequence[str], runs: int) -> dict[str,
     for workspace in workspaces:
         for _ in range(rng.randrange(1, runs)):
             inserted = moment()
-            found["audit_log"].append(
+            results["audit_log"].append(
                 f"'0', {moment()}, {inserted}, '{rng.randrange(16**12):012x}', '{workspace}', "
                 f"{rng.choice(('NULL', repr(text())))}, '{text()}', 'password', NULL, "
                 f"{rng.choice(('true', 'false'))}, '{text()}', '{text()}', 'POST', "
@@ -143,7 +143,7 @@ def _rows(rng: random.Random, workspaces: Sequence[str], runs: int) -> dict[str,
             )
         for _ in range(3):
             experiment = f"{rng.randrange(10**6)}"
-            found["experiments_latest"].append(
+            results["experiments_latest"].append(
                 f"'0', {moment()}, NULL, '{experiment}', '{workspace}', '{text()}', {moment()}"
             )
             for _ in range(rng.randrange(1, runs)):
@@ -153,14 +153,14 @@ def _rows(rng: random.Random, workspaces: Sequence[str], runs: int) -> dict[str,
                     f"'min_value': {number()}::DOUBLE, 'max_value': {number()}::DOUBLE}}"
                     for name in ("loss", "acc")
                 )
-                found["runs_latest"].append(
+                results["runs_latest"].append(
                     f"'0', {moment()}, NULL, '{workspace}', '{run}', '{experiment}', '{text()}', "
                     f"{start}, {rng.choice(('NULL', moment()))}, '{text()}', "
                     f"'{rng.choice(('FINISHED', 'FAILED'))}', MAP {{'p': '{text()}'}}, "
                     f"MAP {{'k': '{text()}', 'mlflow.user': '{text()}'}}, [{metrics}], "
                     f"{day(start, 7)}"
                 )
-                found["run_metrics_history"] += [
+                results["run_metrics_history"] += [
                     f"'0', {inserted}, '{rng.randrange(16**12):x}', '{workspace}', '{experiment}', "
                     f"'{run}', '{rng.choice(('loss', text()))}', {moment()}, "
                     f"{rng.choice((0, 1, -2, 2**40))}, {number()}::DOUBLE, "
@@ -175,14 +175,14 @@ def _rows(rng: random.Random, workspaces: Sequence[str], runs: int) -> dict[str,
                     f"'mlflow.gateway.endpointId': '{text()}', 'mlflow.auth.username': '{text()}'"
                 )
                 metadata = f"MAP {{'k': '{text()}'{rng.choice(('', f', {call}'))}}}"
-                found["traces"].append(
+                results["traces"].append(
                     f"'0', {moment()}, '{workspace}', '{experiment}', '{trace}', '{text()}', "
                     f"'{text()}', {asked}, {rng.choice(('NULL', '17'))}, "
                     f"'{rng.choice(('OK', 'ERROR'))}', '{text()}', '{text()}', NULL, '{text()}', "
                     f"'{text()}', {tokens}, {costs}, ['{text()}/1'], {metadata}, "
                     f"MAP {{'k': '{text()}'}}, {day(asked, 10)}"
                 )
-                found["assessments"] += [
+                results["assessments"] += [
                     f"'0', '{workspace}', '{experiment}', '{trace}', {asked}, "
                     f"'{rng.randrange(16**12):x}', '{text()}', 'feedback', '{text()}', "
                     f"{rng.choice(('NULL', real()))}, NULL, '{text()}', 'HUMAN', '{text()}', "
@@ -194,7 +194,7 @@ def _rows(rng: random.Random, workspaces: Sequence[str], runs: int) -> dict[str,
                 attributes = f"MAP {{'k': '{text()}', {model}}}"
                 event = f"{{'time_unix_nano': 5, 'name': '{text()}', 'attributes': {attributes}}}"
                 link = f"{{'trace_id': '{text()}', 'span_id': 'b', 'attributes': {attributes}}}"
-                found["spans"] += [
+                results["spans"] += [
                     f"'0', '{workspace}', '{experiment}', '{trace}', {asked}, "
                     f"'{rng.randrange(16**12):x}', NULL, '{text()}', 'SPAN_KIND_INTERNAL', "
                     f"{moment()}, {rng.randrange(10**15)}, {rng.choice(('NULL', '9'))}, "
@@ -202,7 +202,7 @@ def _rows(rng: random.Random, workspaces: Sequence[str], runs: int) -> dict[str,
                     f"{{'message': '{text()}', 'code': '{rng.choice(CODES)}'}}, {day(asked, 10)}"
                     for _ in range(rng.randrange(3))
                 ]
-    return found
+    return results
 
 
 def _write(rows: dict[str, list[str]], rng: random.Random) -> None:

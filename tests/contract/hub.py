@@ -46,7 +46,9 @@ class Hub:
         path, query = urlsplit(target).path, parse_qs(urlsplit(target).query)
         if self.status != 200:
             return self.status, {"error": "not now"}, {}
-        seen = {name: one for name, one in self.models.items() if not one["private"] or key == KEY}
+        seen = {
+            name: model for name, model in self.models.items() if not model["private"] or key == KEY
+        }
         if path == "/api/models":
             wanted = [
                 one

@@ -65,12 +65,12 @@ def ranks_wanted(api: Api, run_ids: list[str]) -> set[tuple[str, ...]]:
     for run_id in run_ids:
         run = api.run(run_id)
         data = run["data"]
-        for one in data.get("metrics", ()):
-            wanted.add(("rank_metric", run_id, one["key"], str(float(one["value"]))))
-        for one in data.get("params", ()):
-            wanted.add(("rank_param", run_id, one["key"], one["value"]))
-        for one in run.get("inputs", {}).get("dataset_inputs", ()):
-            dataset = one["dataset"]
+        for metric in data.get("metrics", ()):
+            wanted.add(("rank_metric", run_id, metric["key"], str(float(metric["value"]))))
+        for param in data.get("params", ()):
+            wanted.add(("rank_param", run_id, param["key"], param["value"]))
+        for dataset_input in run.get("inputs", {}).get("dataset_inputs", ()):
+            dataset = dataset_input["dataset"]
             wanted.add(("dataset_link", run_id, dataset["name"], dataset["digest"]))
     return wanted
 
@@ -78,7 +78,7 @@ def ranks_wanted(api: Api, run_ids: list[str]) -> set[tuple[str, ...]]:
 def items_of(store: Store, run_ids: list[str]) -> list[dict[str, Any]]:
     """Everything in the partitions of the runs' experiments."""
     places = {keys.experiment(str(runs.locate(run_id))).pk for run_id in run_ids}
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for pk in places:
         pages = store.direct.get_paginator("query").paginate(
             TableName=store.table,
@@ -86,8 +86,8 @@ def items_of(store: Store, run_ids: list[str]) -> list[dict[str, Any]]:
             KeyConditionExpression="PK = :pk",
             ExpressionAttributeValues={":pk": {"S": pk}},
         )
-        found += [item for page in pages for item in page["Items"]]
-    return found
+        results += [item for page in pages for item in page["Items"]]
+    return results
 
 
 def of_experiment(store: Store, experiment_id: str) -> list[dict[str, Any]]:
@@ -103,7 +103,7 @@ def found_by(api: Api, experiment_id: str, condition: str) -> list[str]:
 def ranked(items: Iterable[dict[str, Any]]) -> dict[tuple[str, str], dict[str, int]]:
     """What rows and segments have of each metric and run: the values as texts, and of which version
     they are. Pages without their segment count for nothing, as for a search."""
-    found: dict[tuple[str, str], dict[str, int]] = {}
+    results: dict[tuple[str, str], dict[str, int]] = {}
     pages, segments, lists = {}, [], []
     for item in items:
         match item["type"]["S"]:
@@ -119,11 +119,11 @@ def ranked(items: Iterable[dict[str, Any]]) -> dict[tuple[str, str], dict[str, i
         lists.append((segment.key, [*(segment.entries or ())]))
         lists += [(segment.key, pages[place]) for place in places]
     for key, entries in lists:
-        for one in entries:
-            values = found.setdefault((key, one.run_id), {})
-            text = str(double_of_inverted_bits(one.inverted_bits))
-            values[text] = max(values.get(text, 0), one.version)
-    return found
+        for entry in entries:
+            values = results.setdefault((key, entry.run_id), {})
+            text = str(double_of_inverted_bits(entry.inverted_bits))
+            values[text] = max(values.get(text, 0), entry.version)
+    return results
 
 
 def tiny_ranks(patch: pytest.MonkeyPatch, *, tiny: bool = True) -> None:

@@ -93,8 +93,8 @@ class World:
         more = {"session__id": session} if session else {}
         told = {"mlflow__spanInputs": asked, "mlflow__spanOutputs": answered, **more, **attributes}
         at = self._number * 10
-        one = trace_calls.span(trace, 1, start=at, end=at + 5, **told)
-        assert trace_calls.export(self.experiment, [one]).status == 200
+        span = trace_calls.span(trace, 1, start=at, end=at + 5, **told)
+        assert trace_calls.export(self.experiment, [span]).status == 200
         return f"tr-{trace}"
 
     def invoke(self, judge: Json, trace_ids: Sequence[str], **fields: Any) -> list[str]:

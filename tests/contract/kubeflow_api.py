@@ -76,15 +76,15 @@ class KubeflowApi:
 
     def items(self, path: str, **query: Any) -> list[dict[str, Any]]:
         """All pages of a list, as the client reads them: until the first token comes again."""
-        found: list[dict[str, Any]] = []
+        results: list[dict[str, Any]] = []
         token = ""
         while True:
             page = self.get(path, **({"nextPageToken": token} if token else {}), **query)
             assert page["size"] == len(page["items"])
-            found += page["items"]
+            results += page["items"]
             token = page["nextPageToken"]
             if not token:
-                return found
+                return results
 
     @property
     def round_trips(self) -> int:

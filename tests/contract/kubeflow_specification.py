@@ -153,7 +153,7 @@ def _entity(
 ) -> list[Operation]:
     """Find, list, create, get and update; list and create below it."""
     single = path.removesuffix("s")
-    found = [
+    results = [
         ("GET", single, name, 200),
         ("GET", path, f"{name}List", 200),
         ("POST", path, name, 201),
@@ -161,11 +161,11 @@ def _entity(
         ("PATCH", f"{path}/{{id}}", name, 200),
     ]
     for child, below in children:
-        found += [
+        results += [
             ("GET", f"{path}/{{id}}/{below}", f"{child}List", 200),
             ("POST", f"{path}/{{id}}/{below}", child, 201),
         ]
-    return [Operation(*each, old_only) for each in found]
+    return [Operation(*each, old_only) for each in results]
 
 
 OPERATIONS: Final = (

@@ -175,10 +175,10 @@ def two_users(
 
 def secrets_of(store: Store) -> dict[str, str]:
     """The items that hold the owner's texts, without what every touch changes."""
-    found = {}
+    results = {}
     for item in store.items():
         kept = {name: item[name] for name in item if name not in ("version", "updated_at")}
         text = json.dumps(kept, sort_keys=True, default=str)
         if SECRET in text:
-            found[f"{item['PK']} {item['SK']}"] = text
-    return found
+            results[f"{item['PK']} {item['SK']}"] = text
+    return results

@@ -104,12 +104,14 @@ class Request:
 
     def __init__(self, points: list[Point], number: int, *, texts: bool, of_model: bool) -> None:
         self.of_model = of_model
-        self.points = [{**one, "value": _value(one)} for one in points] if of_model else points
+        self.points = (
+            [{**point, "value": _value(point)} for point in points] if of_model else points
+        )
         self.texts = [f"p{number}", f"t{number}"] if texts else []
 
     def send(self, api: Api, run_id: str, model_id: str) -> int:
         named = {"model_id": model_id} if self.of_model else {}
-        points = [{**one, **named} for one in self.points]
+        points = [{**point, **named} for point in self.points]
         if len(points) == 1 and not self.texts:
             return api.ask("POST", "runs/log-metric", run_id=run_id, **points[0]).status
         more = {}
@@ -150,8 +152,8 @@ class World:
         (found,) = api.post("runs/search", **asked, order_by=orders)["runs"]
         for what, run in (("runs/get", api.run(self.run_id)), ("runs/search", found)):
             shown = {
-                one["key"]: _plain(float(one["value"]), one["timestamp"], one["step"])
-                for one in run["data"].get("metrics", ())
+                metric["key"]: _plain(float(metric["value"]), metric["timestamp"], metric["step"])
+                for metric in run["data"].get("metrics", ())
             }
             compare(what, dict(sorted(shown.items())), latest)
             texts = {
@@ -187,22 +189,22 @@ class World:
         ):
             fields = {named: [self.run_id], "metric_key": key}
             answer = self.api.get(path, **fields)
-            yield path, [_of(one) for one in answer.get("metrics", ())]
+            yield path, [_of(metric) for metric in answer.get("metrics", ())]
 
     def _in_kubeflow(self, key: str) -> list[tuple[int, int, str]]:
         (run,) = self.kubeflow.items("experiment_runs", filterQuery=f"name = '{self.name}'")
         items = self.kubeflow.get(f"experiment_runs/{run['id']}/metric_history", name=key)["items"]
-        return [(int(one["timestamp"]), one["step"], str(float(one["value"]))) for one in items]
+        return [(int(item["timestamp"]), item["step"], str(float(item["value"]))) for item in items]
 
     def _model_points(self) -> list[tuple[str, int, int]]:
         model = self.api.get(f"logged-models/{self.model_id}")["model"]
-        found = model.get("data", {}).get("metrics", ())
-        return sorted((one["key"], one["step"], one["timestamp"]) for one in found)
+        metrics = model.get("data", {}).get("metrics", ())
+        return sorted((metric["key"], metric["step"], metric["timestamp"]) for metric in metrics)
 
 
 def _plain(value: float, timestamp: int, step: int) -> tuple[str, int, int]:
     return str(value), timestamp, step
 
 
-def _of(one: Point) -> tuple[int, int, str]:
-    return one["timestamp"], one["step"], str(float(one["value"]))
+def _of(point: Point) -> tuple[int, int, str]:
+    return point["timestamp"], point["step"], str(float(point["value"]))

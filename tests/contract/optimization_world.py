@@ -122,8 +122,8 @@ class OptimizationWorld(World):
     def versions(self, name: str = "qa") -> list[Json]:
         """Text and number of each version, oldest first."""
         wanted = f"name='{name}' AND tag.`mlflow.prompt.is_prompt` = 'true'"
-        found = self.api.get("model-versions/search", filter=wanted)["model_versions"]
-        return sorted(found, key=lambda version: int(version["version"]))
+        model_versions = self.api.get("model-versions/search", filter=wanted)["model_versions"]
+        return sorted(model_versions, key=lambda version: int(version["version"]))
 
 
 def _names() -> list[str]:

@@ -215,11 +215,18 @@ def _values(theirs: Any, own: Any) -> list[Any]:
         return [theirs, one, mixed, mixed[::-1], [theirs], [None, one], {"0": one}]
     if not isinstance(theirs, str):
         return [theirs, [theirs]]
-    found: list[Any] = [theirs, [theirs], {"id": theirs}, f" {theirs}", f"{theirs} ", f"{theirs}\n"]
+    results: list[Any] = [
+        theirs,
+        [theirs],
+        {"id": theirs},
+        f" {theirs}",
+        f"{theirs} ",
+        f"{theirs}\n",
+    ]
     if theirs.isdecimal():
-        found += [int(theirs), float(theirs), f"0{theirs}", f"+{theirs}", f"{theirs}.0"]
-        found += ["".join(chr(0x660 + int(digit)) for digit in theirs), f"0_{theirs}"]
-    return found
+        results += [int(theirs), float(theirs), f"0{theirs}", f"+{theirs}", f"{theirs}.0"]
+        results += ["".join(chr(0x660 + int(digit)) for digit in theirs), f"0_{theirs}"]
+    return results
 
 
 def spelled(field: str, theirs: Any, own: Any) -> Iterator[list[tuple[str, Any]]]:

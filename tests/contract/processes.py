@@ -40,7 +40,7 @@ class Processes:
 
 
 def _remembered() -> _Remembered:
-    entries = {noun: OrderedDict(found) for noun, found in process_cache._caches.items()}
+    entries = {noun: OrderedDict(cache) for noun, cache in process_cache._caches.items()}
     return _Remembered(entries, dict(process_cache._single_entries), process_cache._total_bytes[0])
 
 

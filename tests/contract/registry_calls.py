@@ -21,10 +21,12 @@ def new_version(api: Api, name: str, **fields: Any) -> int:
 
 
 def model(api: Api, name: str) -> Fields:
-    found: Fields = api.get("registered-models/get", name=name)["registered_model"]
-    return found
+    registered_model: Fields = api.get("registered-models/get", name=name)["registered_model"]
+    return registered_model
 
 
 def version(api: Api, name: str, number: int) -> Fields:
-    found: Fields = api.get("model-versions/get", name=name, version=number)["model_version"]
-    return found
+    model_version: Fields = api.get("model-versions/get", name=name, version=number)[
+        "model_version"
+    ]
+    return model_version

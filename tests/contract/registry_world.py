@@ -59,8 +59,8 @@ class RegistryWorld:
     def _free(self) -> str | None:
         """A name that no model has in either workspace, perhaps that of a former model."""
         taken = {model["name"] for model in self.models}
-        found = [name for name in NAMES if name not in taken]
-        return self.rng.choice(found) if found else None
+        names = [name for name in NAMES if name not in taken]
+        return self.rng.choice(names) if names else None
 
     def create(self) -> None:
         name = self._free()
@@ -109,8 +109,8 @@ class RegistryWorld:
                 del model["tags"][key]
 
     def alias(self) -> None:
-        if (place := self._version()) is not None:
-            model, number = place
+        if (version := self._version()) is not None:
+            model, number = version
             alias = f"a{self.rng.randrange(3)}"
             body = {"name": model["name"], "alias": alias, "version": number}
             self.api.post("registered-models/alias", **body)
@@ -132,24 +132,24 @@ class RegistryWorld:
             model["description"] = text
 
     def describe_version(self) -> None:
-        if (place := self._version()) is not None:
-            model, number = place
+        if (version := self._version()) is not None:
+            model, number = version
             text = self._text()
             body = {"name": model["name"], "version": number, "description": text}
             assert self.api.ask("PATCH", "model-versions/update", **body).status == 200
             model["versions"][number]["description"] = text
 
     def tag_version(self) -> None:
-        if (place := self._version()) is not None:
-            model, number = place
+        if (version := self._version()) is not None:
+            model, number = version
             key, value = f"t{self.rng.randrange(3)}", self._text()
             body = {"name": model["name"], "version": number, "key": key, "value": value}
             self.api.post("model-versions/set-tag", **body)
             model["versions"][number]["tags"][key] = value
 
     def untag_version(self) -> None:
-        if (place := self._version()) is not None:
-            model, number = place
+        if (version := self._version()) is not None:
+            model, number = version
             tags = model["versions"][number]["tags"]
             if tags:
                 key = self.rng.choice(sorted(tags))
@@ -158,8 +158,8 @@ class RegistryWorld:
                 del tags[key]
 
     def transition(self) -> None:
-        if (place := self._version()) is not None:
-            model, number = place
+        if (version := self._version()) is not None:
+            model, number = version
             stage = self.rng.choice(STAGES)
             archives = stage in ("Staging", "Production") and self.rng.random() < 0.5
             body = {"name": model["name"], "version": number, "stage": stage}
@@ -187,8 +187,8 @@ class RegistryWorld:
         workspace_moves.registered_model(key, model["workspace"])
 
     def delete_version(self) -> None:
-        if (place := self._version()) is not None:
-            model, number = place
+        if (version := self._version()) is not None:
+            model, number = version
             body = {"name": model["name"], "version": number}
             assert self.api.ask("DELETE", "model-versions/delete", **body).status == 200
             del model["versions"][number]

@@ -113,15 +113,15 @@ KUBEFLOW_LISTS: Final = (
 
 def answers(world: World, requests: Iterable[tuple[str, dict[str, str]]]) -> list[Asked]:
     """What the product answers now."""
-    found = []
+    results = []
     for name, names in requests:
         world.names = dict(names)
         method, path = name.split()
         status, body = world.send(method, path, REQUESTS[name])
         assert status == 200, (name, status, body)
-        found.append(Asked(name, names, body))
+        results.append(Asked(name, names, body))
     lists = {path: KubeflowApi().get(path, pageSize="100") for path in KUBEFLOW_LISTS}
-    return [*found, *(Asked(path, {}, lists[path]) for path in KUBEFLOW_LISTS)]
+    return [*results, *(Asked(path, {}, lists[path]) for path in KUBEFLOW_LISTS)]
 
 
 def as_before(now: Any, before: Any) -> Any:

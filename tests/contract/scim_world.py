@@ -102,8 +102,8 @@ class Directory:
         answer = self.ask("GET", kind, filter=condition)
         assert answer.status == 200, answer.body
         assert answer.body["totalResults"] == len(answer.body["Resources"])
-        found: list[dict[str, Any]] = answer.body["Resources"]
-        return found
+        resources: list[dict[str, Any]] = answer.body["Resources"]
+        return resources
 
     def patch(self, path: str, *operations: Mapping[str, Any]) -> Answer:
         return self.ask("PATCH", path, self.patch_body(*operations))

@@ -39,17 +39,17 @@ class Stream:
         ]
 
     def fresh(self) -> list[Record]:
-        found: list[Record] = []
+        results: list[Record] = []
         for position, iterator in enumerate(self._iterators):
             current = iterator
             while True:
                 answer = self._client.get_records(ShardIterator=current, Limit=1000)
-                found += answer["Records"]
+                results += answer["Records"]
                 current = answer["NextShardIterator"]
                 if not answer["Records"]:
                     break
             self._iterators[position] = current
-        return found
+        return results
 
     def close(self) -> None:
         self._client.close()

@@ -53,23 +53,23 @@ class World:
         self.rng.choice(acts)()
 
     def _experiment(self, *, deleted: bool) -> str | None:
-        found = [
-            one
-            for one, about in self.experiments.items()
+        items = [
+            key
+            for key, about in self.experiments.items()
             if about["deleted"] is deleted and about["workspace"] == HOME
         ]
-        return self.rng.choice(found) if found else None
+        return self.rng.choice(items) if items else None
 
     def _run(self, *, deleted: bool) -> str | None:
         """Of those that the API reaches."""
-        found = [
+        runs = [
             run
             for run, about in self.runs.items()
             if about["deleted"] is deleted
             and not self.experiments[about["experiment"]]["deleted"]
             and self.experiments[about["experiment"]]["workspace"] == HOME
         ]
-        return self.rng.choice(found) if found else None
+        return self.rng.choice(runs) if runs else None
 
     def _name(self) -> str:
         self.number += 1
@@ -120,8 +120,10 @@ class World:
                 metrics=metrics,
                 params=[{"key": key, "value": value}],
             )
-        for one in metrics:
-            about["points"].add((one["key"], one["step"], one["timestamp"], one["value"]))
+        for metric in metrics:
+            about["points"].add(
+                (metric["key"], metric["step"], metric["timestamp"], metric["value"])
+            )
 
     def rewind(self) -> None:
         run = self._run(deleted=False)
@@ -137,9 +139,10 @@ class World:
         assert answer.status == 200, answer.body
         about = self.runs[run]
         about["points"] = {
-            one
-            for one in about["points"]
-            if (keys is not None and one[0] not in keys) or (step is not None and one[1] <= step)
+            point
+            for point in about["points"]
+            if (keys is not None and point[0] not in keys)
+            or (step is not None and point[1] <= step)
         }
 
     def change(self) -> None:
@@ -221,10 +224,10 @@ class World:
 
     def move(self) -> None:
         """To another workspace, where the API does not reach it, or back."""
-        found = [one for one, about in self.experiments.items() if not about["deleted"]]
-        if not found:
+        items = [key for key, about in self.experiments.items() if not about["deleted"]]
+        if not items:
             return
-        experiment = self.rng.choice(found)
+        experiment = self.rng.choice(items)
         about = self.experiments[experiment]
         about["workspace"] = AWAY if about["workspace"] == HOME else HOME
         workspace_moves.experiment(experiment, about["workspace"])
@@ -249,8 +252,8 @@ class World:
 
     def expected(self) -> tuple[Any, Any, Any]:
         experiments = {
-            one: (about["name"], about["deleted"], about["workspace"])
-            for one, about in self.experiments.items()
+            key: (about["name"], about["deleted"], about["workspace"])
+            for key, about in self.experiments.items()
         }
         points = sorted(
             (run, self._workspace(about), key, step, timestamp, repr(_stored(value)))

@@ -55,15 +55,15 @@ class Asking:
 
     def pages(self, caller: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:
         """The rows of all pages."""
-        found: list[dict[str, Any]] = []
+        results: list[dict[str, Any]] = []
         token: dict[str, Any] = {}
         while True:
             status, answer = self(caller, **fields, **token)
             assert status == 200, answer
-            found += answer["rows"]
+            results += answer["rows"]
             assert len(answer["rows"]) <= fields.get("max_results", 50)
             if "next_page_token" not in answer:
-                return found
+                return results
             token = {"page_token": answer["next_page_token"]}
 
 

@@ -217,7 +217,7 @@ def test_warm_key_costs_one_round_trip(logins: Logins) -> None:
     """As many as a password: key and owner are read together. The day of use is written once."""
     token = made(logins)["token"]
     used = [capacity.last_measurement() for _ in range(3) if is_known(token)]
-    assert [one.round_trips for one in used if one] == [3, 1, 1]
+    assert [usage.round_trips for usage in used if usage] == [3, 1, 1]
     assert logins.ask(ADA, "GET", KEYS).body["keys"][0]["last_used_at"] is not None
 
 

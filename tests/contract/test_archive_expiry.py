@@ -77,7 +77,7 @@ def test_an_archived_version_expires_and_a_restored_one_does_not(
         come(store, stream)
         follow(stream)
         shown = api.get("registered-models/get", name="m")["registered_model"]
-        assert {one["alias"] for one in shown["aliases"]} == {"a2", "a3"}
+        assert {alias["alias"] for alias in shown["aliases"]} == {"a2", "a3"}
         listed = kubeflow.items(f"registered_models/{model['id']}/versions")
         assert [one["name"] for one in listed] == ["v2", "v3"]
         assert api.ask("GET", "model-versions/get", name="m", version="1").status == 404

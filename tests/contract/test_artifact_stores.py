@@ -92,9 +92,9 @@ def test_any_sequence_of_writes_and_deletions(store: Store, data: st.DataObject)
                 for path, content in files.items()
                 if path != key and not path.startswith(f"{key}/")
             }
-    for place in ("", "b", "b/d", "g h", "a", "nothing"):
-        assert store.list(place) == listed(files, place)
-        assert store.is_directory(place or "b") == bool(listed(files, place or "b"))
+    for name in ("", "b", "b/d", "g h", "a", "nothing"):
+        assert store.list(name) == listed(files, name)
+        assert store.is_directory(name or "b") == bool(listed(files, name or "b"))
     assert {key: store.get(key) for key in files} == files
     assert store.get("nothing") is None
 

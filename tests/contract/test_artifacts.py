@@ -287,14 +287,16 @@ def test_an_upload_in_parts(service: Service) -> None:
     made = service.post(f"{PROXY}mpu/create/1/d", fields).json
     assert [one["part_number"] for one in made["credentials"]] == [1, 2]
     parts = []
-    for one in made["credentials"]:
-        target = urlsplit(one["url"])
+    for credential in made["credentials"]:
+        target = urlsplit(credential["url"])
         signed = service.folder.signer.check("PUT", target.path, target.query)
         assert signed is not None
         key, arguments = signed
         incoming = service.folder.receive_part(key, arguments["upload"], int(arguments["part"]))
-        incoming.write(b"%d" % one["part_number"])
-        parts.append({"part_number": one["part_number"], "etag": incoming.commit(), "url": "u"})
+        incoming.write(b"%d" % credential["part_number"])
+        parts.append(
+            {"part_number": credential["part_number"], "etag": incoming.commit(), "url": "u"}
+        )
     end = {"path": "w.bin", "upload_id": made["upload_id"], "parts": parts}
     for wrong in ({"parts": []}, {"parts": parts[::-1]}, {"path": "."}):
         assert service.post(f"{PROXY}mpu/complete/1/d", {**end, **wrong}).status == 400
@@ -327,7 +329,7 @@ def test_names_come_back(service: Service, name: str) -> None:
     assert service.ask("PUT", path, b"x").status == 200
     assert service.folder.get(f"1/{name}") == b"x"
     listed = service.ask("GET", f"{PROXY}artifacts", query={"path": "1"}).json
-    assert [one["path"] for one in listed["files"]] == [name]
+    assert [file["path"] for file in listed["files"]] == [name]
     assert service.ask("GET", path).body == b"x"
     assert service.ask("GET", f"{PROXY}presigned/1/{name}").json["file_size"] == 1
     assert service.ask("DELETE", path).status == 200

@@ -198,10 +198,10 @@ def test_grants_say_what_was_given_to_whom(world: World, lines: list[dict[str, A
 
 def test_created_entities_are_named(world: World, lines: list[dict[str, Any]]) -> None:
     world.prepare("runs")
-    run = next(one for one in reversed(lines) if one["rpc"] == "/2.0/mlflow/runs/create")
+    run = next(line for line in reversed(lines) if line["rpc"] == "/2.0/mlflow/runs/create")
     assert run["audit"]["entity"]["experiment_id"] == world.names["experiment"]
     assert len(run["audit"]["entity"]["run_id"]) == 26
-    experiment = next(one for one in lines if one["rpc"] == "/2.0/mlflow/experiments/create")
+    experiment = next(line for line in lines if line["rpc"] == "/2.0/mlflow/experiments/create")
     assert experiment["audit"]["entity"] == {"experiment_id": world.names["experiment"]}
 
 

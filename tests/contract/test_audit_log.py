@@ -60,13 +60,13 @@ def line(number: int, **entry: Any) -> str:
 def hundred(tables: Tables) -> Tables:
     """A table with a hundred rows, of four publications."""
     for part in range(4):
-        audit_landing.put(f"part-{part}", [line(25 * part + one) for one in range(25)])
+        audit_landing.put(f"part-{part}", [line(25 * part + number) for number in range(25)])
         assert tables.follow().audited == 25
     return tables
 
 
 def problems() -> list[str]:
-    return [one.text for one in audit_verification.verify().problems]
+    return [problem.text for problem in audit_verification.verify().problems]
 
 
 def rewrite(change: Any) -> None:
@@ -106,8 +106,8 @@ def test_each_request_is_there_once(tables: Tables) -> None:
 def _messages(numbers: Sequence[int]) -> bytes:
     """A message of a subscription filter, compressed as CloudWatch Logs does."""
     events = [
-        {"id": f"id{one}", "timestamp": NOON + one, "message": json.dumps(request(one))}
-        for one in numbers
+        {"id": f"id{number}", "timestamp": NOON + number, "message": json.dumps(request(number))}
+        for number in numbers
     ]
     events.append({"id": "other", "timestamp": NOON, "message": '{"message": "a request"}'})
     message = {"messageType": "DATA_MESSAGE", "logGroup": "g", "logEvents": events}
@@ -124,11 +124,11 @@ def test_log_lines_become_the_same_rows(tables: Tables) -> None:
         ("audit-2026-01-02/stream-1-c", control),
     ):
         landing.put(name, content, landing.AUDIT_LOGS)
-    audit_landing.put("laptop", [line(one) for one in range(25, 40)])
+    audit_landing.put("laptop", [line(number) for number in range(25, 40)])
     assert tables.follow().audited == 40
     assert len(list(landing.waiting())) == 0
     rows = {row["record_id"]: row for row in tables.rows("audit_log")}
-    assert rows.keys() == {f"id{one}" for one in range(40)}
+    assert rows.keys() == {f"id{number}" for number in range(40)}
     assert {row["address"] for row in rows.values()} == {"203.0.113.9"}
     assert rows["id7"]["event_time"].timestamp() * 1000 == NOON + 7
     assert problems() == []
@@ -136,7 +136,7 @@ def test_log_lines_become_the_same_rows(tables: Tables) -> None:
 
 def test_a_step_that_is_repeated_adds_nothing(hundred: Tables) -> None:
     before = audit_verification.verify()
-    audit_landing.put("again", [line(one) for one in range(100)])
+    audit_landing.put("again", [line(number) for number in range(100)])
     assert hundred.follow().audited == 0
     assert audit_verification.verify() == before
     assert [day.rows for day in before.days] == [100]

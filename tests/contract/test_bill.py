@@ -263,8 +263,8 @@ def test_a_trace_of_an_agent(store: Store, stream: Stream) -> None:
 def _publish(trace_ids: list[str]) -> None:
     """Reads traces and their spans as a publication does."""
     known = source.find_experiments(["0"])
-    found = list(trace_source.find_traces([("0", one) for one in trace_ids], known))
-    with_spans = [one for each in found if (one := span_source.trace_of(each, time.time()))]
+    traces = list(trace_source.find_traces([("0", trace_id) for trace_id in trace_ids], known))
+    with_spans = [trace for each in traces if (trace := span_source.trace_of(each, time.time()))]
     rows = [len(spans) for _, spans in span_source.spans_of(with_spans)]
     assert rows == [20] * len(trace_ids)
 

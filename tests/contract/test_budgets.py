@@ -234,8 +234,8 @@ def test_version_of_a_logged_model(store: Store) -> None:
     for version in (1, 2):
         api.post("model-versions/create", name="r", source=source, model_id=made["model_id"])
         assert cost(api)[0] == 4
-        found = api.get(f"logged-models/{made['model_id']}")["model"]["info"]["tags"]
-        (tag,) = (one["value"] for one in found if one["key"] == "mlflow.modelVersions")
+        tags = api.get(f"logged-models/{made['model_id']}")["model"]["info"]["tags"]
+        (tag,) = (one["value"] for one in tags if one["key"] == "mlflow.modelVersions")
         assert [entry["version"] for entry in json.loads(tag)] == list(range(1, version + 1))
 
 

@@ -148,11 +148,11 @@ def test_throttled_writes_are_counted(
 def names_made(api: Api, path: str) -> list[str]:
     """The names of what was made, each as often as it was made."""
     if path == "runs/create":
-        found = api.post("runs/search", experiment_ids=["0"], max_results=1000).get("runs", [])
-        return [run["info"]["run_name"] for run in found]
+        runs = api.post("runs/search", experiment_ids=["0"], max_results=1000).get("runs", [])
+        return [run["info"]["run_name"] for run in runs]
     if path == "logged-models":
-        found = api.post("logged-models/search", experiment_ids=["0"]).get("models", [])
-        return [model["info"]["name"] for model in found]
+        runs = api.post("logged-models/search", experiment_ids=["0"]).get("models", [])
+        return [model["info"]["name"] for model in runs]
     return []  # two of one name cannot be
 
 

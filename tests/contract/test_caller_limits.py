@@ -159,8 +159,8 @@ def test_all_logins_of_a_user_are_one_user(api: Api) -> None:
     session = {"lambda": {"method": "oidc", "login": "session", "username": "ann"}}
     callers = [named("ann"), session, key_of("ann", "1-a"), key_of("ann", "1-b"), named("ann")]
     assert [api.ask(one)["statusCode"] for one in callers] == [200] * 5
-    for one in callers:
-        assert api.ask(one)["statusCode"] == 429
+    for caller in callers:
+        assert api.ask(caller)["statusCode"] == 429
     assert api.ask(named("ben"))["statusCode"] == 200
 
 

@@ -15,8 +15,8 @@ ALPHA = "sources/open/models/org/Alpha"
 
 
 def test_sources_and_labels(shared: CatalogApi) -> None:
-    sources = {one["id"]: one for one in shared.get("sources")["items"]}
-    assert {name: one["status"] for name, one in sources.items()} == {
+    sources = {item["id"]: item for item in shared.get("sources")["items"]}
+    assert {name: source["status"] for name, source in sources.items()} == {
         "lab": "available",
         "off": "disabled",
         "open": "available",
@@ -66,10 +66,10 @@ QUERIES: list[tuple[dict[str, Any], list[str]]] = [
 
 @pytest.mark.parametrize(("query", "expected"), QUERIES, ids=lambda one: str(one)[:60])
 def test_models(shared: CatalogApi, query: dict[str, Any], expected: list[str]) -> None:
-    found = shared.names("models", **query)
+    names = shared.names("models", **query)
     if "orderBy" in query and query["orderBy"] != "NAME":
-        found = found[: len(expected)]
-    assert found == expected
+        names = names[: len(expected)]
+    assert names == expected
 
 
 @pytest.fixture(scope="module")
@@ -122,14 +122,14 @@ def test_what_is_refused(shared: CatalogApi, path: str, query: dict[str, Any], s
 
 
 def test_artifacts(shared: CatalogApi) -> None:
-    found = shared.get(f"{ALPHA}/artifacts")["items"]
-    kinds = [one.get("metricsType", one["artifactType"]) for one in found]
+    items = shared.get(f"{ALPHA}/artifacts")["items"]
+    kinds = [item.get("metricsType", item["artifactType"]) for item in items]
     # As the file has them, and as their ids ascend.
     assert kinds == ["model-artifact", *["performance-metrics"] * 3, "accuracy-metrics"]
-    assert shared.get(f"{ALPHA}/artifacts", orderBy="ID")["items"] == found
+    assert shared.get(f"{ALPHA}/artifacts", orderBy="ID")["items"] == items
     # Of a rate of 0 nothing is said.
     measured = shared.get(f"{ALPHA}/artifacts/performance", targetRPS=0)["items"]
-    assert measured == found[1:4]
+    assert measured == items[1:4]
     (model,) = shared.get(f"{ALPHA}/artifacts", artifactType="model-artifact")["items"]
     assert (model["uri"], model["createTimeSinceEpoch"]) == (
         "oci://registry/alpha:1",
@@ -137,15 +137,15 @@ def test_artifacts(shared: CatalogApi) -> None:
     )
     listed = shared.get(f"{ALPHA}/artifacts", orderBy="ttft_p90.double_value", sortOrder="DESC")
     latencies = [
-        one["customProperties"].get("ttft_p90", {}).get("double_value") for one in listed["items"]
+        item["customProperties"].get("ttft_p90", {}).get("double_value") for item in listed["items"]
     ]
     assert latencies == [300.0, 80.0, 50.0, None, None]
 
 
 def test_what_hardware_is_worth_its_price(shared: CatalogApi) -> None:
     path = f"{ALPHA}/artifacts/performance"
-    asked = shared.get(path, targetRPS=9, orderBy="ttft_p90.double_value")["items"]
-    replicas = [one["customProperties"]["replicas"]["int_value"] for one in asked]
+    items = shared.get(path, targetRPS=9, orderBy="ttft_p90.double_value")["items"]
+    replicas = [item["customProperties"]["replicas"]["int_value"] for item in items]
     assert replicas == ["2", "3", "5"]
     best = shared.get(path, targetRPS=9, recommendations="true")["items"]
     # Of the H100, two of two cost 4 and are faster than three of one, which cost 3.
@@ -216,13 +216,13 @@ def test_licenses_are_shown_by_their_names(shared: CatalogApi) -> None:
 
 def test_what_lacks_the_value_of_an_order_is_last_by_its_id(shared: CatalogApi) -> None:
     place = f"{ALPHA}/artifacts"
-    ids = [int(one["id"]) for one in shared.get(place, orderBy="ID")["items"]]
+    ids = [int(item["id"]) for item in shared.get(place, orderBy="ID")["items"]]
     assert ids == sorted(ids)
     for direction in ("ASC", "DESC"):
         order = {"orderBy": "unknown.double_value", "sortOrder": direction}
-        assert [int(one["id"]) for one in shared.get(place, **order)["items"]] == ids, direction
+        assert [int(item["id"]) for item in shared.get(place, **order)["items"]] == ids, direction
         order = {"orderBy": "overall_average.double_value", "sortOrder": direction}
-        found = [int(one["id"]) for one in shared.get(place, **order)["items"]]
+        found = [int(item["id"]) for item in shared.get(place, **order)["items"]]
         assert found[1:] == sorted(found[1:]), direction
 
 

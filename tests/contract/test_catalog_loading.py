@@ -75,7 +75,9 @@ def test_what_has_not_changed_is_not_loaded(filled: CatalogApi) -> None:
 
 def test_the_time_of_a_load_stays_until_the_file_changes(filled: CatalogApi) -> None:
     def times() -> dict[str, str]:
-        return {one["name"]: one["createTimeSinceEpoch"] for one in filled.get("models")["items"]}
+        return {
+            item["name"]: item["createTimeSinceEpoch"] for item in filled.get("models")["items"]
+        }
 
     before = times()
     filled.ask("POST", "sources/reload")
@@ -169,13 +171,13 @@ def test_a_loader_killed_at_any_write_leaves_the_old_generation(
     api.ask("POST", "sources/reload")
     catalog.sweep(catalog.current(), 2**50, unfinished=True)
     kinds = Counter(
-        keys.parse(one["PK"]["S"], one["SK"]["S"]).pattern.name for one in store.items()
+        keys.parse(item["PK"]["S"], item["SK"]["S"]).pattern.name for item in store.items()
     )
     assert kinds == {
         "catalog": 1,
         "catalog_generation": 1,
         "catalog_shard": len(
-            {one["SK"]["S"] for one in store.items() if one["SK"]["S"][:10] == "CSRC#SHARD"}
+            {item["SK"]["S"] for item in store.items() if item["SK"]["S"][:10] == "CSRC#SHARD"}
         ),
     }
 

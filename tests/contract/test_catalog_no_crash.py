@@ -51,11 +51,11 @@ def api(shared_store: Store, tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder: Path = tmp_path_factory.mktemp("catalog")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CATALOG_FOLDER", str(folder))
-        found = CatalogApi(folder)
+        catalogapi = CatalogApi(folder)
         for name, text in FILES.items():
-            found.write(**{name.removesuffix(".yaml"): text})
-        found.load()
-        yield found
+            catalogapi.write(**{name.removesuffix(".yaml"): text})
+        catalogapi.load()
+        yield catalogapi
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")

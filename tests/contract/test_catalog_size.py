@@ -91,9 +91,9 @@ FILTERS: Final = (
 def test_a_filter_finds_what_looking_at_each_model_finds(full: CatalogApi, text: str) -> None:
     test = kubeflow_filter.parse_test(text, filters.MODELS)
     expected = sorted(entry.name for entry in full.entries if test(entry))
-    found = full.get("models", filterQuery=text, pageSize=MODELS)["items"]
-    assert [one["name"] for one in found] == expected[: len(found)]
-    assert len(found) == len(expected) or MODELS > 1000
+    items = full.get("models", filterQuery=text, pageSize=MODELS)["items"]
+    assert [item["name"] for item in items] == expected[: len(items)]
+    assert len(items) == len(expected) or MODELS > 1000
     assert expected or "nothing" in text
 
 
@@ -124,7 +124,7 @@ def test_recommendations_are_those_of_each_model(full: CatalogApi, target: int |
         latency = min(float(one.properties["ttft_p90"]) for one in found)
         return latency, model.name, model.id
 
-    expected = [one.name for one in sorted(full.entries, key=place)[:25]]
+    expected = [entry.name for entry in sorted(full.entries, key=place)[:25]]
     query = {} if target is None else {"targetRPS": target}
     assert full.names("models", orderBy="RECOMMENDED", pageSize=25, **query) == expected
 

@@ -39,8 +39,8 @@ def test_the_last_release_reads_what_is_written_now(
     requests = released_data.make(store, world)
     if release := os.environ.get("RECORD_RELEASE"):
         files = released_data.files_of(tmp_path)
-        asked = released_data.answers(world, requests)
-        released_data.write(release, Release(store.items(), files, asked))
+        answers = released_data.answers(world, requests)
+        released_data.write(release, Release(store.items(), files, answers))
     known = released_data.forms(released_data.read(LAST_RELEASE).items)
     unknown = {
         kind: new
@@ -58,17 +58,17 @@ def test_the_last_release_reads_what_is_written_now(
 
 def test_data_of_the_last_release_are_read(store: Store, world: World, tmp_path: Path) -> None:
     items, files, recorded = released_data.read(LAST_RELEASE)
-    asked = [row for row in recorded if not any(part in row.route for part in OF_THE_CLOCK)]
+    rows = [row for row in recorded if not any(part in row.route for part in OF_THE_CLOCK)]
     for item in items:
         store.direct.put_item(TableName=store.table, Item=item)
     for path, content in files:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(content)
     forget()
-    requests = [(row.route, row.names) for row in asked if row.names]
+    requests = [(row.route, row.names) for row in rows if row.names]
     now = {
         (row.route, *sorted(row.names.items())): row.answer
         for row in released_data.answers(world, requests)
     }
-    before = {(row.route, *sorted(row.names.items())): row.answer for row in asked}
+    before = {(row.route, *sorted(row.names.items())): row.answer for row in rows}
     assert {key: as_before(answer, before.get(key)) for key, answer in now.items()} == before

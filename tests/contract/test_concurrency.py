@@ -57,16 +57,16 @@ def test_eight_writers_of_one_run(
     for sent in at_once(THREADS, write):
         for key, points in sent.items():
             everything.setdefault(key, set()).update(points)
-    found = api.data(run_id)
-    assert found["metrics"] == {
+    data = api.data(run_id)
+    assert data["metrics"] == {
         key: (value, timestamp, step)
         for key, points in everything.items()
         for step, timestamp, value in [max((s, t, v) for t, s, v in points)]
     }
     for key, logged in everything.items():
         assert api.history(run_id, key) == sorted(logged), key
-    assert found["params"]["same"] == "for all"
-    assert {key for key in found["tags"] if key != "last"} <= {f"t{n}" for n in range(THREADS)}
+    assert data["params"]["same"] == "for all"
+    assert {key for key in data["tags"] if key != "last"} <= {f"t{n}" for n in range(THREADS)}
 
 
 def test_models_and_inputs_of_racing_writers(store: Store) -> None:
@@ -141,9 +141,9 @@ def test_values_at_the_limits(store: Store) -> None:
     api.post(
         "runs/log-batch", run_id=run_id, metrics=metrics, params=pairs(params), tags=pairs(tags)
     )
-    found = api.data(run_id)
+    data = api.data(run_id)
     point = (1.0, 2**63 - 1, -(2**63))
-    assert found == {"metrics": {key: point, long: point}, "params": params, "tags": tags}
+    assert data == {"metrics": {key: point, long: point}, "params": params, "tags": tags}
     assert api.history(run_id, long) == [(2**63 - 1, -(2**63), 1.0)]
     api.post("runs/log-metric", run_id=run_id, key=long, value="NaN", timestamp=0, step=5)
     assert api.history(run_id, long)[0] == (0, 5, "NaN")
@@ -170,8 +170,8 @@ def test_one_winner_of_a_name(store: Store) -> None:
         assert codes == [""] * winners + ["RESOURCE_ALREADY_EXISTS"] * (16 - winners)
         for answer in answers:
             if answer.status == 200:
-                found = api.get("experiments/get-by-name", experiment_name=name)["experiment"]
-                assert found["experiment_id"] == answer.body["experiment_id"]
+                experiment = api.get("experiments/get-by-name", experiment_name=name)["experiment"]
+                assert experiment["experiment_id"] == answer.body["experiment_id"]
 
 
 def test_the_default_experiment_is_created_once(store: Store) -> None:
@@ -251,8 +251,8 @@ def test_deletions_and_restorations_race(store: Store) -> None:
     ]
     stage = "deleted" if int(item["epoch"]["N"]) % 2 else "active"
     assert item["stage"]["S"] == stage
-    found = api.get("experiments/get", experiment_id=experiment_id)["experiment"]
-    assert found["lifecycle_stage"] == stage
+    experiment = api.get("experiments/get", experiment_id=experiment_id)["experiment"]
+    assert experiment["lifecycle_stage"] == stage
     assert api.run(run_id)["info"]["lifecycle_stage"] == stage
 
 
@@ -271,8 +271,8 @@ def test_tags_of_an_experiment_race(store: Store, monkeypatch: pytest.MonkeyPatc
             )
 
     at_once(THREADS, write)
-    found = api.get("experiments/get", experiment_id=experiment_id)["experiment"]["tags"]
-    assert {tag["key"]: tag["value"] for tag in found} == {
+    tags = api.get("experiments/get", experiment_id=experiment_id)["experiment"]["tags"]
+    assert {tag["key"]: tag["value"] for tag in tags} == {
         f"{writer}.{n % 3}": f"{n}" * (10 if n % 2 else 300)
         for writer in range(THREADS)
         for n in (3, 4, 5)

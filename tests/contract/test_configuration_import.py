@@ -154,8 +154,8 @@ def transfer(*, write: bool = True, journal: Path | None = None) -> int:
 def plain(answers: Answers) -> list[str]:
     """All that is told, but for tokens of pages and what is shown of secrets' values."""
     shown = []
-    for asked, answer in answers.items():
-        text = json.dumps([asked, answer], sort_keys=True)
+    for key, answer in answers.items():
+        text = json.dumps([key, answer], sort_keys=True)
         shown.append(text.replace(gateway_parts.NOT_MOVED, MASKED))
     return sorted(shown)
 
@@ -181,8 +181,8 @@ def test_it_comes_over_once(told: Answers, monkeypatch: pytest.MonkeyPatch, caps
     # It goes on here as it would there: the alias leads its endpoint elsewhere.
     mcp("POST", f"/{NAME}/aliases", alias="stable", version="2.0.0-rc.1")
     led = {
-        one["resolved_version"]["version"]
-        for one in mcp("GET", f"/{NAME}/endpoints")["mcp_access_endpoints"]
+        mcp_access_endpoint["resolved_version"]["version"]
+        for mcp_access_endpoint in mcp("GET", f"/{NAME}/endpoints")["mcp_access_endpoints"]
     }
     assert led == {"1.0.0", "2.0.0-rc.1"}
 
@@ -202,7 +202,7 @@ def test_names_that_the_target_has_lead_to_its_own_parts(told: Answers, capsys: 
     assert "'key of first'" not in capsys.readouterr().err
     known = configuration.read("default")
     endpoint = known.endpoints[judge]
-    assert {one.model_definition_id for one in endpoint.mappings} > {taken}
+    assert {mapping.model_definition_id for mapping in endpoint.mappings} > {taken}
     definition = known.model_definitions[taken]
     secret = known.secrets[definition.secret_id]
     assert (definition.provider, secret.provider) == ("openai", "mistral")
@@ -213,7 +213,7 @@ def test_names_that_the_target_has_lead_to_its_own_parts(told: Answers, capsys: 
     targets = {one.target_value for one in budgets.of_workspace("default")}
     assert targets == {None, judge}
     sanitizing = [one for one in known.guardrails.values() if one.action_endpoint_id]
-    assert [one.action_endpoint_id for one in sanitizing] == [judge]
+    assert [action_endpoint.action_endpoint_id for action_endpoint in sanitizing] == [judge]
     for guardrail in known.guardrails.values():
         assert f"gateway:/{judge}" in guardrail.scorer.serialized_scorer
     assert transfer(write=False) == 0
@@ -247,9 +247,9 @@ def test_differences_are_named(told: Answers, tmp_path: Path, capsys: Any) -> No
     journal = tmp_path / "journal"
     assert transfer(journal=journal) == 0
     (endpoint_id,) = [
-        one.endpoint_id
-        for one in configuration.read("default").endpoints.values()
-        if one.name == "other"
+        endpoint.endpoint_id
+        for endpoint in configuration.read("default").endpoints.values()
+        if endpoint.name == "other"
     ]
     # At the target somebody changes what came, and makes something.
     configure("POST", "endpoints/update", endpoint_id=endpoint_id, name="another")
@@ -259,7 +259,7 @@ def test_differences_are_named(told: Answers, tmp_path: Path, capsys: Any) -> No
     mcp("POST", "", name="com.example/own")
     # On the server somebody deletes.
     (servers,) = [one["mcp_servers"] for one in Stock.answers.values() if "mcp_servers" in one]
-    servers[:] = [one for one in servers if one["name"] == NAME]
+    servers[:] = [server for server in servers if server["name"] == NAME]
     capsys.readouterr()
     assert transfer(write=False, journal=journal) == 1
     output = capsys.readouterr()
@@ -272,7 +272,7 @@ def test_differences_are_named(told: Answers, tmp_path: Path, capsys: Any) -> No
     assert "MCP server default/com.example/own: only in the target" in output.err.splitlines()
     assert transfer(journal=journal) == 0
     versions = mcp("GET", f"/{NAME}/versions")["mcp_server_versions"]
-    assert {one["version"] for one in versions} == {"1.0.0", "2.0.0-rc.1"}
+    assert {version["version"] for version in versions} == {"1.0.0", "2.0.0-rc.1"}
 
 
 @pytest.mark.parametrize(

@@ -136,15 +136,13 @@ def test_a_run_is_three_dictionaries(shared_store: Store, steps: list[tuple[Any,
                 api.post("runs/log-metric", run_id=run_id, **wire_metric(key, point))
                 metrics[key] = latest(metrics.get(key), *point)
     assert api.data(run_id) == {"metrics": metrics, "params": params, "tags": tags}
-    (found,) = api.post(
+    (run,) = api.post(
         "runs/search",
         experiment_ids=["0"],
         filter=f"attributes.run_id = '{run_id}'",
         run_view_type="ALL",
     )["runs"]
-    assert found == {**api.run(run_id), "outputs": found.get("outputs", {})} or found == api.run(
-        run_id
-    )
+    assert run == {**api.run(run_id), "outputs": run.get("outputs", {})} or run == api.run(run_id)
     placed_once(shared_store, "0", run_id)
 
 
@@ -189,8 +187,8 @@ def test_an_experiment_is_a_dictionary(
                     key=key,
                 )
                 assert answer.status == (404 if tags.pop(key, None) is None else 200), answer
-    found = api.get("experiments/get", experiment_id=experiment_id)["experiment"]
-    assert {tag["key"]: tag["value"] for tag in found.get("tags", ())} == tags
+    experiment = api.get("experiments/get", experiment_id=experiment_id)["experiment"]
+    assert {tag["key"]: tag["value"] for tag in experiment.get("tags", ())} == tags
     placed_once(shared_store, experiment_id)
 
 
@@ -213,9 +211,9 @@ def test_whole_maps_equal_single_keys(
     _batch(api, at_once, 1000)
     for first in range(0, 1000, 50):
         _batch(api, in_parts, 50, first)
-    found = api.data(at_once)
-    assert found == api.data(in_parts)
-    assert len(found["metrics"]) == 1000
+    data = api.data(at_once)
+    assert data == api.data(in_parts)
+    assert len(data["metrics"]) == 1000
     placed_once(store, "0", at_once)
     placed_once(store, "0", in_parts)
 
@@ -244,7 +242,7 @@ def test_maps_are_texts_while_one_writes(store: Store, monkeypatch: pytest.Monke
     for status in ENDED:
         api.post("runs/update", run_id=run_id, status=status)
         assert _forms(store, run_id) == {"params": "S", "tags": "S"}
-    (read,) = (one for one in store.items_of("0", run_id) if one["type"]["S"] == "run")
+    (read,) = (item for item in store.items_of("0", run_id) if item["type"]["S"] == "run")
     assert Run.of(read).params == {"a": "1", "b": "2", "c": "3", "d": "4"}
     assert api.data(run_id)["tags"]["long"] == "t" * TEXT
 

@@ -115,7 +115,7 @@ def test_versions_of_one_scorer(store: Store) -> None:
     body = {"experiment_id": experiment_id, "name": "s", "serialized_scorer": "{}"}
     made = at_once(WRITERS, lambda _: sent("POST", "scorers/register", body))
     assert sorted(one["version"] for one in made) == list(range(1, WRITERS + 1))
-    assert len({one["scorer_id"] for one in made}) == 1
+    assert len({scorer["scorer_id"] for scorer in made}) == 1
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_what_appears_at_first_sight_appears_once(store: Store) -> None:
     assert len({one["label_schemas"][0]["schema_id"] for one in listed}) == 1
     body = {"experiment_id": experiment_id, "user": "ann"}
     queues = at_once(WRITERS, lambda _: sent("POST", "review-queues/get-or-create-user", body))
-    assert len({one["review_queue"]["queue_id"] for one in queues}) == 1
+    assert len({queue["review_queue"]["queue_id"] for queue in queues}) == 1
 
 
 def test_pages_of_records_hold_each_once_in_order(store: Store) -> None:
@@ -246,8 +246,8 @@ def test_a_write_that_is_sent_twice_is_done_once(store: Store) -> None:
     custom = {**here, "name": "Friday", "queue_type": "CUSTOM"}
     made = sent("POST", "review-queues/create", custom)["review_queue"]
     queue_id = {"queue_id": made["queue_id"]}
-    found = {**here, "name": "n", "description": "d"}
-    issue = f"issues/{sent('POST', 'issues', found)['issue']['issue_id']}"
+    results = {**here, "name": "n", "description": "d"}
+    issue = f"issues/{sent('POST', 'issues', results)['issue']['issue_id']}"
     items = {**queue_id, "item_ids": ["tr-1"]}
     done = {**queue_id, "item_id": "tr-1", "status": "COMPLETE", "completed_by": "me"}
     records = {"records": json.dumps(SECOND)}

@@ -119,8 +119,8 @@ def compared() -> None:
 
 
 def target_id() -> str:
-    found = Api().get("experiments/get-by-name", experiment_name="judged")["experiment"]
-    return str(found["experiment_id"])
+    experiment = Api().get("experiments/get-by-name", experiment_name="judged")["experiment"]
+    return str(experiment["experiment_id"])
 
 
 def plain(answers: Answers, experiment_id: str) -> list[str]:
@@ -133,8 +133,8 @@ def plain(answers: Answers, experiment_id: str) -> list[str]:
                 owner = own.get(schema["experiment_id"], schema["experiment_id"])
                 own[schema["schema_id"]] = f"default of {owner}"
     told = []
-    for asked, answer in answers.items():
-        method, path, fields = json.loads(asked)
+    for key, answer in answers.items():
+        method, path, fields = json.loads(key)
         if not path.startswith(API_3):
             continue
         shown = {**answer, "records": json.loads(answer.get("records", "[]"))}
@@ -177,7 +177,7 @@ def test_it_comes_over_once(source_id: str, monkeypatch: pytest.MonkeyPatch) -> 
     again = upsert(dataset["dataset_id"], {"inputs": {"n": 1}, "tags": {"k": "v"}})
     assert again.body == {"inserted_count": 0, "updated_count": 1}
     scorers = sent("GET", "scorers/list", experiment_id=mine)["scorers"]
-    assert {entity_refs.experiment_of(one["scorer_id"]) for one in scorers} == {mine}
+    assert {entity_refs.experiment_of(scorer["scorer_id"]) for scorer in scorers} == {mine}
 
 
 def test_a_killed_import_goes_on(source_id: str) -> None:
@@ -190,13 +190,13 @@ def test_a_killed_import_goes_on(source_id: str) -> None:
 def test_differences_are_named(source_id: str, tmp_path: Path, capsys: Any) -> None:
     journal = tmp_path / "journal"
     assert transfer(journal=journal) == 0
-    told = Stock.answers
+    answers = Stock.answers
     mine = target_id()
     # At the target somebody changes what came, and makes something.
     sent("DELETE", "scorers/delete", {"experiment_id": mine, "name": "tidy", "version": 3})
     own = sent("POST", "issues", {"experiment_id": mine, "name": "own", "description": "d"})
     # On the server an issue is settled and another is gone, as is a record.
-    (issues,) = [one["issues"] for one in told.values() if "issues" in one]
+    (issues,) = [one["issues"] for one in answers.values() if "issues" in one]
     changed, gone = issues[0], issues.pop()
     changed["status"], changed["last_updated_timestamp"] = "resolved", 5
     capsys.readouterr()
@@ -211,7 +211,7 @@ def test_differences_are_named(source_id: str, tmp_path: Path, capsys: Any) -> N
     shown = sent("GET", f"issues/{changed['issue_id']}")["issue"]
     assert (shown["status"], shown["last_updated_timestamp"]) == ("resolved", 5)
     versions = sent("GET", "scorers/versions", experiment_id=mine, name="tidy")["scorers"]
-    assert [one["scorer_version"] for one in versions] == [2, 3]
+    assert [version["scorer_version"] for version in versions] == [2, 3]
 
 
 def test_a_judge_without_its_endpoint_waits(source_id: str, capsys: Any) -> None:

@@ -36,8 +36,8 @@ def ids(world: Store) -> dict[str, str]:
     schema = sent("POST", f"{V3}label-schemas/create", text)["label_schema"]["schema_id"]
     named = {**experiment, "name": "Friday", "queue_type": "CUSTOM"}
     queue = sent("POST", f"{V3}review-queues/create", named)["review_queue"]["queue_id"]
-    found = {**experiment, "name": "n", "description": "d"}
-    issue = sent("POST", f"{V3}issues", found)["issue"]["issue_id"]
+    results = {**experiment, "name": "n", "description": "d"}
+    issue = sent("POST", f"{V3}issues", results)["issue"]["issue_id"]
     return {
         **experiment,
         "dataset": dataset,

@@ -45,14 +45,14 @@ def imported(experiment_id: str, name: str, creation_time: int = 5, **tags: str)
 
 def listed(api: Api, **fields: Any) -> list[str]:
     """The ids of a search of all experiments, page by page."""
-    found: list[str] = []
+    results: list[str] = []
     token = ""
     while True:
         page = api.post("experiments/search", page_token=token, max_results=2, **fields)
-        found += [one["experiment_id"] for one in page.get("experiments", ())]
+        results += [experiment["experiment_id"] for experiment in page.get("experiments", ())]
         token = page.get("next_page_token", "")
         if not token:
-            return found
+            return results
 
 
 def test_they_count_from_one(store: Store) -> None:
@@ -126,8 +126,8 @@ def test_ids_of_every_form_are_found_and_ordered(store: Store) -> None:
     assert listed(api, order_by=["experiment_id ASC"]) == ordered
     assert listed(api, order_by=["experiment_id DESC"]) == ordered[::-1]
     for experiment_id in ordered:
-        found = api.get("experiments/get", experiment_id=experiment_id)["experiment"]
-        assert found["experiment_id"] == experiment_id
+        experiment = api.get("experiments/get", experiment_id=experiment_id)["experiment"]
+        assert experiment["experiment_id"] == experiment_id
         run_id = api.new_run(experiment_id)
         searched = api.post("runs/search", experiment_ids=[experiment_id], max_results=5)
         assert [run["info"]["run_id"] for run in searched["runs"]] == [run_id]
@@ -227,8 +227,8 @@ def test_a_creation_that_was_answered_with_an_error_is_found_by_its_repetition(
     assert api.post("experiments/create", **body) == {"experiment_id": "1"}
     again = api.ask("POST", "experiments/create", **body)
     assert again.code == "RESOURCE_ALREADY_EXISTS", "the second wish for a name is another's"
-    found = api.get("experiments/get-by-name", experiment_name="mine")["experiment"]
-    assert found["experiment_id"] == "1"
+    experiment = api.get("experiments/get-by-name", experiment_name="mine")["experiment"]
+    assert experiment["experiment_id"] == "1"
 
 
 def test_an_answer_that_is_lost_costs_no_error(unreliable: tuple[Api, Doubles]) -> None:

@@ -40,8 +40,10 @@ def test_names_are_found_wherever_the_pattern_is(shared_store: Store) -> None:
         if rng.random() < 0.2:
             text += " AND name LIKE '%c%'"
         body = {"filter": text, "max_results": 100}
-        found = api.post("experiments/search", **body).get("experiments", [])
-        assert {one["experiment_id"] for one in found} == _brute(made, text), text
+        experiments = api.post("experiments/search", **body).get("experiments", [])
+        assert {experiment["experiment_id"] for experiment in experiments} == _brute(made, text), (
+            text
+        )
 
 
 def _brute(made: dict[str, str], text: str) -> set[str]:

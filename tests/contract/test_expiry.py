@@ -57,8 +57,8 @@ def ends(store: Store, experiment_id: str, run_id: str) -> dict[str, int | None]
         KeyConditionExpression="PK=:p",
         ExpressionAttributeValues={":p": {"S": f"RUN#{run_id}"}},
     )["Items"]
-    found = [*store.items_of(experiment_id, run_id), *reference]
-    return {item["SK"]["S"]: int(item["ttl"]["N"]) if "ttl" in item else None for item in found}
+    results = [*store.items_of(experiment_id, run_id), *reference]
+    return {item["SK"]["S"]: int(item["ttl"]["N"]) if "ttl" in item else None for item in results}
 
 
 def expire(store: Store) -> int:
@@ -203,12 +203,12 @@ def test_garbage_goes_for_good_wherever_its_removal_was_cut(store: Store, files:
         assert api.ask("DELETE", path).status == 200
         assert indexer.app.index(stream.fresh()) is None
         assert list(garbage.find(0)) == []
-        found = list(garbage.find(int(time.time() * 1000) + 1000))
-        assert sorted(one.kind for one in found) == ["experiment", "logged_model", "run"]
+        results = list(garbage.find(int(time.time() * 1000) + 1000))
+        assert sorted(one.kind for one in results) == ["experiment", "logged_model", "run"]
         assert list(garbage.find(2**60, gone)) == [
-            one for one in found if one.experiment_id == gone
+            one for one in results if one.experiment_id == gone
         ]
-        for one in found:
+        for one in results:
             garbage.remove(one)
             garbage.remove(one)
         for _ in range(2):

@@ -135,7 +135,7 @@ OTHERS: tuple[tuple[str, Any], ...] = (
         "SELECT a.span_id, b.span_id FROM trace_unified LATERAL VIEW explode(spans) t AS a "
         f"LATERAL VIEW explode(spans) v AS b WHERE trace_id = '{_id(0)}' "
         "AND b.parent_span_id = a.span_id",
-        [[f"{1:016x}", f"{place:016x}"] for place in (2, 3)],
+        [[f"{1:016x}", f"{number:016x}"] for number in (2, 3)],
     ),
     (
         "SELECT e.name, count(*) FROM trace_unified u JOIN experiments_latest e "
@@ -145,7 +145,7 @@ OTHERS: tuple[tuple[str, Any], ...] = (
     (
         "SELECT trace_id, pos, s.span_id FROM trace_unified "
         f"LATERAL VIEW posexplode(spans) t AS pos, s WHERE trace_id = '{_id(0)}'",
-        [[_id(0), place, f"{place + 1:016x}"] for place in range(3)],
+        [[_id(0), number, f"{number + 1:016x}"] for number in range(3)],
     ),
     (
         "WITH c AS (SELECT explode(spans) AS s FROM trace_unified) "

@@ -46,10 +46,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Folder]:
 
 def _step(world: World, step: str, draw: Any) -> None:
     there, alive = world.alive()
-    here = [one for one in world.experiments if one.item_id in there]
-    parts = [one for one in world.parts if one.item_id in alive]
+    here = [experiment for experiment in world.experiments if experiment.item_id in there]
+    parts = [part for part in world.parts if part.item_id in alive]
     listed = [one for one in here if one.item_id not in world.gone]
-    usable = [one for one in parts if {one.item_id, one.experiment_id}.isdisjoint(world.gone)]
+    usable = [part for part in parts if {part.item_id, part.experiment_id}.isdisjoint(world.gone)]
     if step == "own":
         world.experiment(None)
     elif step == "place":
@@ -65,9 +65,9 @@ def _step(world: World, step: str, draw: Any) -> None:
     elif step in ("delete", "delete part"):
         found = listed if step == "delete" else usable
         if found:
-            one = draw(st.sampled_from(found))
-            world.delete(one)
-            world.gone.add(one.item_id)
+            item = draw(st.sampled_from(found))
+            world.delete(item)
+            world.gone.add(item.item_id)
     elif step in ("expire", "expire part"):
         found = here if step == "expire" else parts
         if found:
@@ -77,10 +77,10 @@ def _step(world: World, step: str, draw: Any) -> None:
 def _check(world: World) -> None:
     there, alive = world.alive()
     left = world.remaining()
-    places = {one.folder for one in world.experiments if one.item_id in there}
+    places = {experiment.folder for experiment in world.experiments if experiment.item_id in there}
     for file, owner in world.files.items():
         lives = owner.item_id in (there if owner.kind == "experiment" else alive)
-        registered = any(covers(one.folder, file) for one in world.versions)
+        registered = any(covers(version.folder, file) for version in world.versions)
         if lives or registered:
             assert file in left, (file, owner, lives, world.experiments)
         elif file not in world.left and not any(covers(place, file) for place in places):
@@ -108,9 +108,9 @@ def test_files_go_with_the_last_that_names_them(
         for version in list(world.versions):
             world.delete(version)
         there, _ = world.alive()
-        for one in world.experiments:
-            if one.item_id in there and one.item_id not in world.gone:
-                world.delete(one)
+        for experiment in world.experiments:
+            if experiment.item_id in there and experiment.item_id not in world.gone:
+                world.delete(experiment)
         world.collect()
         assert world.remaining() <= world.left
         shutil.rmtree(files.files)

@@ -114,12 +114,27 @@ def test_nobody_takes_a_place_that_is_anothers(
     monkeypatch.setenv(allowed, "http,https,mlflow-artifacts")
     callers = Callers()
     (_, victim), (_, attacker) = _user(), _user()
-    one = _create(callers, victim).body["experiment_id"]
-    run_id = store.api.new_run(one)
+    experiment_id = _create(callers, victim).body["experiment_id"]
+    run_id = store.api.new_run(experiment_id)
     assert _create(callers, victim, "mlflow-artifacts:/team/a").status == 200
-    first = chr(ord(one[0]))
-    taken = [one, f"{one}/", f"{one}/x", f"{one}/{run_id}/artifacts", f"./{one}", f"x/../{one}"]
-    taken += [f"%{ord(first):02x}{one[1:]}", f"{one}?a=b", "", "%2e", "team", "team/a", "team/a/b"]
+    first = chr(ord(experiment_id[0]))
+    taken = [
+        experiment_id,
+        f"{experiment_id}/",
+        f"{experiment_id}/x",
+        f"{experiment_id}/{run_id}/artifacts",
+        f"./{experiment_id}",
+        f"x/../{experiment_id}",
+    ]
+    taken += [
+        f"%{ord(first):02x}{experiment_id[1:]}",
+        f"{experiment_id}?a=b",
+        "",
+        "%2e",
+        "team",
+        "team/a",
+        "team/a/b",
+    ]
     taken += ["6", "6/x", "2024", "workspaces", "workspaces/x", "workspaces/x/6", ".internal"]
     route = "api/2.0/mlflow-artifacts/artifacts"
     for path in taken:
@@ -133,12 +148,16 @@ def test_nobody_takes_a_place_that_is_anothers(
             refused = _create(callers, attacker, root + path)
             assert refused.status in (400, 403), (root, path)
             assert refused.code in ("PERMISSION_DENIED", "INVALID_PARAMETER_VALUE"), refused
-    told = _create(callers, attacker, f"mlflow-artifacts:/{one}")
+    told = _create(callers, attacker, f"mlflow-artifacts:/{experiment_id}")
     assert (told.status, told.code) == (403, "PERMISSION_DENIED")
-    for free in ("mlflow-artifacts:/mine", "mlflow-artifacts:/team2", f"s3://another/{one}"):
+    for free in (
+        "mlflow-artifacts:/mine",
+        "mlflow-artifacts:/team2",
+        f"s3://another/{experiment_id}",
+    ):
         assert _create(callers, attacker, free).status == 200, free
     assert _create(callers, attacker, "mlflow-artifacts:/mine/too").status == 200
-    assert _create(callers, victim, f"mlflow-artifacts:/{one}/x").status == 200
+    assert _create(callers, victim, f"mlflow-artifacts:/{experiment_id}/x").status == 200
     users.create("admin", "", is_admin=True)
     assert _create(callers, ADMIN, "mlflow-artifacts:/6").status == 200
 

@@ -162,16 +162,16 @@ def test_workspaces_keep_it_apart_until_one_takes_it(
     enable_workspaces(monkeypatch, "team")
     ids = filled("team")
     filled("default", suffix="d")
-    found = {"endpoint_id": ids["endpoint_id"]}
-    assert ask("GET", "endpoints/get", found, "team")[0] == 200
-    assert ask("GET", "endpoints/get", found)[0] == 404
+    results = {"endpoint_id": ids["endpoint_id"]}
+    assert ask("GET", "endpoints/get", results, "team")[0] == 200
+    assert ask("GET", "endpoints/get", results)[0] == 404
     assert configuration.names_taken("team", "default") == []
     before = configuration.read("team")
     configuration.move("team", "default")
     configuration.move("team", "default")
     after = configuration.read("default")
-    assert ask("GET", "endpoints/get", found, "team")[0] == 404
-    shown = ask("GET", "endpoints/get", found)[1]["endpoint"]
+    assert ask("GET", "endpoints/get", results, "team")[0] == 404
+    shown = ask("GET", "endpoints/get", results)[1]["endpoint"]
     assert shown["model_mappings"][0]["model_definition"]["secret_name"] == "k"
     kept = after.secrets[ids["secret_id"]]
     assert kept.sealed == before.secrets[ids["secret_id"]].sealed

@@ -132,15 +132,15 @@ def test_a_stream_is_that_of_converse(bedrock: Provider) -> None:
     status, media_type, text = post("mlflow/v1/chat/completions", body)
     assert (status, media_type) == (200, "text/event-stream; charset=utf-8")
     chunks = events_of(text)
-    said = [one["choices"][0]["delta"]["content"] or "" for one in chunks]
-    assert "".join(said) == "echo: hellothere"
-    assert [one["choices"][0]["finish_reason"] for one in chunks][-2:] == ["stop", None]
+    contents = [chunk["choices"][0]["delta"]["content"] or "" for chunk in chunks]
+    assert "".join(contents) == "echo: hellothere"
+    assert [chunk["choices"][0]["finish_reason"] for chunk in chunks][-2:] == ["stop", None]
     assert chunks[-1]["usage"]["total_tokens"] == 20
-    assert len({one["id"] for one in chunks}) == 1
+    assert len({chunk["id"] for chunk in chunks}) == 1
     assert signer_of(bedrock.asked[0], SECRET_KEY, TOKEN)[0] == "ASIAROLE"
     assert bedrock.asked[0].path == f"/model/{PATH}/converse-stream"
     tools = events_of(post("mlflow/v1/chat/completions", {**body, "tools": [TOOL]})[2])
-    calls = [one["choices"][0]["delta"]["tool_calls"] or [] for one in tools]
+    calls = [tool["choices"][0]["delta"]["tool_calls"] or [] for tool in tools]
     (begun,), *rest = [call for call in calls if call]
     assert (begun["index"], begun["id"], begun["function"]["name"]) == (0, "tooluse_1", "weather")
     parts = [call["function"]["arguments"] for (call,) in rest]

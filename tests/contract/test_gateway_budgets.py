@@ -61,7 +61,7 @@ def spent() -> dict[str, float]:
     """US dollars by the id of a budget, as the API tells them."""
     place = "/api/3.0/mlflow/gateway/budgets/windows"
     answer = called(gateway.app.handler, "GET", place).body
-    return {one["budget_policy_id"]: one["current_spend"] for one in answer["windows"]}
+    return {window["budget_policy_id"]: window["current_spend"] for window in answer["windows"]}
 
 
 def test_a_budget_ends_calls(endpoint_id: str, now: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,10 +56,10 @@ def test_a_stream_of_chunks(chat: Any) -> None:
     )
     assert (status, media_type) == (200, "text/event-stream; charset=utf-8")
     chunks = events_of(text)
-    said = [one["choices"][0]["delta"]["content"] for one in chunks if one["choices"]]
-    assert "".join(part for part in said if part) == "echo: hellothere"
+    contents = [chunk["choices"][0]["delta"]["content"] for chunk in chunks if chunk["choices"]]
+    assert "".join(part for part in contents if part) == "echo: hellothere"
     assert chunks[-1]["usage"]["total_tokens"] == 18
-    assert {one["provider"] for one in chunks} == {"openai"}
+    assert {chunk["provider"] for chunk in chunks} == {"openai"}
 
 
 def test_a_stream_that_falls_back_and_one_that_fails(store: Store) -> None:
@@ -68,8 +68,8 @@ def test_a_stream_that_falls_back_and_one_that_fails(store: Store) -> None:
         endpoint("chat", ids[:1], ids[1:])
         body = {"model": "chat", "messages": SAID, "stream": True}
         chunks = events_of(post("mlflow/v1/chat/completions", body)[2])
-        told = [one["choices"][0]["delta"]["content"] or "" for one in chunks]
-        assert "".join(told) == "echo: hellothere"
+        contents = [chunk["choices"][0]["delta"]["content"] or "" for chunk in chunks]
+        assert "".join(contents) == "echo: hellothere"
         assert chunks[-1]["usage"] == {
             "prompt_tokens": 14,
             "completion_tokens": 6,

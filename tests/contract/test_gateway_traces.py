@@ -68,8 +68,8 @@ def experiment(provider: Provider) -> str:
 
 def spans_of(info: Json) -> list[Json]:
     """As they began, with their attributes' values."""
-    place = info["trace_location"]["mlflow_experiment"]["experiment_id"]
-    owner = span_packs.Owner("default", place, info["trace_id"])
+    experiment_id = info["trace_location"]["mlflow_experiment"]["experiment_id"]
+    owner = span_packs.Owner("default", experiment_id, info["trace_id"])
     spans = [json.loads(line) for _, line in span_packs.read(owner)]
     for span in spans:
         span["attributes"] = {key: json.loads(text) for key, text in span["attributes"].items()}
@@ -101,11 +101,13 @@ def test_a_call_is_a_trace(experiment: str, provider: Provider) -> None:
     assert metadata["mlflow.gateway.endpointId"] == found.endpoint_id
     assert (root["name"], attempt["name"]) == ("gateway/chat", "provider/openai/gpt-4o")
     assert attempt["parent_span_id"] == root["span_id"]
-    told = root["attributes"]
-    assert (told["endpoint_id"], told["endpoint_name"]) == (found.endpoint_id, "chat")
-    assert told["server_url"] == "localhost"
-    assert told["mlflow.spanInputs"] == {"n": 1, "messages": SAID, "temperature": 0.5}
-    assert told["mlflow.spanOutputs"]["choices"][0]["message"]["content"] == "echo: hello there"
+    attributes = root["attributes"]
+    assert (attributes["endpoint_id"], attributes["endpoint_name"]) == (found.endpoint_id, "chat")
+    assert attributes["server_url"] == "localhost"
+    assert attributes["mlflow.spanInputs"] == {"n": 1, "messages": SAID, "temperature": 0.5}
+    assert (
+        attributes["mlflow.spanOutputs"]["choices"][0]["message"]["content"] == "echo: hello there"
+    )
     asked = attempt["attributes"]
     assert (asked["mlflow.llm.provider"], asked["mlflow.llm.model"]) == ("openai", "gpt-4o")
     assert asked["mlflow.chat.tokenUsage"]["total_tokens"] == 18
@@ -180,12 +182,12 @@ def test_a_stream_is_kept_whole(
     assert info["trace_metadata"]["mlflow.gateway.requestType"] == kind
     usage = json.loads(info["trace_metadata"]["mlflow.trace.tokenUsage"])
     assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"] >= 10
-    found = spans_of(info)[0]["attributes"]
-    answer = found["mlflow.spanOutputs"]
+    attributes = spans_of(info)[0]["attributes"]
+    answer = attributes["mlflow.spanOutputs"]
     for step in said:
         answer = answer[step]
     assert answer == "echo: hellothere"
-    assert found.get("mlflow.message.format") == (None if name == "openai" else name)
+    assert attributes.get("mlflow.message.format") == (None if name == "openai" else name)
 
 
 def test_failures_are_kept(provider: Provider) -> None:

@@ -59,8 +59,10 @@ def training(store: Store, steps: int, metrics: int, *, together: bool = True) -
 
 
 def kinds(store: Store, run_id: str) -> Counter[str]:
-    found = Counter(item["type"]["S"] for item in store.items_of(EXPERIMENT, run_id))
-    return Counter({kind: count for kind, count in found.items() if kind.startswith("run_metric_")})
+    counter = Counter(item["type"]["S"] for item in store.items_of(EXPERIMENT, run_id))
+    return Counter(
+        {kind: count for kind, count in counter.items() if kind.startswith("run_metric_")}
+    )
 
 
 def everything(run_id: str) -> dict[str, list[Metric]]:

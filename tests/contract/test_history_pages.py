@@ -203,7 +203,7 @@ def costs(
     """Requests and items of pages near the beginning, in the middle and near the end, read as of a
     history that no request reads whole."""
     asked: dict[str, Any] = {"run_id": run_id, "metric_key": "k", "max_results": size}
-    found = []
+    results = []
     for at in (len(ordered) // 10, len(ordered) // 2, len(ordered) - 4 * size):
         token = paging.token([*ordered[at][:3], 2 * LARGE], [run_id, "k"])
         with counted(patch) as counts:
@@ -211,8 +211,8 @@ def costs(
         points = [(m["timestamp"], m["step"], m["value"]) for m in answer["metrics"]]
         assert points == [order[:3] for order in ordered[at + 1 : at + 1 + size]]
         assert "next_page_token" in answer
-        found.append((counts["requests"], counts["items"]))
-    return found
+        results.append((counts["requests"], counts["items"]))
+    return results
 
 
 @pytest.fixture

@@ -258,7 +258,7 @@ def test_an_end_that_tells_all_reads_the_run_alone(
     """Where the records of a batch tell of every version of a run, nothing of what is there is
     read; where they do not, it is, and that leads to the same."""
     with following(store) as stream:
-        found = []
+        results = []
         for at_once in (True, False):
             run_id = store.api.new_run(run_name="one name")
             for step in range(2):
@@ -281,8 +281,8 @@ def test_an_end_that_tells_all_reads_the_run_alone(
             kinds = ("run_metric", "run_param", "run_tag", "rank_metric", "rank_param", "fts")
             made = [item["SK"]["S"] for item in of_type(store, *kinds) if run_id in item["SK"]["S"]]
             assert ranked_of(store, run_id) == {"m": {"1.0"}}
-            found.append(sorted(one.replace(run_id, "") for one in made))
-        assert found[0] == found[1]
+            results.append(sorted(one.replace(run_id, "") for one in made))
+        assert results[0] == results[1]
 
 
 def _queries(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:

@@ -115,9 +115,9 @@ def test_verify_names_exactly_the_damage_and_reindex_repairs_it(store: Store, in
             continue
         damage.add((harm, sort_key))
     assert {harm for harm, _ in damage} == {"missing", "stale", "surplus"}
-    found = rebuild.verify(indexed, patience=0.01).findings
-    assert {(finding.problem, finding.key.sk) for finding in found} == damage
-    assert len(found) == len(damage)
+    findings = rebuild.verify(indexed, patience=0.01).findings
+    assert {(finding.problem, finding.key.sk) for finding in findings} == damage
+    assert len(findings) == len(damage)
     repaired = rebuild.reindex(indexed).findings
     assert {(finding.problem, finding.key.sk) for finding in repaired} == damage
     assert rebuild.verify(indexed).findings == []
@@ -145,8 +145,8 @@ def test_items_of_a_run_that_is_gone_are_surplus(store: Store, indexed: str) -> 
     run_id = gone["run_id"]["S"]
     place = {"PK": gone["PK"], "SK": gone["SK"]}
     store.direct.delete_item(TableName=store.table, Key=place)
-    found = rebuild.verify(indexed, patience=0).findings
-    assert {finding.problem for finding in found} == {"surplus"}
+    findings = rebuild.verify(indexed, patience=0).findings
+    assert {finding.problem for finding in findings} == {"surplus"}
     rebuild.reindex(indexed)
     assert rebuild.verify(indexed).findings == []
     left = [i for i in of_experiment(store, indexed) if run_id in i["SK"]["S"]]
@@ -158,8 +158,8 @@ def test_the_removal_of_a_run_takes_its_index_away(store: Store) -> None:
         (run_id,) = filled(store, "0", 1)
         deliver(stream.fresh())
         assert ranks_found(store, [run_id])
-        place = keys.run("0", run_id)
-        item_key = {"PK": {"S": place.pk}, "SK": {"S": place.sk}}
+        run = keys.run("0", run_id)
+        item_key = {"PK": {"S": run.pk}, "SK": {"S": run.sk}}
         store.direct.delete_item(TableName=store.table, Key=item_key)
         deliver(stream.fresh())
         # What is in rows stays there, and leads nobody to anything.

@@ -41,7 +41,7 @@ def stream(shared_store: Store) -> Iterator[Stream]:
 def child_items_mirror_sources(store: Store, experiment_id: str, *run_ids: str) -> None:
     """The child items without values of their own are exactly the keys of the maps but metrics."""
     wanted: dict[tuple[str, str, str], str] = {}
-    found: dict[tuple[str, str, str], str] = {}
+    results: dict[tuple[str, str, str], str] = {}
     owned = [store.items_of(experiment_id, run_id) for run_id in ("", *run_ids)]
     for item in itertools.chain(*owned):
         kind = item["type"]["S"]
@@ -54,8 +54,8 @@ def child_items_mirror_sources(store: Store, experiment_id: str, *run_ids: str) 
         elif kind in KINDS and "outside" not in item:
             at = item["SK"]["S"].split("#")[1] if kind.startswith("run") else item["PK"]["S"][4:]
             shown = KINDS[kind]
-            found[at, shown, item["key"]["S"]] = "" if shown == "inputs" else item["value"]["S"]
-    assert found == wanted
+            results[at, shown, item["key"]["S"]] = "" if shown == "inputs" else item["value"]["S"]
+    assert results == wanted
 
 
 STEPS = st.lists(

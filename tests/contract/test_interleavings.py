@@ -57,11 +57,11 @@ def test_writers_of_a_run(
             return []
 
         seen = interleaved(order, [writer("l", left), writer("r", right), reader])
-    found = api.data(run_id)
+    data = api.data(run_id)
     statuses = {status for acts in seen for _, status in acts}
     assert statuses <= {200, 400, 404}
-    _check_tags(found["tags"], seen)
-    _check_params(found["params"], seen)
+    _check_tags(data["tags"], seen)
+    _check_params(data["params"], seen)
     metrics: dict[str, set[int]] = {}
     for name, acts in zip("lr", seen[:2], strict=True):
         for act, status in acts:
@@ -69,7 +69,7 @@ def test_writers_of_a_run(
                 assert status == 200
                 for key, step in act[1].items():
                     metrics.setdefault(key, set()).add(2 * step + (name == "r"))
-    assert {key: point[2] for key, point in found["metrics"].items()} == {
+    assert {key: point[2] for key, point in data["metrics"].items()} == {
         key: max(steps) for key, steps in metrics.items()
     }
     for key, steps in metrics.items():

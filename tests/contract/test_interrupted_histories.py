@@ -196,7 +196,7 @@ def test_the_indexer_completes_it_when_the_points_have_come(store: Store) -> Non
         assert deliver(records) == len(records)
         for run_id in (running, ended):
             assert disagreements(api, run_id, "mn") == []
-            assert {key: one[2] for key, one in api.data(run_id)["metrics"].items()} == {
+            assert {key: metric[2] for key, metric in api.data(run_id)["metrics"].items()} == {
                 "m": 7,
                 "n": 7,
             }
@@ -216,9 +216,9 @@ def test_a_deleted_run_is_completed_and_one_that_is_gone_is_not(store: Store) ->
             log(api, run_id, POINTS, point("a", 1))
             log(api, run_id, RUN, point("b", 1))
         api.post("runs/delete", run_id=deleted)
-        place = keys.run("0", gone)
+        run = keys.run("0", gone)
         store.direct.delete_item(
-            TableName=store.table, Key={"PK": {"S": place.pk}, "SK": {"S": place.sk}}
+            TableName=store.table, Key={"PK": {"S": run.pk}, "SK": {"S": run.sk}}
         )
         for _ in range(2):
             deliver(stream.fresh())
@@ -234,10 +234,10 @@ def test_points_are_added_only_while_their_run_is_there(
     api = store.api
     run_id = api.new_run()
     log(api, run_id, RUN, point("b", 1))
-    original, place = table.transact, keys.run("0", run_id)
+    original, run = table.transact, keys.run("0", run_id)
 
     def removed_meanwhile(*arguments: Any, **more: Any) -> None:
-        table.delete(place)
+        table.delete(run)
         original(*arguments, **more)
 
     monkeypatch.setattr(table, "transact", removed_meanwhile)
@@ -256,9 +256,9 @@ def test_history_that_expires_is_not_brought_back(store: Store) -> None:
         log(api, run_id, POINTS, point("n", 3))
         deliver(stream.fresh())
         (old,) = [
-            one
-            for one in store.items()
-            if one["type"]["S"] == "run_metric_batch" and "m" in metric_history.batch_points(one)
+            item
+            for item in store.items()
+            if item["type"]["S"] == "run_metric_batch" and "m" in metric_history.batch_points(item)
         ]
         store.direct.delete_item(TableName=store.table, Key={k: old[k] for k in ("PK", "SK")})
         assert api.history(run_id, "m") == []
@@ -270,7 +270,7 @@ def test_history_that_expires_is_not_brought_back(store: Store) -> None:
         assert api.history(run_id, "m") == []
         assert api.data(run_id)["metrics"]["m"][2] == 3
         assert disagreements(api, run_id, "n") == []
-        kept = [one for one in store.items() if one["type"]["S"].startswith("run_metric_")]
+        kept = [item for item in store.items() if item["type"]["S"].startswith("run_metric_")]
         kept = [one for one in kept if one["type"]["S"] != "run_metric"]
         assert kept
         assert all("ttl" in one for one in kept)
@@ -304,8 +304,8 @@ def test_behind_is_not_wrong(store: Store) -> None:
         report = rebuild.verify(experiment_id, patience=0)
         assert {finding.key for finding in report.findings} == behind
         assert report.behind == []
-        place = keys.run(experiment_id, run_id)
-        assert rebuild.verify(experiment_id, patience=0, unread={place}).findings == []
+        run = keys.run(experiment_id, run_id)
+        assert rebuild.verify(experiment_id, patience=0, unread={run}).findings == []
         api.post("runs/set-tag", run_id=run_id, key="t", value="v")  # marks it again
         deliver(stream.fresh())
         report = rebuild.verify(experiment_id, patience=0)

@@ -267,7 +267,7 @@ def test_a_run_of_evaluation_has_what_its_judges_come_to(world: World) -> None:
     assert world.work() == []
     run = world.api.get("runs/get", run_id=run_id)["run"]
     assert run["info"]["status"] == "FINISHED"
-    metrics = {one["key"]: one["value"] for one in run["data"]["metrics"]}
+    metrics = {metric["key"]: metric["value"] for metric in run["data"]["metrics"]}
     assert metrics == {"rating/mean": 3.0, "rating/max": 6.0, "safety/mean": 0.0}
     assert world.job(job_id)["result"] == {
         "run_id": run_id,
@@ -327,7 +327,9 @@ def test_a_repeated_evaluation_logs_its_metrics_once(
     assert (step, value) == (0, 1.0)
     run = world.api.get("runs/get", run_id=asked["run_id"])["run"]
     assert run["info"]["status"] == "FINISHED"
-    latest = [(one["timestamp"], one["step"], one["value"]) for one in run["data"]["metrics"]]
+    latest = [
+        (metric["timestamp"], metric["step"], metric["value"]) for metric in run["data"]["metrics"]
+    ]
     assert latest == [(time, step, value)]
 
 

@@ -33,16 +33,16 @@ def test_a_judge_writes_what_mlflows_client_would(world: World) -> None:
     data = judge(BOTH, feedback_value_type={"type": "boolean", "title": "Result"})
     job = world.done(data, [trace])
     assert (job["status"], job["job_name"]) == ("SUCCEEDED", "invoke_scorer")
-    [told] = job["result"][trace]["assessments"]
+    [assessment] = job["result"][trace]["assessments"]
     assert job["result"][trace]["failures"] == []
-    assert assessments(trace) == [told]
-    assert told["feedback"] == {"value": True}
-    assert (told["assessment_name"], told["rationale"]) == ("quality", "Because.")
-    assert told["source"] == {"source_type": "LLM_JUDGE", "source_id": "gateway:/e"}
-    assert told["span_id"] == "0000000000000001"
-    digest = told["metadata"].pop("mlflow.assessment.scorerDigest")
+    assert assessments(trace) == [assessment]
+    assert assessment["feedback"] == {"value": True}
+    assert (assessment["assessment_name"], assessment["rationale"]) == ("quality", "Because.")
+    assert assessment["source"] == {"source_type": "LLM_JUDGE", "source_id": "gateway:/e"}
+    assert assessment["span_id"] == "0000000000000001"
+    digest = assessment["metadata"].pop("mlflow.assessment.scorerDigest")
     assert digest.startswith("sha256:")
-    assert told["metadata"] == {
+    assert assessment["metadata"] == {
         "mlflow.assessment.judgeInputTokens": "11",
         "mlflow.assessment.judgeOutputTokens": "7",
         "guideline": BOTH,
@@ -174,8 +174,8 @@ def test_a_conversation_is_judged_as_a_whole(world: World) -> None:
     world.work()
     job = world.job(job_id)
     assert list(job["result"]) == [first]
-    [told] = assessments(first)
-    assert told["metadata"]["mlflow.trace.session"] == "s-1"
+    [assessment] = assessments(first)
+    assert assessment["metadata"]["mlflow.trace.session"] == "s-1"
     shown = world.model.shown()
     said = json.loads(shown.removeprefix("conversation: "))
     assert [one["content"] for one in said] == ["Hello", "Hi, what is it?", "The weather", "Rain."]
@@ -203,20 +203,20 @@ def test_builtin_judges_ask_what_they_need(world: World) -> None:
         guided: Json = {"guidelines": ["Be short."]} if kind == "Guidelines" else {}
         world.model.said = lambda _chat: {"result": " Yes", "rationale": ""}
         job = world.done(builtin(kind, **guided), [trace])
-        [told] = job["result"][trace]["assessments"]
-        assert told["feedback"] == {"value": "yes"}, kind
-        assert told["metadata"].get("guideline") == ("Be short." if guided else None)
+        [assessment] = job["result"][trace]["assessments"]
+        assert assessment["feedback"] == {"value": "yes"}, kind
+        assert assessment["metadata"].get("guideline") == ("Be short." if guided else None)
         for text in expected:
             assert text in world.model.shown(), kind
     world.model.said = lambda chat: {"result": "sky" in str(chat["messages"][-1]), "rationale": ""}
     job = world.done(builtin("RetrievalRelevance", "relevant"), [trace])
-    told = job["result"][trace]["assessments"]
-    assert [(one["assessment_name"], one["feedback"]["value"]) for one in told] == [
+    assessment = job["result"][trace]["assessments"]
+    assert [(one["assessment_name"], one["feedback"]["value"]) for one in assessment] == [
         ("relevant/precision", 0.5),
         ("relevant", "yes"),
         ("relevant", "no"),
     ]
-    assert {one["span_id"] for one in told} == {"0000000000000002"}
+    assert {span["span_id"] for span in assessment} == {"0000000000000002"}
     failed = world.done(builtin("Correctness"), [trace])["result"][trace]["failures"]
     assert "expected_response" in failed[0]["error_message"]
 
@@ -251,7 +251,7 @@ def test_a_registered_judge_asks_an_endpoint_by_its_name(
         assert job["status"] == "SUCCEEDED", job
         assert len(provider.asked) == 3
     for trace in traces:
-        [told] = assessments(trace)
-        assert told["feedback"] == {"value": "yes"}, told
-        assert told["metadata"]["mlflow.assessment.scorerVersion"] == "1"
-        assert told["source"]["source_id"] == "gateway:/e"
+        [assessment] = assessments(trace)
+        assert assessment["feedback"] == {"value": "yes"}, assessment
+        assert assessment["metadata"]["mlflow.assessment.scorerVersion"] == "1"
+        assert assessment["source"]["source_id"] == "gateway:/e"

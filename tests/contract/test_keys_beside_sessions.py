@@ -183,14 +183,14 @@ def test_foreign_page_has_no_session(
 
 def writing_routes() -> list[tuple[Any, str, str]]:
     """Handler, method and path of every route that is not answered to GET."""
-    found = []
+    results = []
     for file in sorted((ROOT / "functions").glob("*/app.py")):
         app = import_module(f"{file.parent.name}.app")
         for route in (*getattr(app, "RPCS", ()), *getattr(app, "PLAIN_ROUTES", ())):
             if route.method != "GET":
                 prefix = "" if isinstance(route, PlainRoute) else "/ajax-api"
-                found.append((app.handler, route.method, prefix + route.path))
-    return found
+                results.append((app.handler, route.method, prefix + route.path))
+    return results
 
 
 def test_foreign_page_writes_by_no_route(store: Store, ada: Browser, caller_of: Any) -> None:

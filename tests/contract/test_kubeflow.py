@@ -27,8 +27,8 @@ def tags(entity: dict[str, Any]) -> dict[str, str]:
 
 
 def mlflow_model(api: Api, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = api.get(f"{MODELS}/get", name=name)["registered_model"]
-    return found
+    registered_model: dict[str, Any] = api.get(f"{MODELS}/get", name=name)["registered_model"]
+    return registered_model
 
 
 def mlflow_version(api: Api, name: str, version: int) -> dict[str, Any]:
@@ -68,8 +68,8 @@ def test_a_model_of_kubeflows_is_there_for_mlflow(store: Store, kubeflow: Kubefl
     assert mlflow_version(store.api, "m", 1)["source"] == "s3://elsewhere/y"
     kubeflow.artifact(version["id"], name="second", uri="s3://elsewhere/z")
     assert mlflow_version(store.api, "m", 1)["source"] == "s3://elsewhere/y"
-    found = store.api.get(f"{VERSIONS}/search", filter="tags.c = '2.5'")["model_versions"]
-    assert [one["version"] for one in found] == ["1"]
+    model_versions = store.api.get(f"{VERSIONS}/search", filter="tags.c = '2.5'")["model_versions"]
+    assert [model_version["version"] for model_version in model_versions] == ["1"]
 
 
 def test_a_model_of_mlflows_is_there_for_kubeflow(store: Store, kubeflow: KubeflowApi) -> None:
@@ -100,9 +100,9 @@ def test_all_that_see_it_first_see_one_number(store: Store, kubeflow: KubeflowAp
         assert len(set(seen)) == 1
         path = f"registered_models/{seen[0]}/versions"
         lists = list(pool.map(lambda _: json.dumps(kubeflow.items(path)), range(8)))
-        found = kubeflow.items(path)
-        assert set(lists) == {json.dumps(found)}
-        version = found[0]["id"]
+        items = kubeflow.items(path)
+        assert set(lists) == {json.dumps(items)}
+        version = items[0]["id"]
         artifacts = list(
             pool.map(
                 lambda _: json.dumps(kubeflow.items(f"model_versions/{version}/artifacts")),
@@ -116,15 +116,15 @@ def test_names_of_versions_that_both_would_take(store: Store, kubeflow: Kubeflow
     model = kubeflow.model("m")
     first = kubeflow.version(model["id"], "2")
     store.api.post(f"{VERSIONS}/create", name="m", source="s3://elsewhere/x")
-    names = {one["name"] for one in kubeflow.items(f"registered_models/{model['id']}/versions")}
+    names = {item["name"] for item in kubeflow.items(f"registered_models/{model['id']}/versions")}
     assert names == {"2", "mlflow-2"}
     again = kubeflow.ask("POST", "model_versions", {"name": "2", "registeredModelId": model["id"]})
     assert again.status == 409
     store.api.post(f"{VERSIONS}/create", name="m", source="s3://elsewhere/x")
     taken = kubeflow.ask("POST", "model_versions", {"name": "3", "registeredModelId": model["id"]})
     assert taken.status == 409
-    found = kubeflow.get("model_version", name="2", parentResourceId=model["id"])
-    assert found["id"] == first["id"]
+    model_version = kubeflow.get("model_version", name="2", parentResourceId=model["id"])
+    assert model_version["id"] == first["id"]
 
 
 def test_types_survive_what_mlflow_writes_elsewhere(store: Store, kubeflow: KubeflowApi) -> None:
@@ -325,8 +325,8 @@ def test_uniqueness(kubeflow: KubeflowApi) -> None:
     again = kubeflow.ask("POST", f"model_versions/{version['id']}/artifacts", fields)
     assert again.status == 409
     changed = {"artifactType": "model-artifact"}
-    found = kubeflow.get("artifact", name="d", parentResourceId=version["id"])
-    assert kubeflow.ask("PATCH", f"artifacts/{found['id']}", changed).status == 400
+    artifact = kubeflow.get("artifact", name="d", parentResourceId=version["id"])
+    assert kubeflow.ask("PATCH", f"artifacts/{artifact['id']}", changed).status == 400
 
 
 def test_eight_clients_at_once(store: Store, kubeflow: KubeflowApi) -> None:
@@ -344,8 +344,10 @@ def test_eight_clients_at_once(store: Store, kubeflow: KubeflowApi) -> None:
 
         statuses = list(pool.map(register, range(40)))
     assert sorted(statuses) == [201] * 10 + [409] * 30
-    found = store.api.get(f"{VERSIONS}/search", filter="name = 'm'")["model_versions"]
-    assert sorted(int(one["version"]) for one in found) == list(range(1, 11))
+    model_versions = store.api.get(f"{VERSIONS}/search", filter="name = 'm'")["model_versions"]
+    assert sorted(int(model_version["version"]) for model_version in model_versions) == list(
+        range(1, 11)
+    )
     listed = kubeflow.items(f"registered_models/{model}/versions")
     assert sorted(one["name"] for one in listed) == [f"v{number}" for number in range(10)]
     # Of those that were refused nothing is left.

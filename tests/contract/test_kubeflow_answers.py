@@ -79,8 +79,8 @@ def test_lists_are_paged_with_stable_tokens(kubeflow: KubeflowApi) -> None:
         for direction, expected in (("ASC", names), ("DESC", names[::-1])):
             query = {"pageSize": 3, "orderBy": order, "sortOrder": direction}
             if order == "ID":
-                found = kubeflow.items("registered_models", **query)
-                assert [one["name"] for one in found] == expected
+                items = kubeflow.items("registered_models", **query)
+                assert [item["name"] for item in items] == expected
             pages = {kubeflow.get("registered_models", **query)["nextPageToken"] for _ in range(3)}
             assert len(pages) == 1
             assert len(kubeflow.items("registered_models", **query)) == 7
@@ -101,8 +101,8 @@ def test_lists_are_paged_with_stable_tokens(kubeflow: KubeflowApi) -> None:
         "n IN ()": [],
     }
     for text, expected in filters.items():
-        found = kubeflow.items("registered_models", filterQuery=text)
-        assert [one["name"] for one in found] == expected, text
+        items = kubeflow.items("registered_models", filterQuery=text)
+        assert [item["name"] for item in items] == expected, text
     for text in ("name", "name = ", "n.string_value = 5", "id = 'x'", "a = 1 and b = 2", "'"):
         assert kubeflow.ask("GET", "registered_models", filterQuery=text).status == 400, text
 
@@ -172,8 +172,8 @@ def test_escapes_of_a_pattern_stand_for_themselves(kubeflow: KubeflowApi) -> Non
         (r"name LIKE 'a\\b'", ["a\\b"]),
         (r"name = 'a\%b'", ["a%b"]),
     ):
-        found = [one["name"] for one in kubeflow.items("registered_models", filterQuery=pattern)]
-        assert found == expected, pattern
+        names = [item["name"] for item in kubeflow.items("registered_models", filterQuery=pattern)]
+        assert names == expected, pattern
     for wrong in ("name LIKE 5", "name LIKE true"):
         assert kubeflow.ask("GET", "registered_models", filterQuery=wrong).status == 400
     for text in ("experimentId = 'text'", "experimentRunId IN ('text')"):

@@ -56,7 +56,10 @@ def test_budgets(store: Store, others: int) -> None:
             assert (page["size"], page["nextPageToken"] != "") == (50, True)
         last = base64.b64encode(f"{FIRST + others - 3}:{FIRST + others - 3}".encode()).decode()
         end = costs(26, lambda: api.get("registered_models", nextPageToken=last))
-        assert [int(one["id"]) for one in end["items"]] == [FIRST + others - 2, FIRST + others - 1]
+        assert [int(item["id"]) for item in end["items"]] == [
+            FIRST + others - 2,
+            FIRST + others - 1,
+        ]
     for number in range(98):
         api.version(model["id"], f"n{number}")
     page = costs(2, lambda: api.get(f"registered_models/{model['id']}/versions"))
@@ -228,7 +231,7 @@ SERVED: dict[str, Write] = {
 
 
 def state_served(api: KubeflowApi, _: Api, scene: Scene) -> list[str]:
-    told = [
+    bodies = [
         api.ask("GET", path).body
         for path in (
             f"serving_environments/{scene.environment}",
@@ -237,11 +240,11 @@ def state_served(api: KubeflowApi, _: Api, scene: Scene) -> list[str]:
             f"inference_services/{scene.service}/serves",
         )
     ]
-    told.append(api.ask("GET", "serving_environment", name=scene.name).body)
+    bodies.append(api.ask("GET", "serving_environment", name=scene.name).body)
     for kind in ("serving_environment", "inference_service"):
         for external in ("x", "y", "e"):
-            told.append(api.ask("GET", kind, externalId=f"{scene.name} {external}").body)
-    return [shown(one, scene) for one in told]
+            bodies.append(api.ask("GET", kind, externalId=f"{scene.name} {external}").body)
+    return [shown(body, scene) for body in bodies]
 
 
 def shown(value: Any, scene: Scene) -> Any:
@@ -276,9 +279,9 @@ def state(api: KubeflowApi, mlflow: Api, scene: Scene) -> list[str]:
             told.append(api.ask("GET", kind, externalId=f"{scene.name} {external}").body)
     for version in ("1", "2"):
         answer = mlflow.ask("GET", "model-versions/get", name=scene.name, version=version)
-        found = answer.body.get("model_version", {})
+        model_version = answer.body.get("model_version", {})
         told.append(
-            [found.get(name) for name in ("source", "current_stage", "tags", "description")]
+            [model_version.get(name) for name in ("source", "current_stage", "tags", "description")]
         )
     return [shown(one, scene) for one in told]
 

@@ -56,16 +56,16 @@ class Recorded:
 
 def told(kubeflow: KubeflowApi) -> dict[str, list[dict[str, Any]]]:
     """Every list of a registry."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    results: dict[str, list[dict[str, Any]]] = {}
     waiting = list(LISTS)
     while waiting:
         path = waiting.pop()
-        found[path] = kubeflow.items(path)
+        results[path] = kubeflow.items(path)
         kind = CALLED.get(path.rpartition("/")[2], path.rpartition("/")[2])
         waiting += [
-            f"{kind}/{one['id']}/{below}" for one in found[path] for below in BELOW.get(kind, ())
+            f"{kind}/{one['id']}/{below}" for one in results[path] for below in BELOW.get(kind, ())
         ]
-    return found
+    return results
 
 
 def populate(kubeflow: KubeflowApi) -> None:
@@ -154,15 +154,15 @@ def transfer(*, write: bool = True) -> int:
 
 def plain(lists: dict[str, list[dict[str, Any]]]) -> list[str]:
     """What is told of each entity but for its number, those of others, and times of changes."""
-    found = []
+    results = []
     for path, entities in lists.items():
         kind = path.rpartition("/")[2]
-        for one in entities:
-            if one["name"] == "Default":
+        for entity in entities:
+            if entity["name"] == "Default":
                 continue
             fields = {
                 name: value
-                for name, value in one.items()
+                for name, value in entity.items()
                 if not name.endswith("Id") or name == "externalId"
             }
             for name in ("id", "lastUpdateTimeSinceEpoch"):
@@ -173,8 +173,8 @@ def plain(lists: dict[str, list[dict[str, Any]]]) -> list[str]:
                 # What MLflow knows too is LIVE, and has empty words, where Kubeflow said nothing.
                 fields.pop("state", None)
                 fields = {name: value for name, value in fields.items() if value != ""}
-            found.append(f"{kind} {json.dumps(fields, sort_keys=True)}")
-    return sorted(found)
+            results.append(f"{kind} {json.dumps(fields, sort_keys=True)}")
+    return sorted(results)
 
 
 def test_a_registry_comes_over_once(
@@ -245,7 +245,10 @@ def test_an_old_registry_has_no_experiments_and_another_server_no_models(
     _, lists = target
     del lists["experiments"]
     assert transfer() == 0
-    assert {one["name"] for one in KubeflowApi().items("registered_models")} == {"first", "second"}
+    assert {item["name"] for item in KubeflowApi().items("registered_models")} == {
+        "first",
+        "second",
+    }
     lists.clear()
     assert transfer() == 1
 

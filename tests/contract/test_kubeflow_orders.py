@@ -56,38 +56,42 @@ def test_lists_are_what_their_entities_are(
     for act, number in acts:
         _do(api, kubeflow, act, f"{prefix}{number}")
     names = _models(api, prefix)
-    models = [one for one in kubeflow.items("registered_models") if one["name"] in names]
-    owners = {one["id"] for one in models}
+    models = [item for item in kubeflow.items("registered_models") if item["name"] in names]
+    owners = {model["id"] for model in models}
     versions = kubeflow.items("model_versions")
     shown = {
         "registered_models": models,
-        "model_versions": [one for one in versions if one["registeredModelId"] in owners],
+        "model_versions": [
+            version for version in versions if version["registeredModelId"] in owners
+        ],
         "model_artifacts": kubeflow.items("model_artifacts"),
     }
-    assert sorted(one["name"] for one in shown["registered_models"]) == sorted(names)
+    assert sorted(
+        registered_model["name"] for registered_model in shown["registered_models"]
+    ) == sorted(names)
     assert len(shown["model_versions"]) == sum(names.values())
     for path, entities in shown.items():
-        ids = {one["id"] for one in entities}
+        ids = {entity["id"] for entity in entities}
         for order, member in VALUES.items():
             for direction in ("ASC", "DESC"):
                 query: dict[str, Any] = {"orderBy": order, "sortOrder": direction, "pageSize": 3}
-                found = [one for one in kubeflow.items(path, **query) if one["id"] in ids]
+                items = [item for item in kubeflow.items(path, **query) if item["id"] in ids]
                 expected = sorted(
                     entities,
                     key=lambda one: (int(one[member]), int(one["id"])),
                     reverse=direction == "DESC",
                 )
-                assert [one["id"] for one in found] == [one["id"] for one in expected], query
-                assert found == expected
-    for one in shown["model_versions"]:
-        assert kubeflow.get(f"model_versions/{one['id']}") == one
+                assert [item["id"] for item in items] == [one["id"] for one in expected], query
+                assert items == expected
+    for model_version in shown["model_versions"]:
+        assert kubeflow.get(f"model_versions/{model_version['id']}") == model_version
 
 
 def _models(api: Api, prefix: str) -> dict[str, int]:
     """How many versions MLflow has of each model that is no prompt."""
     filters = f"name LIKE '{prefix}%'"
     found = api.get("registered-models/search", filter=filters, max_results=100)
-    names = [one["name"] for one in found.get("registered_models", ())]
+    names = [registered_model["name"] for registered_model in found.get("registered_models", ())]
     counts = {}
     for name in names:
         told = api.get("model-versions/search", filter=f"name = '{name}'", max_results=100)

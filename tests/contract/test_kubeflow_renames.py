@@ -162,11 +162,11 @@ def test_a_rename_updates_the_versions_in_both_views(shared_store: Store) -> Non
     new = f"{scene.name} moved"
     api.post("registered-models/rename", name=scene.name, new_name=new)
     shown = kubeflow.items(f"registered_models/{scene.model}/versions")
-    told = [
+    model_versions = [
         api.get("model-versions/get", name=new, version=str(at + 1))["model_version"]
         for at in range(2)
     ]
-    times = [one["last_updated_timestamp"] for one in told]
+    times = [model_version["last_updated_timestamp"] for model_version in model_versions]
     assert [int(one["lastUpdateTimeSinceEpoch"]) for one in shown] == times
     assert (
         int(kubeflow.get(f"registered_models/{scene.model}")["lastUpdateTimeSinceEpoch"]) in times
@@ -174,16 +174,16 @@ def test_a_rename_updates_the_versions_in_both_views(shared_store: Store) -> Non
     # Renaming a model to the name that it has is an update, too.
     api.post("registered-models/rename", name=new, new_name=new)
     shown = kubeflow.items(f"registered_models/{scene.model}/versions")
-    told = [
+    model_versions = [
         api.get("model-versions/get", name=new, version=str(at + 1))["model_version"]
         for at in range(2)
     ]
     assert [int(one["lastUpdateTimeSinceEpoch"]) for one in shown] == [
-        one["last_updated_timestamp"] for one in told
+        model_version["last_updated_timestamp"] for model_version in model_versions
     ]
     newest = {"orderBy": "LAST_UPDATE_TIME", "sortOrder": "DESC", "pageSize": "2"}
-    found = kubeflow.get("model_versions", **newest)["items"]
-    assert {one["id"] for one in found} == {one["id"] for one in shown}
+    items = kubeflow.get("model_versions", **newest)["items"]
+    assert {item["id"] for item in items} == {one["id"] for one in shown}
     # Also of a model that Kubeflow first sees when MLflow has renamed it.
     api.post("registered-models/create", name=f"{scene.name} unseen")
     api.post("model-versions/create", name=f"{scene.name} unseen", source="s3://elsewhere/x")

@@ -76,16 +76,16 @@ GRANTS = (("reader", "READ"), ("editor", "EDIT"), ("barred", "NO_PERMISSIONS"))
 
 def populate(callers: Callers) -> dict[str, dict[str, str]]:
     """A model with a version in each of two workspaces; grants are on that of team-a alone."""
-    found = {}
+    results = {}
     for workspace in ("team-a", "team-b"):
         make = partial(_made, callers, workspace)
         model = make("registered_models", name="secret", externalId=f"x-{workspace}")
         version = make("model_versions", name="v", registeredModelId=model)
         environment = make("serving_environments", name="e")
-        found[workspace] = {"model": model, "version": version, "environment": environment}
+        results[workspace] = {"model": model, "version": version, "environment": environment}
     for username, permission in GRANTS:
         grants.put(users.get(username), "team-a", Grant(REGISTERED_MODEL, "secret", permission))
-    return found
+    return results
 
 
 def _made(callers: Callers, workspace: str, path: str, **fields: str) -> str:

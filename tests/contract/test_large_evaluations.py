@@ -133,7 +133,7 @@ def test_many_calls_and_kills_judge_each_trace_once(
     assert item is not None
     assert sum(len(next(iter(value.values()))) for value in item.values() if "B" in value) < 390_000
     deaths = {rng.randrange(TRACES) for _ in range(3)}
-    asked: Counter[str] = Counter()
+    counter: Counter[str] = Counter()
     lock = threading.Lock()
 
     def answer(chat: Any) -> Any:
@@ -141,10 +141,10 @@ def test_many_calls_and_kills_judge_each_trace_once(
         with lock:
             clock.pass_by(100)
             if "question" not in text.partition("conversation")[0]:
-                asked["session"] += 1
+                counter["session"] += 1
                 return {"result": "yes", "rationale": ""}
             number = int(text.partition("question ")[2].split(" ")[0].split("\\")[0].strip('"'))
-            asked[str(number)] += 1
+            counter[str(number)] += 1
             if number in deaths:
                 deaths.discard(number)
                 raise Killed
@@ -172,10 +172,10 @@ def test_many_calls_and_kills_judge_each_trace_once(
     assert done == sorted(done)
     assert world.job(job_id)["status"] == "SUCCEEDED"
     # Only what was being asked when a call died is asked again.
-    repeated = sum(asked[str(number)] - 1 for number in range(TRACES))
-    assert all(asked[str(number)] >= 1 for number in range(TRACES))
+    repeated = sum(counter[str(number)] - 1 for number in range(TRACES))
+    assert all(counter[str(number)] >= 1 for number in range(TRACES))
     assert repeated <= 3 * 8
-    assert asked["session"] == TRACES // 4
+    assert counter["session"] == TRACES // 4
     assert metrics_of(world, run_id) == {
         "rating/mean": (TRACES - 1) / 2,
         "manners/mean": 1.0,
@@ -194,8 +194,8 @@ def test_the_cost_is_told_and_foretold(world: World, monkeypatch: pytest.MonkeyP
     assert world.job(job_id)["status_details"] is None, "nothing is known before the first answer"
     assert world.work(context=Call(6)) == []
     for path in (f"jobs/{job_id}", f"mlflow/jobs/{job_id}"):
-        told = ask("GET", path).body["status_details"]
-        assert told == {
+        status_details = ask("GET", path).body["status_details"]
+        assert status_details == {
             "cost_usd": pytest.approx(dollars(5)),
             "expected_cost_usd": pytest.approx(dollars(20)),
         }

@@ -124,8 +124,8 @@ class Lifecycle(RuleBasedStateMachine):
 
     @invariant()
     def stages_are_the_models(self) -> None:
-        found = self.api.get("experiments/get", experiment_id=self.experiment_id)["experiment"]
-        assert found["lifecycle_stage"] == self.stage
+        experiment = self.api.get("experiments/get", experiment_id=self.experiment_id)["experiment"]
+        assert experiment["lifecycle_stage"] == self.stage
         for run_id, stage in self.runs.items():
             assert self.api.run(run_id)["info"]["lifecycle_stage"] == stage
         for view, stages in (
@@ -164,8 +164,8 @@ def test_a_deleted_experiment_keeps_its_name(shared_store: Store) -> None:
     answer = api.ask("POST", "experiments/create", name="kept")
     assert answer.code == "RESOURCE_ALREADY_EXISTS"
     assert "deleted state" in answer.body["message"]
-    found = api.get("experiments/get-by-name", experiment_name="kept")["experiment"]
-    assert found["lifecycle_stage"] == DELETED
+    experiment = api.get("experiments/get-by-name", experiment_name="kept")["experiment"]
+    assert experiment["lifecycle_stage"] == DELETED
 
 
 @pytest.mark.parametrize("verb", ["delete", "restore"])

@@ -73,8 +73,8 @@ def test_a_killed_request_is_seen_whole_or_not_at_all(
         assert one.send(world.api, world.run_id, world.model_id) == 200
         logged = logged.with_(one)
         known = run_writes._known.get(world.run_id)
-        place = keys.run(world.experiment_id, world.run_id)
-        assert known is None or known.item == table.get(place), "the run is remembered otherwise"
+        run = keys.run(world.experiment_id, world.run_id)
+        assert known is None or known.item == table.get(run), "the run is remembered otherwise"
     if not is_known:
         forget()
     last = sent[-1]

@@ -119,12 +119,12 @@ def test_more_points_than_the_model_holds(store: Store, monkeypatch: pytest.Monk
     forget()
     assert points_of(model(api, model_id)) == expected
     for more in ({}, {"filter": "metrics.m > 4.1 AND metrics.n0 > 380"}):
-        (found,) = api.post("logged-models/search", experiment_ids=["0"], **more)["models"]
-        assert points_of(found) == expected
+        (models,) = api.post("logged-models/search", experiment_ids=["0"], **more)["models"]
+        assert points_of(models) == expected
     order = [{"field_name": "metrics.n1", "ascending": False}]
     new_model(api, name="without")
-    found = api.post("logged-models/search", experiment_ids=["0"], order_by=order)["models"]
-    assert found[0]["info"]["model_id"] == model_id
+    models = api.post("logged-models/search", experiment_ids=["0"], order_by=order)["models"]
+    assert models[0]["info"]["model_id"] == model_id
 
 
 @pytest.mark.parametrize("inline_bytes", [16_000, 500])
@@ -217,16 +217,16 @@ def test_pages_are_the_whole(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(logged_model_search, "PAGE_ITEMS", 3)
         whole = api.post("logged-models/search", **query).get("models", [])
-        found: list[Any] = []
+        results: list[Any] = []
         token = ""
         while True:
             answer = api.post("logged-models/search", **query, max_results=page, page_token=token)
             assert len(answer.get("models", [])) <= page
-            found += answer.get("models", [])
+            results += answer.get("models", [])
             token = answer.get("next_page_token", "")
             if not token:
                 break
-    assert found == whole
+    assert results == whole
     if order in ORDERS[:2]:
         keys = [(-m["info"]["creation_timestamp_ms"], m["info"]["model_id"]) for m in whole]
         assert keys == sorted(keys)

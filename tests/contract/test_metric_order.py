@@ -69,9 +69,9 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def ways() -> Iterator[set[str]]:
     """How searches of the module found what they found."""
-    found: set[str] = set()
-    yield found
-    assert found >= {"MetricOrder", "all"}
+    results: set[str] = set()
+    yield results
+    assert results >= {"MetricOrder", "all"}
 
 
 RANKED = [Planned(float(value), True, True, None) for value in range(1, 7)]
@@ -115,9 +115,9 @@ def test_a_search_of_two_experiments_beside_the_indexer(
         made: list[Made] = []
         for followed in (True, False):
             for place, runs in zip(places, plans, strict=True):
-                for one in runs:
-                    if one.followed is followed:
-                        made.append(write(api, place, one, chance, follow))
+                for run in runs:
+                    if run.followed is followed:
+                        made.append(write(api, place, run, chance, follow))
             if followed:
                 follow()
         if remembers:
@@ -210,7 +210,7 @@ def ordered(
     api: Api, experiment_ids: Sequence[str], *, ascending: bool, size: int, key: str = "m"
 ) -> list[str]:
     """The ids of all pages."""
-    found: list[str] = []
+    results: list[str] = []
     asked: dict[str, Any] = {
         "experiment_ids": experiment_ids,
         "order_by": [f"metrics.{key} {'ASC' if ascending else 'DESC'}"],
@@ -218,9 +218,9 @@ def ordered(
     }
     while True:
         answer = api.post("runs/search", **asked)
-        found += [run["info"]["run_id"] for run in answer.get("runs", ())]
+        results += [run["info"]["run_id"] for run in answer.get("runs", ())]
         if "next_page_token" not in answer:
-            return found
+            return results
         asked["page_token"] = answer["next_page_token"]
 
 

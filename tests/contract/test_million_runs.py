@@ -142,7 +142,7 @@ def runs_made(store: Store) -> tuple[dict[str, Kept], dict[str, float]]:
         if item["PK"]["S"] == keys.experiment(experiment_id).pk and item["type"]["S"] not in ONCE:
             items, size = kept.get(item["type"]["S"], (0, 0))
             kept[item["type"]["S"]] = Kept(items + 1 / MADE, size + item_bytes(item) / MADE)
-    spent = {what: one / MADE for what, one in units.items()}
+    spent = {what: unit / MADE for what, unit in units.items()}
     spent["steps"] *= STEPS / MADE_STEPS
     return kept, {**spent, "batches go": STEPS}
 
@@ -198,13 +198,13 @@ def ended(chance: random.Random, number: int) -> Ranked:
     return Ranked(place, str(run_id), version, begin // rank_rows.MINUTE_MS + 60)
 
 
-def row_of(one: Ranked, chance: random.Random) -> Raw:
+def row_of(run: Ranked, chance: random.Random) -> Raw:
     """A run that was settled alone."""
     places = {name: inverted_double_bits(chance.random()) for name in NAMES}
-    data = rank_columns.pack_runs([RunRanks(one.run_id, one.version, one.minute, places)])
+    data = rank_columns.pack_runs([RunRanks(run.run_id, run.version, run.minute, places)])
     place = keys.rank_rows("1", "5e" * 8)
     return RankRows(PK=place.pk, SK=place.sk, data=data).serialize()
 
 
 def write_units(items: list[Raw]) -> int:
-    return sum(math.ceil(item_bytes(one) / 1024) for one in items)
+    return sum(math.ceil(item_bytes(item) / 1024) for item in items)

@@ -226,14 +226,14 @@ def test_rights_on_the_run_and_its_files_follow_the_experiment(
             (of_files, "PUT", f"{ARTIFACTS}/{first}/{run_id}/artifacts/a/f", "y"),
             (of_files, "GET", ARTIFACTS, f"path={first}/{run_id}/artifacts/a"),
         ]
-        found = set()
+        results = set()
         for stale in (None, first, second):
             for handler, method, path, sent in asked:
                 forget()
                 if stale is not None and run_id == moved:
                     runs.remember(run_id, stale)
-                found.add(called_as(readers[experiment], handler, method, path, sent)[0])
-        return found
+                results.add(called_as(readers[experiment], handler, method, path, sent)[0])
+        return results
 
     assert (statuses(first, moved), statuses(second, moved)) == ({200}, {403})
     for there, elsewhere in ((second, first), (first, second), (second, first)):

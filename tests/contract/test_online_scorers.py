@@ -98,13 +98,16 @@ def test_new_traces_are_judged_once_by_those_that_judge_by_themselves(
     assert world.work() == []
     judge_runner.app.handler({"source": "schedule"}, Context())
     assert world.queue.waiting == []
-    named = [sorted(one["assessment_name"] for one in assessments(trace)) for trace in traces]
+    named = [
+        sorted(assessment["assessment_name"] for assessment in assessments(trace))
+        for trace in traces
+    ]
     assert named == [["all", "some"], ["all", "talk"]]
     assert len(world.model.asked) == 4
     later = world.trace("q", "a")
     judge_runner.app.handler({"source": "schedule"}, Context())
     assert world.work() == []
-    assert [one["assessment_name"] for one in assessments(later)] == ["all"]
+    assert [assessment["assessment_name"] for assessment in assessments(later)] == ["all"]
     assert ask(
         "DELETE", "mlflow/scorers/delete", {"experiment_id": world.experiment, "name": "all"}
     )
@@ -200,7 +203,7 @@ def test_a_scorer_that_is_no_complete_judge_is_taken_and_judges_nothing(
     with serving(saying('{"result": "yes", "rationale": "r"}')):
         judge_runner.app.handler({"source": "schedule"}, Context())
         assert world.work() == []
-    assert [one["assessment_name"] for one in assessments(trace)] == ["complete"]
+    assert [assessment["assessment_name"] for assessment in assessments(trace)] == ["complete"]
 
 
 def test_a_share_of_traces_is_judged_by_all_that_come_before() -> None:

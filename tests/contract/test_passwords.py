@@ -23,10 +23,10 @@ THREADS = 8
 @pytest.fixture
 def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The passwords that were really tried, and hashes that cost nothing."""
-    found: list[str] = []
+    results: list[str] = []
 
     def counted(password: str, hashed: str) -> bool:
-        found.append(password)
+        results.append(password)
         return check_password(password, hashed)
 
     monkeypatch.setattr(passwords, "_N", 2)
@@ -34,7 +34,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(basic_authentication, "UNMATCHABLE_HASH", hash_password("x" * 40))
     monkeypatch.setattr(logins, "_window", lambda: 42)
     forget()
-    return found
+    return results
 
 
 def test_guesses_of_one_name(store: Store, tried: list[str]) -> None:

@@ -27,10 +27,10 @@ def _between(
     read, left = getattr(module, name), [act]
 
     def reading(*given: Any) -> Iterator[Any]:
-        found = list(read(*given))
+        results = list(read(*given))
         if left:
             left.pop()()
-        return iter(found)
+        return iter(results)
 
     monkeypatch.setattr(module, name, reading)
 

@@ -165,7 +165,7 @@ def test_a_run_marked_for_good_is_no_reason_to_look(
         monkeypatch.setattr(marked_experiments, "KEPT_MS", -60_000)
         sweep()
         assert listed(store) == set()
-        place = keys.run("0", run_id)
-        item = table.get(place)
+        run = keys.run("0", run_id)
+        item = table.get(run)
         assert item is not None
         assert item["lsi5sk"]["S"] == keys.lsi5_run_mark(run_id, 0)

@@ -58,9 +58,9 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def ways() -> Iterator[set[str]]:
     """How searches of the module found what they found."""
-    found: set[str] = set()
-    yield found
-    assert found >= {"MetricRange", "MetricOrder"}
+    results: set[str] = set()
+    yield results
+    assert results >= {"MetricRange", "MetricOrder"}
 
 
 class Settled(NamedTuple):
@@ -148,12 +148,12 @@ def check(
 ) -> None:
     """Searches find of some runs what matches, in its order, and nothing else."""
     for text, ordering in asked:
-        found = [run for run in searched(api, experiment_id, text, ordering) if run in there]
+        runs = [run for run in searched(api, experiment_id, text, ordering) if run in there]
         wanted = {run for run, value in there.items() if matches(text, value)}
-        assert len(found) == len(set(found))
-        assert set(found) == wanted, (text, ordering)
+        assert len(runs) == len(set(runs))
+        assert set(runs) == wanted, (text, ordering)
         if ordering:
-            told = [place(there[run], descending="DESC" in ordering[0]) for run in found]
+            told = [place(there[run], descending="DESC" in ordering[0]) for run in runs]
             assert told == sorted(told)
 
 
@@ -246,13 +246,13 @@ def follow(stream: Stream, left: list[Record]) -> None:
 
 def searched(api: Api, experiment_id: str, text: str, ordering: list[str]) -> list[str]:
     """The ids of all pages."""
-    found: list[str] = []
+    results: list[str] = []
     fields: dict[str, Any] = {"filter": text, "order_by": ordering, "max_results": 2}
     while True:
         answer = api.post("runs/search", experiment_ids=[experiment_id], **fields)
-        found += [run["info"]["run_id"] for run in answer.get("runs", ())]
+        results += [run["info"]["run_id"] for run in answer.get("runs", ())]
         if "next_page_token" not in answer:
-            return found
+            return results
         fields["page_token"] = answer["next_page_token"]
 
 

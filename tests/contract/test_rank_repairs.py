@@ -58,16 +58,16 @@ def test_metrics_that_are_not_ranked_are_named_and_ranked(
     lost, *_ = [one for one in of_experiment(store, experiment_id) if one["type"]["S"] == kind]
     store.direct.delete_item(TableName=store.table, Key={"PK": lost["PK"], "SK": lost["SK"]})
     count = {"rank_rows": 1, "rank_segment": 4, "rank_page": 1}[kind]
-    found = rebuild.verify(experiment_id, patience=0).findings
-    assert {finding.problem for finding in found} == {"missing"}
+    findings = rebuild.verify(experiment_id, patience=0).findings
+    assert {finding.problem for finding in findings} == {"missing"}
     wanted = {keys.rank_metric(experiment_id, "m", value, run_id) for value, run_id in runs}
-    assert len(found) == count
-    assert {finding.key for finding in found} <= wanted
+    assert len(findings) == count
+    assert {finding.key for finding in findings} <= wanted
     if kind == "rank_page":
         for value in (1, 2, 3):
             of_value = {run_id for each, run_id in runs if each == value}
             assert {*found_by(api, experiment_id, f"metrics.m = {value}")} == of_value
-    assert rebuild.reindex(experiment_id).findings == found
+    assert rebuild.reindex(experiment_id).findings == findings
     assert rebuild.verify(experiment_id, patience=0).findings == []
     assert ranked(of_experiment(store, experiment_id)) == before
     assert {*found_by(api, experiment_id, "metrics.m < 3")} == {

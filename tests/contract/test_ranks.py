@@ -80,7 +80,7 @@ def test_segments_that_lack_a_page(store: Store) -> None:
                     order_by=[ordering] if ordering else [],
                     max_results=2,
                 )
-            assert [one["info"]["run_id"] for one in answer["runs"]] == [made[n] for n in runs]
+            assert [run["info"]["run_id"] for run in answer["runs"]] == [made[n] for n in runs]
             assert [one.how for one in found] == [how["order" if ordering else "range"]]
 
     search({"range": "MetricRange", "order": "MetricOrder"})
@@ -95,7 +95,7 @@ def test_segments_that_lack_a_page(store: Store) -> None:
         place = {"PK": page["PK"], "SK": page["SK"]}
         store.direct.delete_item(TableName=store.table, Key=place)
     search({"range": "all", "order": "all"})
-    lacking = {one.key.sk for one in rebuild.verify(experiment_id, patience=0).findings}
+    lacking = {finding.key.sk for finding in rebuild.verify(experiment_id, patience=0).findings}
     assert lacking == {
         keys.rank_metric(experiment_id, "m", value, made[at]).sk
         for value, at in ((5, 4), (4, 5), (1, 1), (float("nan"), 3))
@@ -129,9 +129,9 @@ def test_many_sortings(store: Store) -> None:
     items = of_experiment(store, experiment_id)
     assert kinds(items)["rank_rows"] == 0
     named = {
-        place
+        page_key
         for one in run_ranks.every_segment(experiment_id)
-        for place in one.page_keys(experiment_id)
+        for page_key in one.page_keys(experiment_id)
     }
     assert {key_of_item(item) for item in items if item["type"]["S"] == "rank_page"} == named
     found = ranked(items)
@@ -142,7 +142,7 @@ def test_many_sortings(store: Store) -> None:
         pages = table.batch_get(segment.page_keys(experiment_id))
         entries = [one for page in pages if page is not None for one in run_ranks.page_of(page)]
         entries += segment.entries or ()
-        assert len({one.run_id for one in entries}) == len(entries) == segment.size
+        assert len({entry.run_id for entry in entries}) == len(entries) == segment.size
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rank_segments, "MERGED", 2)
         rank_segments.merge(experiment_id, ["m"])
@@ -172,16 +172,16 @@ def test_a_run_of_fifty_metrics_costs_eight_units(store: Store, together: int) -
         for at in range(0, len(runs), together):
             rank_rows.compact_if_due(rank_rows.put({"1": runs[at : at + together]}))
     assert cost.write_units <= 8 * len(runs)
-    assert {key: len({one.run_id for one in found}) for key, found in everything("1").items()} == {
+    assert {key: len({run.run_id for run in found}) for key, found in everything("1").items()} == {
         f"train/metric_{n}": 300 for n in range(50)
     }
 
 
 def everything(experiment_id: str) -> dict[str, list[Ranked]]:
-    found: dict[str, list[Ranked]] = {}
+    results: dict[str, list[Ranked]] = {}
     for key, entries in run_ranks.every(experiment_id):
-        found.setdefault(key, []).extend(entries)
-    return found
+        results.setdefault(key, []).extend(entries)
+    return results
 
 
 def test_what_searches_read_where_ranks_are_many(store: Store) -> None:

@@ -22,9 +22,9 @@ def test_everything_by_id_by_name_and_within_one_experiment(lagging_store: Store
     api = lagging_store.api
     experiment_id = api.new_experiment("just made", tags=pairs({"k": "v"}))
     forget()  # nothing may depend on what this process remembers
-    found = api.get("experiments/get-by-name", experiment_name="just made")["experiment"]
-    assert found["experiment_id"] == experiment_id
-    assert api.get("experiments/get", experiment_id=experiment_id)["experiment"] == found
+    experiment = api.get("experiments/get-by-name", experiment_name="just made")["experiment"]
+    assert experiment["experiment_id"] == experiment_id
+    assert api.get("experiments/get", experiment_id=experiment_id)["experiment"] == experiment
 
     run_id = api.new_run(experiment_id, run_name="first")
     forget()
@@ -59,11 +59,11 @@ def test_everything_by_id_by_name_and_within_one_experiment(lagging_store: Store
 
     api.post("experiments/update", experiment_id=experiment_id, new_name="renamed")
     assert api.ask("GET", "experiments/get-by-name", experiment_name="just made").status == 404
-    found = api.get("experiments/get-by-name", experiment_name="renamed")["experiment"]
-    assert found["experiment_id"] == experiment_id
+    experiment = api.get("experiments/get-by-name", experiment_name="renamed")["experiment"]
+    assert experiment["experiment_id"] == experiment_id
     again = api.new_experiment("just made")
-    found = api.get("experiments/get-by-name", experiment_name="just made")["experiment"]
-    assert found["experiment_id"] == again
+    experiment = api.get("experiments/get-by-name", experiment_name="just made")["experiment"]
+    assert experiment["experiment_id"] == again
     api.post("experiments/delete", experiment_id=experiment_id)
     assert api.ask("POST", "runs/create", experiment_id=experiment_id).status == 400
 

@@ -57,7 +57,7 @@ def grant(username: str, *names: str, caller: Any = ADMIN) -> tuple[int, Any]:
 def listed() -> dict[str, list[str]]:
     status, body = ask(ADMIN, "GET", READERS)
     assert status == 200
-    return {one["username"]: one["workspaces"] for one in body["readers"]}
+    return {reader["username"]: reader["workspaces"] for reader in body["readers"]}
 
 
 @pytest.fixture

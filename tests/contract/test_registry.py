@@ -19,8 +19,8 @@ from tests.contract.threads import at_once
 def latest(api: Api, name: str) -> dict[str, int]:
     """The latest version of each stage."""
     return {
-        found["current_stage"]: int(found["version"])
-        for found in model(api, name).get("latest_versions", ())
+        latest_version["current_stage"]: int(latest_version["version"])
+        for latest_version in model(api, name).get("latest_versions", ())
     }
 
 
@@ -75,9 +75,9 @@ def test_stages_race(store: Store) -> None:
                 )
 
     at_once(6, act)
-    found = api.get("model-versions/search", filter="name = 'raced'")["model_versions"]
+    model_versions = api.get("model-versions/search", filter="name = 'raced'")["model_versions"]
     expected: dict[str, int] = {}
-    for entry in found:
+    for entry in model_versions:
         stage, number = entry["current_stage"], int(entry["version"])
         expected[stage] = max(expected.get(stage, 0), number)
     assert latest(api, "raced") == expected
@@ -153,8 +153,10 @@ def test_a_name_is_anew_after_its_deletion(
     assert api.get("model-versions/search", filter="name = 'gone'") == {}
     assert api.ask("GET", "model-versions/get", name="gone", version="1").status == 404
     assert new_version(api, "gone", run_id="some run") == 1
-    found = api.get("model-versions/search", filter="run_id = 'some run'")["model_versions"]
-    assert [entry["version"] for entry in found] == ["1"]
+    model_versions = api.get("model-versions/search", filter="run_id = 'some run'")[
+        "model_versions"
+    ]
+    assert [entry["version"] for entry in model_versions] == ["1"]
     if not cut_off:
         assert {item["PK"]["S"] for item in store.items()} == {"RM#gone", "RUN#some run"}
 
@@ -214,8 +216,8 @@ def test_workspaces_share_no_name(store: Store, monkeypatch: pytest.MonkeyPatch)
         listed = inside(workspace, "GET", "registered-models/search").body["registered_models"]
         assert [entry["name"] for entry in listed] == names
         for text in ("run_id = 'r'", f"name = '{names[0]}'", ""):
-            found = inside(workspace, "GET", "model-versions/search", filter=text).body
-            sources = [entry["source"] for entry in found["model_versions"]]
+            body = inside(workspace, "GET", "model-versions/search", filter=text).body
+            sources = [entry["source"] for entry in body["model_versions"]]
             assert sources == [f"s3://{workspace}/m"]
     assert inside("team-a", "GET", "registered-models/get", name="same").status == 404
 
@@ -246,7 +248,7 @@ def test_a_search_by_name_costs_what_it_finds(store: Store) -> None:
         new_model(api, f"model-{number:04d}", versions=number < 3)
     new_model(api, "needle-1")
     for text, count in (("name LIKE 'needle%'", 1), ("name LIKE '%edle%'", 1), ("", 100)):
-        found = api.get("registered-models/search", filter=text)["registered_models"]
-        assert len(found) == count
+        registered_models = api.get("registered-models/search", filter=text)["registered_models"]
+        assert len(registered_models) == count
         assert api.cost.read_units <= count + 25, (text, api.cost)
         assert api.cost.round_trips <= 3

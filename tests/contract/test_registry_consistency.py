@@ -123,7 +123,7 @@ def told(value: Any) -> Any:
 def state(api: Api, name: str) -> list[Any]:
     """All that clients can see. A version created twice counts once: its client was not told of the
     first."""
-    found: list[Any] = []
+    results: list[Any] = []
     for each in (name, f"{name} new"):
         seen = told(api.ask("GET", "registered-models/get", name=each).body)
         versions = [
@@ -133,10 +133,10 @@ def state(api: Api, name: str) -> list[Any]:
         listed = api.get("model-versions/search", filter=f"name = '{each}'")
         made = {entry["source"] for entry in told(listed).get("model_versions", ())}
         text = re.sub(r'"version": "[4-9]"', '"version": "new"', json.dumps(seen))
-        found += [json.loads(text), versions, sorted(made)]
+        results += [json.loads(text), versions, sorted(made)]
     of_run = api.get("model-versions/search", filter=f"run_id = '{name} run'")
     numbers = {min(int(entry["version"]), 4) for entry in of_run.get("model_versions", ())}
-    return [*found, sorted(numbers)]
+    return [*results, sorted(numbers)]
 
 
 def same(found: Any, calm: Any) -> bool:

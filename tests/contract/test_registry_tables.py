@@ -42,7 +42,7 @@ def _seen(tables: Tables, table: str, ids: tuple[str, ...], names: set[str]) -> 
 
 
 def check(tables: Tables, world: RegistryWorld) -> None:
-    models = {(one,): row for one, row in world.model_rows().items()}
+    models = {(key,): row for key, row in world.model_rows().items()}
     names = {name for row in models.values() for name in row}
     assert _seen(tables, "registered_models", ("registered_model_id",), names) == models
     versions = world.version_rows()

@@ -264,25 +264,25 @@ def told(value: Any) -> Any:
 def state(api: Api, case: Case, scene: Scene) -> list[Any]:
     """All that clients can see of a scene after a case. A run created twice counts once: its client
     was not told of the first."""
-    found: list[Any] = []
+    results: list[Any] = []
     for name in case.names(scene):
-        found.append(told(api.ask("GET", "experiments/get-by-name", experiment_name=name).body))
-    found.append(told(api.get("experiments/get", experiment_id=scene.experiment_id)))
+        results.append(told(api.ask("GET", "experiments/get-by-name", experiment_name=name).body))
+    results.append(told(api.get("experiments/get", experiment_id=scene.experiment_id)))
     listed = api.post(
         "runs/search", experiment_ids=[scene.experiment_id], run_view_type="ALL", max_results=100
     ).get("runs", [])
-    found.append(sorted({json.dumps(told(run), sort_keys=True) for run in listed}))
-    found.append(told(api.run(scene.run_id)))
+    results.append(sorted({json.dumps(told(run), sort_keys=True) for run in listed}))
+    results.append(told(api.run(scene.run_id)))
     models = api.post("logged-models/search", experiment_ids=[scene.experiment_id])
     listed = models.get("models", [])
-    found.append(sorted({json.dumps(told(model), sort_keys=True) for model in listed}))
+    results.append(sorted({json.dumps(told(model), sort_keys=True) for model in listed}))
     path = f"logged-models/{scene.model_id}"
-    found.append(told(api.get(path, allow_deleted="true")))
-    found += [api.history(scene.run_id, key) for key in case.keys(scene)]
-    found.append(
+    results.append(told(api.get(path, allow_deleted="true")))
+    results += [api.history(scene.run_id, key) for key in case.keys(scene)]
+    results.append(
         told(api.post("experiments/search-datasets", experiment_ids=[scene.experiment_id]))
     )
-    return found
+    return results
 
 
 @pytest.mark.parametrize("name", CASES)

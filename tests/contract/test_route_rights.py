@@ -53,7 +53,7 @@ def owned(store: Store, amy: OwnedWorld) -> dict[str, str]:
         if len(value) > 12 and not name.endswith("guardrail")  # which administrators make for all
     }
     partition = f"EXP#{amy.names['experiment']}"
-    found = {}
+    results = {}
     for item in store.items():
         kept = {name: value for name, value in item.items() if name not in CLOCK}
         text = json.dumps(kept, sort_keys=True, default=str)
@@ -67,8 +67,8 @@ def owned(store: Store, amy: OwnedWorld) -> dict[str, str]:
             or item["PK"]["S"] == partition
             or any(one in text for one in ids)
         ):
-            found[f"{item['PK']['S']} {item['SK']['S']}"] = text
-    return found
+            results[f"{item['PK']['S']} {item['SK']['S']}"] = text
+    return results
 
 
 @pytest.mark.parametrize("domain", DOMAINS)

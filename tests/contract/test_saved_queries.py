@@ -178,10 +178,10 @@ def test_a_page_token_is_of_its_workspace(teams: Store) -> None:
     for name in ("b", "a", "C"):
         save(ANN, name)
     status, first = ask(ANN, "GET", "", {"max_results": 2})
-    assert (status, [one["name"] for one in first["queries"]]) == (200, ["a", "b"])
+    assert (status, [query["name"] for query in first["queries"]]) == (200, ["a", "b"])
     token = first["next_page_token"]
     second = ask(ANN, "GET", "", {"max_results": 2, "page_token": token})[1]
-    assert ([one["name"] for one in second["queries"]], set(second)) == (["C"], {"queries"})
+    assert ([query["name"] for query in second["queries"]], set(second)) == (["C"], {"queries"})
     assert ask(EVE, "GET", "", {"page_token": token}, "team-b")[0] == 400
     for wrong in ("x", "W10=", "bm9uZQ=="):
         assert ask(ANN, "GET", "", {"page_token": wrong})[0] == 400
@@ -193,17 +193,17 @@ def test_pages_have_every_query_once(teams: Store) -> None:
     names = {f"{prefix}{number}" for prefix in ("q", "q.", "q-", "Q_") for number in range(7)}
     for name in names:
         assert save(ANN, name, sql="SELECT 1" + " " * 90_000)[0] == 200
-    found: list[str] = []
+    results: list[str] = []
     token: dict[str, str] = {}
     while True:
         body = ask(BOB, "GET", "", {"max_results": 5, **token})[1]
-        found += [one["name"] for one in body["queries"]]
+        results += [query["name"] for query in body["queries"]]
         if "next_page_token" not in body:
             break
         token = {"page_token": body["next_page_token"]}
-    assert len(found) == len(names)
-    assert set(found) == names
-    assert [name.lower() for name in found] == sorted(name.lower() for name in names)
+    assert len(results) == len(names)
+    assert set(results) == names
+    assert [name.lower() for name in results] == sorted(name.lower() for name in names)
 
 
 def test_a_repetition_changes_nothing(teams: Store) -> None:

@@ -87,7 +87,7 @@ class Program:
         return [person.scim_id for person in people if person is not None]
 
     def create(self, name: str, active: bool, addresses: list[str]) -> None:
-        entries = [{"value": one} for one in addresses]
+        entries = [{"value": address} for address in addresses]
         body = {"userName": name + self.end, "active": active, "emails": entries}
         answer = self.directory.ask("POST", "Users", body)
         assert answer.status == (201 if self._person(name) is None else 409)
@@ -108,15 +108,18 @@ class Program:
         self._change(name, "PATCH", body, active=value in (True, "True"))
 
     def replace(self, name: str, addresses: list[str]) -> None:
-        body = {"userName": name + self.end, "emails": [{"value": one} for one in addresses]}
+        body = {
+            "userName": name + self.end,
+            "emails": [{"value": address} for address in addresses],
+        }
         self._change(name, "PUT", body, emails=addresses)
 
     def add_email(self, name: str, addresses: list[str]) -> None:
         person = self._person(name)
         if person is not None:
-            value = [{"value": one} for one in addresses]
+            value = [{"value": address} for address in addresses]
             body = Directory.patch_body({"op": "add", "path": "emails", "value": value})
-            new = [one for one in addresses if one not in person.emails]
+            new = [address for address in addresses if address not in person.emails]
             self._change(name, "PATCH", body, emails=[*person.emails, *new])
 
     def delete(self, name: str) -> None:
@@ -249,7 +252,7 @@ class Program:
                 continue
             (resource,) = answered
             assert (resource["id"], resource["displayName"]) == (group.group_id, group.name)
-            assert {one["value"] for one in resource.get("members", ())} == group.members
+            assert {member["value"] for member in resource.get("members", ())} == group.members
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -189,7 +189,7 @@ def test_entra_provisions_a_group(directory: Directory) -> None:
     assert patched(directory, path, renamed)["displayName"] == "1879db59-3bdf-4490-ad68"
     add = {"op": "Add", "path": "members", "value": [{"$ref": None, "value": user}]}
     for _ in range(2):
-        assert [one["value"] for one in patched(directory, path, add)["members"]] == [user]
+        assert [member["value"] for member in patched(directory, path, add)["members"]] == [user]
     held = f'id eq "{made.body["id"]}" and members eq "{user}"'
     assert len(directory.find(held, "Groups")) == 1
     for removal in (
@@ -252,10 +252,10 @@ def test_okta_pushes_a_group(directory: Directory) -> None:
         {"op": "remove", "path": f'members[value eq "{ids[0]}"]'},
         {"op": "add", "path": "members", "value": displayed[1:]},
     )
-    assert {one["value"] for one in group["members"]} == set(ids[1:])
+    assert {member["value"] for member in group["members"]} == set(ids[1:])
     replaced = {"op": "replace", "path": "members", "value": displayed[:1]}
     group = patched(directory, path, replaced)
-    assert [one["value"] for one in group["members"]] == ids[:1]
+    assert [member["value"] for member in group["members"]] == ids[:1]
     put = {**body, "id": group_id, "displayName": "Test SCIMv2", "members": displayed}
     answer = directory.ask("PUT", path, put)
     assert (answer.status, len(answer.body["members"])) == (200, 3)
@@ -272,10 +272,10 @@ def test_what_the_server_says_of_itself(directory: Directory) -> None:
         ("User", "/Users"),
         ("Group", "/Groups"),
     ]
-    for one in types:
-        assert directory.ask("GET", f"ResourceTypes/{one['id']}").body == one
-        schema = directory.ask("GET", f"Schemas/{one['schema']}").body
-        assert schema["id"] == one["schema"]
+    for type_ in types:
+        assert directory.ask("GET", f"ResourceTypes/{type_['id']}").body == type_
+        schema = directory.ask("GET", f"Schemas/{type_['schema']}").body
+        assert schema["id"] == type_["schema"]
         assert schema in directory.ask("GET", "Schemas").body["Resources"]
     # What is stored is what the schemas list.
     names = {

@@ -165,13 +165,13 @@ def test_pages(directory: Directory) -> None:
         if name != "admin":
             directory.create(name)
     users.create("robot", SERVICE_ACCOUNT_HASH, is_admin=False)
-    found = []
+    results = []
     for start in (1, 6, 11, 16):
         body = directory.ask("GET", "Users", startIndex=start, count=5).body
         assert (body["totalResults"], body["startIndex"]) == (13, start)
         assert body["itemsPerPage"] == len(body["Resources"])
-        found += [one["userName"] for one in body["Resources"]]
-    assert found == names
+        results += [one["userName"] for one in body["Resources"]]
+    assert results == names
     for count in (0, -3):
         body = directory.ask("GET", "Users", startIndex=-7, count=count).body
         assert (body["totalResults"], body["startIndex"], body["Resources"]) == (13, 1, [])

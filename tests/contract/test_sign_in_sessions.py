@@ -163,7 +163,9 @@ def test_groups_give_roles_and_take_them(issuer: Issuer) -> None:
     browser.sign_in(issuer, groups=["ds"], **who)
     given = roles.find_named("default", "scientists")
     assert given is not None
-    assert [one.grant for one in given.permissions] == [Grant("experiment", "*", "EDIT")]
+    assert [permission.grant for permission in given.permissions] == [
+        Grant("experiment", "*", "EDIT")
+    ]
 
     def held() -> set[int]:
         return set(users.get_profile(who["email"]).role_ids)

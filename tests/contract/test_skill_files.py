@@ -164,9 +164,9 @@ def test_nobody_writes_or_deletes_among_the_files(store: Store, folder: Path) ->
 
 
 def test_no_experiment_keeps_files_there(store: Store) -> None:
-    for place in ("skills", "skills/closed/x", "Skills", "./skills"):
-        location = f"mlflow-artifacts:/{place}"
-        answer = store.api.ask("POST", "experiments/create", name=place, artifact_location=location)
+    for name in ("skills", "skills/closed/x", "Skills", "./skills"):
+        location = f"mlflow-artifacts:/{name}"
+        answer = store.api.ask("POST", "experiments/create", name=name, artifact_location=location)
         assert (answer.status, answer.code) == (400, "INVALID_PARAMETER_VALUE")
 
 

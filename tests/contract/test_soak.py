@@ -109,7 +109,7 @@ def test_one_experiment_takes_a_hundred_calls_a_second(
         experiment_id = api.new_experiment("soaked")
         stream = Stream(Store(api, table_engine.endpoint, table, direct))
         steps = [max(1, STEPS_OF_A_RUN * (n + 1) // RUNS // 10) for n in range(RUNS)]
-        clients = [Client(api, clock, experiment_id, one) for one in steps]
+        clients = [Client(api, clock, experiment_id, step) for step in steps]
         waiting: list[Record] = []
         searches = 0
         for number in range(SECONDS * CALLS_A_SECOND):

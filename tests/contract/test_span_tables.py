@@ -23,7 +23,7 @@ TRACE = f"{11:032x}"
 
 
 def _texts(entries: list[dict[str, str]]) -> dict[str, str]:
-    return {one["key"]: one["value"] for one in entries}
+    return {entry["key"]: entry["value"] for entry in entries}
 
 
 def _attributes(**values: Any) -> list[Any]:
@@ -92,8 +92,10 @@ def test_spans_kept_in_files_and_in_several_exports_are_each_one_row(
         export(experiment, [span(TRACE, 3, 1), span(TRACE, 2, 1, end=4, text="new")]).status == 200
     )
     tables.follow()
-    found = {row["span_id"]: _texts(row["attributes"]).get("text") for row in tables.rows("spans")}
-    assert found == {f"{1:016x}": None, f"{2:016x}": "new", f"{3:016x}": None}
+    results = {
+        row["span_id"]: _texts(row["attributes"]).get("text") for row in tables.rows("spans")
+    }
+    assert results == {f"{1:016x}": None, f"{2:016x}": "new", f"{3:016x}": None}
     assert list(pytest.importorskip("mltables.verification").verify()) == []
 
 

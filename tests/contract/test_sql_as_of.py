@@ -151,9 +151,9 @@ def test_what_was_removed_does_not_come_back(store: Store, tables: Tables, run: 
     nothing = dict.fromkeys(before, 0)
     for readable in (None, ["default"]):
         assert seen(readable) == {**nothing, "runs_latest": 1, "experiments_latest": 2}
-    found = tables.ask(f"SELECT run_id FROM {RUNS} TIMESTAMP AS OF '{moment}'")["rows"]
-    assert found == [[kept_run]]
-    assert lost not in str(found)
+    rows = tables.ask(f"SELECT run_id FROM {RUNS} TIMESTAMP AS OF '{moment}'")["rows"]
+    assert rows == [[kept_run]]
+    assert lost not in str(rows)
 
 
 def test_the_rights_are_those_of_today(store: Store, tables: Tables, run: str) -> None:

@@ -103,7 +103,9 @@ def test_an_answer_is_the_same_with_fewer_files(
     nine = "SELECT run_id FROM system.mlflow.runs_latest LIMIT 9"
     listed = f"SELECT collect_list(run_id) AS ids FROM ({nine})"
     runs = [
-        one for one in _read(listed, tmp_path, None, bounded=False)[0].split("'") if len(one) == 12
+        part
+        for part in _read(listed, tmp_path, None, bounded=False)[0].split("'")
+        if len(part) == 12
     ]
     assert len(runs) == 9
     rng = random.Random(5)

@@ -61,7 +61,7 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Bucket:
                 column_properties={"id": ColumnProperties(bloom_filter_properties=bloom)},
             )
             write_deltalake(str(folder / f"t{number}"), rows, writer_properties=properties)
-    footers = [_footer(one) for one in folder.rglob("*.parquet")]
+    footers = [_footer(path) for path in folder.rglob("*.parquet")]
     assert max(footers) > pytest.importorskip("mltables.column_cache").SMALL_FILE_BYTES
     return Bucket(folder)
 
@@ -73,8 +73,8 @@ def _footer(file: Path) -> int:
 def _files(bucket: Bucket) -> list[Any]:
     from mltables.column_cache import File  # noqa: PLC0415
 
-    found = sorted(bucket.folder.rglob("*.parquet"))
-    return [File(str(one.relative_to(bucket.folder)), one.stat().st_size) for one in found]
+    paths = sorted(bucket.folder.rglob("*.parquet"))
+    return [File(str(path.relative_to(bucket.folder)), path.stat().st_size) for path in paths]
 
 
 def _rows(files: Sequence[str], columns: Sequence[str]) -> list[tuple[Any, ...]]:
@@ -87,7 +87,7 @@ def _rows(files: Sequence[str], columns: Sequence[str]) -> list[tuple[Any, ...]]
 
 
 def _size(folder: Path) -> int:
-    return sum(one.stat().st_blocks * 512 for one in folder.rglob("*.parquet"))
+    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*.parquet"))
 
 
 def test_only_columns_that_are_named_are_fetched_and_once(bucket: Bucket, tmp_path: Path) -> None:

@@ -62,11 +62,11 @@ def test_arrow_holds_what_the_table_does(logged: Tables) -> None:
     """With the types of the table's own files: maps, lists, times in UTC, NaN."""
     answer = _called({"sql": "SELECT * FROM system.mlflow.runs_latest"}, ARROW)
     assert (answer["statusCode"], answer["headers"]["content-type"]) == (200, ARROW)
-    found = polars.from_arrow(_stream(answer))
-    assert isinstance(found, polars.DataFrame)
-    stored = logged.frame("runs_latest").select(found.columns)
-    assert found.schema == stored.schema
-    assert repr(found.to_dicts()) == repr(stored.to_dicts())
+    from_arrow = polars.from_arrow(_stream(answer))
+    assert isinstance(from_arrow, polars.DataFrame)
+    stored = logged.frame("runs_latest").select(from_arrow.columns)
+    assert from_arrow.schema == stored.schema
+    assert repr(from_arrow.to_dicts()) == repr(stored.to_dicts())
 
 
 def test_csv_has_what_json_has(logged: Tables) -> None:

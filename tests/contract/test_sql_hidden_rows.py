@@ -50,7 +50,7 @@ class Expressions:
         self.rng, self.aliases = rng, aliases
 
     def _of(self, options: dict[str, list[str]]) -> str:
-        alias = self.rng.choice([one for one, table in self.aliases.items() if options[table]])
+        alias = self.rng.choice([key for key, table in self.aliases.items() if options[table]])
         return f"{alias}.{self.rng.choice(options[self.aliases[alias]])}"
 
     def column_of_text(self) -> str:
@@ -312,12 +312,12 @@ def test_the_engine_gets_the_same_bytes_whatever_is_hidden(
     within = "run_id > '3' AND metric_step >= 0 AND run_id <= 'c'"
     for columns in ("*", "workspace_id", "metric_value", "status, end_time", "run_id",
                     "total_cost, tags", "numeric_value"):  # fmt: skip
-        asked = [table for name, table in TABLES.items() if columns == "*" or name in columns]
-        asked = asked if columns == "*" else [
+        tables = [table for name, table in TABLES.items() if columns == "*" or name in columns]
+        tables = tables if columns == "*" else [
             table.name for table in permitted.TABLES
-            if {one.strip() for one in columns.split(",")} <= {name for name, *_ in table.columns}
+            if {part.strip() for part in columns.split(",")} <= {name for name, *_ in table.columns}
         ]  # fmt: skip
-        for table in asked:
+        for table in tables:
             where = f" WHERE {within}" if columns == "run_id" else ""
             prepared = statement_check.translate(
                 f"SELECT {columns} FROM system.mlflow.{table}{where}"

@@ -128,10 +128,10 @@ def test_what_would_never_end_or_fit_is_ended(
     monkeypatch.setattr(execution.process, "ask", watched)
     try:
         tables.ask(sql)
-        said = "memory"
+        message = "memory"
     except errors.InvalidParameterValue as error:
-        said = error.message
-    assert any(word in said for word in ("memory", "1.5 seconds", "maximum")), said
+        message = error.message
+    assert any(word in message for word in ("memory", "1.5 seconds", "maximum")), message
     (reply,) = replies
     if sys.platform != "darwin":
         assert 10_000 < reply.memory < 1_000_000

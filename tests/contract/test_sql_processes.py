@@ -49,18 +49,18 @@ def _ask(sql: str = "SELECT 1 AS one", workspaces: list[str] | None = None) -> A
 
 
 def _status(pid: int, name: str) -> str:
-    found = re.search(rf"^{name}:\s+(.*)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
-    assert found
-    return found[1]
+    match = re.search(rf"^{name}:\s+(.*)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    assert match
+    return match[1]
 
 
 def _below(pid: int) -> list[int]:
     """The processes that a process has started, and theirs."""
-    found = []
+    results = []
     for task in Path(f"/proc/{pid}/task").iterdir():
         for one in map(int, (task / "children").read_text().split()):
-            found += [one, *_below(one)]
-    return found
+            results += [one, *_below(one)]
+    return results
 
 
 def _waited(act: Callable[[], Any], seconds: float = 20) -> Any:
@@ -126,12 +126,12 @@ def test_queries_share_a_process_that_is_nice_and_runs_none(
     assert _status(first, "Threads") == "1", "one with threads could not be forked safely"
     # Neither rows nor files of a query are left in it.
     assert not _holds(first, f"{hidden.SECRET}[")
-    assert not [one for one in _files(first) if "parquet" in one]
+    assert not [file for file in _files(first) if "parquet" in file]
     _waited(lambda: not _below(first))  # a query answers a moment before its process ends
 
 
 def _files(pid: int) -> list[str]:
-    return [str(one.readlink()) for one in Path(f"/proc/{pid}/fd").iterdir()]
+    return [str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir()]
 
 
 def _holds(pid: int, text: str) -> bool:
@@ -197,14 +197,14 @@ def test_callers_one_after_another_read_their_own(
         "SELECT count(*), count(DISTINCT workspace_id), max(workspace_id) "
         "FROM system.mlflow.runs_latest"
     )
-    alone = {one: _ask(sql, [one]) for one in hidden.WORKSPACES}
-    assert all(rows[0][1:] == [1, one] for one, rows in alone.items())
+    alone = {workspace: _ask(sql, [workspace]) for workspace in hidden.WORKSPACES}
+    assert all(rows[0][1:] == [1, key] for key, rows in alone.items())
     for _ in range(3):
-        asked = [
-            (one, *_beside(lambda one=one: _ask(sql, [one])))  # type: ignore[misc]
-            for one in hidden.WORKSPACES
+        workspaces = [
+            (workspace, *_beside(lambda one=workspace: _ask(sql, [one])))  # type: ignore[misc]
+            for workspace in hidden.WORKSPACES
         ]
-        for one, thread, told in asked:
+        for one, thread, told in workspaces:
             thread.join()
             assert told == [alone[one]]
 

@@ -153,10 +153,10 @@ def test_functions_of_duckdb_alone_are_refused(engine: Engine) -> None:
     ],
 )
 def test_what_is_refused_is_told_clearly(engine: Engine, sql: str, words: str) -> None:
-    said = engine.failure(sql) or "answered"
-    assert words in said
-    assert "spark_" not in said
-    assert "inner_" not in said
+    failure = engine.failure(sql) or "answered"
+    assert words in failure
+    assert "spark_" not in failure
+    assert "inner_" not in failure
 
 
 def test_parameters_have_the_types_of_their_values(engine: Engine) -> None:

@@ -192,7 +192,7 @@ def test_what_is_gone_for_good_has_no_rows(store: Store, tables: Tables) -> None
     experiments = [
         api.post("experiments/create", name=name)["experiment_id"] for name in ("kept", "gone")
     ]
-    runs = [_run(store, one) for one in experiments]
+    runs = [_run(store, experiment) for experiment in experiments]
     for run in runs:
         api.post("runs/log-metric", run_id=run, key="m", value=1, timestamp=1, step=1)
     tables.follow()

@@ -82,10 +82,10 @@ def test_no_file_has_a_view_type(
     for path in sorted(written):
         if not Path(path).exists():
             continue
-        found = duckdb.execute(
+        rows = duckdb.execute(
             "SELECT value FROM parquet_kv_metadata(?) WHERE key = 'ARROW:schema'", [path]
         ).fetchall()
-        for (value,) in found:
+        for (value,) in rows:
             schema = base64.b64decode(value)
             assert not _has_views(schema), path
 

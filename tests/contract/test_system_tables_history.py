@@ -59,16 +59,16 @@ def found(tables: Tables, expected_runs: dict[str, Any]) -> tuple[Any, Any, Any]
             row["workspace_id"],
             row["status"],
             row["delete_time"] is not None,
-            {one["key"]: one["value"] for one in row["params"]},
+            {param["key"]: param["value"] for param in row["params"]},
             {
-                one["metric_name"]: (
+                aggregated_metric["metric_name"]: (
                     "either"
-                    if expected.get(one["metric_name"], ("",))[0] == "either"
-                    else repr(one["latest_value"]),
-                    repr(one["min_value"]),
-                    repr(one["max_value"]),
+                    if expected.get(aggregated_metric["metric_name"], ("",))[0] == "either"
+                    else repr(aggregated_metric["latest_value"]),
+                    repr(aggregated_metric["min_value"]),
+                    repr(aggregated_metric["max_value"]),
                 )
-                for one in row["aggregated_metrics"]
+                for aggregated_metric in row["aggregated_metrics"]
             },
         )
     assert len(runs) == len(rows)
@@ -145,7 +145,7 @@ def test_what_is_landed_is_left_to_the_publisher(store: Store, tables: Tables) -
 
     def files() -> set[str]:
         root = tables.folder / "files"
-        return {str(one.relative_to(root)) for one in root.rglob("*") if one.is_file()}
+        return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
 
     through: list[str] = []
     ended = False
@@ -255,10 +255,10 @@ def test_no_statistics_hide_a_value(
     check(10, (run,))
     assert by_the_extension(tmp_path / "read") == by_polars()
     (row,) = tables.rows("runs_latest")
-    (one,) = row["aggregated_metrics"]
-    assert (one["metric_name"], one["latest_value"]) == ("m", 10.0)
-    assert math.isnan(one["min_value"])
-    assert math.isnan(one["max_value"])
+    (aggregated_metric,) = row["aggregated_metrics"]
+    assert (aggregated_metric["metric_name"], aggregated_metric["latest_value"]) == ("m", 10.0)
+    assert math.isnan(aggregated_metric["min_value"])
+    assert math.isnan(aggregated_metric["max_value"])
 
 
 def test_a_step_starts_over_when_another_publisher_comes_between_its_commits(

@@ -144,10 +144,10 @@ def test_copies_on_this_machine_are_those_of_files_that_tables_have(
     for step in range(8 * EXAMPLES):  # each replaces files
         store.api.post("runs/log-metric", run_id=run, key="m", value=step, step=step, timestamp=1)
         bucket.follow()
-        copies = {one.name: one.stat().st_size for one in scratch.rglob("*.parquet")}
+        copies = {path.name: path.stat().st_size for path in scratch.rglob("*.parquet")}
         assert copies.items() <= delta_readers.live_files().items()
     (part,) = scratch.iterdir()
-    assert {one.name for one in part.iterdir()} == {"lock", "files", "temporary"}
+    assert {path.name for path in part.iterdir()} == {"lock", "files", "temporary"}
     assert list((part / "temporary").iterdir()) == []
     # Whoever works at the same time has a part of its own.
     lake = pytest.importorskip("mltables.lake").Lake

@@ -105,11 +105,11 @@ def test_a_kill_between_two_commits_leaves_no_row_in_another_workspace(
             )
         publisher.publish()
         for table in TABLES:
-            found = {
+            workspace_ids = {
                 row["workspace_id"]
                 for row in tables.rows(table)
                 if row["experiment_id"] == experiment
             }
-            assert found == {"default"}, (table, commits)
+            assert workspace_ids == {"default"}, (table, commits)
     assert misplaced >= 2
     assert list(verification.verify()) == []

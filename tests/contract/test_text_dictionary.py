@@ -48,7 +48,7 @@ class Holders:
         """Past the product, which counts the calls."""
         entry = dictionary_page.Entry(self.experiment_id, text_items.RUN, ANNIE)
         wanted = [*text_dictionary.places(entry), keys.fts_texts(self.experiment_id)]
-        found = [
+        items = [
             store.direct.get_item(
                 TableName=store.table,
                 Key={"PK": {"S": place.pk}, "SK": {"S": place.sk}},
@@ -56,7 +56,7 @@ class Holders:
             ).get("Item")
             for place in wanted
         ]
-        return entry.name in dictionary_page.texts_of(found.pop()) or all(found)
+        return entry.name in dictionary_page.texts_of(items.pop()) or all(items)
 
 
 @pytest.mark.timeout(600)

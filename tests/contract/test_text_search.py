@@ -69,8 +69,8 @@ def test_full_text_is_looking_at_every_run(
                 if rng.random() < 0.03:
                     rebuild.reindex(experiment_id)
             delivery.rest()
-            found = rebuild.verify(experiment_id, patience=0).findings
-            assert {finding.problem for finding in found} <= {"surplus"}
+            findings = rebuild.verify(experiment_id, patience=0).findings
+            assert {finding.problem for finding in findings} <= {"surplus"}
             for _ in range(2):  # what the setting asks for no more goes with the second
                 rebuild.reindex(experiment_id)
             assert rebuild.verify(experiment_id, patience=0).findings == []

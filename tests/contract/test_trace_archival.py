@@ -65,7 +65,7 @@ FILTERS = (
 def found_by(experiment_id: str, condition: str) -> list[str]:
     location = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment_id}}
     answer = tell("POST", "3.0/traces/search", {"locations": [location], "filter": condition})
-    return [one["trace_id"] for one in answer.get("traces", [])]
+    return [trace["trace_id"] for trace in answer.get("traces", [])]
 
 
 def without_places(answer: Fields) -> Fields:

@@ -100,8 +100,8 @@ def test_writers_of_a_trace(shared_store: Store, data: st.DataObject) -> None:
             answer = ask("GET", "3.0/traces/get", trace_id=f"tr-{at_once}", allow_partial="true")
             if wanted:
                 assert answer.status == 200, answer
-                found = set(span_ids(answer.body["trace"].get("spans", [])))
-                assert wanted <= found, "an acknowledged span is out of sight"
+                results = set(span_ids(answer.body["trace"].get("spans", [])))
+                assert wanted <= results, "an acknowledged span is out of sight"
 
     writers: list[Callable[[], None]] = [
         partial(write, order[:share]),

@@ -201,8 +201,8 @@ class World:
             )
         )
         text, limit = " AND ".join(clauses), rng.choice((2, 3, 100))
-        found = [one for page in self._pages(text, ordering, limit) for one in page]
-        assert found == self._looked_at(text, ordering), (text, ordering, limit)
+        pages = [one for page in self._pages(text, ordering, limit) for one in page]
+        assert pages == self._looked_at(text, ordering), (text, ordering, limit)
 
     def _pages(self, text: str, ordering: list[str], limit: int) -> Iterator[list[str]]:
         place = {"experiment_id": self.experiment_id}

@@ -33,10 +33,12 @@ def _spans_seen(tables: Tables) -> dict[Any, list[Any]]:
     names = ["experiment_id", "workspace_id", "trace_id", "request_time", "request_date", "span_id"]
     names += ("parent_span_id", "name", "start_time_unix_nano", "end_time_unix_nano")
     for row in tables.rows("spans"):
-        note = next(one["value"] for one in row["attributes"] if one["key"] == "note")
+        note = next(
+            attribute["value"] for attribute in row["attributes"] if attribute["key"] == "note"
+        )
         seen = (*(row[name] for name in names), note)
         spans.setdefault((row["experiment_id"], row["trace_id"]), []).append(seen)
-    return {place: sorted(rows, key=lambda one: one[5]) for place, rows in spans.items()}
+    return {key: sorted(rows, key=lambda one: one[5]) for key, rows in spans.items()}
 
 
 def _seen(tables: Tables) -> tuple[dict[tuple[str, str], dict[str, Any]], dict[Any, list[Any]]]:
@@ -72,7 +74,7 @@ def _seen(tables: Tables) -> tuple[dict[tuple[str, str], dict[str, Any]], dict[A
                 row["rationale"],
             )
         )
-    return traces, {place: sorted(rows, key=lambda one: one[3]) for place, rows in judged.items()}
+    return traces, {key: sorted(rows, key=lambda one: one[3]) for key, rows in judged.items()}
 
 
 def check(tables: Tables, world: TracesWorld) -> None:
@@ -80,15 +82,15 @@ def check(tables: Tables, world: TracesWorld) -> None:
     traces, judged = _seen(tables)
     spans = _spans_seen(tables)
     for trace_id, state in world.traces.items():
-        place = (state["experiment"], trace_id)
-        assert traces.pop(place) == world.row(trace_id, state)
-        assert judged.pop(place, []) == world.judgements(trace_id, state)
-        assert spans.pop(place, []) == world.span_rows(trace_id, state)
-    for place, row in traces.items():
-        past = world.expired[place]
-        known = [(world.row(place[1], one), world.judgements(place[1], one)) for one in past]
-        assert (row, judged.pop(place, [])) in known
-        assert spans.pop(place, []) in [[], *(world.span_rows(place[1], one) for one in past)]
+        key = (state["experiment"], trace_id)
+        assert traces.pop(key) == world.row(trace_id, state)
+        assert judged.pop(key, []) == world.judgements(trace_id, state)
+        assert spans.pop(key, []) == world.span_rows(trace_id, state)
+    for key, row in traces.items():
+        past = world.expired[key]
+        known = [(world.row(key[1], one), world.judgements(key[1], one)) for one in past]
+        assert (row, judged.pop(key, [])) in known
+        assert spans.pop(key, []) in [[], *(world.span_rows(key[1], one) for one in past)]
     assert judged == spans == {}
 
 
@@ -177,7 +179,7 @@ def test_an_expired_trace_keeps_its_row_and_a_deleted_one_does_not(
     store.api.post("experiments/delete", experiment_id=experiment)
     purging.experiment(experiment)
     tables.follow()
-    rest = {one for one, state in world.traces.items() if state["experiment"] != experiment}
+    rest = {key for key, state in world.traces.items() if state["experiment"] != experiment}
     assert {row["trace_id"] for row in tables.rows("traces")} == rest
 
 
@@ -205,7 +207,7 @@ def test_each_column_has_its_type_and_content(store: Store, tables: Tables) -> N
     assert kinds["total_tokens"] == kinds["execution_duration_ms"] == polars.Int64
     assert kinds["total_cost"] == polars.Float64
     (row,) = frame.to_dicts()
-    row["tags"] = {one["key"]: one["value"] for one in row["tags"]}
+    row["tags"] = {tag["key"]: tag["value"] for tag in row["tags"]}
     seen = {one["key"]: one["value"] for one in row.pop("trace_metadata")}
     told_names = {name for name in metadata if not name.startswith("mlflow.trace.")}
     assert {name: seen[name] for name in told_names} == {n: metadata[n] for n in told_names}

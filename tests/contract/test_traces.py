@@ -273,17 +273,17 @@ def test_pages_of_the_newest(store: Store) -> None:
             start("0", f"tr-{trace}", request_time=f"1970-01-01T00:00:0{time}Z"),
         )
     wanted = sorted(zip(times, traces, strict=True), key=lambda one: (-one[0], one[1]))
-    found: list[str] = []
+    results: list[str] = []
     token = ""
     location = {"mlflow_experiment": {"experiment_id": "0"}}
     for _ in range(9):
         body = {"locations": [location], "max_results": 5, "page_token": token}
         page = tell("POST", "3.0/traces/search", body)
-        found += [one["trace_id"] for one in page.get("traces", [])]
+        results += [one["trace_id"] for one in page.get("traces", [])]
         token = page.get("next_page_token", "")
         if not token:
             break
-    assert found == [f"tr-{trace}" for _, trace in wanted]
+    assert results == [f"tr-{trace}" for _, trace in wanted]
 
 
 def test_thousands_of_spans(store: Store) -> None:

@@ -195,13 +195,13 @@ def test_a_long_removal_says_that_it_is_not_finished(
     of = {"experiment_id": experiment}
     monkeypatch.setattr(m, "MOST_TRASHED", 2)
     assert done("purge", dry_run=True, **of)["finished"] is False
-    found: set[str] = set()
+    results: set[str] = set()
     while True:
         body = done("purge", dry_run=False, **of)
-        found |= ids(body)
+        results |= ids(body)
         if body["finished"]:
             break
-    assert found == set(runs)
+    assert results == set(runs)
     api.post("experiments/delete", experiment_id=experiment)
     monkeypatch.setattr(service, "WORK_SECONDS", -1.0)
     api_answer = done("purge", dry_run=False, **of)

@@ -59,8 +59,8 @@ class OfThread:
         if not hasattr(self._local, "memory"):
             noun = f"{self._of._noun} {next(_names)}"
             self._local.memory = ProcessCache[Any, Any](noun, seconds=self._of._seconds)
-        found: ProcessCache[Any, Any] = self._local.memory
-        return found
+        memory: ProcessCache[Any, Any] = self._local.memory
+        return memory
 
 
 @contextlib.contextmanager

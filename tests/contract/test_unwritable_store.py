@@ -70,7 +70,7 @@ def test_the_default_experiment_is_read_before_it_is_stored(world: World, store:
             status, body = world.send("GET", f"{path}/{route}", fields)
             assert (status, body["experiment"]["name"]) == (200, "Default")
         status, body = world.send("POST", f"{path}/search", {"max_results": 5})
-        assert [one["experiment_id"] for one in body["experiments"]] == ["0"]
+        assert [experiment["experiment_id"] for experiment in body["experiments"]] == ["0"]
         status, body = world.send("POST", "/2.0/mlflow/runs/search", {"experiment_ids": ["0"]})
         assert (status, body.get("runs", [])) == (200, [])
         of_default = {"experiment_id": "0"}

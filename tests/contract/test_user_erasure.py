@@ -279,7 +279,7 @@ def test_killed_half_way_goes_on(
     assert naming(store) == []
     assert in_tables(office).count("audit_log") == 0
     pseudonyms = {
-        found for text in whole(store) for found in re.findall(r"person-[0-9a-f]{16}", text)
+        match for text in whole(store) for match in re.findall(r"person-[0-9a-f]{16}", text)
     }
     assert len(pseudonyms) == 1
 

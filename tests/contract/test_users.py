@@ -83,7 +83,11 @@ def test_changes_of_one_role_at_once_all_stay(store: Store) -> None:
 
     assert [answer.status for answer in _at_once(8, add)] == [200] * 8
     held = roles.get(role.role_id).permissions
-    assert len({one.permission_id for one in held}) == len({one.grant for one in held}) == 8
+    assert (
+        len({permission.permission_id for permission in held})
+        == len({one.grant for one in held})
+        == 8
+    )
 
 
 def test_users_of_other_workspaces_are_not_listed(

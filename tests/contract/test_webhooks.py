@@ -30,14 +30,14 @@ def webhook(webhook_id: str, workspace: str = "default", created: int = 0) -> We
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[DeliveryMessage]:
     """The messages that the indexer queues."""
-    found: list[DeliveryMessage] = []
+    results: list[DeliveryMessage] = []
 
     def send(_: str, messages: list[queues.Message]) -> None:
-        found.extend(message.parse(one.body) for one in messages)
+        results.extend(message.parse(one.body) for one in messages)
 
     monkeypatch.setenv("WEBHOOK_QUEUE_URL", "queue")
     monkeypatch.setattr(queues, "send", send)
-    return found
+    return results
 
 
 def of_registry(api: Api, name: str) -> list[tuple[int, int, float]]:
@@ -95,13 +95,13 @@ def test_the_stream_tells_each_event_once_however_often_it_is_read(
         of_registry(store.api, "m")
         records = stream.fresh()
     assert indexer.app.index(records) is None
-    told = Counter((str(one.event), one.data["name"]) for one in sent if one.webhook_id == "w1")
-    assert told == EVENTS
-    ids = {one.delivery_id for one in sent}
+    counter = Counter((str(one.event), one.data["name"]) for one in sent if one.webhook_id == "w1")
+    assert counter == EVENTS
+    ids = {delivery.delivery_id for delivery in sent}
     assert len(ids) == len(sent) == 2 * EVENTS.total()
     for start in (0, len(records) // 2):
         assert indexer.app.index(records[start:]) is None
-    assert {one.delivery_id for one in sent} == ids
+    assert {delivery.delivery_id for delivery in sent} == ids
 
 
 def test_one_write_of_several_tags_tells_of_each(store: Store, sent: list[DeliveryMessage]) -> None:
@@ -116,9 +116,14 @@ def test_one_write_of_several_tags_tells_of_each(store: Store, sent: list[Delive
     for _ in range(2):
         assert indexer.app.index(records) is None
     found = {
-        (str(one.event), one.data["key"], one.data.get("value"), one.delivery_id)
-        for one in sent
-        if "tag" in str(one.event)
+        (
+            str(delivery.event),
+            delivery.data["key"],
+            delivery.data.get("value"),
+            delivery.delivery_id,
+        )
+        for delivery in sent
+        if "tag" in str(delivery.event)
     }
     assert sorted(one[:3] for one in found) == [
         ("model_version_tag.deleted", "a", None),

@@ -18,9 +18,9 @@ __all__ = ["world"]
 
 
 def files() -> Folder:
-    found = port.store()
-    assert isinstance(found, Folder)
-    return found
+    store = port.store()
+    assert isinstance(store, Folder)
+    return store
 
 
 def test_the_life_of_a_workspace(world: Store) -> None:
@@ -41,8 +41,8 @@ def test_the_life_of_a_workspace(world: Store) -> None:
     changed = ask("PATCH", one, given).body["workspace"]
     assert changed == {"name": "team-a", **given}
     experiment = ask("POST", "/api/2.0/mlflow/experiments/create", {"name": "x"}, "team-a").body
-    found = ask("GET", "/api/2.0/mlflow/experiments/get", None, "team-a", **experiment).body
-    assert found["experiment"]["artifact_location"] == f"{root}/{experiment['experiment_id']}"
+    body = ask("GET", "/api/2.0/mlflow/experiments/get", None, "team-a", **experiment).body
+    assert body["experiment"]["artifact_location"] == f"{root}/{experiment['experiment_id']}"
     given = {"default_artifact_root": "", "trace_archival_config": {"location": ""}}
     changed = ask("PATCH", one, given).body["workspace"]
     retained = {"retention": "30d"}
@@ -229,7 +229,7 @@ def test_nothing_of_one_shows_in_another(world: Store) -> None:
             answer = ask(method, path, body, workspace, **query)
             shown = json.dumps(answer.text)
             asked = json.dumps([path, body, query])
-            leaked = [one for one in secrets if one in shown and one not in asked]
+            leaked = [secret for secret in secrets if secret in shown and secret not in asked]
             assert not leaked, (path, workspace, answer)
             assert "of team-a" not in shown, (path, answer)
             if answer.status == 200 and path != "/graphql":

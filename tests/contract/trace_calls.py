@@ -75,7 +75,7 @@ def span(
     **attributes: Any,
 ) -> Fields:
     """A span with times in ms after START; ``a__b`` stands for the attribute ``a.b``."""
-    found: Fields = {
+    results: Fields = {
         "traceId": trace,
         "spanId": f"{number:016x}",
         "name": f"span {number}",
@@ -86,7 +86,7 @@ def span(
             for key, value in attributes.items()
         ],
     }
-    return found if parent is None else {**found, "parentSpanId": f"{parent:016x}"}
+    return results if parent is None else {**results, "parentSpanId": f"{parent:016x}"}
 
 
 def export(
@@ -114,13 +114,13 @@ def start(experiment_id: str, trace_id: str, **info: Any) -> Fields:
 
 
 def info(trace_id: str) -> Fields:
-    found: Fields = tell("GET", f"3.0/traces/{trace_id}")["trace"]["trace_info"]
-    return found
+    trace_info: Fields = tell("GET", f"3.0/traces/{trace_id}")["trace"]["trace_info"]
+    return trace_info
 
 
 def whole(trace_id: str) -> Fields:
-    found: Fields = tell("GET", "3.0/traces/get", trace_id=trace_id, allow_partial="true")["trace"]
-    return found
+    trace: Fields = tell("GET", "3.0/traces/get", trace_id=trace_id, allow_partial="true")["trace"]
+    return trace
 
 
 def span_ids(spans: Iterable[Fields]) -> list[str]:

@@ -71,9 +71,11 @@ TOLD: Fields = {
 def seen(trace: str) -> Fields:
     """What a trace shows, but for its own ids."""
     found = whole(f"tr-{trace}")
-    told = found["trace_info"]
-    told["assessments"] = [one["feedback"] for one in told.get("assessments", [])]
-    told["tags"].pop("mlflow.artifactLocation")
+    trace_info = found["trace_info"]
+    trace_info["assessments"] = [
+        assessment["feedback"] for assessment in trace_info.get("assessments", [])
+    ]
+    trace_info["tags"].pop("mlflow.artifactLocation")
     spans = [
         {
             **{name: value for name, value in one.items() if name != "trace_id"},
@@ -83,4 +85,4 @@ def seen(trace: str) -> Fields:
         }
         for one in found.get("spans", [])
     ]
-    return {**told, "trace_id": "", "spans": spans}
+    return {**trace_info, "trace_id": "", "spans": spans}

@@ -69,12 +69,12 @@ class TracesWorld:
 
     def _reachable(self) -> list[str]:
         """The experiments that the API reaches."""
-        return [one for one, workspace in self.workspaces.items() if workspace == HOME]
+        return [key for key, workspace in self.workspaces.items() if workspace == HOME]
 
     def _trace(self) -> str | None:
         reachable = self._reachable()
-        found = [one for one, state in self.traces.items() if state["experiment"] in reachable]
-        return self.rng.choice(found) if found else None
+        items = [key for key, state in self.traces.items() if state["experiment"] in reachable]
+        return self.rng.choice(items) if items else None
 
     def _time(self) -> int:
         return START_MS + self.rng.randrange(-2 * MONTH_MS, MONTH_MS)
@@ -276,11 +276,9 @@ class TracesWorld:
         purging.experiment(experiment)
         del self.workspaces[experiment]
         self.traces = {
-            one: state for one, state in self.traces.items() if state["experiment"] != experiment
+            key: state for key, state in self.traces.items() if state["experiment"] != experiment
         }
-        self.expired = {
-            place: past for place, past in self.expired.items() if place[0] != experiment
-        }
+        self.expired = {key: past for key, past in self.expired.items() if key[0] != experiment}
 
     # ------------------------------------------------------------ what the tables should say
 

@@ -61,8 +61,8 @@ class Both:
                 self.differences.append(f"{login and login[0]}: {call}\n  {stock}\n  {ours}")
 
     def check(self) -> None:
-        found, self.differences = self.differences, []
-        assert not found, f"{len(found)} differences\n" + "\n".join(found)
+        differences, self.differences = self.differences, []
+        assert not differences, f"{len(differences)} differences\n" + "\n".join(differences)
 
 
 def _comparable(side: Side, reply: Reply, earlier: set[int | str]) -> tuple[int, object]:

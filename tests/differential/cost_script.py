@@ -46,7 +46,7 @@ def agent(calls: int, *, rolls_up: bool) -> None:
 
 def read(experiment_id: str) -> list[dict[str, Any]]:
     """By name of the trace: costs, tokens and models as the client gives them."""
-    found = mlflow.search_traces(
+    traces = mlflow.search_traces(
         locations=[experiment_id], return_type="list", include_spans=True, max_results=100
     )
     told = [
@@ -59,7 +59,7 @@ def read(experiment_id: str) -> list[dict[str, Any]]:
                 for span in trace.data.spans
             ),
         }
-        for trace in found
+        for trace in traces
     ]
     return sorted(told, key=lambda one: str(one["name"]))
 

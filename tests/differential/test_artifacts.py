@@ -285,27 +285,27 @@ def _promptlab(side: Files, fields: dict[str, Any]) -> Any:
     started = info["start_time"] if "start_time" in fields else info.pop("start_time")
     assert info.pop("end_time") >= started
     place = urlsplit(info["artifact_uri"]).path.lstrip("/")
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for folder in ("", "/model"):
         listed = side.json("GET", f"{PROXY}?path={place}{folder}").get("files", [])
         for path in [f"{folder}/{file['path']}" for file in listed if not file.get("is_dir")]:
             content = side.ask("GET", f"{PROXY}/{place}{path}").body.decode()
             is_yaml = path.endswith((".yaml", "MLmodel"))
-            found[path] = yaml.safe_load(content) if is_yaml else content
+            results[path] = yaml.safe_load(content) if is_yaml else content
     tags = {tag["key"]: tag["value"] for tag in run["data"]["tags"]}
-    if "/model/MLmodel" in found:
+    if "/model/MLmodel" in results:
         [model] = json.loads(tags.pop("mlflow.log-model.history"))
         for name in ("model_uuid", "utc_time_created"):
-            assert found["/model/MLmodel"].pop(name) == model[name]
+            assert results["/model/MLmodel"].pop(name) == model[name]
             model[name] = len(model[name])
         tags["model"] = json.dumps(model)
         for name, key in (("conda", "dependencies"), ("python_env", "build_dependencies")):
-            listed = found[f"/model/{name}.yaml"][key]
+            listed = results[f"/model/{name}.yaml"][key]
             listed[:] = [re.sub("^(pip|setuptools)[<=].*", r"\1", str(one)) for one in listed]
     if "run_name" not in fields:
         assert info.pop("run_name") == tags.pop("mlflow.runName")
     params = {param["key"]: param["value"] for param in run["data"].get("params", [])}
-    told = json.dumps([info, params, tags, run["inputs"], run["outputs"], found], sort_keys=True)
+    told = json.dumps([info, params, tags, run["inputs"], run["outputs"], results], sort_keys=True)
     shown = told.replace(info["run_id"], "…").replace(f"/{side.experiment}/", "/…/")
     return json.loads(shown.replace(f'"{side.experiment}"', '"…"'))
 

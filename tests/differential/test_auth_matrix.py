@@ -63,15 +63,15 @@ def test_decides_as_stock_does(guarded: list[Side], scene: Scene) -> None:
 
 def _paths(value: object, at: str = "") -> set[str]:
     """Where an answer has something; a pair is named by its key."""
-    found: set[str] = set()
+    results: set[str] = set()
     if isinstance(value, dict):
         for name, inner in value.items():
-            found |= {f"{at}.{name}"} | _paths(inner, f"{at}.{name}")
+            results |= {f"{at}.{name}"} | _paths(inner, f"{at}.{name}")
     elif isinstance(value, list):
         for item in value:
             key = item.get("key") if isinstance(item, dict) else None
-            found |= _paths(item, at if key is None else f"{at}[{key}]")
-    return found
+            results |= _paths(item, at if key is None else f"{at}[{key}]")
+    return results
 
 
 @pytest.mark.parametrize("tier", HIDDEN)
@@ -91,12 +91,12 @@ def test_hides_what_is_denied_as_stock_does(guarded: list[Side], tier: str) -> N
         for call in (user, *linked_things(tier), granted):
             made = _as(side, ADMIN, call)
             assert made.status == 200, (call, made)
-        found = {}
+        results = {}
         for call in linked_reads(tier):
             told, shown = _as(side, ADMIN, call), _as(side, login, call)
             assert told.status == 200, (call, told)
-            found[str(call)] = sorted(_paths(told.body) - _paths(shown.body))
-        lost.append(found)
+            results[str(call)] = sorted(_paths(told.body) - _paths(shown.body))
+        lost.append(results)
     assert lost[1] == lost[0]
     assert any(lost[0].values())
 
@@ -122,8 +122,8 @@ def test_lists_hold_what_may_be_read(guarded: list[Side]) -> None:
             assert _as(side, ADMIN, call).status == 200
     shown = [
         [
-            found["name"]
-            for found in _as(
+            experiment["name"]
+            for experiment in _as(
                 side,
                 login,
                 get("experiments/search", max_results=1000, filter="name LIKE 'listed-%'"),

@@ -189,17 +189,26 @@ def test_decides_as_stock_does(sides: list[Side], member: Member) -> None:
 
 @pytest.mark.parametrize("member", [Member("lister", role="user"), Member("guest", level="READ")])
 def test_lists_as_stock_does(sides: list[Side], member: Member) -> None:
-    found = []
+    results = []
     for side in sides:
         login = _prepared(side, member)
         names: list[Any] = []
         for where in ("team", "other", "default"):
             listed = _as(side, login, Call("GET", V3 + "workspaces"), where)
-            names.append(sorted(one["name"] for one in listed.body.get("workspaces", ())))
+            names.append(
+                sorted(workspace["name"] for workspace in listed.body.get("workspaces", ()))
+            )
             asked = get("experiments/search", max_results=1000, filter="name LIKE 'e-%'")
             answer = _as(side, login, asked, where)
-            names.append(sorted(one["name"] for one in answer.body.get("experiments", ())))
+            names.append(
+                sorted(experiment["name"] for experiment in answer.body.get("experiments", ()))
+            )
             answer = _as(side, login, get("registered-models/search"), where)
-            names.append(sorted(one["name"] for one in answer.body.get("registered_models", ())))
-        found.append(names)
-    assert found[0] == found[1]
+            names.append(
+                sorted(
+                    registered_model["name"]
+                    for registered_model in answer.body.get("registered_models", ())
+                )
+            )
+        results.append(names)
+    assert results[0] == results[1]

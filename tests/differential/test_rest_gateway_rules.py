@@ -188,11 +188,11 @@ def test_guardrails(both: Pair) -> None:
 def test_judges_that_ask_endpoints(both: Pair) -> None:
     """A judge keeps its endpoint when that is renamed, and loses it when that is deleted."""
     judged, called, renamed = name(), name(), name()
-    found: dict[str, Any] = {"experiment_id": "0", "name": judged}
+    results: dict[str, Any] = {"experiment_id": "0", "name": judged}
     scorers = "/api/3.0/mlflow/scorers/"
     seen = [
-        Call("GET", f"{scorers}get", query=found),
-        Call("GET", f"{scorers}versions", query=found),
+        Call("GET", f"{scorers}get", query=results),
+        Call("GET", f"{scorers}versions", query=results),
         read("endpoints/bindings/list", **E1),
     ]
     both.send_all(

@@ -42,8 +42,8 @@ def tidy(both: Pair) -> Iterator[None]:
     """Both servers list nothing before a test and after it."""
     yield
     for side in (both.stock, both.product):
-        found = side.send(get("webhooks", max_results=1000)).body.get("webhooks", [])
-        for webhook in found:
+        webhooks = side.send(get("webhooks", max_results=1000)).body.get("webhooks", [])
+        for webhook in webhooks:
             side.send(Call("DELETE", f"{API}webhooks/{webhook['webhook_id']}"))
 
 

@@ -40,16 +40,16 @@ def _fill(store: Any, rng: random.Random) -> tuple[Experiment, ...]:
     experiments.append(store.get_experiment("0"))
     return tuple(
         Experiment(
-            one.experiment_id,
-            one.name,
-            one.artifact_location,
-            one.lifecycle_stage,
-            one.creation_time,
-            one.last_update_time,
-            dict(one.tags),
+            experiment.experiment_id,
+            experiment.name,
+            experiment.artifact_location,
+            experiment.lifecycle_stage,
+            experiment.creation_time,
+            experiment.last_update_time,
+            dict(experiment.tags),
             "default",
         )
-        for one in experiments
+        for experiment in experiments
     )
 
 

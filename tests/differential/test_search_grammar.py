@@ -143,8 +143,8 @@ def test_words_of_sql() -> None:
     listed = {word for words in lexer._keywords for word in words}
 
     def is_kept(word: str) -> bool:
-        found = [kind for kind, _ in lexer.get_tokens(word)]
-        return len(found) == 1 and (found[0] in sql.Keyword or found[0] in sql.Name.Builtin)
+        kinds = [kind for kind, _ in lexer.get_tokens(word)]
+        return len(kinds) == 1 and (kinds[0] in sql.Keyword or kinds[0] in sql.Name.Builtin)
 
     alone = {word for word in listed if " " not in word}
     assert {word for word in alone if is_kept(word)} == SQL_WORDS | {"TIMESTAMP"}

@@ -93,10 +93,10 @@ def _model(found: Any) -> LoggedModel:
         tags=dict(found.tags),
         metrics=tuple(
             ModelMetric(
-                *(one.key, one.value, one.timestamp, one.step),
-                *(one.run_id, one.dataset_name, one.dataset_digest),
+                *(metric.key, metric.value, metric.timestamp, metric.step),
+                *(metric.run_id, metric.dataset_name, metric.dataset_digest),
             )
-            for one in found.metrics or ()
+            for metric in found.metrics or ()
         ),
     )
 
@@ -125,7 +125,10 @@ def _ours(
     datasets: list[dict[str, str]],
     order_by: list[dict[str, Any]],
 ) -> Any:
-    named = [language.MetricDataset(one["dataset_name"], one["dataset_digest"]) for one in datasets]
+    named = [
+        language.MetricDataset(dataset["dataset_name"], dataset["dataset_digest"])
+        for dataset in datasets
+    ]
     try:
         holds = language.predicate(language.parse_filter(text), named)
         ordering = [

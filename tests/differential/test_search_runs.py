@@ -98,10 +98,10 @@ def _run(run: Any) -> Run:
         tags=dict(data.tags),
         dataset_inputs=tuple(
             DatasetInput(
-                Dataset(one.dataset.name, one.dataset.digest, "local", "{}"),
-                tuple(Tag(tag.key, tag.value) for tag in one.tags),
+                Dataset(dataset_input.dataset.name, dataset_input.dataset.digest, "local", "{}"),
+                tuple(Tag(tag.key, tag.value) for tag in dataset_input.tags),
             )
-            for one in run.inputs.dataset_inputs
+            for dataset_input in run.inputs.dataset_inputs
         ),
     )
 

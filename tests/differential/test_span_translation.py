@@ -215,8 +215,8 @@ def test_the_same_sums(drawn: list[tuple[int, Any]], chance: random.Random) -> N
         for number, (parent, amounts) in enumerate(drawn)
     ]
     nodes = [
-        tracing.SpanAggregationNode(one.span_id, one.parent_id, one.amounts)
-        for one in sorted(parts, key=lambda one: one.end)
+        tracing.SpanAggregationNode(part.span_id, part.parent_id, part.amounts)
+        for part in sorted(parts, key=lambda one: one.end)
     ]
     chance.shuffle(parts)
     assert usage.total_cost(parts) == (tracing.aggregate_cost_from_span_nodes(nodes) or {})

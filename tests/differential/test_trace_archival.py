@@ -111,8 +111,8 @@ def _unplaced(value: Any) -> Any:
 
 
 def experiment_of(side: Side) -> dict[str, Any]:
-    found: dict[str, Any] = side.ask("GET", EXPERIMENT)[1]["experiment"]
-    return found
+    experiment: dict[str, Any] = side.ask("GET", EXPERIMENT)[1]["experiment"]
+    return experiment
 
 
 def retentions(two: Two) -> list[str]:
@@ -206,12 +206,12 @@ def test_the_same_before_and_after(archiving: tuple[Two, Archive]) -> None:
         assert answers[0][1]["error_code"] == answers[1][1]["error_code"]
         assert answers[1][0] == 400
     two.same("PATCH", f"/api/3.0/mlflow/traces/tr-{trace}/tags", {"key": "k", "value": "v"})
-    found: dict[str, Any] = {
+    results: dict[str, Any] = {
         "locations": [{"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": ID}}],
         "filter": "tag.k = 'v' AND span.name LIKE '%'",
     }
     for side in (two.stock, two.product):
-        answer = side.ask("POST", "/api/3.0/mlflow/traces/search", found)[1]
+        answer = side.ask("POST", "/api/3.0/mlflow/traces/search", results)[1]
         assert [one["trace_id"] for one in answer["traces"]] == [f"tr-{trace}"]
     gone = {"experiment_id": ID, "request_ids": [f"tr-{trace}", f"tr-{running}"]}
     two.same("POST", "/api/2.0/mlflow/traces/delete-traces", gone)

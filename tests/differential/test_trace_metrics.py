@@ -67,7 +67,7 @@ def test_random_metrics(world: World) -> None:
             "view_type": view,
             "metric_name": metric,
             "aggregations": aggregations,
-            "dimensions": [one for one in dimensions if rng.random() < 0.5],
+            "dimensions": [dimension for dimension in dimensions if rng.random() < 0.5],
             "filters": [one for one in METRIC_FILTERS[view] if rng.random() < 0.2],
         }
         if rng.random() < 0.5:

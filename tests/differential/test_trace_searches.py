@@ -169,16 +169,16 @@ def _outcome(side: Any, method: str, path: str, body: Any) -> Any:
 
 def _pages(side: Any, body: Any) -> Any:
     """The traces of all pages."""
-    found: list[str] = []
+    results: list[str] = []
     token = ""
     while True:
         status, answer, _ = side.ask("POST", SEARCH, {**body, "page_token": token})
         if status >= 400:
             return "refused"
-        found += [trace["trace_id"] for trace in answer.get("traces", ())]
+        results += [trace["trace_id"] for trace in answer.get("traces", ())]
         token = answer.get("next_page_token", "")
         if not token:
-            return found
+            return results
 
 
 def _comparable_message(message: str) -> str:
@@ -224,16 +224,16 @@ def test_pages(world: World) -> None:
         body: dict[str, Any] = {"locations": LOCATIONS, "order_by": order, "max_results": 5}
         for side in (world.two.stock, world.two.product):
             whole = _outcome(side, "POST", SEARCH, {**body, "max_results": 500})
-            found: list[str] = []
+            results: list[str] = []
             token = ""
             while True:
                 page = side.ask("POST", SEARCH, {**body, "page_token": token})[1]
-                found += [trace["trace_id"] for trace in page.get("traces", ())]
+                results += [trace["trace_id"] for trace in page.get("traces", ())]
                 token = page.get("next_page_token")
                 if not token:
                     break
-            assert found == whole
-            assert len(found) == TRACES
+            assert results == whole
+            assert len(results) == TRACES
 
 
 def test_version_2(world: World) -> None:

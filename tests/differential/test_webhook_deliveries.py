@@ -127,7 +127,7 @@ def told(deliveries: list[Delivery]) -> list[str]:
 
 def _is_told(deliveries: list[Delivery]) -> bool:
     """Whether the last of the calls was."""
-    return any(one.body["data"].get("name") == "last" for one in deliveries)
+    return any(delivery.body["data"].get("name") == "last" for delivery in deliveries)
 
 
 def test_the_same_calls_are_told_the_same(servers: Pair, receiver: Receiver) -> None:
@@ -137,8 +137,8 @@ def test_the_same_calls_are_told_the_same(servers: Pair, receiver: Receiver) -> 
     receiver.wait(lambda: _is_told(receiver.at("/stock")) and _is_told(receiver.at("/ours")))
     receiver.wait(lambda: len(receiver.at("/stock")) == len(receiver.at("/ours")))
     deliveries = receiver.settled()
-    stock = [one for one in deliveries if one.path == "/stock"]
-    ours = [one for one in deliveries if one.path == "/ours"]
+    stock = [delivery for delivery in deliveries if delivery.path == "/stock"]
+    ours = [delivery for delivery in deliveries if delivery.path == "/ours"]
     assert len(stock) > 20
     assert told(ours) == told(stock)
     made_by_client = {"user-agent", "accept", "accept-encoding", "connection", "host"}

@@ -68,11 +68,11 @@ class Side:
 def comparable(value: Any) -> Any:
     """Without what changes; lists of keys and values in one order."""
     if isinstance(value, list):
-        found = [comparable(item) for item in value]
-        pairs = bool(found) and all(
-            isinstance(item, dict) and set(item) == {"key", "value"} for item in found
+        comparables = [comparable(item) for item in value]
+        pairs = bool(comparables) and all(
+            isinstance(item, dict) and set(item) == {"key", "value"} for item in comparables
         )
-        return sorted(found, key=str) if pairs else found
+        return sorted(comparables, key=str) if pairs else comparables
     if not isinstance(value, dict):
         return value
     return {
@@ -154,7 +154,7 @@ def text(key: str, value: Any) -> Any:
 def span(
     trace: str, number: int, parent: int = 0, at: int = 0, *attributes: Any, **more: Any
 ) -> Any:
-    found = {
+    results = {
         "traceId": trace,
         "spanId": f"{number:016x}",
         "name": f"span {number}",
@@ -163,7 +163,7 @@ def span(
         "attributes": list(attributes),
         **more,
     }
-    return {**found, "parentSpanId": f"{parent:016x}"} if parent else found
+    return {**results, "parentSpanId": f"{parent:016x}"} if parent else results
 
 
 VALUES = [

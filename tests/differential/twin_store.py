@@ -81,7 +81,7 @@ class Twins:
             "POST",
             "runs/log-batch",
             run_id=run_id,
-            metrics=[{**one, "value": samples.shown(one["value"])} for one in metrics],
+            metrics=[{**metric, "value": samples.shown(metric["value"])} for metric in metrics],
             params=pairs(texts[0]),
             tags=pairs(texts[1]),
         )
@@ -89,9 +89,9 @@ class Twins:
             answer.status,
             self._stock.log_batch,
             run_id,
-            [made.Metric(**one) for one in metrics],
-            [made.Param(*one) for one in texts[0].items()],
-            [made.RunTag(*one) for one in texts[1].items()],
+            [made.Metric(**metric) for metric in metrics],
+            [made.Param(*item) for item in texts[0].items()],
+            [made.RunTag(*item) for item in texts[1].items()],
         )
 
     def _log_metric(self, run_id: str) -> None:
@@ -136,7 +136,7 @@ class Twins:
             run_id=run_id,
             datasets=[{"dataset": dataset, "tags": pairs(tags)}],
         )
-        listed = [made.InputTag(*one) for one in tags.items()]
+        listed = [made.InputTag(*item) for item in tags.items()]
         linked = made.DatasetInput(made.Dataset(**dataset), listed)
         self._same(answer.status, self._stock.log_inputs, run_id, [linked])
 

@@ -58,7 +58,7 @@ def _streamed(text: str, tools: Any, stop: str, used: Any) -> Told:
         deltas: list[Any] = [{"toolUse": {"input": part}} for part in ('{"city": ', f'"{text}"}}')]
     else:
         deltas = [{"text": part} for part in ("echo: ", *text.split(" "))]
-    told += [("contentBlockDelta", {"delta": one, "contentBlockIndex": 1}) for one in deltas]
+    told += [("contentBlockDelta", {"delta": delta, "contentBlockIndex": 1}) for delta in deltas]
     told.append(("contentBlockStop", {"contentBlockIndex": 1}))
     told.append(("messageStop", {"stopReason": stop}))
     told.append(("metadata", {"usage": used, "metrics": {"latencyMs": 3}}))

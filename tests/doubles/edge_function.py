@@ -44,14 +44,14 @@ class EdgeFunction:
             "cookies": {name: {"value": one.value} for name, one in cookies.items()},
         }
         event = {"version": "1.0", "context": {"eventType": "viewer-request"}, "request": request}
-        found = self._run(event)
-        if "statusCode" not in found:
-            assert found == request
+        run = self._run(event)
+        if "statusCode" not in run:
+            assert run == request
             return None
-        answered = {name: one["value"] for name, one in found.get("headers", {}).items()}
-        for name, one in found.get("cookies", {}).items():
+        answered = {name: one["value"] for name, one in run.get("headers", {}).items()}
+        for name, one in run.get("cookies", {}).items():
             answered["set-cookie"] = f"{name}={one['value']}; {one['attributes']}"
-        return found["statusCode"], answered, found.get("body", "").encode()
+        return run["statusCode"], answered, run.get("body", "").encode()
 
     def _run(self, event: dict[str, Any]) -> dict[str, Any]:
         with self._lock:

@@ -53,17 +53,17 @@ class LaggingIndexes:
                 }
             }
             headers = {**call.headers, "x-amz-target": "DynamoDB_20120810.BatchGetItem"}
-            found: dict[tuple[str, str], Item] = {}
+            results: dict[tuple[str, str], Item] = {}
             while request:
                 answer = await forward(Call("BatchGetItem", {"RequestItems": request}, headers))
                 assert answer.status == 200, answer
                 assert answer.body is not None
                 for item in answer.body["Responses"].get(table, ()):
-                    found[item["PK"]["S"], item["SK"]["S"]] = item
+                    results[item["PK"]["S"], item["SK"]["S"]] = item
                 request = answer.body.get("UnprocessedKeys") or {}
             now = time.monotonic()
             for key in part:
-                states.setdefault(key, []).append((now, found.get(key)))
+                states.setdefault(key, []).append((now, results.get(key)))
 
     def _query(self, call: Call, index: str) -> Answer:
         body = call.body
@@ -142,7 +142,7 @@ def _written(call: Call) -> dict[str, list[tuple[str, str]]]:
                 for kind, part in action.items():
                     if kind != "ConditionCheck":
                         add(part["TableName"], part["Item"] if kind == "Put" else part["Key"])
-    return {table: list(found) for table, found in keys.items()}
+    return {table: list(key) for table, key in keys.items()}
 
 
 _TERM = re.compile(

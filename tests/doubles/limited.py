@@ -55,9 +55,9 @@ class PartitionLimits:
         answer = await forward(call)
         units = _consumed(answer)
         self.consumed[writes] += units
-        for one in partitions:
-            left = self._units(one, writes) - units / len(partitions)
-            self._left[one, writes] = (left, self._clock.now)
+        for partition in partitions:
+            left = self._units(partition, writes) - units / len(partitions)
+            self._left[partition, writes] = (left, self._clock.now)
         return answer
 
     def _units(self, partition: str, writes: bool) -> float:

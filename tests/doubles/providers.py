@@ -271,9 +271,9 @@ def saying(text: str | None) -> Callable[[Asked], Told]:
     """A model at OpenAI that says the same whatever it is asked, at once."""
 
     def answer(asked: Asked) -> Told:
-        told = openai(asked._replace(body={**asked.body, "stream": False})).body
+        body = openai(asked._replace(body={**asked.body, "stream": False})).body
         message = {"role": "assistant", "content": text}
-        return Told(body={**told, "choices": [{**told["choices"][0], "message": message}]})
+        return Told(body={**body, "choices": [{**body["choices"][0], "message": message}]})
 
     return answer
 

@@ -66,8 +66,8 @@ class Service:
             raise Wrong("Missing Authentication Token")
 
     def _check_header(self, sent: Sent) -> None:
-        found = _HEADER.fullmatch(sent.headers["authorization"])
-        if found is None:
+        match = _HEADER.fullmatch(sent.headers["authorization"])
+        if match is None:
             raise Wrong("Authorization header requires a signature")
         moment = sent.headers.get("x-amz-date", "")
         if abs(_seconds(moment) - time.time()) > _SKEW_SECONDS:
@@ -78,7 +78,7 @@ class Service:
         said = sent.headers.get("x-amz-content-sha256", digest)
         if said not in (digest, _UNSIGNED):
             raise Wrong("The provided x-amz-content-sha256 does not match what was computed")
-        credential, names, signature = found.groups()
+        credential, names, signature = match.groups()
         self._compare(sent, moment, credential, names, said, signature)
 
     def _check_query(self, sent: Sent, query: Mapping[str, str]) -> None:

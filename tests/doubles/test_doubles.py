@@ -26,7 +26,7 @@ def indexed(sk: str, position: str) -> dict[str, Any]:
 
 
 def gsi1(engine: Any, table: str, **more: Any) -> list[str]:
-    found = engine.query(
+    query = engine.query(
         TableName=table,
         IndexName="GSI1",
         KeyConditionExpression="#p = :x",
@@ -34,7 +34,7 @@ def gsi1(engine: Any, table: str, **more: Any) -> list[str]:
         ExpressionAttributeValues={":x": {"S": "x"}},
         **more,
     )
-    return [item["SK"]["S"] for item in found["Items"]]
+    return [item["SK"]["S"] for item in query["Items"]]
 
 
 def test_indexes_stand_still_until_the_lag_ends(doubles: Doubles) -> None:
@@ -79,7 +79,7 @@ def test_a_lagging_index_answers_as_the_engine_once_it_has_caught_up(doubles: Do
             pages = []
             for engine in (db, doubles.direct):
                 start: dict[str, Any] = {}
-                found: list[str] = []
+                results: list[str] = []
                 while True:
                     page = engine.query(
                         TableName=table,
@@ -90,11 +90,11 @@ def test_a_lagging_index_answers_as_the_engine_once_it_has_caught_up(doubles: Do
                         Limit=3,
                         **start,
                     )
-                    found += [item["SK"]["S"] for item in page["Items"]]
+                    results += [item["SK"]["S"] for item in page["Items"]]
                     if "LastEvaluatedKey" not in page:
                         break
                     start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
-                pages.append(found)
+                pages.append(results)
             assert pages[0] == pages[1], (condition, forward)
 
 
@@ -203,11 +203,11 @@ def test_the_second_engine_serves_the_same_table(extenddb: Engine) -> None:
     db = client(extenddb.endpoint)
     table = create_table(extenddb.endpoint)
     db.put_item(TableName=table, Item={**key("a"), "lsi1sk": {"S": "1"}})
-    found = db.query(
+    query = db.query(
         TableName=table,
         IndexName="LSI1",
         KeyConditionExpression="PK = :p",
         ExpressionAttributeValues={":p": {"S": "p"}},
         ConsistentRead=True,
     )
-    assert found["Count"] == 1
+    assert query["Count"] == 1

@@ -17,12 +17,12 @@ from mlflow.exceptions import MlflowException
 
 
 def refused(code: str, call, *arguments) -> None:
-    found = "nothing"
+    error_code = "nothing"
     try:
         call(*arguments)
     except MlflowException as error:
-        found = error.error_code
-    assert found == code, (call, arguments, found)
+        error_code = error.error_code
+    assert error_code == code, (call, arguments, error_code)
 
 
 def fluent(name: str) -> tuple[str, str]:
@@ -84,8 +84,8 @@ def main(uri: str, name: str) -> None:
     refused("RESOURCE_ALREADY_EXISTS", client.create_experiment, name)
 
     def names(filter_string: str, *order: str) -> list[str]:
-        found = client.search_runs([experiment_id], filter_string, order_by=list(order))
-        return [one.data.tags["mlflow.runName"] for one in found]
+        runs = client.search_runs([experiment_id], filter_string, order_by=list(order))
+        return [one.data.tags["mlflow.runName"] for one in runs]
 
     assert names("", "metrics.loss ASC") == ["first", "inner", "second"]
     assert names("metrics.loss < 1 AND params.lr = '0.01'") == ["first"]
@@ -101,8 +101,8 @@ def main(uri: str, name: str) -> None:
     by_name = client.get_experiment_by_name(name)
     assert by_name is not None
     assert by_name.experiment_id == experiment_id
-    found = client.search_experiments(filter_string=f"name = '{name}'")
-    assert found == [] or found[0].tags == {"team": "vision"}  # this list may lag
+    experiments = client.search_experiments(filter_string=f"name = '{name}'")
+    assert experiments == [] or experiments[0].tags == {"team": "vision"}  # this list may lag
     client.delete_run(other.info.run_id)
     assert len(client.search_runs([experiment_id])) == 2
     assert len(client.search_runs([experiment_id], run_view_type=ViewType.DELETED_ONLY)) == 1

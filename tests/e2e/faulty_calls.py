@@ -66,17 +66,20 @@ class Calls:
         """How often the server knows each thing that was to be created, by kind and name."""
         client, counts = self._client, dict.fromkeys([each[:2] for each in self.created], 0)
         versions = client.search_model_versions(f"name = '{self._prefix}-model'", 10_000)
-        found = [
+        results = [
             *(
                 ("run", run.info.run_name)
                 for run in client.search_runs([self.experiment], max_results=5000)
             ),
-            *(("experiment", one.name) for one in client.search_experiments(max_results=5000)),
             *(
-                ("registered model", one.name)
-                for one in client.search_registered_models(max_results=900)
+                ("experiment", experiment.name)
+                for experiment in client.search_experiments(max_results=5000)
             ),
-            *(("model version", one.description) for one in versions),
+            *(
+                ("registered model", registered_model.name)
+                for registered_model in client.search_registered_models(max_results=900)
+            ),
+            *(("model version", version.description) for version in versions),
             *(
                 ("issue", one.name)
                 for one in _pages(issues.search_issues, experiment_id=self.experiment)
@@ -90,7 +93,7 @@ class Calls:
                 for one in _pages(client.search_skill_versions, name=f"{self._prefix}-skill")
             ),
         ]
-        for one in found:
+        for one in results:
             if one in counts:
                 counts[one] += 1
         return counts

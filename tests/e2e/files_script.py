@@ -55,8 +55,11 @@ def main(uri: str, largest: int, small: int, folder: Path) -> None:
     client.log_dict(run, {"a": 1}, "notes/dict.json")
 
     def listed(path: str = "") -> dict[str, int | None]:
-        found = mlflow.artifacts.list_artifacts(artifact_uri=f"{root}/{path}".rstrip("/"))
-        return {Path(one.path).name: None if one.is_dir else one.file_size or 0 for one in found}
+        artifacts = mlflow.artifacts.list_artifacts(artifact_uri=f"{root}/{path}".rstrip("/"))
+        return {
+            Path(artifact.path).name: None if artifact.is_dir else artifact.file_size or 0
+            for artifact in artifacts
+        }
 
     def downloaded(path: str) -> Path:
         uri = f"{root}/{path}"

@@ -36,11 +36,11 @@ def main(uri: str, name: str) -> None:
     client = MlflowClient(uri, uri)
     made = [client.create_experiment(f"{name} {number}") for number in range(5)]
     client.delete_experiment(made[0])
-    listed = [one.experiment_id for one in client.list_experiments()]
+    listed = [experiment.experiment_id for experiment in client.list_experiments()]
     assert [each for each in listed if each in made] == made[1:], listed
     assert listed[0] == "0" or "0" not in listed, listed
     assert [one.experiment_id for one in pages(client.list_experiments)] == listed
-    deleted = [one.name for one in client.list_experiments(ViewType.DELETED_ONLY)]
+    deleted = [experiment.name for experiment in client.list_experiments(ViewType.DELETED_ONLY)]
     assert f"{name} 0" in deleted, deleted
     assert f"{name} 1" not in deleted, deleted
     every = pages(client.list_experiments, view_type=ViewType.ALL)
@@ -50,12 +50,12 @@ def main(uri: str, name: str) -> None:
         client.create_registered_model(f"{name} {number}", {"n": str(number)})
     client.create_model_version(f"{name} 3", "s3://bucket/model")
     models = client.list_registered_models()
-    mine = [one for one in models if one.name.startswith(name)]
+    mine = [model for model in models if model.name.startswith(name)]
     assert [one.name for one in mine] == [f"{name} {number}" for number in range(5)], models
-    assert [one.version for one in mine[3].latest_versions] == ["1"]
+    assert [latest_version.version for latest_version in mine[3].latest_versions] == ["1"]
     assert mine[2].tags == {"n": "2"}
     assert [one.name for one in pages(client.list_registered_models)] == [
-        one.name for one in models
+        model.name for model in models
     ]
     print("ok", mlflow.__version__)  # noqa: T201
 

@@ -63,13 +63,13 @@ def scorers(made: list[str]) -> None:
         )
     (listed,) = list_scorers(experiment_id=made[-1])
     # None of the calls says where: the scorer knows from the answer that it came with.
-    found = get_scorer(name="kind", experiment_id=made[-1])
-    for one in (listed, found):
+    scorer = get_scorer(name="kind", experiment_id=made[-1])
+    for one in (listed, scorer):
         assert not one.stop().sample_rate
         for call in (one.start, one.update):
             assert "gateway" in refused(call, sampling_config=HALF)
     mlflow.genai.scorers.delete_scorer(name="kind", experiment_id=made[-1], version="all")
-    for one in (listed, found):
+    for one in (listed, scorer):
         message = refused(one.stop)
         assert f"not found for experiment {made[-1]}" in message, message
     assert len(list_scorers(experiment_id="0")) == 1

@@ -27,8 +27,8 @@ def train(client: MlflowClient) -> str:
     client.set_terminated(run_id)
     client.create_registered_model(name)
     client.create_model_version(name, "s3://elsewhere/model", run_id)
-    found = client.get_run(run_id)
-    assert (found.info.status, found.data.metrics["loss"]) == ("FINISHED", 0.25), found
+    run = client.get_run(run_id)
+    assert (run.info.status, run.data.metrics["loss"]) == ("FINISHED", 0.25), run
     assert len(client.get_metric_history(run_id, "loss")) == 3
     return run_id
 

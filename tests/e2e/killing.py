@@ -65,7 +65,7 @@ class Hasty(threading.Thread):
         self._ended.set()
 
     def _post(self, connection: http.client.HTTPConnection, step: int, names: list[str]) -> bool:
-        points = [{"key": one, "value": step, "timestamp": 1, "step": step} for one in names]
+        points = [{"key": name, "value": step, "timestamp": 1, "step": step} for name in names]
         body: dict[str, Any] = {"run_id": self.run_id, "metrics": points}
         if step % 5 == 0:
             body["params"] = [{"key": f"p{step}", "value": str(step)}]
@@ -84,7 +84,7 @@ class Hasty(threading.Thread):
     def check(self) -> list[str]:
         """Nothing answered is lost, nothing is invented, and both sides of each metric agree."""
         data = self.client.call("GET", f"runs/get?run_id={self.run_id}")[1]["run"]["data"]
-        latest = {one["key"]: one["step"] for one in data.get("metrics", ())}
+        latest = {metric["key"]: metric["step"] for metric in data.get("metrics", ())}
         faults = []
         for name, sent in self.sent.items():
             steps = [step for step, _ in history(self.client, self.run_id, name)]
@@ -176,8 +176,8 @@ def done(writers: Sequence[Worker | Hasty]) -> int:
 
 def completed(server: Server) -> int:
     """As the runners have said."""
-    told = re.findall(r"unfinished writes completed in (\d+) runs", server.log.read_text())
-    return sum(map(int, told))
+    matches = re.findall(r"unfinished writes completed in (\d+) runs", server.log.read_text())
+    return sum(map(int, matches))
 
 
 def wait_for(goal: int, writers: Sequence[Worker | Hasty]) -> None:

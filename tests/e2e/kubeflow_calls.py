@@ -62,10 +62,10 @@ def models(registry: ModelRegistry, name: str) -> None:
         **given,
     )
     assert (model.owner, model.state) == ("owner", RegisteredModelState.LIVE)
-    found = registry.get_registered_model(f"{name} model")
+    registered_model = registry.get_registered_model(f"{name} model")
     # That there is a version counts as an update of its model.
-    found.last_update_time_since_epoch = model.last_update_time_since_epoch
-    assert found == model, (found, model)
+    registered_model.last_update_time_since_epoch = model.last_update_time_since_epoch
+    assert registered_model == model, (registered_model, model)
     made = registry.get_model_version(model.name, "v1: né/1")
     assert (made.author, made.description) == ("somebody", "of version")
     types = {key: type(value) for key, value in made.custom_properties.items()}
@@ -124,8 +124,10 @@ def pagers(registry: ModelRegistry, name: str) -> None:
             assert [one.name for one in pager.ascending()] == expected, (size, order)
             assert [one.name for one in pager.descending()] == expected[::-1], (size, order)
         assert [one.name for one in pager.restart().ascending()] == updated, size
-    assert [one.name for one in registry.get_model_versions(f"{name} pages")] == created
-    everything = [one.id for one in registry.get_registered_models()]
+    assert [
+        model_version.name for model_version in registry.get_model_versions(f"{name} pages")
+    ] == created
+    everything = [registered_model.id for registered_model in registry.get_registered_models()]
     assert len(everything) == len(set(everything))
     # Others register models meanwhile, so only what is there already must come again.
     again = [one.id for one in registry.get_registered_models().page_size(2).order_by_id()]

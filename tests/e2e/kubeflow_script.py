@@ -28,13 +28,13 @@ def registered_here(registry: ModelRegistry, name: str) -> None:
         model_format_version="1",
         metadata={"layers": 3, "accuracy": 0.5, "final": True, "note": "text"},
     )
-    found = registry.get_model_version(model.name, "one: latest")
-    assert found.custom_properties == {
+    model_version = registry.get_model_version(model.name, "one: latest")
+    assert model_version.custom_properties == {
         "layers": 3,
         "accuracy": 0.5,
         "final": True,
         "note": "text",
-    }, found
+    }, model_version
     artifact = registry.get_model_artifact(model.name, "one: latest")
     assert artifact.uri == "s3://elsewhere/model"
     artifact.uri = "s3://elsewhere/moved"
@@ -59,9 +59,9 @@ def registered_here(registry: ModelRegistry, name: str) -> None:
 def registered_in_mlflow(registry: ModelRegistry, name: str) -> None:
     model = registry.get_registered_model(name)
     assert model.custom_properties == {"team": "retention"}, model
-    found = registry.get_model_version(name, "1")
+    model_version = registry.get_model_version(name, "1")
     artifact = registry.get_model_artifact(name, "1")
-    assert found.name == "1"
+    assert model_version.name == "1"
     assert (
         artifact.uri.startswith("runs:/")
         or artifact.uri.startswith("models:/")

@@ -119,7 +119,7 @@ def of_grants(auth, client: MlflowClient, name: str, admin: tuple[str, str]) -> 
         auth.create_user(guest, PASSWORD)
     with logged_in(guest):
         refused("Permission denied", client.log_metric, run_id, "m", 2.0)
-        names = [one.name for one in client.search_experiments()]
+        names = [experiment.name for experiment in client.search_experiments()]
         assert f"e {name}" not in names
 
 
@@ -148,13 +148,19 @@ def old_grants(auth, client, name, owner, guest, experiment_id, run_id) -> None:
             "OWN",
         )
         auth.create_registered_model_permission(model, guest, "EDIT")
-        found = auth.get_registered_model_permission(model, guest)
-        assert (found.name, found.permission) == (model, "EDIT")
+        registered_model_permission = auth.get_registered_model_permission(model, guest)
+        assert (registered_model_permission.name, registered_model_permission.permission) == (
+            model,
+            "EDIT",
+        )
     with logged_in(guest):
         client.log_metric(run_id, "m", 1.0)
         client.update_registered_model(model, "described")
         mine = auth.get_user(guest)
-        assert [one.permission for one in mine.experiment_permissions] == ["EDIT"]
+        assert [
+            experiment_permission.permission
+            for experiment_permission in mine.experiment_permissions
+        ] == ["EDIT"]
         assert [one.name for one in mine.registered_model_permissions] == [model]
     of_scorers(auth, client, owner, guest, experiment_id)
     with logged_in(owner):
@@ -163,8 +169,10 @@ def old_grants(auth, client, name, owner, guest, experiment_id, run_id) -> None:
     with logged_in(guest):
         refused("Permission denied", client.get_run, run_id)
         refused("Permission denied", client.get_registered_model, model)
-        assert all(one.name != f"e {name}" for one in client.search_experiments())
-        assert all(one.name != model for one in client.search_registered_models())
+        assert all(experiment.name != f"e {name}" for experiment in client.search_experiments())
+        assert all(
+            registered_model.name != model for registered_model in client.search_registered_models()
+        )
         assert client.search_runs([experiment_id]) == []
     with logged_in(owner):
         auth.delete_experiment_permission(experiment_id, guest)
@@ -217,7 +225,7 @@ def new_grants(auth, client, name, owner, guest, experiment_id, run_id) -> None:
         auth.grant_user_permission(**on, permission="DENY")
     with logged_in(guest):
         refused("Permission denied", client.get_run, run_id)
-        assert all(one.name != f"e {name}" for one in client.search_experiments())
+        assert all(experiment.name != f"e {name}" for experiment in client.search_experiments())
         assert client.search_runs([experiment_id]) == []
     with logged_in(owner):
         auth.revoke_user_permission(**on)

@@ -51,7 +51,7 @@ async def reads_all(client: Any) -> None:
         points = await read(
             client, "get_metric_history", run_id=FACTS[f"{whose}_run"], metric_key="loss"
         )
-        assert [one["value"] for one in points["metrics"]] == [0.5, 0.25], points
+        assert [metric["value"] for metric in points["metrics"]] == [0.5, 0.25], points
         traces = await read(client, "search_traces", experiment_ids=[experiment])
         assert [one["trace_id"] for one in traces["traces"]] == [FACTS[f"{whose}_trace"]], traces
         trace = await read(client, "get_trace", trace_id=FACTS[f"{whose}_trace"])
@@ -59,11 +59,16 @@ async def reads_all(client: Any) -> None:
         prompt = await read(client, "get_prompt", name=f"{whose}-prompt", version="1")
         assert prompt["template"] == f"{whose} {{{{question}}}}", prompt
     models = await read(client, "search_models")
-    assert {one["name"] for one in models["registered_models"]} == {"open-model", "closed-model"}
+    assert {registered_model["name"] for registered_model in models["registered_models"]} == {
+        "open-model",
+        "closed-model",
+    }
     versions = await read(client, "search_model_versions", filter="name = 'closed-model'")
     assert len(versions["model_versions"]) == 1, versions
     prompts = await read(client, "search_prompts", filter="name LIKE 'closed%'")
-    assert [one["name"] for one in prompts["registered_models"]] == ["closed-prompt"], prompts
+    assert [registered_model["name"] for registered_model in prompts["registered_models"]] == [
+        "closed-prompt"
+    ], prompts
     rows = await read(client, "query_system_tables", sql="SELECT 1 + 1 AS two")
     assert rows["rows"] == [[2]], rows
 

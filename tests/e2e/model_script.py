@@ -18,12 +18,12 @@ from mlflow.exceptions import MlflowException
 
 
 def refused(code: str, call, *arguments, **more) -> None:
-    found = "nothing"
+    error_code = "nothing"
     try:
         call(*arguments, **more)
     except MlflowException as error:
-        found = error.error_code
-    assert found == code, (call, arguments, found)
+        error_code = error.error_code
+    assert error_code == code, (call, arguments, error_code)
 
 
 def main(uri: str, name: str) -> None:
@@ -45,11 +45,11 @@ def main(uri: str, name: str) -> None:
     assert ready.source_run_id == run.info.run_id
     assert ready.artifact_location.endswith(f"/models/{model.model_id}/artifacts")
 
-    found = mlflow.get_logged_model(model.model_id)
-    assert (found.name, found.model_type) == ("checkpoint", "net")
-    assert found.params == {"lr": "0.1"}
-    assert found.tags["kind"] == "test"
-    metrics = {(metric.key, metric.step): metric.value for metric in found.metrics or ()}
+    logged_model = mlflow.get_logged_model(model.model_id)
+    assert (logged_model.name, logged_model.model_type) == ("checkpoint", "net")
+    assert logged_model.params == {"lr": "0.1"}
+    assert logged_model.tags["kind"] == "test"
+    metrics = {(metric.key, metric.step): metric.value for metric in logged_model.metrics or ()}
     assert metrics == {
         ("loss", 0): 1.0,
         ("loss", 1): 0.5,
@@ -57,15 +57,15 @@ def main(uri: str, name: str) -> None:
         ("acc", 3): 0.75,
         ("f1", 3): 0.5,
     }, metrics
-    assert {metric.run_id for metric in found.metrics or ()} == {run.info.run_id}
+    assert {metric.run_id for metric in logged_model.metrics or ()} == {run.info.run_id}
 
     mlflow.set_logged_model_tags(model.model_id, {"stage": "candidate", "kind": "changed"})
     mlflow.delete_logged_model_tag(model.model_id, "stage")
     mlflow.log_model_params({"depth": "3"}, model.model_id)
-    found = client.get_logged_model(model.model_id)
-    assert found.tags["kind"] == "changed"
-    assert "stage" not in found.tags
-    assert found.params == {"lr": "0.1", "depth": "3"}
+    logged_model = client.get_logged_model(model.model_id)
+    assert logged_model.tags["kind"] == "changed"
+    assert "stage" not in logged_model.tags
+    assert logged_model.params == {"lr": "0.1", "depth": "3"}
 
     external = client.create_logged_model(
         experiment.experiment_id, name="agent", params={"lr": "0.2"}, model_type="agent"

@@ -23,12 +23,12 @@ TEXT = "Say {{what}} in {{style}}: é☃\n"
 
 
 def refused(codes: set[str], call, *arguments, **more) -> None:
-    found = "nothing"
+    error_code = "nothing"
     try:
         call(*arguments, **more)
     except MlflowException as error:
-        found = error.error_code
-    assert found in codes, (call, arguments, found)
+        error_code = error.error_code
+    assert error_code in codes, (call, arguments, error_code)
 
 
 def texts(client: MlflowClient, name: str) -> None:
@@ -61,8 +61,10 @@ def models_stay_apart(client: MlflowClient, name: str) -> None:
     taken = {"INVALID_PARAMETER_VALUE", "INTERNAL_ERROR"}
     refused(taken, client.register_prompt, f"{name}-model", TEXT)
     refused({"RESOURCE_ALREADY_EXISTS"}, client.create_registered_model, name)
-    found = client.search_registered_models(f"name LIKE '{name}%'")
-    assert [one.name for one in found] == [f"{name}-model"], found
+    registered_models = client.search_registered_models(f"name LIKE '{name}%'")
+    assert [registered_model.name for registered_model in registered_models] == [f"{name}-model"], (
+        registered_models
+    )
     assert not client.search_model_versions(f"name = '{name}'")
     client.delete_registered_model(f"{name}-model")
 
@@ -96,8 +98,8 @@ def tags(client: MlflowClient, name: str) -> None:
     shown = client.get_prompt(name).tags
     assert shown["reviewed"] == "yes"
     assert "gone" not in shown
-    found = client.search_prompts(f"name = '{name}' AND tags.reviewed = 'yes'")
-    assert [one.name for one in found] == [name], found
+    prompts = client.search_prompts(f"name = '{name}' AND tags.reviewed = 'yes'")
+    assert [one.name for one in prompts] == [name], prompts
     assert not client.search_prompts(f"name LIKE '{name}%' AND tags.reviewed = 'no'")
 
 
@@ -123,8 +125,10 @@ def chat(client: MlflowClient, name: str) -> None:
     assert changed == {"model_name": "other"}, changed
     mlflow.genai.delete_prompt_model_config(name, made.version)
     assert not client.get_prompt_version(name, str(made.version)).model_config
-    found = client.search_prompt_versions(name)
-    assert [int(one.version) for one in found] == [int(made.version)], found
+    prompt_versions = client.search_prompt_versions(name)
+    assert [int(prompt_version.version) for prompt_version in prompt_versions] == [
+        int(made.version)
+    ], prompt_versions
 
 
 def ends(client: MlflowClient, name: str) -> None:

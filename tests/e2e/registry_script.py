@@ -22,12 +22,12 @@ with warnings.catch_warnings():
 
 
 def refused(code: str, call, *arguments, **more) -> None:
-    found = "nothing"
+    error_code = "nothing"
     try:
         call(*arguments, **more)
     except MlflowException as error:
-        found = error.error_code
-    assert found == code, (call, arguments, found)
+        error_code = error.error_code
+    assert error_code == code, (call, arguments, error_code)
 
 
 def registered_from_a_run(client: MlflowClient, name: str) -> str:
@@ -51,8 +51,8 @@ def registered_from_a_run(client: MlflowClient, name: str) -> str:
 
 def loads(uri: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        found = Path(mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=folder))
-        assert Path(found, "weights.txt").read_text(encoding="utf-8") == "1 2 3", uri
+        path = Path(mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=folder))
+        assert Path(path, "weights.txt").read_text(encoding="utf-8") == "1 2 3", uri
 
 
 def stages(client: MlflowClient, name: str) -> None:
@@ -112,12 +112,18 @@ def searches(client: MlflowClient, name: str, run_id: str) -> None:
         client.create_registered_model(f"{name} other {number}", {"kind": tag}, f"no. {number}")
 
     def names(filter_string: str, **more) -> list[str]:
-        found = client.search_registered_models(filter_string=filter_string, **more)
-        return [one.name.removeprefix(name).removeprefix(" other ") for one in found]
+        registered_models = client.search_registered_models(filter_string=filter_string, **more)
+        return [
+            registered_model.name.removeprefix(name).removeprefix(" other ")
+            for registered_model in registered_models
+        ]
 
     def versions(filter_string: str, **more) -> list[tuple[str, int]]:
-        found = client.search_model_versions(filter_string, **more)
-        return [(one.name.removeprefix(name), int(one.version)) for one in found]
+        model_versions = client.search_model_versions(filter_string, **more)
+        return [
+            (model_version.name.removeprefix(name), int(model_version.version))
+            for model_version in model_versions
+        ]
 
     assert names(f"name LIKE '{name}%'") == ["", "0", "1", "2"]
     assert names(f"name ILIKE '{name.upper()} OTHER%'", order_by=["name DESC"]) == ["2", "1", "0"]
@@ -167,7 +173,9 @@ def main(uri: str, name: str) -> None:
     client.rename_registered_model(name, f"{name} renamed")
     renamed = client.get_registered_model(f"{name} renamed")
     assert renamed.name == f"{name} renamed"
-    assert {one.name for one in renamed.latest_versions} == {f"{name} renamed"}
+    assert {latest_version.name for latest_version in renamed.latest_versions} == {
+        f"{name} renamed"
+    }
     refused("RESOURCE_DOES_NOT_EXIST", client.get_registered_model, name)
     assert client.get_model_version(f"{name} renamed", "1").description == "the first one"
     assert int(client.get_model_version_by_alias(f"{name} renamed", "champion").version) == 2

@@ -49,7 +49,7 @@ def main(uri: str, sizes: list[int], folder: Path) -> None:
         found = downloaded(f"single/{name}").read_bytes()
         assert hashlib.sha256(found).digest() == hashlib.sha256(content).digest(), name
     tree = downloaded("tree")
-    assert {one.name: one.read_bytes() for one in tree.iterdir()} == files
+    assert {path.name: path.read_bytes() for path in tree.iterdir()} == files
     assert downloaded("notes/text.txt").read_text() == "text"
     assert client.get_run(run).data.metrics == {"loss": 0.5}
     assert [one.info.run_id for one in client.search_runs([experiment], "metrics.loss < 1")] == [

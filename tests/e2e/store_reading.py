@@ -82,30 +82,36 @@ def plain(entity: Any) -> Any:
 def told(url: str) -> dict[str, Any]:
     """What a server shows of each entity, by kind and id."""
     client = mlflow.MlflowClient(url)
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     experiments = list(_pages(client.search_experiments, view_type=ALL, max_results=PAGE))
-    ids = [one.experiment_id for one in experiments]
-    found.update({f"experiment {one.experiment_id}": plain(one) for one in experiments})
+    ids = [experiment.experiment_id for experiment in experiments]
+    results.update(
+        {f"experiment {experiment.experiment_id}": plain(experiment) for experiment in experiments}
+    )
     runs = list(_pages(client.search_runs, ids, run_view_type=ALL, max_results=PAGE))
-    found.update({f"run {one.info.run_id}": plain(one) for one in runs})
+    results.update({f"run {one.info.run_id}": plain(one) for one in runs})
     with ThreadPoolExecutor(READERS) as pool:
         asked = [(run.info.run_id, key) for run in runs for key in run.data.metrics]
         series = pool.map(lambda pair: plain(client.get_metric_history(*pair)), asked)
         for (run_id, key), points in zip(asked, series, strict=True):
-            found[f"history {run_id} {key}"] = points
+            results[f"history {run_id} {key}"] = points
         kept = [one for one in runs if one.info.artifact_uri.startswith("mlflow-artifacts:")]
         listed = pool.map(lambda run: dict(_files(url, run.info.artifact_uri)), kept)
         for run, files in zip(kept, listed, strict=True):
-            found[f"files {run.info.run_id}"] = files
+            results[f"files {run.info.run_id}"] = files
     for model in _pages(client.search_logged_models, ids, max_results=50):
-        found[f"logged model {model.model_id}"] = plain(model)
-    found.update(_registry(client))
+        results[f"logged model {model.model_id}"] = plain(model)
+    results.update(_registry(client))
     # A search for traces takes experiments that exist.
-    active = [one.experiment_id for one in experiments if one.lifecycle_stage == "active"]
+    active = [
+        experiment.experiment_id
+        for experiment in experiments
+        if experiment.lifecycle_stage == "active"
+    ]
     for trace in _pages(client.search_traces, locations=active, max_results=PAGE):
-        found[f"trace {trace.info.trace_id}"] = plain(trace)
-    found.update(_evaluation(url, active))
-    return found
+        results[f"trace {trace.info.trace_id}"] = plain(trace)
+    results.update(_evaluation(url, active))
+    return results
 
 
 def _registry(client: Any) -> Iterator[tuple[str, Any]]:

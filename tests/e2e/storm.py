@@ -103,7 +103,7 @@ class Worker(threading.Thread):
         rng = self._rng
         if not self.experiments or rng.random() < 0.004:
             return self._new_experiment()
-        living = [one for one, deleted in self.experiments.items() if not deleted]
+        living = [key for key, deleted in self.experiments.items() if not deleted]
         if living and (not self.runs or rng.random() < 0.05):
             return self._new_run(rng.choice(living))
         acts: dict[Callable[[], None], float] = {
@@ -260,7 +260,10 @@ class Worker(threading.Thread):
                 field: {one["key"]: one.get("value", "") for one in data.get(field, ())}
                 for field in ("params", "tags")
             }
-            metrics = {one["key"]: (one["step"], one["value"]) for one in data.get("metrics", ())}
+            metrics = {
+                metric["key"]: (metric["step"], metric["value"])
+                for metric in data.get("metrics", ())
+            }
             seen = (pairs["params"], pairs["tags"], found["info"]["status"], metrics)
             latest = {key: (step, _stored(value)) for key, (step, value) in run.latest().items()}
             wanted = (run.params, run.tags, run.status, latest)
@@ -279,15 +282,15 @@ class Worker(threading.Thread):
 
 def history(client: Client, run_id: str, key: str) -> list[tuple[int, Any]]:
     """(step, value) of all points of a metric."""
-    found: list[tuple[int, Any]] = []
+    results: list[tuple[int, Any]] = []
     token = ""
     while True:
         path = f"metrics/get-history?run_id={run_id}&metric_key={quote(key)}&page_token={token}"
         page = client.call("GET", path)[1]
-        found += [(one["step"], _named(one["value"])) for one in page.get("metrics", ())]
+        results += [(metric["step"], _named(metric["value"])) for metric in page.get("metrics", ())]
         token = page.get("next_page_token", "")
         if not token:
-            return found
+            return results
 
 
 def _named(value: Any) -> Any:

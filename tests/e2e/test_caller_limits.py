@@ -72,9 +72,9 @@ def test_a_noisy_neighbour_is_refused_and_others_are_not(limited: Server) -> Non
     waits = []
     with requests.Session() as session:
         for _ in range(15):
-            asked = time.monotonic()
+            monotonic = time.monotonic()
             assert _search(limited, "quiet", session).status_code == 200
-            waits.append(time.monotonic() - asked)
+            waits.append(time.monotonic() - monotonic)
             time.sleep(0.3)
     over.set()
     for thread in threads:

@@ -63,10 +63,10 @@ def examined(
         assert secret not in written
     told = json.loads(written)
     assert told["ok"] is (process.returncode == 0)
-    steps = {one["step"]: one for one in told["steps"]}
+    steps = {step["step"]: step for step in told["steps"]}
     assert all(f"{name} " in printed for name in steps)
-    status = {name: one["status"] for name, one in steps.items()}
-    return process.returncode, status, {name: one["detail"] for name, one in steps.items()}
+    status = {name: step["status"] for name, step in steps.items()}
+    return process.returncode, status, {name: step["detail"] for name, step in steps.items()}
 
 
 def ask(

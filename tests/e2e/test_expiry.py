@@ -44,7 +44,7 @@ class Client:
 
     def ends(self, experiment_id: str, run_id: str) -> list[int | None]:
         """When the items of a run expire, that of the run itself first."""
-        found = self.table.query(
+        items = self.table.query(
             TableName=environment.table_name(),
             KeyConditionExpression="PK = :pk AND begins_with(SK, :sk)",
             ExpressionAttributeValues={
@@ -53,7 +53,7 @@ class Client:
             },
             ConsistentRead=True,
         )["Items"]
-        return [int(item["ttl"]["N"]) if "ttl" in item else None for item in found]
+        return [int(item["ttl"]["N"]) if "ttl" in item else None for item in items]
 
 
 def wait(condition: Callable[[], bool], what: Callable[[], object]) -> None:

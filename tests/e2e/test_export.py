@@ -81,7 +81,7 @@ def test_experiments_and_runs_with_every_point(exported: Exported) -> None:
     seen = []
     for client in both(exported):
         experiments = client.search_experiments(view_type=ALL)
-        ids = [one.experiment_id for one in experiments]
+        ids = [experiment.experiment_id for experiment in experiments]
         runs = client.search_runs(ids, run_view_type=ALL, max_results=5000)
         histories = {
             (run.info.run_id, key): plain(client.get_metric_history(run.info.run_id, key))
@@ -105,7 +105,10 @@ def test_models_and_prompts(exported: Exported) -> None:
                 plain(list(client.search_registered_models())),
                 plain(list(client.search_model_versions())),
                 plain([client.get_model_version_by_alias("model 0's", "champion")]),
-                [(one.template, one.commit_message, plain(one.tags)) for one in prompts],
+                [
+                    (prompt.template, prompt.commit_message, plain(prompt.tags))
+                    for prompt in prompts
+                ],
                 client.get_prompt_version_by_alias("greet", "prod").version,
             )
         )

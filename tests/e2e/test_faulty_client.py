@@ -166,7 +166,7 @@ def test_a_table_that_is_throttled(table_engine: Engine, tmp_path: Path) -> None
         counts = calls.counts()
     assert outages.failed, SEED
     assert calls.failures == [], SEED
-    assert {one: count for one, count in counts.items() if count != 1} == {}, SEED
+    assert {key: count for key, count in counts.items() if count != 1} == {}, SEED
 
 
 @pytest.mark.filterwarnings("ignore::Warning")
@@ -182,7 +182,7 @@ def test_a_way_that_breaks(tmp_path: Path) -> None:
         counts = calls.counts()
     assert way.failed, SEED
     assert len(calls.failures) <= way.lost, (SEED, calls.failures)
-    doubled = {one: count for one, count in counts.items() if count > 1}
+    doubled = {key: count for key, count in counts.items() if count > 1}
     assert doubled == {}, SEED
     missing = [each for each in calls.created if each.is_answered and not counts[each[:2]]]
     assert missing == [], SEED

@@ -70,9 +70,9 @@ def judged(server: Server) -> None:
     )
     registered = judge.register(experiment_id=experiment_id)
     trace_ids = []
-    for number, said in enumerate(("right", "also right", "wrong")):
+    for number, name in enumerate(("right", "also right", "wrong")):
         trace = f"{0xE000 + number:032x}"
-        told: Json = {"mlflow__spanInputs": {"question": "What?"}, "mlflow__spanOutputs": said}
+        told: Json = {"mlflow__spanInputs": {"question": "What?"}, "mlflow__spanOutputs": name}
         spans = resource_spans([span(trace, 1, **told)])
         call(server, "POST", "/v1/traces", spans, **{"x-mlflow-experiment-id": experiment_id})
         trace_ids.append(f"tr-{trace}")

@@ -126,8 +126,8 @@ def wait_until_refused(product: Product, hasty: Sequence[Hasty]) -> None:
         assert time.monotonic() < deadline, "nothing was refused"
         time.sleep(0.01)
     reader = Client(product.server.url)
-    for one in hasty:
-        assert reader.call("GET", f"runs/get?run_id={one.run_id}")[0] == 200
+    for run in hasty:
+        assert reader.call("GET", f"runs/get?run_id={run.run_id}")[0] == 200
     reader.close()
 
 

@@ -52,8 +52,10 @@ def test_both_clients(tracking_uri: str, tmp_path: Path, client: str) -> None:
     made = registry.get_model_version(f"{name} kubeflow", "1")
     assert made.source == "s3://elsewhere/moved"
     assert made.tags == {"layers": "3", "accuracy": "0.5", "final": "true", "note": "text"}
-    found = registry.search_model_versions(f"name = '{name} kubeflow' and tags.layers = '3'")
-    assert [version.version for version in found] == ["1"]
+    model_versions = registry.search_model_versions(
+        f"name = '{name} kubeflow' and tags.layers = '3'"
+    )
+    assert [version.version for version in model_versions] == ["1"]
     assert registry.get_registered_model(f"{name} kubeflow").description == "described"
 
 

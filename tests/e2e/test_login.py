@@ -66,14 +66,14 @@ def test_signup_page_makes_an_account(guarded: Server) -> None:
     with requests.Session() as browser:
         browser.auth, name = ADMIN, f"new {uuid4().hex}"
         page = browser.get(guarded.url + "/signup")
-        found = re.search(r'name="csrf_token" value="(\S+)"', page.text)
-        assert found is not None
+        match = re.search(r'name="csrf_token" value="(\S+)"', page.text)
+        assert match is not None
         target = guarded.url + "/api/2.0/mlflow/users/create-ui"
         form = {"username": name, "password": "password-of-a-user"}
         assert "The CSRF token is missing" in browser.post(target, data=form).text
         forged = browser.post(target, data={**form, "csrf_token": "x"})
         assert (forged.status_code, "do not match" in forged.text) == (400, True)
-        form["csrf_token"] = found[1]
+        form["csrf_token"] = match[1]
         assert browser.post(target, json=form).status_code == 400
         short = browser.post(target, data={**form, "password": "short"})
         assert short.status_code == 400

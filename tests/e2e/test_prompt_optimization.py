@@ -127,9 +127,9 @@ def test_a_prompt_gets_better(server: Server, monkeypatch: pytest.MonkeyPatch) -
         f"{run.info.artifact_uri}/prompt_candidates/iteration_1/capitals.txt"
     )
     assert text == GOOD
-    found = service.SearchPromptOptimizationJobs.Response()
-    parse_dict(call(server, "GET", f"{JOBS}/search?experiment_id={experiment_id}"), found)
-    assert [each.job_id for each in found.jobs] == [job.job_id]
+    response = service.SearchPromptOptimizationJobs.Response()
+    parse_dict(call(server, "GET", f"{JOBS}/search?experiment_id={experiment_id}"), response)
+    assert [each.job_id for each in response.jobs] == [job.job_id]
     assert call(server, "DELETE", f"{JOBS}/{job.job_id}") == {}
     assert mlflow.get_run(job.run_id).info.lifecycle_stage == "deleted"
 

@@ -49,7 +49,7 @@ def offered(package: Path) -> set[str]:
     """Verbs and paths of the RPCs of a server, and ``* path`` of what its logins know."""
     handlers = (package / "server" / "handlers.py").read_text()
     versioned = "version=endpoint.since.major" in handlers  # before, all were 2.0
-    found = set()
+    results = set()
     for module in (package / "protos").glob("*_pb2.py"):
         if "databricks" in module.name or "unity" in module.name:
             continue
@@ -58,13 +58,13 @@ def offered(package: Path) -> set[str]:
                 continue
             for verb, path, major in _RULE.findall(options):
                 version = (major or b"\x02")[0] if versioned else 2
-                found.add(f"{verb.decode()} /{version}.0{_plain(path.decode())}")
+                results.add(f"{verb.decode()} /{version}.0{_plain(path.decode())}")
     for path, version in re.findall(
         r'_get_rest_path\("([^"]*)"(?:, version=(\d))?\)',
         (package / "server" / "auth" / "routes.py").read_text(),
     ):
-        found.add(f"* /{version or 2}.0{_plain(path)}")
-    return found
+        results.add(f"* /{version or 2}.0{_plain(path)}")
+    return results
 
 
 def test_routes_are_as_old_as_their_tables_say() -> None:

@@ -126,8 +126,8 @@ def test_every_command(
     assert (skill["description"], skill["tags"]) == ("from a folder", {"team/a": "core"})
     version = _only(_command("get-version", f"{uri}@prod", *json_))
     assert (version["version"], version["tags"], version["status"]) == (1, {"k": "v"}, "active")
-    found = _command("search", "--filter-string", f"name = '{name}'", *json_)
-    assert name in json.dumps(found)
+    command = _command("search", "--filter-string", f"name = '{name}'", *json_)
+    assert name in json.dumps(command)
     assert name in json.dumps(_command("search-versions", uri, *json_))
     destination = tmp_path / "pulled"
     _command("pull", f"{uri}@prod", "--destination", str(destination))

@@ -64,10 +64,10 @@ def test_sample_queries_over_what_the_client_logs(tracking_uri: str) -> None:
         client.set_terminated(other, status, END)
 
     here = {"experiment_id": experiment, "run_id": run}
-    found = ["2023-11-14", "FINISHED", 187]
-    assert _asked(tracking_uri, "run_information", **here) == [["sample", *found]]
+    results = ["2023-11-14", "FINISHED", 187]
+    assert _asked(tracking_uri, "run_information", **here) == [["sample", *results]]
     about = _asked(tracking_uri, "experiment_and_run_information", **here)
-    assert about == [["sample", name, *found]]
+    assert about == [["sample", name, *results]]
     expected = []
     for key, values in waves.items():
         quarters = statistics.quantiles(values, n=4, method="inclusive")

@@ -65,7 +65,7 @@ def test_clients_send_tokens(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) 
     client.log_text(run_id, "hello", "greeting.txt")
     log_in("bob@example.org")
     assert client.get_run(run_id).data.metrics == {"m": 1.0}
-    assert name in {one.name for one in client.search_experiments()}
+    assert name in {experiment.name for experiment in client.search_experiments()}
     with pytest.raises(mlflow.exceptions.MlflowException, match="Permission denied"):
         client.log_metric(run_id, "m", 2.0)
     log_in("root@example.org", groups=["administrators"])
@@ -85,8 +85,8 @@ def test_kubeflows_client_sends_tokens(
     client.create_registered_model(name, tags={"team": "retention"})
     client.create_model_version(name, "s3://elsewhere/of-mlflow")
     run_script(KUBEFLOW_SCRIPT, KUBEFLOW_OLD, tmp_path, guarded.server.url, name, token)
-    found = client.search_model_versions(f"name = '{name} kubeflow'")
-    assert [version.source for version in found] == ["s3://elsewhere/moved"]
+    model_versions = client.search_model_versions(f"name = '{name} kubeflow'")
+    assert [version.source for version in model_versions] == ["s3://elsewhere/moved"]
     place = f"{guarded.server.url}{KUBEFLOW_V1}/registered_model"
     asked = {"name": f"{name} kubeflow"}
     statuses = []

@@ -110,7 +110,7 @@ def test_a_receiver_that_is_down_for_good_holds_up_nobody(
     product.call("POST", "registered-models/create", name="down")
     receiver.wait(lambda: receiver.at("/up"))
     given_up = receiver.wait(
-        lambda: len(found := product.queued("WebhookFailureQueue")) == 2 and found
+        lambda: len(queued := product.queued("WebhookFailureQueue")) == 2 and queued
     )
     assert {message["webhook_id"] for message in given_up} == {down, gone}
     assert SECRET not in json.dumps(given_up)

@@ -32,7 +32,7 @@ FIRST_MINUTE = 60
 def interpreters() -> dict[str, str]:
     """Those of the supported versions that this machine has, by version."""
     versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    found = {f"3.{sys.version_info.minor}": sys.executable}
+    results = {f"3.{sys.version_info.minor}": sys.executable}
     for version in ("3.11", "3.12", "3.13"):
         name = f"python{version}"
         for path in (shutil.which(name), *sorted(versions.glob(f"{version}.*/bin/{name}"))):
@@ -42,8 +42,8 @@ def interpreters() -> dict[str, str]:
                 and subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode
                 == 0
             ):
-                found.setdefault(version, str(path))
-    return found
+                results.setdefault(version, str(path))
+    return results
 
 
 INTERPRETERS = interpreters()
@@ -79,17 +79,17 @@ def program(
 
 def test_the_wheel_holds_what_a_deployment_is_built_from(wheel: Path) -> None:
     """tests/rehearsal/test_wheel_deployment.py builds from it."""
-    told = subprocess.run(
+    lines = subprocess.run(
         ["git", "ls-files", "template.yaml", "samconfig.toml", "functions", "layers"],
         cwd=ROOT,
         check=True,
         capture_output=True,
         text=True,
     ).stdout.splitlines()
-    assert {"functions/Makefile", "layers/core/requirements.txt"} <= set(told)
+    assert {"functions/Makefile", "layers/core/requirements.txt"} <= set(lines)
     product = "mlflow_serverless/product"
     with zipfile.ZipFile(wheel) as archive:
-        for name in told:
+        for name in lines:
             assert archive.read(f"{product}/{name}") == (ROOT / name).read_bytes(), name
 
 
@@ -170,8 +170,8 @@ def test_one_line_leads_to_a_first_run_within_a_minute(wheel: Path, tmp_path: Pa
     line += ["mlflow-serverless", "--port", str(port)]
     # What has been downloaded before, and where from, is the machine's.
     mine = {name: text for name, text in os.environ.items() if name.startswith("UV_")}
-    found = subprocess.run([UV, "cache", "dir"], check=True, capture_output=True, text=True)
-    environ = {**clean(tmp_path), **mine, "UV_CACHE_DIR": found.stdout.strip()}
+    completed = subprocess.run([UV, "cache", "dir"], check=True, capture_output=True, text=True)
+    environ = {**clean(tmp_path), **mine, "UV_CACHE_DIR": completed.stdout.strip()}
     before, began = os.times(), time.monotonic()
     with log.open("wb") as output:
         process = subprocess.Popen(

@@ -272,12 +272,12 @@ def main() -> None:
     where: Any = {"locations" if VERSION >= (3, 17) else "experiment_ids": [owner]}
     deadline = time.monotonic() + 60
     while True:
-        found = client.search_traces(**where)
-        if len(found) == len(made) or time.monotonic() > deadline:
+        traces = client.search_traces(**where)
+        if len(traces) == len(made) or time.monotonic() > deadline:
             break
-    ids = {getattr(trace.info, "trace_id", None) or trace.info.request_id for trace in found}
+    ids = {getattr(trace.info, "trace_id", None) or trace.info.request_id for trace in traces}
     assert ids == everything, ids
-    for trace in found:
+    for trace in traces:
         trace_id = getattr(trace.info, "trace_id", None) or trace.info.request_id
         assert len(trace.data.spans) == len(ended[trace_id])
     if VERSION >= (3, 0):

@@ -93,15 +93,15 @@ class Call(NamedTuple):
 
 def routes(*, accounts: bool) -> list[Route]:
     """Those that belong to a workspace."""
-    found: list[Route] = []
+    results: list[Route] = []
     for domain in DOMAINS:
         app = importlib.import_module(f"{domain}.app")
         for route in (*getattr(app, "RPCS", ()), *getattr(app, "PLAIN_ROUTES", ())):
             everywhere = any(part in route.path for part in ALL_WORKSPACES)
             of_accounts = any(part in route.path for part in ACCOUNTS)
             if not everywhere and (accounts or not of_accounts):
-                found.append(route)
-    return found
+                results.append(route)
+    return results
 
 
 def is_read(route: Route) -> bool:

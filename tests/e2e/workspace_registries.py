@@ -53,26 +53,26 @@ class RegistryValues(Values):
         properties = {
             "common": {"string_value": text, "metadataType": "MetadataStringValue"},
         }
-        found: dict[str, Any] = {"description": text, "customProperties": properties}
+        results: dict[str, Any] = {"description": text, "customProperties": properties}
         kind = path.rpartition("/")[2]
         if method == "PATCH":
             if "artifacts" in path:
-                found["artifactType"] = _MODEL_ARTIFACT
-            return found
-        found["name"] = f"{self._name(KINDS[kind], own=True)}-{self._rng.randint(1, 9)}"
+                results["artifactType"] = _MODEL_ARTIFACT
+            return results
+        results["name"] = f"{self._name(KINDS[kind], own=True)}-{self._rng.randint(1, 9)}"
         match KINDS[kind]:
             case "kversion":
-                found["registeredModelId"] = self._ref("registered_kmodel")
+                results["registeredModelId"] = self._ref("registered_kmodel")
             case "kartifact" | "kmodel_artifact":
-                found |= {"artifactType": _MODEL_ARTIFACT, "uri": f"s3://{self._marker}/x"}
+                results |= {"artifactType": _MODEL_ARTIFACT, "uri": f"s3://{self._marker}/x"}
             case "kservice":
-                found["registeredModelId"] = self._ref("registered_kmodel")
-                found["servingEnvironmentId"] = self._ref("kenvironment")
+                results["registeredModelId"] = self._ref("registered_kmodel")
+                results["servingEnvironmentId"] = self._ref("kenvironment")
             case "kserve":
-                found["modelVersionId"] = self._ref("kversion")
+                results["modelVersionId"] = self._ref("kversion")
             case "krun":
-                found["experimentId"] = self._ref("kexperiment")
-        return found
+                results["experimentId"] = self._ref("kexperiment")
+        return results
 
     def kubeflow_query(self, path: str) -> dict[str, str]:
         """For the look-ups of one entity, which are by name."""
@@ -90,7 +90,7 @@ class RegistryValues(Values):
         """The fields of a request to the registry of MCP servers, as it would have them."""
         makes = self._route.endswith(("/mcp-servers", "/versions"))
         name = f"com.{self._name('server', own=makes)}/server"
-        found = {**fields, "name": name}
+        results = {**fields, "name": name}
         made = {
             "server_json": {"name": name, "version": self._version(), "description": self._text()},
             "version": self._version(),
@@ -99,15 +99,15 @@ class RegistryValues(Values):
             "endpoint_id": self._ref("endpoint_id"),
             "status": "active",
         }
-        for field in found.keys() & made.keys():
-            found[field] = made[field]
-        if self._route.endswith("/versions") and "server_json" not in found:
-            found["server_json"] = made["server_json"]
+        for field in results.keys() & made.keys():
+            results[field] = made[field]
+        if self._route.endswith("/versions") and "server_json" not in results:
+            results["server_json"] = made["server_json"]
         for field in ("icons", "tools", "connect_options", "server_alias", "transport_type"):
-            found.pop(field, None)
+            results.pop(field, None)
         for field in ("filter_string", "order_by", "page_token"):
-            found.pop(field, None)
-        return found
+            results.pop(field, None)
+        return results
 
     def _version(self) -> str:
         return self._rng.choice(("1.0.0", "1.0.0", "2.0.0"))
@@ -131,9 +131,9 @@ class RegistryValues(Values):
             "duration": {"unit": "DAYS", "value": 1},
             "target_scope": "WORKSPACE",
         }
-        found = {field: made.get(field, value) for field, value in fields.items()}
+        results = {field: made.get(field, value) for field, value in fields.items()}
         for field in ("routing_strategy", "fallback_config", "target_value", "page_token"):
-            found.pop(field, None)
-        if self._route.endswith("/get") and "name" in found and "endpoint_id" in found:
-            del found["name"]
-        return found
+            results.pop(field, None)
+        if self._route.endswith("/get") and "name" in results and "endpoint_id" in results:
+            del results["name"]
+        return results

@@ -16,12 +16,12 @@ from mlflow.exceptions import MlflowException
 
 
 def fails(code: str, call: Callable[..., object], *arguments: object) -> None:
-    found = "nothing"
+    error_code = "nothing"
     try:
         call(*arguments)
     except MlflowException as refused:
-        found = refused.error_code
-    assert found == code, (call, found)
+        error_code = refused.error_code
+    assert error_code == code, (call, error_code)
 
 
 def work(team: str) -> str:
@@ -63,7 +63,7 @@ def main(uri: str) -> None:
     for team in ("red", "blue"):
         made = mlflow.create_workspace(team, description=f"of {team}")
         assert (made.name, made.description) == (team, f"of {team}")
-    assert [one.name for one in mlflow.list_workspaces()] == ["blue", "default", "red"]
+    assert [workspace.name for workspace in mlflow.list_workspaces()] == ["blue", "default", "red"]
     assert mlflow.update_workspace("red", description="changed").description == "changed"
     assert mlflow.get_workspace("red").description == "changed"
     fails("RESOURCE_ALREADY_EXISTS", mlflow.create_workspace, "red")
@@ -90,11 +90,11 @@ def main(uri: str) -> None:
     mlflow.set_workspace("nowhere")
     fails("RESOURCE_DOES_NOT_EXIST", client.search_experiments)
     mlflow.set_workspace("default")
-    assert [one.name for one in client.search_experiments()] == ["Default"]
+    assert [experiment.name for experiment in client.search_experiments()] == ["Default"]
     assert client.search_registered_models() == []
     fails("INVALID_STATE", mlflow.delete_workspace, "red")
     mlflow.delete_workspace("red", mode="CASCADE")
-    assert [one.name for one in mlflow.list_workspaces()] == ["blue", "default"]
+    assert [workspace.name for workspace in mlflow.list_workspaces()] == ["blue", "default"]
     mlflow.delete_workspace("blue", mode="SET_DEFAULT")
     assert client.get_run(runs["blue"]).data.params == {"team": "blue"}
     assert client.get_model_version_by_alias("same", "champion").run_id == runs["blue"]

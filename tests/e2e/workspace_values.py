@@ -90,7 +90,7 @@ class Values:
     # -- messages
 
     def _fields(self, message: type[Message]) -> dict[str, Any]:
-        found = {}
+        results = {}
         for field in fields_of(message):
             if field.name in ("page_token", "run_uuid", "max_timestamp_millis", "max_traces"):
                 continue
@@ -98,8 +98,8 @@ class Values:
             if required or self._rng.random() < 0.8:
                 value = self._value(field)
                 if value is not None:
-                    found[field.name] = value
-        return found
+                    results[field.name] = value
+        return results
 
     def _value(self, field: Any) -> Any:
         if "/issues" in self._route and field.name in ("status", "severity"):
@@ -114,7 +114,7 @@ class Values:
             value = json.dumps({"common": self._text()})
         elif field.message is not None:
             value = self._fields(field.message)
-        elif extra := [one for one in get_args(field.hint) if isinstance(one, Enum)]:
+        elif extra := [argument for argument in get_args(field.hint) if isinstance(argument, Enum)]:
             names = [name for name in extra[0].by_number.values() if "UNSPECIFIED" not in name]
             value = self._rng.choice(names)
         elif field.hint is bool:

@@ -113,17 +113,17 @@ def _head(text: bytes) -> tuple[int, dict[str, str]]:
 def answers(content: bytes, methods: str = "") -> list[tuple[int, dict[str, str], bytes]]:
     """The answers in what a server sent, all of them with a length. ``methods`` names those of the
     requests, if HEAD is among them."""
-    found = []
-    asked = methods.split()
+    results = []
+    parts = methods.split()
     while content:
         head, _, content = content.partition(b"\r\n\r\n")
         status, headers = _head(head)
         size = int(headers.get("content-length", "0"))
-        if asked and asked.pop(0) == "HEAD":
+        if parts and parts.pop(0) == "HEAD":
             size = 0
-        found.append((status, headers, content[:size]))
+        results.append((status, headers, content[:size]))
         content = content[size:]
-    return found
+    return results
 
 
 def request(

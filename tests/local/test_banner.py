@@ -90,13 +90,13 @@ def test_a_locale_without_utf8_changes_nothing(product: Any) -> None:
 
 
 def test_the_version() -> None:
-    said = subprocess.run(
+    stdout = subprocess.run(
         [sys.executable, "-m", "local", "--version"],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    assert said == f"mlflow-serverless {VERSION} (MLflow {MLFLOW_VERSION})\n"
+    assert stdout == f"mlflow-serverless {VERSION} (MLflow {MLFLOW_VERSION})\n"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == VERSION

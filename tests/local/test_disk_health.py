@@ -183,11 +183,11 @@ def test_a_start_without_writing_says_why_and_what_to_do(
     within = (*WITHIN, "sh", "-c", f'{mount} && exec "$@"', str(folder))
     runner = product(data=folder / "data", within=within, ready=False)
     assert runner.process.wait(PATIENT_SECONDS) == 1, runner.output
-    said = [line for line in runner.output.splitlines() if "Can't drop" not in line]
-    assert len(said) == 1, said
-    assert said[0].startswith("local: ")
-    assert reason.format(data=folder / "data") in said[0]
-    assert "choose another folder with --data" in said[0]
+    lines = [line for line in runner.output.splitlines() if "Can't drop" not in line]
+    assert len(lines) == 1, lines
+    assert lines[0].startswith("local: ")
+    assert reason.format(data=folder / "data") in lines[0]
+    assert "choose another folder with --data" in lines[0]
 
 
 def writing_processes(runner: Local) -> list[int]:
@@ -244,11 +244,11 @@ def test_files_that_become_read_only_are_told_and_pass(product: Any, tmp_path: P
             assert "then repeat the request" in body["message"]
         with ThreadPoolExecutor(8) as callers:  # some of them open connections of their own
             body = {"experiment_ids": ["0"]}
-            found = list(callers.map(lambda _: ask(runner, "runs/search", **body), range(40)))
+            results = list(callers.map(lambda _: ask(runner, "runs/search", **body), range(40)))
             answers = callers.map(
                 lambda number: ask(runner, "experiments/create", name=f"r{number}"), range(40)
             )
-        assert {status for status, _ in found} == {200}
+        assert {status for status, _ in results} == {200}
         assert {status for status, _ in answers} == {507}
         assert health(runner)[0] == 503
         assert "cannot be written" in health(runner)[1]

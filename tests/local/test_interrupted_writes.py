@@ -35,7 +35,7 @@ def client_of(data: Path) -> Iterator[Any]:
 
 def everything(dynamodb: Any) -> list[dict[str, Any]]:
     pages = dynamodb.get_paginator("scan").paginate(TableName=TABLE, ConsistentRead=True)
-    return [one for page in pages for one in page["Items"]]
+    return [item for page in pages for item in page["Items"]]
 
 
 def test_both_sides_are_whole_after_a_start(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_both_sides_are_whole_after_a_start(tmp_path: Path) -> None:
 
         def latest() -> Any:
             run = ask(runner, "GET", f"runs/get?run_id={run_id}")["run"]
-            return {one["key"]: one["value"] for one in run["data"]["metrics"]}
+            return {metric["key"]: metric["value"] for metric in run["data"]["metrics"]}
 
         eventually(lambda: latest() == {"pointless": 1, "behind": 7.5})
         eventually(lambda: "unfinished writes completed in 1 runs" in runner.output)

@@ -22,44 +22,44 @@ def parsed(*parts: bytes) -> list[Any]:
     parser = RequestParser()
     for part in parts:
         parser.feed(part)
-    found: list[Any] = []
+    results: list[Any] = []
     body: list[bytes] = []
     for event in parser.events:
         if isinstance(event, bytes):
             body.append(event)
             continue
         if event is None:
-            found.append(b"".join(body))
+            results.append(b"".join(body))
             body = []
             continue
-        found.append(event)
+        results.append(event)
         if isinstance(event, Malformed):
             break
-    return found
+    return results
 
 
 def read_by_h11(data: bytes) -> list[tuple[bytes, bytes, list[tuple[bytes, bytes]], bytes]]:
     """The whole requests that h11 reads before it finds an error or the end."""
     connection = h11.Connection(h11.SERVER)
     connection.receive_data(data)
-    found = []
+    results = []
     with contextlib.suppress(h11.RemoteProtocolError, h11.LocalProtocolError):
         while True:
             event = connection.next_event()
             if not isinstance(event, h11.Request):
-                return found
+                return results
             body = b""
             while isinstance(part := connection.next_event(), h11.Data):
                 body += part.data
             if not isinstance(part, h11.EndOfMessage):
-                return found
-            found.append((event.method, event.target, list(event.headers), body))
+                return results
+            results.append((event.method, event.target, list(event.headers), body))
             connection.send(h11.Response(status_code=200, headers=[("content-length", "0")]))
             connection.send(h11.EndOfMessage())
             if connection.our_state is not h11.DONE or connection.their_state is not h11.DONE:
-                return found
+                return results
             connection.start_next_cycle()
-    return found
+    return results
 
 
 @st.composite
@@ -107,12 +107,12 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 def plain(events: list[Any]) -> list[tuple[Any, ...]]:
     """Whole requests, in h11's terms."""
-    found = []
+    results = []
     for head, body in zip(events[::2], events[1::2], strict=False):
         if isinstance(head, RequestHead) and isinstance(body, bytes):
             target = f"{head.path}?{head.query}" if head.query else head.path
-            found.append((head.method.encode(), target.encode("latin-1"), head.headers, body))
-    return found
+            results.append((head.method.encode(), target.encode("latin-1"), head.headers, body))
+    return results
 
 
 def without_empty_query(request: tuple[Any, ...]) -> tuple[Any, ...]:

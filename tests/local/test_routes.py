@@ -86,7 +86,9 @@ def test_the_first_that_fits_of_all_ordered_by_precedence(
     keys = dict.fromkeys(f"{name} /{'/'.join(path + rest)}" for name, path, rest in routes)
     definitions = [RouteDefinition(key, "F") for key in keys]
     path = "/" + "/".join(segments)
-    fitting = sorted((one for one in definitions if _fits(one, method, path)), key=_weight)
+    fitting = sorted(
+        (definition for definition in definitions if _fits(definition, method, path)), key=_weight
+    )
     match = Router(definitions).match(method, path)
     assert (match and match.key) == (fitting[0].key if fitting else None)
 

@@ -296,6 +296,6 @@ def test_an_idle_runner_is_small(product: Any) -> None:
 def test_a_runner_with_its_own_store_loads_no_session_of_botocore() -> None:
     code = "import sys, local.runner; print(*sys.modules)"
     command = [sys.executable, "-c", code]
-    said = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    assert "local.store.store" in said.split()
-    assert not {"botocore.session", "botocore.awsrequest"} & set(said.split())
+    stdout = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert "local.store.store" in stdout.split()
+    assert not {"botocore.session", "botocore.awsrequest"} & set(stdout.split())

@@ -22,13 +22,13 @@ def whole(client: Any, opened: OpenTable, limit: int) -> list[Any]:
     iterator = client.get_shard_iterator(
         StreamArn=opened.stream, ShardId=shard, ShardIteratorType="TRIM_HORIZON"
     )["ShardIterator"]
-    found: list[Any] = []
+    results: list[Any] = []
     while True:
         page = client.get_records(ShardIterator=iterator, Limit=limit)
         if not page["Records"]:
-            return [shard, *found]
+            return [shard, *results]
         assert len(page["Records"]) <= limit
-        found += page["Records"]
+        results += page["Records"]
         iterator = page["NextShardIterator"]
 
 
@@ -45,8 +45,8 @@ def test_every_change_is_a_record(opened: OpenTable, limit: int) -> None:
     written(opened)
     shard, *records = whole(opened.reader(), opened, limit)
     assert shard == f"shardId-00000001-{TABLE}"
-    assert [int(one["dynamodb"]["SequenceNumber"]) for one in records] == list(range(1, 11))
-    events = [one["eventName"] for one in records]
+    assert [int(record["dynamodb"]["SequenceNumber"]) for record in records] == list(range(1, 11))
+    events = [record["eventName"] for record in records]
     assert events == ["INSERT"] * 7 + ["MODIFY"] + ["REMOVE"] * 2
     changed = records[7]["dynamodb"]
     key = {"PK": {"S": "P"}, "SK": {"S": "0"}}
@@ -86,10 +86,10 @@ def test_what_no_filter_lets_through_is_not_told(
         found, place, ends = [], "0", False
         while not ends:
             page = client.get_records(ShardIterator=place, Limit=limit)
-            told = [one for one in page["Records"] if "eventName" in one]
-            assert len(told) <= limit
+            records = [record for record in page["Records"] if "eventName" in record]
+            assert len(records) <= limit
             assert int(page["NextShardIterator"]) > int(place)
-            found, place, ends = found + told, page["NextShardIterator"], page["Ends"]
+            found, place, ends = found + records, page["NextShardIterator"], page["Ends"]
         assert found == expected
         # Also the place of what is passed over is told, and nothing of it again.
         assert place == everything[-1]["dynamodb"]["SequenceNumber"]
@@ -120,7 +120,7 @@ def test_the_latest_and_what_comes_after_a_number(opened: OpenTable) -> None:
         ShardIteratorType="AFTER_SEQUENCE_NUMBER", SequenceNumber="8"
     )["ShardIterator"]
     records = client.get_records(ShardIterator=after, Limit=9)["Records"]
-    assert [one["dynamodb"]["SequenceNumber"] for one in records] == ["9", "10"]
+    assert [record["dynamodb"]["SequenceNumber"] for record in records] == ["9", "10"]
 
 
 def test_what_patterns_let_through_is_told() -> None:

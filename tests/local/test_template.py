@@ -42,7 +42,7 @@ def test_fixture() -> None:
 def test_product() -> None:
     template = read(PRODUCT, "mlflow-serverless", "us-east-1")
     router = Router(template.routes)
-    patient = [one for one in template.functions.values() if one.calls_models]
+    patient = [function for function in template.functions.values() if function.calls_models]
     assert [(one.name, one.timeout_seconds) for one in patient] == [("GatewayCallsFunction", 900)]
     for path in (
         "/health",

@@ -63,6 +63,6 @@ def test_without_a_place_to_keep_it(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_runner_imports_no_parser_of_yaml() -> None:
     code = "import sys, local.runner; print(*sys.modules)"
     command = [sys.executable, "-c", code]
-    said = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    assert "local.template_cache" in said.split()
-    assert not {"yaml", "asyncio"} & set(said.split())
+    stdout = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert "local.template_cache" in stdout.split()
+    assert not {"yaml", "asyncio"} & set(stdout.split())

@@ -114,12 +114,12 @@ def test_a_file_that_cannot_be_written_is_told_and_keeps_its_items() -> None:
 
 
 def test_what_is_no_file_is_told(tmp_path: Path) -> None:
-    place = DataFolder(tmp_path / "data")
+    datafolder = DataFolder(tmp_path / "data")
     try:
-        table_path(place.store, TABLE).mkdir(parents=True)
+        table_path(datafolder.store, TABLE).mkdir(parents=True)
         with pytest.raises(StoreUnusable, match="cannot be used"):
-            prepare_store(place, TABLE)
+            prepare_store(datafolder, TABLE)
         with pytest.raises(Unusable):
-            Store(endpoint_of(place.store)).call("GetItem", {"TableName": TABLE, "Key": KEY})
+            Store(endpoint_of(datafolder.store)).call("GetItem", {"TableName": TABLE, "Key": KEY})
     finally:
-        place.close()
+        datafolder.close()

@@ -54,13 +54,13 @@ def test_requests_stop_and_go_on(parameters: dict[str, str], limits: tuple[int, 
                     {"ParameterKey": name, "ParameterValue": value}
                     for name, value in parameters.items()
                 ]
-                found = {
+                results = {
                     "StackName": "mlflow-prod",
                     "CreationTime": datetime.now(UTC),
                     "StackStatus": "UPDATE_COMPLETE",
                     "Parameters": values,
                 }
-                formation.add_response("describe_stacks", {"Stacks": [found]})
+                formation.add_response("describe_stacks", {"Stacks": [results]})
             gateway.add_response("get_stage", _answer(old), STAGE)
             gateway.add_response(
                 "update_stage",

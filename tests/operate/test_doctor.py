@@ -103,9 +103,9 @@ def checkup(
 
 @pytest.fixture
 def stack() -> Iterator[Logs]:
-    found = Logs({"LogLevel": "INFO"})
-    yield found
-    found.stub.assert_no_pending_responses()
+    logs = Logs({"LogLevel": "INFO"})
+    yield logs
+    logs.stub.assert_no_pending_responses()
 
 
 def server(**answers: tuple[int, Any]) -> Server:

@@ -24,7 +24,7 @@ def test_the_application_is_one_that_the_repository_takes() -> None:
     assert re.fullmatch(r"[a-z0-9](([a-z0-9]|-(?!-))*[a-z0-9])?", metadata["Author"])
     assert len(metadata["Author"]) <= 127
     assert len(metadata["Labels"]) <= 10
-    assert all(re.fullmatch(r"[a-zA-Z0-9+\-_:/@]{1,127}", one) for one in metadata["Labels"])
+    assert all(re.fullmatch(r"[a-zA-Z0-9+\-_:/@]{1,127}", label) for label in metadata["Labels"])
     assert re.fullmatch(r"\d+\.\d+\.\d+", metadata["SemanticVersion"])
 
 

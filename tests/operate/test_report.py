@@ -104,7 +104,7 @@ def test_points_are_as_far_apart_as_the_time_is_long(
     asked.months = [[start, 1, start, start] for start in starts]
     target = tmp_path / "x"
     report.write(target, asked, report.ReportOptions(since=since, until=until), "http://server/")
-    cut = {found for sql, _ in asked.calls for found in re.findall(r"DATE_TRUNC\('(\w+)', m", sql)}
+    cut = {match for sql, _ in asked.calls for match in re.findall(r"DATE_TRUNC\('(\w+)', m", sql)}
     assert cut == {grain}
     [data] = re.findall(r'id="report">(.*?)</script>', target.read_text(), re.DOTALL)
     assert json.loads(data)["grain"] == grain.lower()

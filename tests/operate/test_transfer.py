@@ -101,4 +101,6 @@ def test_differences_are_named() -> None:
     assert differences(item, want, {"a": {"x": math.nan, "y": 1}, "b": [1]}) == []
     found = differences(item, want, {"a": {"x": 1.0}, "b": [1]})
     assert [str(one) for one in found] == ["run r: a.x: NaN ≠ 1.0", "run r: a.y: 1 ≠ nothing"]
-    assert [str(one) for one in differences(item, want, None)] == ["run r: not in the target"]
+    assert [str(difference) for difference in differences(item, want, None)] == [
+        "run r: not in the target"
+    ]

@@ -61,7 +61,7 @@ def lacking(routes: Mapping[str, str]) -> list[Difference]:
 def between(followed: Surfaces, other: Surfaces) -> list[Difference]:
     """Returns how another version differs from the one that the product follows. Only what is new
     or changed in it needs an explanation."""
-    found = []
+    results = []
     for surface, names in other.items():
         before = followed.get(surface, {})
         for name in sorted({*before, *names}):
@@ -73,5 +73,5 @@ def between(followed: Surfaces, other: Surfaces) -> list[Difference]:
                 kind, detail = "changed", f"{before[name]} → {names[name]}"
             else:
                 continue
-            found.append(Difference(surface, kind, name, detail, reason(surface, name)))
-    return found
+            results.append(Difference(surface, kind, name, detail, reason(surface, name)))
+    return results

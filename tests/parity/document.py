@@ -132,10 +132,10 @@ def _not_served(lacking: Sequence[Difference]) -> Iterator[str]:
 
 def deviations() -> Mapping[str, str]:
     """Returns where answers of routes differ from those of MLflow's server, by route."""
-    found = {}
+    results = {}
     for domain in sorted(path.parent.name for path in (ROOT / "functions").glob("*/app.py")):
         app = import_module(f"{domain}.app")
         for route in (*getattr(app, "RPCS", ()), *getattr(app, "PLAIN_ROUTES", ())):
             if route.deviation and not getattr(route, "twin_of", ""):
-                found[f"{route.method} `{route.path}`"] = route.deviation
-    return found
+                results[f"{route.method} `{route.path}`"] = route.deviation
+    return results

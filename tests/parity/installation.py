@@ -48,13 +48,13 @@ def interpreter(wanted: str) -> tuple[str, str]:
             overrides = FOLDER / "overrides.txt"
             overrides.write_text(f"mlflow-skinny=={_PARTS}\nmlflow-tracing=={_PARTS}\n")
             subprocess.run([*install, "--override", str(overrides), *packages], check=True)
-    found = subprocess.run(
+    completed = subprocess.run(
         [str(python), "-c", "from importlib.metadata import version; print(version('mlflow'))"],
         check=True,
         capture_output=True,
         text=True,
     )
-    return str(python), found.stdout.strip()
+    return str(python), completed.stdout.strip()
 
 
 def numbers(of_version: str) -> tuple[int, ...]:

@@ -72,29 +72,29 @@ def _of_flask(app: Any) -> set[str]:
 
 
 def _of_starlette(listed: Iterable[Any], prefix: str = "") -> set[str]:
-    found: set[str] = set()
+    results: set[str] = set()
     for route in listed:
         router = getattr(route, "original_router", None)  # new FastAPI includes routers late
         if router is not None:
             inner = prefix + getattr(route.include_context, "prefix", "")
-            found |= _of_starlette(router.routes, inner)
+            results |= _of_starlette(router.routes, inner)
             continue
-        found |= {
+        results |= {
             f"{method} {plain_path(prefix + route.path)}"
             for method in (getattr(route, "methods", None) or set()) - {"HEAD", "OPTIONS"}
         }
-    return found
+    return results
 
 
 def fields() -> dict[str, str]:
     """``Message.field`` to its type, of all protobuf messages of the services."""
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for name in _PROTOS:
         module = _module(f"protos.{name}_pb2")
         if module is not None:
             for message in module.DESCRIPTOR.message_types_by_name.values():
-                _add_fields(found, message)
-    return found
+                _add_fields(results, message)
+    return results
 
 
 def _add_fields(found: dict[str, str], message: Any) -> None:
@@ -119,11 +119,11 @@ def error_codes() -> dict[str, str]:
 
 def columns() -> dict[str, str]:
     """``table.column`` to its type."""
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for name in ("store.tracking.dbmodels.models", "store.model_registry.dbmodels.models"):
-        found |= _columns_of(_module(name).Base.metadata)
+        results |= _columns_of(_module(name).Base.metadata)
     login = _module("server.auth.db.models")
-    return found if login is None else found | _columns_of(login.Base.metadata)
+    return results if login is None else results | _columns_of(login.Base.metadata)
 
 
 def _columns_of(metadata: Any) -> dict[str, str]:
@@ -139,13 +139,13 @@ def permissions() -> dict[str, str]:
     module = _module("server.auth.permissions")
     if module is None:
         return {}
-    found = {f"permission {name}": "" for name in getattr(module, "ALL_PERMISSIONS", {})}
+    results = {f"permission {name}": "" for name in getattr(module, "ALL_PERMISSIONS", {})}
     for name, value in vars(module).items():
         if name.startswith("RESOURCE_TYPE") and isinstance(value, str):
-            found[f"resource {value}"] = ""
+            results[f"resource {value}"] = ""
     for value in getattr(module, "VALID_RESOURCE_TYPES", ()):
-        found[f"resource {value}"] = ""
-    return found
+        results[f"resource {value}"] = ""
+    return results
 
 
 def variables() -> dict[str, str]:
@@ -162,13 +162,13 @@ def retries() -> dict[str, str]:
     """What the client repeats: statuses, and paths of POSTs that it repeats on any of them."""
     module = _module("utils.rest_utils")
     request = _module("utils.request_utils")
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for owner in (module, request):
         for name, value in vars(owner).items() if owner is not None else ():
             if "RETR" in name and isinstance(value, list | tuple | set | frozenset):
                 for one in value:
-                    found[f"{name} {getattr(one, '__name__', one)}"] = ""
-    return found
+                    results[f"{name} {getattr(one, '__name__', one)}"] = ""
+    return results
 
 
 SURFACES: dict[str, Callable[[], dict[str, str]]] = {

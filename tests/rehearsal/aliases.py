@@ -58,16 +58,16 @@ def versions(stack: Stack) -> dict[str, list[int]]:
     service = stack.client("lambda")
     return {
         logical_id: sorted(
-            int(one["Version"])
-            for one in service.list_versions_by_function(FunctionName=name)["Versions"]
-            if one["Version"] != "$LATEST"
+            int(version["Version"])
+            for version in service.list_versions_by_function(FunctionName=name)["Versions"]
+            if version["Version"] != "$LATEST"
         )
         for logical_id, name in functions(stack).items()
     }
 
 
 def _configuration(answer: dict[str, Any]) -> dict[str, Any]:
-    layers = sorted(one["Arn"] for one in answer.get("Layers", ()))
+    layers = sorted(layer["Arn"] for layer in answer.get("Layers", ()))
     return {name: answer.get(name) for name in CONFIGURATION} | {"Layers": layers}
 
 

@@ -39,8 +39,8 @@ class Invocation(NamedTuple):
 
 def emulator() -> Path:
     machine = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
-    [found] = SAM.parents[1].glob(f"lib/python3*/site-packages/samcli/local/rapid/*-{machine}")
-    return found
+    [path] = SAM.parents[1].glob(f"lib/python3*/site-packages/samcli/local/rapid/*-{machine}")
+    return path
 
 
 def runtime(python: str) -> Path:
@@ -77,9 +77,9 @@ def invoke(
             function.stop()
         log.seek(0)
         told = log.read()
-    found = _INIT.search(told)
-    assert found is not None, told.decode(errors="replace")
-    init = float(found[1])
+    match = _INIT.search(told)
+    assert match is not None, told.decode(errors="replace")
+    init = float(match[1])
     return Invocation(answer, init, max(first - init, 0.0), second, cpu)
 
 

@@ -199,7 +199,7 @@ def indexed(_receiver: Receiver) -> bool:
 
 def delivered(receiver: Receiver) -> bool:
     wanted = json.loads(EVENTS["webhook_delivery"]["Records"][0]["body"])
-    return [(one.event, one.body["data"]) for one in receiver.deliveries][:1] == [
+    return [(delivery.event, delivery.body["data"]) for delivery in receiver.deliveries][:1] == [
         (wanted["event"], wanted["data"])
     ]
 

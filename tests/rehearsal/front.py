@@ -43,9 +43,9 @@ class Distribution:
         cloudfront = stack.client("cloudfront")
         domain = stack.outputs["UiUrl"].removeprefix("https://")
         [identity] = [
-            one["Id"]
-            for one in cloudfront.list_distributions()["DistributionList"]["Items"]
-            if one["DomainName"] == domain
+            item["Id"]
+            for item in cloudfront.list_distributions()["DistributionList"]["Items"]
+            if item["DomainName"] == domain
         ]
         config = cloudfront.get_distribution_config(Id=identity)["DistributionConfig"]
         self.domain: str = domain
@@ -53,7 +53,7 @@ class Distribution:
         self._root: str = config["DefaultRootObject"]
         self._default: Any = config["DefaultCacheBehavior"]
         self._behaviours: list[Any] = config["CacheBehaviors"]["Items"]
-        self._origins = {one["Id"]: one for one in config["Origins"]["Items"]}
+        self._origins = {item["Id"]: item for item in config["Origins"]["Items"]}
         self._functions = {
             association["FunctionARN"]: EdgeFunction(
                 cloudfront.get_function(
@@ -66,8 +66,8 @@ class Distribution:
             for association in one.get("FunctionAssociations", {}).get("Items", ())
         }
         self.word: Mapping[str, str] = {
-            one["HeaderName"]: one["HeaderValue"]
-            for one in self._origins["api"]["CustomHeaders"]["Items"]
+            item["HeaderName"]: item["HeaderValue"]
+            for item in self._origins["api"]["CustomHeaders"]["Items"]
         }
         """The header by which the API knows the distribution."""
         self._files = stack.client("s3")
@@ -113,8 +113,8 @@ class Distribution:
         # origin go to the HTTP API, which has the same routes and functions.
         assert host.partition(".")[0] in self._apis, (host, self._apis)
         added = {
-            one["HeaderName"]: one["HeaderValue"]
-            for one in origin.get("CustomHeaders", {}).get("Items", ())
+            item["HeaderName"]: item["HeaderValue"]
+            for item in origin.get("CustomHeaders", {}).get("Items", ())
         }
         before = [value for key, value in headers.items() if key.lower() == "x-forwarded-for"]
         added |= {

@@ -62,7 +62,7 @@ def run(name: str, build: Path, variables: dict[str, str], recorder: Recorder, p
     domain = function_of(name, event)
     recorder.needed.clear()
     settings = {**variables, **events.SETTINGS.get(domain, {})}
-    [logical_id] = [one for one, package in project.handlers().items() if package == domain]
+    [logical_id] = [key for key, package in project.handlers().items() if package == domain]
     done = emulator.invoke(build, logical_id, event, python, **settings)
     wrong = events.differences(name, done.answer)
     assert not wrong, "\n".join(wrong)

@@ -120,7 +120,7 @@ class Visitor:
         name, _, value = pair.partition("=")
         if name.startswith("__Host-"):
             assert {"Path=/", "Secure"} <= set(attributes), cookie
-            assert not any(one.startswith("Domain") for one in attributes), cookie
+            assert not any(attribute.startswith("Domain") for attribute in attributes), cookie
         self.cookies.pop(name, None)
         if value:
             self.cookies[name] = value

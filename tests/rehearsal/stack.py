@@ -63,7 +63,7 @@ class NoInterpreter(Exception):
 
 def interpreter() -> str:
     """Python 3.13, after everything that a deployment needs was installed."""
-    asked = subprocess.run(
+    completed = subprocess.run(
         ["make", "--silent", "--no-print-directory", "deploy-tools"],
         cwd=ROOT,
         check=False,
@@ -71,9 +71,9 @@ def interpreter() -> str:
         text=True,
         env=environment(),
     )
-    if asked.returncode:
-        raise NoInterpreter(asked.stderr.strip())
-    return asked.stdout.splitlines()[-1]
+    if completed.returncode:
+        raise NoInterpreter(completed.stderr.strip())
+    return completed.stdout.splitlines()[-1]
 
 
 class Stack:
@@ -182,7 +182,10 @@ class Stack:
         files.create_bucket(Bucket=UPLOADS)
         files.put_object(Bucket=UPLOADS, Key="template", Body=template.encode())
         [before] = formation.describe_stacks(StackName=self.name)["Stacks"]
-        former = {one["ParameterKey"]: one["ParameterValue"] for one in before["Parameters"]}
+        former = {
+            parameter["ParameterKey"]: parameter["ParameterValue"]
+            for parameter in before["Parameters"]
+        }
         formation.update_stack(
             StackName=self.name,
             TemplateURL=f"{self.endpoint}/{UPLOADS}/template",
@@ -226,7 +229,7 @@ class Stack:
     @cached_property
     def outputs(self) -> Mapping[str, str]:
         [stack] = self.client("cloudformation").describe_stacks(StackName=self.name)["Stacks"]
-        return {one["OutputKey"]: one["OutputValue"] for one in stack["Outputs"]}
+        return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
 
     @property
     def table(self) -> str:
@@ -264,7 +267,7 @@ class Stack:
         )
         assert done.returncode == 0, done.stdout + done.stderr
         assert ADMIN[1] not in done.stdout + done.stderr + report.read_text()
-        return {one["step"]: one["status"] for one in json.loads(report.read_text())["steps"]}
+        return {step["step"]: step["status"] for step in json.loads(report.read_text())["steps"]}
 
     def publish_ui(self) -> None:
         """Uploads the files of the web UI, as ``make publish-ui``."""

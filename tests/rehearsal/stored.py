@@ -29,25 +29,27 @@ def deliver_audit(stack: Stack) -> int:
     pages = logs.get_paginator("describe_log_groups").paginate(
         logGroupNamePrefix=f"/aws/lambda/{stack.name}-"
     )
-    for group in (one["logGroupName"] for page in pages for one in page["logGroups"]):
+    for group in (log_group["logGroupName"] for page in pages for log_group in page["logGroups"]):
         [*filters] = logs.describe_subscription_filters(logGroupName=group)["subscriptionFilters"]
         if not filters:
             continue
         assert filters[0]["filterPattern"] == "{ $.audit.outcome = * }"
         assert ":deliverystream/" in filters[0]["destinationArn"]
-        found = logs.get_paginator("filter_log_events").paginate(logGroupName=group)
-        events = [one for page in found for one in page["events"] if _is_audited(one["message"])]
+        paginate = logs.get_paginator("filter_log_events").paginate(logGroupName=group)
+        events = [
+            event for page in paginate for event in page["events"] if _is_audited(event["message"])
+        ]
         for first in range(0, len(events), _PAGE):
             message = {
                 "messageType": "DATA_MESSAGE",
                 "logGroup": group,
                 "logEvents": [
                     {
-                        "id": uuid.uuid5(uuid.NAMESPACE_URL, one["message"]).hex,
-                        "timestamp": one["timestamp"],
-                        "message": one["message"],
+                        "id": uuid.uuid5(uuid.NAMESPACE_URL, event["message"]).hex,
+                        "timestamp": event["timestamp"],
+                        "message": event["message"],
                     }
-                    for one in events[first : first + _PAGE]
+                    for event in events[first : first + _PAGE]
                 ],
             }
             files.put_object(

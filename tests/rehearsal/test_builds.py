@@ -66,13 +66,13 @@ def test_two_builds_of_a_layer_are_equal(layer: str, python: str, tmp_path: Path
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_layer_is_built_for_the_other_processors(layer: str, python: str, tmp_path: Path) -> None:
     made = {name: build(layer, LAYERS[layer], python, tmp_path / name, name) for name in MACHINES}
-    found = {name: machines(folder) for name, folder in made.items()}
-    assert found in (
+    results = {name: machines(folder) for name, folder in made.items()}
+    assert results in (
         {name: {machine} for name, machine in MACHINES.items()},
         {name: set() for name in MACHINES},
     )
     if layer == "TokensLayer":
-        assert found["x86_64"], "its library is compiled"
+        assert results["x86_64"], "its library is compiled"
     bytecode = [
         {path: digest for path, digest in digests(folder).items() if path.endswith(".pyc")}
         for folder in made.values()
@@ -136,8 +136,8 @@ def test_the_revision_changes_with_any_function(python: str, tmp_path: Path) -> 
             check=True,
             env=environment(),
         )
-        [found] = made.iterdir()
-        return found.read_text()
+        [path] = made.iterdir()
+        return path.read_text()
 
     source = tmp_path / "functions"
     shutil.copytree(ROOT / "functions", source, ignore=shutil.ignore_patterns("__pycache__"))

@@ -106,5 +106,5 @@ def test_the_distribution_in_front(stack: Stack) -> None:
     [cookie] = reply.cookies
     again = distribution.answer("GET", "/", {**wrong, "Cookie": cookie.partition(";")[0]}, b"")
     assert again.headers["www-authenticate"] == 'Basic realm="mlflow"'
-    place = table_keys.login(front.VIEWER, "000").pk
-    assert keys(stack, place)
+    pk = table_keys.login(front.VIEWER, "000").pk
+    assert keys(stack, pk)

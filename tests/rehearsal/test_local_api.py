@@ -78,9 +78,9 @@ def api(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         try:
             url, deadline = f"http://127.0.0.1:{port}", time.monotonic() + START_SECONDS
             while not answers(url):
-                told = (folder / "sam.log").read_text()
-                assert serving.poll() is None, told
-                assert time.monotonic() < deadline, told
+                text = (folder / "sam.log").read_text()
+                assert serving.poll() is None, text
+                assert time.monotonic() < deadline, text
                 time.sleep(0.2)
             yield url
         finally:
@@ -116,7 +116,10 @@ def test_start_api_answers(api: str) -> None:
     assert made[0] == 200, made
     status, body = ask(api, "POST", "/api/2.0/mlflow/experiments/search", {"max_results": 5})
     assert status == 200, body
-    assert {one["name"] for one in json.loads(body)["experiments"]} == {"Default", "by start-api"}
+    assert {experiment["name"] for experiment in json.loads(body)["experiments"]} == {
+        "Default",
+        "by start-api",
+    }
     status, body = ask(api, "GET", "/api/2.0/mlflow/experiments/search?max_results=1")
     assert (status, len(json.loads(body)["experiments"])) == (200, 1)
     run = ask(api, "POST", "/api/2.0/mlflow/runs/create", {"experiment_id": "0"})
@@ -132,12 +135,12 @@ def test_each_route_reaches_its_function(tmp_path: Path) -> None:
     assert local_api.main([str(template)]) == 0
     answered = served(tmp_path / local_api.NAME)
     assert answered.returncode == 0, answered.stderr
-    found = {
+    results = {
         f"{'ANY' if len(methods) > 1 else methods[0]} {path}" if path != "$default" else path: name
         for path, methods, name in json.loads(answered.stdout.splitlines()[-1])
     }
     packages = project.handlers()
-    assert {key: packages[name] for key, name in found.items()} == project.routes()
+    assert {key: packages[name] for key, name in results.items()} == project.routes()
 
 
 def test_the_template_that_is_deployed_cannot_be_served(tmp_path: Path) -> None:

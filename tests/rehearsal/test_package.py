@@ -47,7 +47,7 @@ def test_the_packaged_template_makes_a_stack(stack: Stack, tmp_path: Path) -> No
     )
     formation.get_waiter("stack_create_complete").wait(StackName=NAME)
     [made] = formation.describe_stacks(StackName=NAME)["Stacks"]
-    outputs = {one["OutputKey"]: one["OutputValue"] for one in made["Outputs"]}
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in made["Outputs"]}
     assert {"ApiUrl", "UiUrl", "TableName", "ArtifactBucketName"} <= outputs.keys()
     described = stack.client("dynamodb").describe_table(TableName=outputs["TableName"])
     assert described["Table"]["TableStatus"] == "ACTIVE"

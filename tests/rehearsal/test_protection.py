@@ -65,7 +65,10 @@ def test_a_table_is_protected_and_nothing_else_changes(tmp_path: Path) -> None:
         assert not protected(tables, name)
         assert deployment.protect(formation, STACK)
         [stack] = formation.describe_stacks(StackName=STACK)["Stacks"]
-        values = {one["ParameterKey"]: one["ParameterValue"] for one in stack["Parameters"]}
+        values = {
+            parameter["ParameterKey"]: parameter["ParameterValue"]
+            for parameter in stack["Parameters"]
+        }
         assert values == {"Stage": "prod", deployment.PROTECTION: "true"}
         assert stack["Outputs"][0]["OutputValue"] == name
         assert protected(tables, name)

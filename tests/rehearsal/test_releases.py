@@ -69,7 +69,7 @@ def test_up_side_by_side_and_back(stack: Stack, upgraded: Stack, tmp_path: Path)
     assert set(seen.statuses) == {200}
     status, found, _ = upgraded.call("GET", f"/api/2.0/mlflow/runs/get?run_id={run_id}", user=ADMIN)
     assert status == 200
-    latest = {one["key"]: one["value"] for one in found["run"]["data"]["metrics"]}
+    latest = {metric["key"]: metric["value"] for metric in found["run"]["data"]["metrics"]}
     for caller in range(traffic.CALLERS):
         history = upgraded.ask(
             "GET", f"metrics/get-history?run_id={run_id}&metric_key=m{caller}&max_results=25000"

@@ -97,7 +97,7 @@ def test_cookies_are_as_promised(visitor: Visitor) -> None:
     session, over = finished.cookies
     for cookie, name in ((attempt, ATTEMPT), (session, SESSION), (over, ATTEMPT)):
         assert cookie.startswith(f"{name}=")
-        attributes = {one for one in cookie.split("; ")[1:] if not one.startswith("Max-Age=")}
+        attributes = {part for part in cookie.split("; ")[1:] if not part.startswith("Max-Age=")}
         assert attributes == {"Path=/", "HttpOnly", "SameSite=Lax", "Secure"}
     assert "; Max-Age=0; " in over
     assert set(visitor.cookies) == {SESSION}
@@ -223,7 +223,9 @@ def test_session_enters_no_foreign_workspace(site: Site, ada: Visitor, eve: Visi
     team = {"x-mlflow-workspace": "team-of-ada"}
     assert ada.call("POST", CREATE, {"name": "of the team"}, **team)[0] == 200
     search = ("POST", "/ajax-api/2.0/mlflow/experiments/search", {"max_results": 10})
-    assert [one["name"] for one in ada.call(*search, **team)[1]["experiments"]] == ["of the team"]
+    assert [experiment["name"] for experiment in ada.call(*search, **team)[1]["experiments"]] == [
+        "of the team"
+    ]
     status, body = eve.call(*search, **team)
     assert "of the team" not in json.dumps(body)
     assert status in (200, 403, 404)

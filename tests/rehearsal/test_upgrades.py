@@ -36,5 +36,5 @@ def test_a_changed_layer_and_a_changed_parameter(stack: Stack, tmp_path: Path) -
         assert one.configuration["Layers"] != before[name].configuration["Layers"], name
     status, found, headers = stack.call("GET", f"/api/2.0/mlflow/runs/get?run_id={run_id}")
     assert (status, headers["x-content-type-options"]) == (200, SENT[1].strip('"'))
-    metrics = {one["key"]: one["value"] for one in found["run"]["data"]["metrics"]}
+    metrics = {metric["key"]: metric["value"] for metric in found["run"]["data"]["metrics"]}
     assert metrics["loss"] == 0.5

@@ -98,8 +98,8 @@ def test_names_are_of_one_region_each(stack: Stack, elsewhere: Stack) -> None:
     assert set(aliases.functions(elsewhere)) == set(aliases.functions(stack))
     service = elsewhere.client("cloudfront")
     names = [
-        one["OriginAccessControl"]["OriginAccessControlConfig"]["Name"]
-        for one in (
+        origin_access_control["OriginAccessControl"]["OriginAccessControlConfig"]["Name"]
+        for origin_access_control in (
             service.get_origin_access_control(Id=item["Id"])
             for item in service.list_origin_access_controls()["OriginAccessControlList"]["Items"]
         )

@@ -113,12 +113,14 @@ def test_registry_and_its_webhook(stack: Stack) -> None:
         found = stack.ask("GET", "registered-models/alias?name=rehearsed&alias=best")
         assert found["model_version"]["version"] == "1"
         assert announced(receiver) == {"registered_model.created", "model_version_alias.created"}
-        assert all("x-mlflow-signature" in one.headers for one in receiver.deliveries)
+        assert all("x-mlflow-signature" in delivery.headers for delivery in receiver.deliveries)
 
 
 def announced(receiver: Receiver) -> set[Any]:
-    receiver.wait(lambda: len({one.event for one in receiver.deliveries}) >= 2, seconds=60)
-    return {one.event for one in receiver.deliveries}
+    receiver.wait(
+        lambda: len({delivery.event for delivery in receiver.deliveries}) >= 2, seconds=60
+    )
+    return {delivery.event for delivery in receiver.deliveries}
 
 
 def test_chromium_shows_the_ui(stack: Stack) -> None:
@@ -160,12 +162,12 @@ def test_zz_the_stack_goes_and_another_adopts_its_data(stack: Stack, tmp_path: P
     experiment = stack.ask("POST", "experiments/create", name=name)["experiment_id"]
     stack.delete()
     assert stored["Table"] in stack.client("dynamodb").list_tables()["TableNames"]
-    names = [one["Name"] for one in stack.client("s3").list_buckets()["Buckets"]]
+    names = [bucket["Name"] for bucket in stack.client("s3").list_buckets()["Buckets"]]
     assert stored["ArtifactBucket"] in names
     assert not [
-        one
-        for one in stack.client("lambda").list_functions()["Functions"]
-        if one["FunctionName"].startswith(NAME)
+        function
+        for function in stack.client("lambda").list_functions()["Functions"]
+        if function["FunctionName"].startswith(NAME)
     ]
     other = Stack(stack.endpoint, tmp_path / "sam.log", f"{NAME}-again")
     other.adopt(stack.build, stored)

@@ -32,7 +32,7 @@ class Traffic:
 @contextlib.contextmanager
 def running(stack: Stack, run_id: str) -> Iterator[Traffic]:
     """Reads and writes of several functions, by the administrator."""
-    found, over = Traffic(), threading.Event()
+    traffic, over = Traffic(), threading.Event()
 
     def call(caller: int) -> None:
         for number in itertools.count():
@@ -45,9 +45,9 @@ def running(stack: Stack, run_id: str) -> Iterator[Traffic]:
             ):
                 try:
                     status, body, _ = stack.call(method, f"/api/2.0/mlflow/{path}", fields)
-                    found.take(path, status, body)
+                    traffic.take(path, status, body)
                 except OSError as error:
-                    found.failures.append(f"{path}: {error!r}")
+                    traffic.failures.append(f"{path}: {error!r}")
                 if over.wait(PAUSE_SECONDS):
                     return
 
@@ -56,7 +56,7 @@ def running(stack: Stack, run_id: str) -> Iterator[Traffic]:
         thread.start()
     try:
         time.sleep(1)
-        yield found
+        yield traffic
         time.sleep(1)
     finally:
         over.set()

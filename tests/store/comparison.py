@@ -141,10 +141,10 @@ def _record(record: Raw) -> _Record:
 
 
 def _by_key(records: list[_Record]) -> dict[tuple[str, str], list[_Record]]:
-    found: dict[tuple[str, str], list[_Record]] = {}
+    results: dict[tuple[str, str], list[_Record]] = {}
     for record in records:
-        found.setdefault(record[0], []).append(record)
-    return found
+        results.setdefault(record[0], []).append(record)
+    return results
 
 
 def _answer(client: Any, operation: str, parameters: Raw) -> Raw:

@@ -175,7 +175,7 @@ def test_the_runner_converts_a_folder_that_was_killed_meanwhile(
         time.sleep(wait)
         process.send_signal(signal.SIGKILL)
         process.wait()
-    said = subprocess.run(
+    stderr = subprocess.run(
         command,
         cwd=ROOT,
         env={**environ, "TABLE_NAME": TABLE},
@@ -183,7 +183,7 @@ def test_the_runner_converts_a_folder_that_was_killed_meanwhile(
         text=True,
         check=False,
     ).stderr
-    assert "Traceback" not in said
+    assert "Traceback" not in stderr
     assert (folder / "dynamodb.sqlite").exists()
     with contextlib.closing(Store(endpoint_of(folder / "store"))) as store:
         assert store.call("Scan", {"TableName": TABLE, "Select": "COUNT"})["Count"] == count

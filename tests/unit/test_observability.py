@@ -41,13 +41,13 @@ def log(measurement: Measurement, *, is_unavailable: bool = False) -> None:
 
 def metrics(line: dict[str, Any]) -> dict[tuple[str, str], set[str]]:
     """Names by dimension and its value; everything that they name is in the line."""
-    found: dict[tuple[str, str], set[str]] = {}
+    results: dict[tuple[str, str], set[str]] = {}
     for directive in line["_aws"]["CloudWatchMetrics"]:
         for metric in directive["Metrics"]:
             assert metric["Name"] in line
             [[dimension]] = directive["Dimensions"]
-            found.setdefault((dimension, line[dimension]), set()).add(metric["Name"])
-    return found
+            results.setdefault((dimension, line[dimension]), set()).add(metric["Name"])
+    return results
 
 
 OF_THE_TABLE = {"Latency", "RoundTrips", "ColdStart"}

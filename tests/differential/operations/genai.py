@@ -184,7 +184,10 @@ def _told(**named: Any) -> Any:
 
 
 def _versions(store: Any, experiment: str, name: str) -> Any:
-    return [(one[0].scorer_name, one[1]) for one in store.list_scorer_versions(experiment, name)]
+    return [
+        (scorer_version[0].scorer_name, scorer_version[1])
+        for scorer_version in store.list_scorer_versions(experiment, name)
+    ]
 
 
 def evaluation(record: Record, client: MlflowClient, name: str, experiments: list[str]) -> None:
@@ -239,11 +242,14 @@ def _find_datasets(record: Record, client: MlflowClient, name: str, experiments:
         do(f"search_datasets {most}", client.search_datasets, experiments, max_results=most)
     for ids in ([], ["98765432"], experiments[0]):
         do("search_datasets in", client.search_datasets, ids, f"name LIKE '{name}%'")
-    do("genai search", lambda: [one.name for one in datasets.search_datasets(experiments[1])])
+    do(
+        "genai search",
+        lambda: [dataset.name for dataset in datasets.search_datasets(experiments[1])],
+    )
 
 
 def _sorted(records: Any) -> Any:
-    told = [one.to_dict() if hasattr(one, "to_dict") else one for one in records or []]
+    told = [record.to_dict() if hasattr(record, "to_dict") else record for record in records or []]
     return sorted(told, key=lambda one: repr(one.get("inputs")))
 
 
@@ -258,9 +264,9 @@ def reviews(record: Record, client: MlflowClient, experiment: str, trace_ids: li
         *(InputText(), InputText(200), InputTextList(9, 2), InputCategorical(["a"], True)),
     )
     made = []
-    for number, one in enumerate(inputs):
+    for number, input_ in enumerate(inputs):
         kind: Any = "expectation" if number % 2 else "feedback"
-        named = {"type": kind, "input": one, "instruction": "look", "experiment_id": experiment}
+        named = {"type": kind, "input": input_, "instruction": "look", "experiment_id": experiment}
         told = do("create_label_schema", label_schemas.create_label_schema, f"s{number}", **named)
         made.append(told.schema_id if told else "ls-" + UNKNOWN)
     do("create again", label_schemas.create_label_schema, "s0", **named)

@@ -88,7 +88,7 @@ def registry(record: Record, _client: MlflowClient, experiment: str, name: str) 
     for search in SEARCHES:
         what = str(search)[:80]
         do(f"search_issues {what}", issue_calls.search_issues, **search, experiment_id=experiment)
-    found: list[str] = []
+    results: list[str] = []
     token = None
     while True:
         page = issue_calls.search_issues(
@@ -97,8 +97,8 @@ def registry(record: Record, _client: MlflowClient, experiment: str, name: str) 
             max_results=2,
             page_token=token,
         )
-        found += [issue.name for issue in page]
+        results += [issue.name for issue in page]
         token = page.token
         if not token:
             break
-    do("walk issues", lambda: found)
+    do("walk issues", lambda: results)

@@ -127,13 +127,13 @@ def _fluent(experiment: str) -> Any:
         return x + 1
 
     outer(1)
-    found = mlflow.get_trace(mlflow.get_last_active_trace_id())
+    trace = mlflow.get_trace(mlflow.get_last_active_trace_id())
     return {
-        "tags": found.info.tags,
-        "metadata": sorted(found.info.trace_metadata),
-        "preview": [found.info.request_preview, found.info.response_preview],
+        "tags": trace.info.tags,
+        "metadata": sorted(trace.info.trace_metadata),
+        "preview": [trace.info.request_preview, trace.info.response_preview],
         "spans": [
-            (span.name, span.inputs, span.outputs, span.span_type) for span in found.data.spans
+            (span.name, span.inputs, span.outputs, span.span_type) for span in trace.data.spans
         ],
     }
 

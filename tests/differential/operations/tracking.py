@@ -306,14 +306,14 @@ def fluent(record: Record, client: MlflowClient, name: str) -> None:
 
 
 def _set_experiment(record: Record, name: str) -> mlflow.entities.Experiment:
-    found = mlflow.set_experiment(name)
-    record.experiments.add(found.experiment_id)
-    return found
+    experiment = mlflow.set_experiment(name)
+    record.experiments.add(experiment.experiment_id)
+    return experiment
 
 
 def _table(experiment_id: str, run_id: str) -> list[object]:
-    found = mlflow.load_table("t.json", [run_id])
-    return list(found.to_dict(orient="records"))
+    table = mlflow.load_table("t.json", [run_id])
+    return list(table.to_dict(orient="records"))
 
 
 def _columns(record: Record) -> list[str]:

@@ -55,7 +55,10 @@ def hooks(record: Record, client: MlflowClient, name: str) -> None:
         for one in (made[0], UNKNOWN):
             do(f"update_webhook {change}", client.update_webhook, one, **change)
     mine = set(made)
-    do("list", lambda: [one for one in client.list_webhooks(1000) if one.webhook_id in mine])
+    do(
+        "list",
+        lambda: [webhook for webhook in client.list_webhooks(1000) if webhook.webhook_id in mine],
+    )
     for most in (0, -1, 1001):
         do(f"list {most}", client.list_webhooks, most)
     do("list token", client.list_webhooks, 5, "bad")

@@ -24,16 +24,16 @@ DEFAULTS = st.sampled_from([p.READ, p.EDIT, p.NO_PERMISSIONS])
 
 def _level(grants: list[Grant], resource_type: str, resource_id: str) -> str | None:
     """The rule in its plainest words."""
-    found = [
+    permissions = [
         grant.permission
         for grant in grants
         if grant.resource_type == resource_type
         and grant.resource_pattern in {"*", resource_id if resource_type != p.RUN else "*"}
     ]
-    if "DENY" in found:
+    if "DENY" in permissions:
         return "DENY"
     order = ["READ", "USE", "EDIT", "MANAGE"]
-    return max(found, key=order.index) if found else None
+    return max(permissions, key=order.index) if permissions else None
 
 
 def _can(level: str, action: str) -> bool:

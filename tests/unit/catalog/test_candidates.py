@@ -22,7 +22,7 @@ TARGETS = (None, 1, 2, 3, 10, 40, 2**31 - 1)
 
 def _artifacts(chosen: Random) -> list[dict[str, Any]]:
     """Some of a model, each of which says most of what can be said."""
-    found = []
+    results = []
     for _ in range(chosen.randrange(6)):
         one: dict[str, Any] = {
             NAMES.latency: chosen.choice(LATENCIES),
@@ -34,8 +34,8 @@ def _artifacts(chosen: Random) -> list[dict[str, Any]]:
             one[candidates.REPLICAS] = chosen.choice(COUNTS)
         if chosen.random() < 0.3:
             del one[chosen.choice(list(one))]
-        found.append(one)
-    return found
+        results.append(one)
+    return results
 
 
 def _entry(number: int, properties: dict[str, Any], children: tuple[Entry, ...] = ()) -> Entry:
@@ -52,10 +52,12 @@ def test_candidates_are_all_that_counts() -> None:
     models = []
     gathering = CandidateCollector()
     for at in range(1000):
-        children = [_entry(number, one) for number, one in enumerate(_artifacts(chosen), 1)]
+        children = [
+            _entry(number, artifact) for number, artifact in enumerate(_artifacts(chosen), 1)
+        ]
         models.append(_entry(at, {}, tuple(children)))
-        if found := candidates.of_model(models[-1], NAMES):
-            gathering.add(at, found)
+        if of_model := candidates.of_model(models[-1], NAMES):
+            gathering.add(at, of_model)
     stored = candidates.of_stored(json.loads(candidates.stored(gathering.candidates())))
     for target in TARGETS:
         setting = Setting(target, NAMES)
@@ -72,5 +74,5 @@ def test_candidates_are_all_that_counts() -> None:
 
 
 def test_a_gain_that_counts() -> None:
-    assert [candidates.is_enough_faster(one, 100) for one in (90, 91)] == [True, False]
-    assert [candidates.is_enough_faster(one, 200) for one in (190, 191)] == [True, False]
+    assert [candidates.is_enough_faster(number, 100) for number in (90, 91)] == [True, False]
+    assert [candidates.is_enough_faster(number, 200) for number in (190, 191)] == [True, False]

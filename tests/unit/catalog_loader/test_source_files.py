@@ -18,8 +18,8 @@ LETTERS = st.text("aB.*", max_size=8)
 @given(LETTERS, st.text("aAbB.", max_size=8))
 def test_a_pattern_is_what_its_expression_matches(pattern: str, name: str) -> None:
     expression = ".*".join(re.escape(part) for part in pattern.split("*"))
-    found = re.fullmatch(expression, name, re.IGNORECASE)
-    assert matches(pattern, name) == (found is not None)
+    match = re.fullmatch(expression, name, re.IGNORECASE)
+    assert matches(pattern, name) == (match is not None)
 
 
 def test_a_pattern_of_stars_is_cheap() -> None:
@@ -40,14 +40,14 @@ def test_files_that_name_sources() -> None:
 
 def test_the_later_file_wins_field_by_field() -> None:
     first = {"id": "a", "name": "A", "type": "yaml", "properties": {"yamlCatalogPath": "x.yaml"}}
-    found = source_files.merge(
+    merge = source_files.merge(
         [
             ("1.yaml", {"catalogs": [first]}),
             ("2.yaml", {"model_catalogs": [{"id": "a", "enabled": False, "labels": ["L", " "]}]}),
             ("workspaces/w/s.yaml", {"model_catalogs": [{"id": "a", "type": "yaml"}]}),
         ]
     )
-    shared, own = found.sources
+    shared, own = merge.sources
     assert (shared.name, shared.enabled, shared.labels) == ("A", False, ("L",))
     assert (shared.folder, shared.properties) == ("", {"yamlCatalogPath": "x.yaml"})
     assert (own.workspace, own.key, own.name) == ("w", "w/a", "a")
@@ -76,7 +76,7 @@ def test_what_is_wrong_is_said(data: object, message: str) -> None:
 
 def test_named_queries_in_both_forms() -> None:
     condition = {"operator": ">", "value": 1}
-    found = source_files.merge(
+    merge = source_files.merge(
         [
             (
                 "s.yaml",
@@ -89,7 +89,7 @@ def test_named_queries_in_both_forms() -> None:
             )
         ]
     )
-    assert found.queries == {
+    assert merge.queries == {
         "models": {"old": {"f": condition}},
         "mcp_servers": {"new": {"g": condition}},
     }
@@ -106,7 +106,7 @@ def test_what_is_said_of_other_assets_is_passed_over() -> None:
         "labels": [other, {"name": None}],
         "namedQueries": {"q": query},
     }
-    found = source_files.merge([("s.yaml", with_others)])
-    assert [source.id for source in found.sources] == ["a"]
-    assert found.labels == ({"name": None, "assetType": "models"},)
-    assert found.queries == {}
+    merge = source_files.merge([("s.yaml", with_others)])
+    assert [source.id for source in merge.sources] == ["a"]
+    assert merge.labels == ({"name": None, "assetType": "models"},)
+    assert merge.queries == {}

@@ -38,14 +38,14 @@ def test_the_endpoint_is_botocores(monkeypatch: pytest.MonkeyPatch, service: str
 def test_each_service_may_be_elsewhere(monkeypatch: pytest.MonkeyPatch, service: str) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://localhost:1")
     monkeypatch.setenv(f"AWS_ENDPOINT_URL_{service.upper()}", "http://localhost:2/of/it")
-    found = {each: client._endpoint(None, "eu-west-1", each) for each in SERVICES}
+    results = {each: client._endpoint(None, "eu-west-1", each) for each in SERVICES}
     expected = dict.fromkeys(SERVICES, "http://localhost:1")
-    assert found == {**expected, service: "http://localhost:2/of/it"}
+    assert results == {**expected, service: "http://localhost:2/of/it"}
 
 
 def test_the_sovereign_cloud_has_a_suffix_of_its_own() -> None:
-    found = client._endpoint(SESSION, "eusc-de-east-1", "dynamodb")
-    assert found == "https://dynamodb.eusc-de-east-1.amazonaws.eu"
+    endpoint = client._endpoint(SESSION, "eusc-de-east-1", "dynamodb")
+    assert endpoint == "https://dynamodb.eusc-de-east-1.amazonaws.eu"
 
 
 VALUES = {

@@ -38,7 +38,7 @@ def test_no_function_starts_with_botocores_clients(module: str) -> None:
 
 @pytest.mark.parametrize("first", ["import mlcore.models.runs", "import botocore.session"])
 def test_afterwards_botocore_and_pynamodb_are_whole(first: str) -> None:
-    found = _run(f"""
+    run = _run(f"""
         {first}
         import mlcore.models.runs
         import botocore.client, botocore.config, botocore.session
@@ -49,4 +49,4 @@ def test_afterwards_botocore_and_pynamodb_are_whole(first: str) -> None:
         print(isinstance(made, botocore.client.BaseClient), type(own).__name__)
         print(botocore.client.ClientError is botocore.exceptions.ClientError)
     """)
-    assert found.split() == ["True", "DynamoDB", "True"]
+    assert run.split() == ["True", "DynamoDB", "True"]

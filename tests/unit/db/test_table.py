@@ -201,7 +201,7 @@ def test_transactions(played: Played) -> None:
     played.answers = [cancelled("TransactionConflict", "None", "ThrottlingError"), {}]
     table.transact(operations(), "token")
     assert [call["ClientRequestToken"] for _, call in played.calls] == ["token", "token"]
-    assert [next(iter(one)) for one in played.calls[0][1]["TransactItems"]] == [
+    assert [next(iter(transact_item)) for transact_item in played.calls[0][1]["TransactItems"]] == [
         "Put",
         "Delete",
         "Update",

@@ -43,5 +43,5 @@ def test_models() -> None:
     everything = providers.list_models(m.ProviderRequest(), REQUEST)["models"]
     assert everything == stock.get_models()
     for name in ("openai", "vertex_ai", "bedrock_converse", "nobody"):
-        found = providers.list_models(m.ProviderRequest(provider=name), REQUEST)["models"]
-        assert found == stock.get_models(name), name
+        models = providers.list_models(m.ProviderRequest(provider=name), REQUEST)["models"]
+        assert models == stock.get_models(name), name

@@ -88,9 +88,9 @@ def test_only_who_asked_in_time_is_told() -> None:
         HOOK._replace(webhook_id="late", creation_time=said.time_ms + 1),
         HOOK._replace(webhook_id="second"),
     ]
-    told = webhook_events.deliveries(said, image(said.text(), k="v"), asking)
-    assert [one.webhook_id for one in told] == ["w", "second"]
-    assert told[0].data == {"name": "m#1", "tags": {"k": "v"}, "description": ""}
+    deliveries = webhook_events.deliveries(said, image(said.text(), k="v"), asking)
+    assert [delivery.webhook_id for delivery in deliveries] == ["w", "second"]
+    assert deliveries[0].data == {"name": "m#1", "tags": {"k": "v"}, "description": ""}
 
 
 def test_a_record_that_comes_again_makes_the_same_messages(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,8 +94,8 @@ def test_each_epoch_has_each_record() -> None:
 
 def test_a_perfect_candidate_ends_it() -> None:
     world = World(3)
-    found = world.run(EvolutionSettings(perfect_score=0.0))
-    assert (len(found), world.calls) == (1, 3)
+    run = world.run(EvolutionSettings(perfect_score=0.0))
+    assert (len(run), world.calls) == (1, 3)
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_a_list_that_changes_between_pages(
         seen += [item["name"] for item in page["items"]]
         token = page["nextPageToken"]
     assert len(seen) == len(set(seen))
-    assert {one.name for one in stays} <= set(seen)
+    assert {stay.name for stay in stays} <= set(seen)
 
 
 def test_a_page_ends_before_it_is_too_large_for_a_response() -> None:

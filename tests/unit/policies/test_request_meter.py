@@ -21,12 +21,12 @@ def meter(
     return made
 
 
-def passing(one: RequestMeter, now: int, attempts: int) -> int:
+def passing(request_meter: RequestMeter, now: int, attempts: int) -> int:
     """How many of so many requests pass at a moment."""
     passed = 0
     for _ in range(attempts):
-        if one.refusal(now) is None:
-            one.count()
+        if request_meter.refusal(now) is None:
+            request_meter.count()
             passed += 1
     return passed
 
@@ -112,13 +112,13 @@ def test_processes_share_a_rate() -> None:
     for minute in range(10):
         passed = 0
         for second in range(60):
-            for number, one in enumerate(processes):
+            for number, process in enumerate(processes):
                 now = NOON + minute * 60_000 + second * 1000
-                passed += passing(one, now, 30)
+                passed += passing(process, now, 30)
                 if second == 15 * number:
-                    report = one.take_report()
+                    report = process.take_report()
                     shared += report.requests
-                    one.reported(report, shared, now)
+                    process.reported(report, shared, now)
         by_minute.append(passed)
     assert by_minute[0] > 3 * 20 * 60
     assert max(by_minute[2:]) <= 1.2 * 20 * 60, by_minute

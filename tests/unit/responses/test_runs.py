@@ -65,9 +65,9 @@ def test_points_of_histories(key: str, values: Any, of_runs: Any) -> None:
     series = [(run_id, points_of(key, some)) for run_id, some in of_runs]
     flat = [responses.metric_of_run(point, run_id) for run_id, some in series for point in some]
     columns = [(run_id, MetricColumns.of(some)) for run_id, some in series]
-    found = responses.encoded_points_of_runs(key, columns)
-    assert encode({"metrics": found}) == encode({"metrics": flat})
-    assert bool(found) == bool(flat)
+    encoded_points_of_runs = responses.encoded_points_of_runs(key, columns)
+    assert encode({"metrics": encoded_points_of_runs}) == encode({"metrics": flat})
+    assert bool(encoded_points_of_runs) == bool(flat)
 
 
 @given(st.recursive(TEXTS, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner)))

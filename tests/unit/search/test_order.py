@@ -84,18 +84,20 @@ def test_ids_of_experiments_are_numbers() -> None:
             ["experiment_id" if ascending else "experiment_id DESC"], fields.EXPERIMENT
         )
         key_of = sort_key(entries, fields.EXPERIMENT)
-        found = sorted((Experiment(one, "", "", "", 0, 0, {}, "") for one in ordered), key=key_of)
-        listed = [one.experiment_id for one in found]
+        experiments = sorted(
+            (Experiment(one, "", "", "", 0, 0, {}, "") for one in ordered), key=key_of
+        )
+        listed = [one.experiment_id for one in experiments]
         assert listed == (ordered if ascending else ordered[::-1])
-        for one in found:
-            key = key_of(one)
+        for experiment in experiments:
+            key = key_of(experiment)
             assert restore_key(json.loads(json.dumps(key)), entries, fields.EXPERIMENT) == key
 
 
 @given(st.text(), st.text())
-def test_descending_inverts_the_order_of_texts(one: str, other: str) -> None:
-    assert (one < other) == (inverted_text(one) > inverted_text(other))
-    assert (one == other) == (inverted_text(one) == inverted_text(other))
+def test_descending_inverts_the_order_of_texts(text: str, other: str) -> None:
+    assert (text < other) == (inverted_text(text) > inverted_text(other))
+    assert (text == other) == (inverted_text(text) == inverted_text(other))
 
 
 @given(st.floats(allow_infinity=False), st.text())

@@ -43,8 +43,8 @@ def test_the_tokens_of_a_text() -> None:
 )
 def test_the_words_of_a_pattern(operator: str, pattern: str, expected: list[str]) -> None:
     shown = {
-        f"{'' if one.begins else '…'}{one.text}{'' if one.ends else '…'}"
-        for one in text.fragments(operator, pattern)
+        f"{'' if fragment.begins else '…'}{fragment.text}{'' if fragment.ends else '…'}"
+        for fragment in text.fragments(operator, pattern)
     }
     assert shown == set(expected)
 

@@ -52,8 +52,8 @@ def test_nothing() -> None:
 
 @given(NUMBERS, st.floats(0, 100))
 def test_percentiles_are_between_values(values: list[float], wanted: float) -> None:
-    found = language.percentile(values, wanted)
-    assert min(values) - 1e-6 <= found <= max(values) + 1e-6
+    percentile = language.percentile(values, wanted)
+    assert min(values) - 1e-6 <= percentile <= max(values) + 1e-6
     assert language.percentile(values, 0) == min(values)
     assert language.percentile(values, 100) == pytest.approx(max(values))
 

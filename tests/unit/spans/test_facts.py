@@ -56,8 +56,12 @@ def test_facts_do_not_depend_on_the_order(
     joined: Facts | None = None
     while shuffled:
         cut = chance.randrange(len(shuffled)) + 1
-        found, shuffled = facts.facts_of_spans(shuffled[:cut]), shuffled[cut:]
-        joined = found if joined is None else facts.join(facts.parse(joined.text) or found, found)
+        facts_of_spans, shuffled = facts.facts_of_spans(shuffled[:cut]), shuffled[cut:]
+        joined = (
+            facts_of_spans
+            if joined is None
+            else facts.join(facts.parse(joined.text) or facts_of_spans, facts_of_spans)
+        )
     assert joined is not None
     assert joined.text == expected.text
     assert facts.parse(expected.text) == facts.parse(joined.text)

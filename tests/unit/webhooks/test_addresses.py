@@ -61,13 +61,13 @@ class Names:
     def getaddrinfo(self, host: str, *_: Any, **__: Any) -> list[Any]:
         self.asked += 1
         try:
-            found = [str(ipaddress.ip_address(host))]
+            results = [str(ipaddress.ip_address(host))]
         except ValueError:
             answers = self.answers.get(host)
             if answers is None:
                 raise socket.gaierror(-2, "Name or service not known") from None
-            found = answers.pop(0) if len(answers) > 1 else answers[0]
-        return [(0, 0, 0, "", (address, 0)) for address in found]
+            results = answers.pop(0) if len(answers) > 1 else answers[0]
+        return [(0, 0, 0, "", (address, 0)) for address in results]
 
 
 @pytest.fixture

@@ -18,15 +18,15 @@ ALL = {**keys.PATTERNS, **keys.INDEXES}
 
 def table_of_docstring() -> dict[str, tuple[str, str, str]]:
     assert keys.__doc__
-    found = {}
+    results = {}
     index, pk = "", ""
     for line in keys.__doc__.splitlines():
         if re.match(r"    \S", line):
             index, _, pk = line.strip().rpartition(" ")
         elif re.match(r"        \S", line):
             sk, name = line.split()
-            found[name] = (index, pk, sk)
-    return found
+            results[name] = (index, pk, sk)
+    return results
 
 
 def test_the_docstring_is_the_table_of_patterns() -> None:

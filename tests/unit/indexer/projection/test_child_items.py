@@ -27,9 +27,9 @@ def image(contents: dict[str, dict[str, str]] | None) -> dict[str, Any] | None:
 
 @given(before=IMAGES, after=IMAGES)
 def test_only_differences_are_changes(before: Any, after: Any) -> None:
-    found = child_items.changes(image(before), image(after), run_children.MAPS)
+    changes = child_items.changes(image(before), image(after), run_children.MAPS)
     old, new = before or {}, after or {}
-    assert found == {
+    assert changes == {
         (name, key)
         for name in ("params", "tags")
         for key in {*old.get(name, {}), *new.get(name, {})}

@@ -113,12 +113,12 @@ def test_a_link_names_its_dataset() -> None:
 
 
 def test_what_lives_outside_is_compared_with_nothing() -> None:
-    place = keys.run_metric("1", "R", "m")
-    item = {"PK": {"S": place.pk}, "SK": {"S": place.sk}, "outside": {"BOOL": True}}
-    assert expected_items.differences({}, {place: item}, [place]) == []
-    assert [f.problem for f in expected_items.differences({place: item}, {}, [place])] == [
-        "missing"
-    ]
+    run_metric = keys.run_metric("1", "R", "m")
+    item = {"PK": {"S": run_metric.pk}, "SK": {"S": run_metric.sk}, "outside": {"BOOL": True}}
+    assert expected_items.differences({}, {run_metric: item}, [run_metric]) == []
+    assert [
+        f.problem for f in expected_items.differences({run_metric: item}, {}, [run_metric])
+    ] == ["missing"]
 
 
 def test_everything_of_a_run_is_derived() -> None:

@@ -68,28 +68,28 @@ def written(request: list[otlp.ResourceSpans]) -> Any:
         _pairs(of_resource.resource.attributes, resource)
         scope = of_resource.scope_spans.add()
         scope.scope.name = "a scope"
-        for one in spans:
+        for span in spans:
             made = scope.spans.add(
-                trace_id=one.trace_id,
-                span_id=one.span_id,
-                parent_span_id=one.parent_span_id,
-                name=one.name,
-                kind=one.kind,
+                trace_id=span.trace_id,
+                span_id=span.span_id,
+                parent_span_id=span.parent_span_id,
+                name=span.name,
+                kind=span.kind,
                 flags=257,
                 trace_state="a=b",
-                start_time_unix_nano=one.start,
-                end_time_unix_nano=one.end,
+                start_time_unix_nano=span.start,
+                end_time_unix_nano=span.end,
                 dropped_attributes_count=3,
             )
-            _pairs(made.attributes, one.attributes)
-            for event in one.events:
+            _pairs(made.attributes, span.attributes)
+            for event in span.events:
                 _pairs(
                     made.events.add(name=event.name, time_unix_nano=event.time).attributes,
                     event.attributes,
                 )
-            for link in one.links:
+            for link in span.links:
                 added = made.links.add(trace_id=link.trace_id, span_id=link.span_id)
                 _pairs(added.attributes, link.attributes)
-            made.status.code = one.status
-            made.status.message = one.message
+            made.status.code = span.status
+            made.status.message = span.message
     return message

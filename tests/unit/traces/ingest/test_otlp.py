@@ -73,8 +73,8 @@ def test_protobuf(request: list[otlp.ResourceSpans]) -> None:
 @settings(deadline=None)
 @given(REQUESTS)
 def test_json(request: list[otlp.ResourceSpans]) -> None:
-    told = json_format.MessageToDict(written(request))
-    assert otlp_json.read(json.dumps(in_hexadecimal(told)).encode()) == request
+    messagetodict = json_format.MessageToDict(written(request))
+    assert otlp_json.read(json.dumps(in_hexadecimal(messagetodict)).encode()) == request
 
 
 @given(st.binary(max_size=60))

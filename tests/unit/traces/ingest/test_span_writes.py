@@ -71,16 +71,17 @@ SPANS = st.builds(
 @given(st.lists(st.builds(otlp.ResourceSpans, ATTRIBUTES, st.lists(SPANS, max_size=2)), max_size=2))
 def test_stored_or_refused(exported: list[otlp.ResourceSpans]) -> None:
     try:
-        found = span_writes.convert_by_trace(exported)
+        convert_by_trace = span_writes.convert_by_trace(exported)
         exports = [
-            span_writes._SpanBatch(trace_id, together) for trace_id, together in found.items()
+            span_writes._SpanBatch(trace_id, together)
+            for trace_id, together in convert_by_trace.items()
         ]
     except (span_conversion.Inconvertible, MlflowError):
         return
     for export in exports:
         export.complete({})
         assert sum(pack.spans for pack in export.packs) >= len(export.nodes)
-    for together in found.values():
+    for together in convert_by_trace.values():
         for stored, _ in together:
             read = json.loads(content(stored))
             assert json.loads(json.dumps(span_responses.span(read)))["span_id"] == read["span_id"]

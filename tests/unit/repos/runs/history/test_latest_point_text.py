@@ -44,10 +44,10 @@ def test_the_latest_point_comes_back(metric: Metric) -> None:
 def test_latest_points_come_back_together(values: dict[str, tuple[float, int, int]]) -> None:
     metrics = {key: Metric(key, *value) for key, value in values.items()}
     texts = {key: latest_point_text.latest_text(metric) for key, metric in metrics.items()}
-    found = latest_point_text.parse_all_latest(texts)
-    assert list(found) == list(texts)
-    assert all(same(found[key], metric) for key, metric in metrics.items())
-    assert all(metric.__class__ is Metric for metric in found.values())
+    all_latest = latest_point_text.parse_all_latest(texts)
+    assert list(all_latest) == list(texts)
+    assert all(same(all_latest[key], metric) for key, metric in metrics.items())
+    assert all(metric.__class__ is Metric for metric in all_latest.values())
 
 
 @given(st.one_of(st.tuples(METRICS, METRICS), st.tuples(CLOSE, CLOSE)))
@@ -59,9 +59,9 @@ def test_texts_have_the_order_of_recency(pair: tuple[Metric, Metric]) -> None:
 
 @given(st.lists(CLOSE, max_size=6))
 def test_the_latest_of_many(metrics: list[Metric]) -> None:
-    found = latest_point_text.latest_of(metrics)
-    assert found.keys() == {metric.key for metric in metrics}
-    for metric in found.values():
+    latest = latest_point_text.latest_of(metrics)
+    assert latest.keys() == {metric.key for metric in metrics}
+    for metric in latest.values():
         first = next(m for m in metrics if recency(m) == max(map(recency, metrics)))
         assert same(metric, first)
 
@@ -76,12 +76,12 @@ def test_values_that_sql_has_no_place_for() -> None:
 @given(st.lists(CLOSE, max_size=12), st.randoms())
 def test_each_point_is_in_the_history_once(metrics: list[Metric], chance: object) -> None:
     twice = [*metrics, *reversed(metrics)]
-    found = metric_history.distinct(twice)
-    assert len({repr(metric) for metric in found}) == len(found)
-    assert {repr(metric) for metric in found} == {repr(metric) for metric in metrics}
+    distinct = metric_history.distinct(twice)
+    assert len({repr(metric) for metric in distinct}) == len(distinct)
+    assert {repr(metric) for metric in distinct} == {repr(metric) for metric in metrics}
     places = [
         (m.timestamp, m.step, 0.0 if math.isnan(m.value) else m.value, math.isnan(m.value))
-        for m in found
+        for m in distinct
     ]
     assert places == sorted(places)
 

@@ -64,10 +64,10 @@ def chosen_by_sql(series: Sequence[Metric], wanted: Wanted) -> list[tuple[str, i
     ).fetchall()
     connection.close()
     firsts = {bucket: row for *row, bucket in reversed(ordered)}
-    found = [firsts[bucket] for bucket in sorted(firsts)]
-    if ordered and found[-1] != list(ordered[-1][:4]):
-        found = [*found[: wanted.limit - 1], list(ordered[-1][:4])]
-    return [("NaN" if nan else repr(value), moment, step) for value, nan, moment, step in found]
+    results = [firsts[bucket] for bucket in sorted(firsts)]
+    if ordered and results[-1] != list(ordered[-1][:4]):
+        results = [*results[: wanted.limit - 1], list(ordered[-1][:4])]
+    return [("NaN" if nan else repr(value), moment, step) for value, nan, moment, step in results]
 
 
 @given(
@@ -97,9 +97,9 @@ def test_what_is_sampled_is_what_sql_would_choose(
     wanted = Wanted("k", low, high, limit)
     of_run = None if latest is None else Latest(latest, in_history)
     columns = metric_sampling.of(kept(series, cuts, chance), of_run, wanted)
-    found = [
+    points = [
         ("NaN" if math.isnan(point.value) else repr(point.value), point.timestamp, point.step)
         for point in columns.points("k")
     ]
     known = [point for point in series if latest and recency(point) <= recency(latest)]
-    assert found == chosen_by_sql([*known, *([latest] if latest and in_history else [])], wanted)
+    assert points == chosen_by_sql([*known, *([latest] if latest and in_history else [])], wanted)

@@ -38,9 +38,9 @@ def metrics_of(told: dict[str, list[tuple[float, int, int]]]) -> dict[str, list[
 def test_columns_come_back(told: dict[str, list[tuple[float, int, int]]]) -> None:
     series = metrics_of(told)
     data, digest = point_columns.pack(series)
-    found = point_columns.unpack(data)
-    assert list(found) == list(series)
-    assert [list(map(bits, one)) for one in found.values()] == [
+    unpack = point_columns.unpack(data)
+    assert list(unpack) == list(series)
+    assert [list(map(bits, one)) for one in unpack.values()] == [
         list(map(bits, one)) for one in series.values()
     ]
     for key, metrics in series.items():

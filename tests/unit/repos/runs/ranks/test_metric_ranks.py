@@ -30,17 +30,17 @@ def test_pages_of_a_stretch_have_all_of_it(
     assert (segment.key, segment.level, segment.segment_id) == ("loss", 2, "5e6")
     assert segment.size == len(entries)
     pages = [metric_ranks.page_of(page) for page in made.pages]
-    assert [one for page in pages for one in (segment.entries or ())] == []
+    assert [entry for page in pages for entry in (segment.entries or ())] == []
     assert [*(segment.entries or ()), *(one for page in pages for one in page)] == entries
     assert len(segment.all_pages()) == len(pages)
     for number, page in enumerate(made.pages):
-        place = segment.page_key("1", number)
-        assert (page["PK"]["S"], page["SK"]["S"]) == place
+        page_key = segment.page_key("1", number)
+        assert (page["PK"]["S"], page["SK"]["S"]) == page_key
     named = segment.pages(first, last)
     assert set(named) <= set(segment.all_pages())
-    found = [*(segment.entries or ()), *(one for number in named for one in pages[number])]
+    results = [*(segment.entries or ()), *(one for number in named for one in pages[number])]
     wanted = metric_ranks.within(entries, first, last)
-    assert metric_ranks.within(found, first, last) == wanted
+    assert metric_ranks.within(results, first, last) == wanted
     # At most one page on either side has none of it.
     useless = [number for number in named if not metric_ranks.within(pages[number], first, last)]
     assert len(useless) <= 1

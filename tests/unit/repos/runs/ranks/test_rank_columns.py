@@ -54,22 +54,22 @@ def test_places_are_the_order_of_values(values: list[float]) -> None:
 def test_values_of_a_metric_come_back(entries: list[Ranked]) -> None:
     entries.sort()
     assert rank_columns.unpack(rank_columns.pack(entries)) == entries
-    places = [one.inverted_bits for one in entries]
+    places = [entry.inverted_bits for entry in entries]
     assert rank_columns.unpack_places(rank_columns.pack_places(places)) == places
 
 
 @given(IDS.flatmap(settled), st.sets(TEXTS, max_size=2))
 def test_runs_come_back_by_metric(runs: list[RunRanks], others: set[str]) -> None:
     wanted: dict[str, list[Ranked]] = {}
-    for one in runs:
-        for key, place in one.places.items():
-            wanted.setdefault(key, []).append(Ranked(place, one.run_id, one.version, one.minute))
+    for run in runs:
+        for key, place in run.places.items():
+            wanted.setdefault(key, []).append(Ranked(place, run.run_id, run.version, run.minute))
     data = rank_columns.pack_runs(runs)
     assert rank_columns.unpack_runs(data) == wanted
     for asked in (others, {*others, *list(wanted)[::2]}):
-        found = rank_columns.unpack_values(data, asked)
-        assert found == {
-            key: [one._replace(version=0, minute=0) for one in entries]
+        unpack_values = rank_columns.unpack_values(data, asked)
+        assert unpack_values == {
+            key: [entry._replace(version=0, minute=0) for entry in entries]
             for key, entries in wanted.items()
             if key in asked
         }
@@ -119,13 +119,13 @@ def test_merges_never_lose_what_a_run_has(
     of_runs = [written(each, f"run {number}") for number, each in enumerate(lives)]
     entries = [one for each in of_runs for one in each] * 2
     lists: list[list[Ranked]] = [[] for _ in range(4)]
-    for one in entries:
-        lists[data.draw(st.integers(0, 3))].append(one)
+    for entry in entries:
+        lists[data.draw(st.integers(0, 3))].append(entry)
     while len(lists) > 1:
         merged = [*lists.pop(data.draw(st.integers(0, len(lists) - 1))), *lists.pop()]
         lists.append(rank_columns.current(data.draw(st.permutations(merged))))
         left = {
-            (one.inverted_bits, one.run_id) for one in [*lists[-1], *(e for o in lists for e in o)]
+            (run.inverted_bits, run.run_id) for run in [*lists[-1], *(e for o in lists for e in o)]
         }
         assert all((each[-1].inverted_bits, each[-1].run_id) in left for each in of_runs)
     assert lists[0] == sorted(lists[0])
@@ -137,5 +137,5 @@ def test_what_a_run_had_before_goes(order: list[int]) -> None:
     """One value for each hour, and once more what it was at last."""
     entries = [Ranked(number, "a", number + 1, 60 * number) for number in range(6)]
     other = Ranked(3, "b", 1, 0)
-    found = rank_columns.current([*(entries[number] for number in order), entries[-1], other])
-    assert found == [other, entries[-1]]
+    current = rank_columns.current([*(entries[number] for number in order), entries[-1], other])
+    assert current == [other, entries[-1]]
