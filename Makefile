@@ -82,7 +82,7 @@ test: setup .cache/compiled.stamp ## Run the tests in parallel, but those of min
 test-long: setup .cache/compiled.stamp ## Run the tests of minutes, which make test leaves out, and property tests with more examples
 	LONG_TESTS=only $(BIN)/python -m pytest -n auto --durations 20 $(ARGS)
 	CONTRACT_EXAMPLES=4 $(BIN)/python -m pytest -n auto --durations 20 $(ARGS) tests/contract/test_rewinds.py tests/contract/test_system_tables_in_s3.py
-	SEARCH_SAMPLES=2400 EXACT_CASES=800 REST_SEARCHES=240 INDEXER_SEARCHES=80 HIDDEN_ROWS_QUERIES=240 BOUNDS_QUERIES=240 \
+	SEARCH_SAMPLES=1200 EXACT_CASES=400 REST_SEARCHES=120 INDEXER_SEARCHES=40 HIDDEN_ROWS_QUERIES=120 BOUNDS_QUERIES=120 \
 		$(BIN)/python -m pytest -n auto --timeout 3600 --durations 20 $(ARGS) \
 		tests/differential/test_search_*.py tests/differential/test_trace_searches.py tests/differential/test_rest_search.py \
 		tests/contract/test_sql_hidden_rows.py tests/contract/test_sql_bounds.py
