@@ -15,6 +15,9 @@ from operate.doctor.outcome import LeftOut, Wrong
 _TEMPLATE: Final = Path(__file__).resolve().parents[3] / "template.yaml"
 _SCRIPT: Final = re.compile(r"""(?:src|href)=["']\.?/?(static-files/[^"']+\.(?:js|css))["']""")
 _FILLED: Final = re.compile(r"\{[^}]+\}")
+_ROOT: Final = "{root}"
+_ROOTS: Final = ("api", "ajax-api")
+"""What :data:`_ROOT` stands for in a route. Behind CloudFront, other roots are paths of the UI."""
 _OF_A_BUCKET: Final = (b"<Error>", b"<?xml")
 _PROBE: Final = "/readyz/"
 """Kubeflow's probe asks the API itself; behind CloudFront this path is one of the UI's files."""
@@ -47,8 +50,9 @@ def reach_functions(checkup: Checkup) -> str:
     Returns the result as a text; raises Wrong."""
     behind_ui = checkup.facts.get("ui") is True
     paths = sorted(
-        _FILLED.sub("doctor", path)
+        _FILLED.sub("doctor", path.replace(_ROOT, root))
         for path in set(_route_paths())
+        for root in (_ROOTS if _ROOT in path else _ROOTS[:1])
         if not (behind_ui and path.startswith(_PROBE))
     )
     lost = []
