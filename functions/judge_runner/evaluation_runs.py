@@ -23,7 +23,7 @@ from mlcore.judges.chat import Complete
 from mlcore.limits.evaluation.code_scorers import parse_scorer
 from mlcore.repos.runs.core import endings, runs
 from mlcore.repos.runs.history import metric_history
-from mlcore.repos.runs.history.latest_point_text import latest_text
+from mlcore.repos.runs.history.latest_point_text import latest_of
 from mlcore.repos.traces import links, traces
 from mlcore.repos.traces.traces import StoredTrace
 
@@ -156,8 +156,7 @@ def finish(run_id: str, workspace: str, summary: Mapping[str, Any]) -> None:
     points = [Metric(name, stored_value(value), time, 0) for name, value in metrics.items()]
     if points and stored_run.item.status == RUNNING:
         metric_history.write(stored_run.experiment.experiment_id, run_id, points)
-    latest = {point.key: latest_text(point) for point in points}
-    endings.end(stored_run, "FINISHED", time, {"metrics": latest})
+    endings.end(stored_run, "FINISHED", time, metrics=latest_of(points))
 
 
 def end_failed(job: Job) -> None:

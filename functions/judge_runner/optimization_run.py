@@ -28,7 +28,7 @@ from mlcore.repos.registry.model_versions import NO_STAGE, READY, StoredModelVer
 from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.core import writes as run_writes
 from mlcore.repos.runs.history import metric_history
-from mlcore.repos.runs.history.latest_point_text import latest_text
+from mlcore.repos.runs.history.latest_point_text import latest_of, newer_texts
 
 _SCORE: Final = "eval_score"
 _FOLDER: Final = "prompt_candidates"
@@ -102,11 +102,13 @@ class OptimizationRun:
             for each in range(number + 1)
         ]
         metric_history.write(self._run.experiment.experiment_id, self._run.run_id, points)
-        texts = {
-            "metrics": {point.key: latest_text(point) for point in points},
-            "tags": {LOGGED_ARTIFACTS_TAG: json.dumps(tables)},
-        }
-        self._run = run_writes.write(self._run, lambda _: (texts, ()))
+        tags = {LOGGED_ARTIFACTS_TAG: json.dumps(tables)}
+
+        def decide(current: runs.StoredRun) -> tuple[dict[str, dict[str, str]], tuple[()]]:
+            newer = newer_texts(current.document.texts("metrics"), latest_of(points))
+            return {"metrics": newer, "tags": tags}, ()
+
+        self._run = run_writes.write(self._run, decide)
 
     def _put_files(self, number: int, candidate: Candidate, scores: Mapping[str, float]) -> None:
         if not artifacts.has_store():

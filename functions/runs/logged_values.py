@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlcore import errors, reserved_tags
-from mlcore.entities.metrics import Metric, recency, stored_value
+from mlcore.entities.metrics import Metric, stored_value
 from mlcore.http import Request
 from mlcore.limits import runs as limits
 from mlcore.repos.runs.core import log_writes, optimistic_writes, rewinding, runs
 from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.repos.runs.history import rewinds
-from mlcore.repos.runs.history.latest_point_text import latest_of, latest_text, parse_latest
+from mlcore.repos.runs.history.latest_point_text import latest_of, newer_texts
 from runs import messages as m
 from runs import model_metrics
 from runs.model_metrics import Models
@@ -100,7 +100,7 @@ def _try(
             first.append(run)
             rewinds.check_unchanged(run.item, first[0].item)
         return {
-            "metrics": _newer_metrics(run, latest),
+            "metrics": newer_texts(run.document.texts("metrics"), latest),
             "params": _new_params(run, params),
             "tags": changed_tags(run, tags),
         }, ()
@@ -113,16 +113,6 @@ def _try(
     try_optimistic = metrics and params and not points
     if not (try_optimistic and optimistic_writes.write_read(run, decide, metrics)):
         log_writes.write(run, decide, metrics, points)
-
-
-def _newer_metrics(run: StoredRun, latest: Mapping[str, Metric]) -> dict[str, str]:
-    """Returns the texts of metrics whose point is more recent than the one in the run's item."""
-    stored = run.document.texts("metrics")
-    return {
-        key: latest_text(metric)
-        for key, metric in latest.items()
-        if key not in stored or recency(metric) > recency(parse_latest(key, stored[key]))
-    }
 
 
 def _new_params(run: StoredRun, params: Mapping[str, str]) -> dict[str, str]:

@@ -12,8 +12,10 @@ from judge_runner import evaluation_runs, job_execution
 from judge_runner.job_execution import JobExecution
 from judge_runner.optimization_run import OptimizationRun
 from mlcore import ids
+from mlcore.entities.metrics import Metric
 from mlcore.repos.evaluation import jobs
 from mlcore.repos.runs.core import creations
+from mlcore.repos.runs.history import metric_history
 from tests.contract.conftest import Store
 from tests.contract.optimization_world import CAPITALS, OptimizationWorld, ask
 
@@ -111,6 +113,28 @@ def test_a_kill_at_the_end_registers_once(
     assert len(world.versions()) == 2
     assert len(world.model.asked) == asked
     assert world.run(job["run_id"])["info"]["status"] == "FINISHED"
+
+
+def test_an_indexer_that_is_faster(
+    world: OptimizationWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It makes points the latest ones of the run as soon as they are in the history, before the job
+    does."""
+    write = metric_history.write
+
+    def written(experiment_id: str, run_id: str, points: list[Metric]) -> None:
+        write(experiment_id, run_id, points)
+        latest = [point._asdict() for point in points]
+        world.api.post("runs/log-batch", run_id=run_id, metrics=latest)
+
+    monkeypatch.setattr(metric_history, "write", written)
+    job = world.optimized(world.body(max_metric_calls=20))
+    assert job["state"]["status"] == "JOB_STATUS_COMPLETED"
+    run = world.run(job["run_id"])
+    assert run["info"]["status"] == "FINISHED"
+    metrics = {each["key"]: (each["value"], each["step"]) for each in run["data"]["metrics"]}
+    assert metrics["eval_score"] == (1.0, 1)
+    assert metrics["final_eval_score"] == (1.0, 0)
 
 
 def test_a_message_that_comes_twice(world: OptimizationWorld) -> None:

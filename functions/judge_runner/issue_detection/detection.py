@@ -155,7 +155,7 @@ def _finish(detection: Detection, reports: Sequence[Report], result: Mapping[str
     tags = {issue_detection.ANALYZED_TAG: str(result["total_traces_analyzed"])}
     if result["total_cost_usd"] is not None:
         tags[issue_detection.COST_TAG] = str(result["total_cost_usd"])
-    endings.end(run, "FINISHED", ids.now_ms(), {"tags": tags})
+    endings.end(run, "FINISHED", ids.now_ms(), tags=tags)
 
 
 def _write_files(location: str, workspace: str, files: Mapping[str, str]) -> None:
@@ -170,6 +170,6 @@ def _write_files(location: str, workspace: str, files: Mapping[str, str]) -> Non
 def _end_of(job: Job, status: str, tags: Mapping[str, str]) -> None:
     try:
         run = runs.load(job.params["run_id"], job.workspace)
-        endings.end(run, status, ids.now_ms(), {"tags": tags})
+        endings.end(run, status, ids.now_ms(), tags=tags)
     except (errors.ResourceDoesNotExist, errors.InvalidParameterValue):
         return  # it was deleted

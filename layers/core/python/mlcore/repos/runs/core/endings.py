@@ -9,24 +9,29 @@ from typing import Any
 from mlcore import errors
 from mlcore.db.attributes import ItemAttribute
 from mlcore.db.keys import lsi3_run
+from mlcore.entities.metrics import Metric
 from mlcore.entities.runs import RUNNING
 from mlcore.ids import now_ms
 from mlcore.models.runs import Run as RunItem
 from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.core import writes as run_writes
 from mlcore.repos.runs.core.runs import StoredRun
+from mlcore.repos.runs.history.latest_point_text import newer_texts
 
 
 def end(
     run: StoredRun,
     status: str,
     end_time: int,
-    texts: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    *,
+    metrics: Mapping[str, Metric] = MappingProxyType({}),
+    tags: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Ends a run with its latest metrics and tags. A run that has ended is not changed.
+    """Ends a run with further tags and latest metrics. A run that has ended is not changed.
 
     Args:
-        texts: ``metrics`` and ``tags`` to set, by name, as the run's item holds them.
+        metrics: points that are in the run's history already, by metric. The indexer may have made
+            them the latest ones of the run before.
 
     Raises:
         InvalidParameterValue: the run was deleted.
@@ -38,8 +43,12 @@ def end(
         (RunItem.lsi3sk, lsi3_run(status, run.item.start_time, run.run_id)),
         (RunItem.end_time, end_time),
     ]
-    changes = {name: values for name, values in texts.items() if values}
-    run_writes.write(run, lambda _: (changes, ()), attributes)
+
+    def decide(current: StoredRun) -> tuple[dict[str, Mapping[str, str]], tuple[()]]:
+        newer = newer_texts(current.document.texts("metrics"), metrics)
+        return {"metrics": newer, "tags": tags}, ()
+
+    run_writes.write(run, decide, attributes)
 
 
 def end_existing(run_id: str, workspace: str, status: str) -> None:

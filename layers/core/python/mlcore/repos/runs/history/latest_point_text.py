@@ -47,6 +47,21 @@ def parse_all_latest(texts: Mapping[str, str]) -> dict[str, Metric]:
     return metrics
 
 
+def newer_texts(stored: Mapping[str, str], latest: Mapping[str, Metric]) -> dict[str, str]:
+    """Returns the texts of those points that are more recent than the run's latest ones. Only such
+    texts can be written: the store refuses any other, so a write would be repeated in vain.
+
+    Args:
+        stored: the texts in the run item, by metric.
+        latest: the points to write, by metric.
+    """
+    return {
+        key: latest_text(metric)
+        for key, metric in latest.items()
+        if key not in stored or recency(metric) > recency(parse_latest(key, stored[key]))
+    }
+
+
 def latest_of(metrics: Iterable[Metric]) -> dict[str, Metric]:
     """Returns the latest point of each metric; of equal ones the first, because MLflow replaces a
     point only by a strictly later one."""
