@@ -298,7 +298,7 @@ def test_a_repeated_evaluation_logs_its_metrics_once(
     class Killed(BaseException):
         pass
 
-    def dying(*_: Any) -> None:
+    def dying(*_: Any, **_named: Any) -> None:
         raise Killed
 
     trace = world.trace("q", "a")
