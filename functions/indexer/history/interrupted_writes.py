@@ -259,13 +259,8 @@ def _raise_latest(run: StoredRun, latest: Mapping[str, Metric]) -> None:
 
     def decide(current: StoredRun) -> tuple[dict[str, dict[str, str]], tuple[()]]:
         rewinds.check_unchanged(current.item, run.item)
-        later_than_stored = later_points(latest, runs.metrics(current.document))
-        return {
-            "metrics": {
-                key: latest_point_text.latest_text(point)
-                for key, point in later_than_stored.items()
-            }
-        }, ()
+        stored = current.document.texts("metrics")
+        return {"metrics": latest_point_text.newer_texts(stored, latest)}, ()
 
     run_writes.write(run, decide, any_stage=True)
 

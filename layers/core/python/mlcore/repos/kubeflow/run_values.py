@@ -31,7 +31,7 @@ from mlcore.repos.runs.core import runs as mlflow_runs
 from mlcore.repos.runs.core import writes as run_writes
 from mlcore.repos.runs.core.runs import StoredRun as RunRecord
 from mlcore.repos.runs.history import metric_history, rewinds
-from mlcore.repos.runs.history.latest_point_text import latest_text, parse_latest
+from mlcore.repos.runs.history.latest_point_text import newer_texts, parse_latest
 from mlcore.repos.runs.history.rewinds import RewoundMeanwhile
 
 TOGETHER: Final = 40
@@ -218,10 +218,8 @@ def log_metric(read: runs.Record, metric: Metric) -> None:
             rewinds.check_unchanged(current.item, run.item)
         except RewoundMeanwhile as rewound:
             raise errors.RequestLimitExceeded("The run is being rewound. Try again.") from rewound
-        known = current.document.texts("metrics").get(metric.key)
-        if known is not None and recency(metric) <= recency(parse_latest(metric.key, known)):
-            return {}, ()
-        return {"metrics": {metric.key: latest_text(metric)}}, ()
+        newer = newer_texts(current.document.texts("metrics"), {metric.key: metric})
+        return {"metrics": newer}, ()
 
     run_writes.write(run, decide, any_stage=True)
     metric_history.write(
