@@ -3,7 +3,6 @@ run."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -11,10 +10,8 @@ from evaluation import experiment_lookup, gateway_scorers, job_runs
 from evaluation import job_messages as m
 from mlcore import errors, ids, reserved_tags
 from mlcore.entities.evaluation.jobs import (
-    DEFAULT_SECONDS,
     INVOKE_EVALUATION,
     INVOKE_SCORER,
-    MAX_SECONDS,
     batches,
 )
 from mlcore.entities.experiments import Experiment
@@ -30,8 +27,6 @@ MAX_TRACES: Final = 2_000
 """Traces that one request may name for a judge."""
 MAX_EVALUATED: Final = 10_000
 """Traces that one request may name for an evaluation: as many ids as the job's item can hold."""
-ASSESSMENTS_PER_HOUR: Final = 2_000
-"""An evaluation gets an hour for so many assessments: eight at a time, with 14 seconds each."""
 RUN_TYPE: Final = "genai_evaluate"
 JOB_TAG: Final = "mlflow.genaiEvaluate.jobId"
 
@@ -124,7 +119,7 @@ def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str
         params,
         len(trace_ids),
         username,
-        _timeout(len(trace_ids) * len(texts)),
+        job_runs.timeout(len(trace_ids) * len(texts)),
     )
     job_runs.submit(
         job, run_id, experiment, {reserved_tags.RUN_TYPE: RUN_TYPE, JOB_TAG: job.job_id}
@@ -168,12 +163,6 @@ def _check_count(trace_ids: Sequence[str], most: int) -> None:
         raise errors.InvalidParameterValue(
             f"At most {most} traces can be judged at once, got {len(trace_ids)}."
         )
-
-
-def _timeout(assessments: int) -> float | None:
-    """Returns the seconds that an evaluation may take; None for the default, which is an hour."""
-    hours = math.ceil(assessments / ASSESSMENTS_PER_HOUR)
-    return None if hours <= 1 else float(min(hours * DEFAULT_SECONDS, MAX_SECONDS))
 
 
 def copy_list(value: Any) -> list[Any]:

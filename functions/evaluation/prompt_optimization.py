@@ -7,17 +7,14 @@ scorers' definitions. So the rights of the caller are decided on what the job wi
 from __future__ import annotations
 
 import json
-import math
 from typing import Any, Final
 
-from evaluation import experiment_lookup, gateway_scorers
+from evaluation import experiment_lookup, gateway_scorers, job_runs
 from evaluation import optimization_messages as m
 from mlcore import errors, ids, job_queue, reserved_tags
 from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.evaluation.datasets import EvaluationDataset
 from mlcore.entities.evaluation.jobs import (
-    DEFAULT_SECONDS,
-    MAX_SECONDS,
     OPTIMIZE_PROMPT,
     Job,
 )
@@ -25,12 +22,10 @@ from mlcore.entities.evaluation.judges import CONVERSATION, TRACE
 from mlcore.entities.evaluation.prompt_optimization import GEPA, OptimizerSettings
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.registry import ModelVersion
-from mlcore.entities.runs import RUNNING, Dataset, DatasetInput, Param, Run
-from mlcore.entities.stages import ACTIVE
+from mlcore.entities.runs import Dataset, DatasetInput, Param, Run
 from mlcore.entities.tags import Tag
 from mlcore.http import Request
 from mlcore.job_queue import JobMessage
-from mlcore.limits.artifact_locations import join
 from mlcore.limits.evaluation import prompt_optimization as limits
 from mlcore.limits.evaluation.code_scorers import parse_scorer
 from mlcore.limits.run_datasets import MAX_NAME_LENGTH
@@ -45,8 +40,6 @@ from mlcore.repos.runs.core import creations
 from mlcore.repos.runs.core import datasets as run_datasets
 from mlcore.responses.evaluation import prompt_optimization as responses
 
-SCORED_PER_HOUR: Final = 2_000
-"""An optimization gets an hour for so many calls of models."""
 _CONTEXT: Final = "optimization"
 _SOURCE_TYPE: Final = "mlflow_evaluation_dataset"
 
@@ -98,7 +91,7 @@ def create_job(message: m.CreatePromptOptimizationJob, request: Request) -> dict
         params,
         total,
         request.username(),
-        _timeout(total * (1 + len(texts))),
+        job_runs.timeout(total * (1 + len(texts))),
     )
     _store(job, _new_run(job, logged, dataset, experiment), experiment, request)
     return {"job": responses.job(job)}
@@ -247,9 +240,7 @@ def _check_endpoints(names: set[str], request: Request) -> None:
         ResourceDoesNotExist: an endpoint does not exist.
     """
     if request.access is not None:
-        from mlcore.policies.prompt_optimization import (  # noqa: PLC0415 -- only with logins
-            may_use_endpoints,
-        )
+        from mlcore.policies.jobs import may_use_endpoints  # noqa: PLC0415 -- only with logins
 
         if not may_use_endpoints(request.access, names):
             raise errors.PermissionDenied("Permission denied")
@@ -266,12 +257,6 @@ def _total(kind: str, settings: OptimizerSettings, dataset: EvaluationDataset | 
     return 1 if dataset is None else 2 * _record_count(dataset)
 
 
-def _timeout(calls: int) -> float | None:
-    """Returns the seconds that an optimization may take; None for the default, which is an hour."""
-    hours = math.ceil(calls / SCORED_PER_HOUR)
-    return None if hours <= 1 else float(min(hours * DEFAULT_SECONDS, MAX_SECONDS))
-
-
 def _new_run(
     job: Job, params: dict[str, str], dataset: EvaluationDataset | None, experiment: Experiment
 ) -> Run:
@@ -286,21 +271,8 @@ def _new_run(
         if dataset is None
         else (DatasetInput(_run_dataset(dataset), (Tag(reserved_tags.DATASET_CONTEXT, _CONTEXT),)),)
     )
-    return Run(
-        run_id=run_id,
-        experiment_id=experiment.experiment_id,
-        run_name=name,
-        user_id=job.creator or "",
-        status=RUNNING,
-        start_time=job.creation_time,
-        end_time=None,
-        artifact_uri=join(experiment.artifact_location, f"{run_id}/artifacts"),
-        lifecycle_stage=ACTIVE,
-        metrics={},
-        params=params,
-        tags={reserved_tags.RUN_NAME: name},
-        dataset_inputs=inputs,
-    )
+    run = job_runs.new_run(job, run_id, experiment, name)
+    return run._replace(params=params, dataset_inputs=inputs)
 
 
 def _run_dataset(dataset: EvaluationDataset) -> Dataset:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from mlcore.auth.permissions import (
@@ -92,14 +92,8 @@ def invoke_issue_detection(access: Access, message: Any) -> bool:
         Requirement(TRACE, ANY, NOT_DENIED),
         Requirement(ASSESSMENT, ANY, NOT_DENIED),
     )
-    if not access.allows(*required):
-        return False
-    if access.is_admin or not message.endpoint_name:
-        return True
-    endpoint = configuration.read(access.workspace).endpoint_named(message.endpoint_name)
-    return endpoint is not None and access.allows(
-        Requirement(GATEWAY_ENDPOINT, endpoint.endpoint_id, "use")
-    )
+    names = [message.endpoint_name] if message.endpoint_name else []
+    return access.allows(*required) and may_use_endpoints(access, names)
 
 
 def own_job(access: Access, message: Any) -> bool:
@@ -113,6 +107,20 @@ def own_jobs(access: Access, message: Any) -> bool:
     """Allows everybody to list jobs: the answer has the caller's own. It requires nothing, so keys
     with scopes see none, as with :func:`own_job`."""
     return True
+
+
+def may_use_endpoints(access: Access, names: Collection[str]) -> bool:
+    """Whether the caller may use the gateway endpoints of these names. A missing one is refused
+    like one without a grant."""
+    if access.is_admin or not names:
+        return True
+    settings = configuration.read(access.workspace)
+    endpoints = [settings.endpoint_named(name) for name in names]
+    return all(
+        endpoint is not None
+        and access.allows(Requirement(GATEWAY_ENDPOINT, endpoint.endpoint_id, "use"))
+        for endpoint in endpoints
+    )
 
 
 def uses_endpoints(access: Access, texts: Iterable[Any]) -> bool:

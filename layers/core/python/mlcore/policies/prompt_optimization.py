@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from mlcore.auth.permissions import (
     ANY,
     EXPERIMENT,
-    GATEWAY_ENDPOINT,
     PROMPT,
     PROMPT_VERSION,
     RUN,
@@ -25,15 +23,14 @@ from mlcore.policies.registry import kind_of
 from mlcore.policies.requests import Policy, create_inside, subject
 from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.evaluation import jobs
-from mlcore.repos.gateway import configuration
 
 
 def create(access: Access, message: Any) -> bool:
     """Allows the optimization of a prompt if the caller may create runs in the experiment, register
     versions of the prompt (the job registers one), read the dataset, and is denied none of the
     scorers. A prompt or dataset that is missing is refused like one without a grant, so that names
-    and ids cannot be probed. :func:`may_use_endpoints` decides about the endpoints, once they are
-    known."""
+    and ids cannot be probed. :func:`mlcore.policies.jobs.may_use_endpoints` decides about the
+    endpoints, once they are known."""
     experiment_id = subject(message, "experiment_id").strip()
     prompt = parse_prompt_uri(message.source_prompt_uri).name
     names = message.config.scorers if message.config is not None else []
@@ -53,20 +50,6 @@ def create(access: Access, message: Any) -> bool:
         return True
     dataset = evaluation_datasets.find(access.workspace, dataset_id)
     return dataset is not None and on_experiments(access, dataset.experiment_ids, "read")
-
-
-def may_use_endpoints(access: Access, names: Iterable[str]) -> bool:
-    """Whether the caller may use the gateway endpoints of these names. A missing one is refused
-    like one without a grant."""
-    if access.is_admin:
-        return True
-    settings = configuration.read(access.workspace)
-    endpoints = [settings.endpoint_named(name) for name in names]
-    return all(
-        endpoint is not None
-        and access.allows(Requirement(GATEWAY_ENDPOINT, endpoint.endpoint_id, "use"))
-        for endpoint in endpoints
-    )
 
 
 def on_job(action: str) -> Policy:
