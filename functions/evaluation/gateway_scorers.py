@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from mlcore import errors, ids
+from mlcore import ids
 from mlcore.entities.evaluation.scorers import ScorerVersion
 from mlcore.entities.gateway import SCORER_RESOURCE, Binding, Configuration
 from mlcore.limits.evaluation.scorers import judge_endpoint, with_endpoint
@@ -36,9 +36,7 @@ def to_stored(serialized_scorer: str, data: dict[str, Any], workspace: str) -> S
     name = judge_endpoint(data)
     if name is None:
         return StoredScorer(serialized_scorer, None)
-    endpoint = configuration.read(workspace).endpoint_named(name)
-    if endpoint is None:
-        raise errors.ResourceDoesNotExist(f"GatewayEndpoint not found (name='{name}')")
+    endpoint = configuration.read(workspace).existing_endpoint(name)
     return StoredScorer(json.dumps(with_endpoint(data, endpoint.endpoint_id)), endpoint.endpoint_id)
 
 

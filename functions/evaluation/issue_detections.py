@@ -24,15 +24,14 @@ MAX_INSTRUCTIONS_LENGTH: Final = 10_000
 
 
 def invoke(message: m.InvokeIssueDetection, request: Request) -> dict[str, Any]:
-    """Creates a run and submits the job that will report issues and end the run. Returns the ids of
-    both.
+    """Creates a run and the job that will report issues and end the run. Returns the ids of both.
 
     Raises:
         InvalidParameterValue: the request names no endpoint of the AI gateway, or too much.
         ResourceDoesNotExist: there is no such endpoint.
         ResourceAlreadyExists: a detection is running in the experiment.
         PermissionDenied: a trace is in another experiment.
-        RequestLimitExceeded: the queue takes no jobs; the run is deleted again.
+        RequestLimitExceeded: the queue takes no jobs; nothing is stored.
     """
     trace_ids = list(dict.fromkeys(copy_list(message.trace_ids)))
     if not trace_ids:
@@ -77,8 +76,8 @@ def invoke(message: m.InvokeIssueDetection, request: Request) -> dict[str, Any]:
     }
     _begin(experiment, job.job_id, run_id)
     try:
-        job_runs.submit(job, run_id, experiment, tags)
-    except errors.RequestLimitExceeded:
+        job_runs.submit(job, job_runs.new_run(job, experiment, tags=tags), experiment)
+    except (errors.InvalidParameterValue, errors.RequestLimitExceeded):
         issue_detections.withdraw(experiment, job.job_id)
         raise
     return {"job_id": job.job_id, "run_id": run_id}
@@ -110,10 +109,7 @@ def _check_endpoint(message: m.InvokeIssueDetection, request: Request) -> None:
             "This server detects issues with endpoints of the AI gateway only. Create an endpoint "
             "for the model and select the endpoint."
         )
-    if configuration.read(request.workspace).endpoint_named(message.endpoint_name) is None:
-        raise errors.ResourceDoesNotExist(
-            f"GatewayEndpoint not found (name='{message.endpoint_name}')"
-        )
+    configuration.read(request.workspace).existing_endpoint(message.endpoint_name)
 
 
 def _begin(experiment: Experiment, job_id: str, run_id: str) -> None:

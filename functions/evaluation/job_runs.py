@@ -4,41 +4,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
-from mlcore import errors, reserved_tags
+from mlcore import reserved_tags
 from mlcore.entities.evaluation.jobs import DEFAULT_SECONDS, MAX_SECONDS, Job
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.runs import RUNNING, Run
-from mlcore.entities.stages import ACTIVE, DELETED
+from mlcore.entities.stages import ACTIVE
 from mlcore.limits.artifact_locations import join
 from mlcore.repos.evaluation import jobs
-from mlcore.repos.runs.core import creations, runs
-from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core import creations
 from mlcore.run_names import generate
 
 CALLS_PER_HOUR: Final = 2_000
 """A job gets an hour for so many calls of models: eight at a time, with 14 seconds each."""
 
 
-def submit(job: Job, run_id: str, experiment: Experiment, tags: Mapping[str, str]) -> None:
-    """Creates a running run and submits the job that will fill it.
+def submit(job: Job, run: Run, experiment: Experiment) -> None:
+    """Queues a job, and then stores it and the run that it will fill in one transaction: so neither
+    is ever without the other.
 
     Raises:
-        RequestLimitExceeded: the queue takes no jobs; the run is deleted again.
+        InvalidParameterValue: the params of the job are too large; nothing is stored.
+        RequestLimitExceeded: the queue takes no jobs; nothing is stored.
     """
-    run = new_run(job, run_id, experiment, generate())
-    run = run._replace(tags={**tags, **run.tags})
-    creations.create(run, experiment, created_by=job.creator)
-    try:
-        jobs.submit([job])
-    except errors.RequestLimitExceeded:
-        run_writes.set_stage(runs.load(run_id, job.workspace), DELETED)
-        raise
+    stored = jobs.creation(job)
+    jobs.enqueue(job)
+    creations.create(run, experiment, [stored], created_by=job.creator)
 
 
-def new_run(job: Job, run_id: str, experiment: Experiment, name: str) -> Run:
-    """Returns the running run of a job, which has no values but its name."""
+def new_run(
+    job: Job,
+    experiment: Experiment,
+    name: str = "",
+    tags: Mapping[str, str] = MappingProxyType({}),
+) -> Run:
+    """Returns the running run of a job, whose params have its id. Without a name it gets a random
+    one."""
+    run_id, name = job.params["run_id"], name or generate()
     return Run(
         run_id=run_id,
         experiment_id=experiment.experiment_id,
@@ -51,7 +55,7 @@ def new_run(job: Job, run_id: str, experiment: Experiment, name: str) -> Run:
         lifecycle_stage=ACTIVE,
         metrics={},
         params={},
-        tags={reserved_tags.RUN_NAME: name},
+        tags={**tags, reserved_tags.RUN_NAME: name},
     )
 
 

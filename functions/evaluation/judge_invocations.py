@@ -68,11 +68,11 @@ def invoke_scorer(message: m.InvokeScorer, request: Request) -> dict[str, Any]:
 
 
 def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str, Any]:
-    """Creates a run and submits the one job that will log the judges' results to it. Returns the
-    ids of both.
+    """Creates a run and the one job that will log the judges' results to it. Returns the ids of
+    both.
 
     Raises:
-        RequestLimitExceeded: the queue takes no jobs; the run is deleted again.
+        RequestLimitExceeded: the queue takes no jobs; nothing is stored.
     """
     trace_ids = list(dict.fromkeys(copy_list(message.trace_ids)))
     given_versions = message.scorer_versions
@@ -112,18 +112,16 @@ def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str
         "run_id": run_id,
         "username": request.username(),
     }
-    username = request.username()
     job = jobs.new(
         request.workspace,
         INVOKE_EVALUATION,
         params,
         len(trace_ids),
-        username,
+        request.username(),
         job_runs.timeout(len(trace_ids) * len(texts)),
     )
-    job_runs.submit(
-        job, run_id, experiment, {reserved_tags.RUN_TYPE: RUN_TYPE, JOB_TAG: job.job_id}
-    )
+    tags = {reserved_tags.RUN_TYPE: RUN_TYPE, JOB_TAG: job.job_id}
+    job_runs.submit(job, job_runs.new_run(job, experiment, tags=tags), experiment)
     return {"job_id": job.job_id, "run_id": run_id}
 
 

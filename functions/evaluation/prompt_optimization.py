@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from evaluation import experiment_lookup, gateway_scorers, job_runs
 from evaluation import optimization_messages as m
-from mlcore import errors, ids, job_queue, reserved_tags
+from mlcore import errors, ids, reserved_tags
 from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.evaluation.datasets import EvaluationDataset
 from mlcore.entities.evaluation.jobs import (
@@ -25,7 +25,6 @@ from mlcore.entities.registry import ModelVersion
 from mlcore.entities.runs import Dataset, DatasetInput, Param, Run
 from mlcore.entities.tags import Tag
 from mlcore.http import Request
-from mlcore.job_queue import JobMessage
 from mlcore.limits.evaluation import prompt_optimization as limits
 from mlcore.limits.evaluation.code_scorers import parse_scorer
 from mlcore.limits.run_datasets import MAX_NAME_LENGTH
@@ -36,7 +35,6 @@ from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.evaluation import jobs, scorers
 from mlcore.repos.gateway import configuration
 from mlcore.repos.registry import model_versions, registered_models
-from mlcore.repos.runs.core import creations
 from mlcore.repos.runs.core import datasets as run_datasets
 from mlcore.responses.evaluation import prompt_optimization as responses
 
@@ -93,26 +91,16 @@ def create_job(message: m.CreatePromptOptimizationJob, request: Request) -> dict
         request.username(),
         job_runs.timeout(total * (1 + len(texts))),
     )
-    _store(job, _new_run(job, logged, dataset, experiment), experiment, request)
+    _submit(job, _new_run(job, logged, dataset, experiment), experiment)
     return {"job": responses.job(job)}
 
 
-def _store(job: Job, run: Run, experiment: Experiment, request: Request) -> None:
-    """Queues the job, and then stores run and job in one transaction: so neither is ever without
-    the other, nor a job without its message. The judge runner waits a little for a job whose
-    message comes first.
-
-    Raises:
-        RequestLimitExceeded: the queue takes no messages; nothing is stored.
-    """
-    stored = jobs.creation(job)
+def _submit(job: Job, run: Run, experiment: Experiment) -> None:
+    """Creates run and job, and says in the experiment's list of datasets what the run uses them
+    for. Raises RequestLimitExceeded if the queue takes no messages."""
     used = [entry.dataset for entry in run.dataset_inputs]
     run_datasets.ensure(experiment.experiment_id, used)
-    try:
-        job_queue.send(JobMessage(job.workspace, job.job_id))
-    except errors.TemporarilyUnavailable as error:
-        raise errors.RequestLimitExceeded(error.message) from error
-    creations.create(run, experiment, [stored], created_by=request.username())
+    job_runs.submit(job, run, experiment)
     contexts = [(dataset.name, dataset.digest, _CONTEXT) for dataset in used]
     run_datasets.add_contexts(experiment.experiment_id, contexts)
 
@@ -246,8 +234,7 @@ def _check_endpoints(names: set[str], request: Request) -> None:
             raise errors.PermissionDenied("Permission denied")
     known = configuration.read(request.workspace)
     for name in sorted(names):
-        if known.endpoint_named(name) is None:
-            raise errors.ResourceDoesNotExist(f"GatewayEndpoint not found (name='{name}')")
+        known.existing_endpoint(name)
 
 
 def _total(kind: str, settings: OptimizerSettings, dataset: EvaluationDataset | None) -> int:
@@ -260,7 +247,7 @@ def _total(kind: str, settings: OptimizerSettings, dataset: EvaluationDataset | 
 def _new_run(
     job: Job, params: dict[str, str], dataset: EvaluationDataset | None, experiment: Experiment
 ) -> Run:
-    run_id, wanted = job.params["run_id"], limits.parse_prompt_uri(job.params["prompt_uri"])
+    wanted = limits.parse_prompt_uri(job.params["prompt_uri"])
     version = wanted.version if wanted.version is not None else job.params["prompt_version"]
     name = (
         f"optimize_prompt_{job.params['optimizer_type']}_{wanted.name}_{version}_"
@@ -271,7 +258,7 @@ def _new_run(
         if dataset is None
         else (DatasetInput(_run_dataset(dataset), (Tag(reserved_tags.DATASET_CONTEXT, _CONTEXT),)),)
     )
-    run = job_runs.new_run(job, run_id, experiment, name)
+    run = job_runs.new_run(job, experiment, name)
     return run._replace(params=params, dataset_inputs=inputs)
 
 

@@ -6,6 +6,7 @@ A job whose message is delivered twice runs once. An interrupted job continues a
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
@@ -31,8 +32,10 @@ from mlcore.repos.evaluation import jobs
 _MAX_ATTEMPTS: Final = 3
 """Deliveries after which a job with an unexpected error fails for good."""
 _PAUSE_SECONDS: Final = 20.0
+_STORING_SECONDS: Final = 0.1
+"""Time that a request usually needs at most to store a job whose message it has sent."""
 _EARLY_SECONDS: Final = 3.0
-"""Pause before a message is read again that came before its job was stored."""
+"""Pause before a message is delivered again whose job is not stored yet."""
 
 Run = Callable[[JobExecution, Complete], dict[str, Any]]
 _RUN_BY_JOB_NAME: Final[Mapping[str, Run]] = {
@@ -75,7 +78,7 @@ def _handle(record: Mapping[str, Any], context: Any, broken: list[str]) -> bool:
     details = {"job_id": message.job_id, "workspace": message.workspace}
     remaining: Callable[[], float] = context.get_remaining_time_in_millis
     try:
-        job = jobs.find(message.workspace, message.job_id)
+        job = _find(message)
         if job is None:
             if jobs.may_be_stored_soon(message.job_id, ids.now_ms()):
                 _postpone(record["receiptHandle"], _EARLY_SECONDS)
@@ -91,6 +94,16 @@ def _handle(record: Mapping[str, Any], context: Any, broken: list[str]) -> bool:
         _postpone(record["receiptHandle"], _PAUSE_SECONDS)
         return False
     return True
+
+
+def _find(message: JobMessage) -> Job | None:
+    """Returns the job of a message. A message is sent just before its job is stored, so a missing
+    job is read once more after a moment."""
+    job = jobs.find(message.workspace, message.job_id)
+    if job is None and jobs.may_be_stored_soon(message.job_id, ids.now_ms()):
+        time.sleep(_STORING_SECONDS)
+        job = jobs.find(message.workspace, message.job_id)
+    return job
 
 
 def _run_job(job: Job, attempt: int, remaining: Callable[[], float]) -> None:

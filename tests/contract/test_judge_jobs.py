@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pytest
@@ -60,21 +61,47 @@ def test_a_queue_that_takes_nothing(world: World) -> None:
     assert len(list(jobs.of_workspace("default"))) == 1
 
 
-def test_a_job_that_has_begun_is_not_withdrawn(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The answer of the queue is lost, and a runner was faster."""
+def test_an_answer_of_the_queue_that_is_lost(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The queue has the message, and the client is told to repeat the request: one job is made."""
     trace = world.trace("q", "a")
     send = world.queue.send
 
     def sends_unheard(url: str, messages: Any) -> None:
         send(url, messages)
-        assert world.work() == []
         raise TemporarilyUnavailable("The queue cannot be reached.")
 
-    monkeypatch.setattr(queues, "send", sends_unheard)
-    [job_id] = world.invoke(judge(BOTH), [trace])
-    assert world.job(job_id)["status"] == "SUCCEEDED"
+    body = {
+        "experiment_id": world.experiment,
+        "trace_ids": [trace],
+        "serialized_scorers": [json.dumps(judge(BOTH))],
+    }
+    with monkeypatch.context() as patch:
+        patch.setattr(queues, "send", sends_unheard)
+        assert ask("POST", "mlflow/genai/evaluate/invoke", body).status == 429
+    assert len(world.work()) == 1, "the job may be stored in a moment"
+    assert ask("POST", "mlflow/genai/evaluate/invoke", body).status == 200
+    now = ids.now_ms()
+    monkeypatch.setattr(ids, "now_ms", lambda: now + 60_000)
+    assert world.work() == [], "the message of a job that nobody has stored is dropped"
+    [job] = jobs.of_workspace("default")
+    assert job.status == "SUCCEEDED"
+    page = world.api.post("runs/search", experiment_ids=[world.experiment])
+    assert [run["info"]["status"] for run in page["runs"]] == ["FINISHED"]
+
+
+def test_an_evaluation_too_large_to_be_kept(world: World) -> None:
+    """No run is left behind."""
+    trace = world.trace("q", "a")
+    noise = random.Random(1).randbytes(500_000).hex()
+    body = {
+        "experiment_id": world.experiment,
+        "trace_ids": [trace],
+        "serialized_scorers": [json.dumps(judge(BOTH + noise))],
+    }
+    answer = ask("POST", "mlflow/genai/evaluate/invoke", body)
+    assert (answer.status, answer.body["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+    assert world.api.post("runs/search", experiment_ids=[world.experiment]) == {}
+    assert list(jobs.of_workspace("default")) == []
 
 
 def test_a_job_goes_on_where_it_was_cut(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from mlcore.entities.evaluation.scorers import ScorerVersion
+from mlcore.errors import ResourceDoesNotExist
 
 PRIMARY: Final = "PRIMARY"
 FALLBACK: Final = "FALLBACK"
@@ -139,6 +140,13 @@ class Configuration(NamedTuple):
         return next(
             (endpoint for endpoint in self.endpoints.values() if endpoint.name == name), None
         )
+
+    def existing_endpoint(self, name: str) -> Endpoint:
+        """Returns the endpoint of that name. Raises ResourceDoesNotExist."""
+        endpoint = self.endpoint_named(name)
+        if endpoint is None:
+            raise ResourceDoesNotExist(f"GatewayEndpoint not found (name='{name}')")
+        return endpoint
 
     def guardrails_of(self, endpoint: Endpoint) -> list[GuardrailUse]:
         """Returns the existing guardrails of an endpoint in execution order; those without an order

@@ -102,10 +102,7 @@ def find(workspace: str, endpoint_name: str, known: Configuration | None = None)
         ResourceDoesNotExist: no endpoint has the name, or it has no primary model with a secret.
     """
     known = known or configuration.read(workspace)
-    endpoint = known.endpoint_named(endpoint_name)
-    if endpoint is None:
-        raise ResourceDoesNotExist(f"GatewayEndpoint not found (name='{endpoint_name}')")
-    return _build_route(known, endpoint)
+    return _build_route(known, known.existing_endpoint(endpoint_name))
 
 
 def _build_route(known: Configuration, endpoint: Endpoint) -> Route:

@@ -21,7 +21,6 @@ from mlcore.auth.permissions import (
     scorer_pattern,
 )
 from mlcore.auth.requirements import NOT_DENIED, InheritedFrom, Requirement
-from mlcore.errors import ResourceDoesNotExist
 from mlcore.policies.access import Access
 from mlcore.policies.requests import Policy, subject
 from mlcore.repos.gateway import configuration
@@ -99,10 +98,9 @@ def read_endpoint(access: Access, message: Any) -> bool:
     ResourceDoesNotExist if no endpoint has the name."""
     endpoint_id = message.endpoint_id
     if not endpoint_id and message.name:
-        endpoint = configuration.read(access.workspace).endpoint_named(message.name)
-        if endpoint is None:
-            raise ResourceDoesNotExist(f"GatewayEndpoint not found (name='{message.name}')")
-        endpoint_id = endpoint.endpoint_id
+        endpoint_id = (
+            configuration.read(access.workspace).existing_endpoint(message.name).endpoint_id
+        )
     return access.allows(Requirement(GATEWAY_ENDPOINT, endpoint_id, "read"))
 
 

@@ -37,7 +37,7 @@ def new_id() -> str:
 
 def may_be_stored_soon(job_id: str, now: int) -> bool:
     """Whether a job that is missing may be stored in a moment, because its message is sent before
-    (:mod:`evaluation.prompt_optimization`): the id, which has a time, is young."""
+    (:func:`enqueue`): the id, which has a time, is young."""
     try:
         made = ULID.from_uuid(UUID(job_id)).milliseconds
     except ValueError:
@@ -77,7 +77,7 @@ def new(
 
 
 def submit(new_jobs: Iterable[Job]) -> None:
-    """Stores new jobs, then sends each to the queue of the judge runner.
+    """Queues and stores new jobs.
 
     Raises:
         InvalidParameterValue: the params of a job are too large.
@@ -85,27 +85,28 @@ def submit(new_jobs: Iterable[Job]) -> None:
         TemporarilyUnavailable: some jobs are stored and queued, others are not.
     """
     for number, job in enumerate(new_jobs):
-        create(job)
+        stored = creation(job)
         try:
-            job_queue.send(JobMessage(job.workspace, job.job_id))
-        except errors.TemporarilyUnavailable as error:
-            if not _withdraw(job):
-                continue  # a runner works on it, so the queue took its message
+            enqueue(job)
+        except errors.RequestLimitExceeded as error:
             if number == 0:
-                raise errors.RequestLimitExceeded(error.message) from error
-            raise
+                raise
+            raise errors.TemporarilyUnavailable(error.message) from error
+        table.put(*stored)
 
 
-def _withdraw(job: Job) -> bool:
-    """Removes a job that may not be queued; a message about a removed job has no effect. Returns
-    False if a runner has begun it."""
-    unchanged = ConditionExpression()
-    unchanged.require_equal(JobItem.version, job.version + 1)
+def enqueue(job: Job) -> None:
+    """Sends the message about a job to the queue of the judge runner, before the job is stored: so
+    no job is without its message. The judge runner waits a little for a job whose message comes
+    first, and drops the message of a job that was never stored.
+
+    Raises:
+        RequestLimitExceeded: the queue takes no messages.
+    """
     try:
-        table.delete(keys.job(job.workspace, job.job_id), unchanged)
-    except ConditionFailed as failed:
-        return failed.item is None
-    return True
+        job_queue.send(JobMessage(job.workspace, job.job_id))
+    except errors.TemporarilyUnavailable as error:
+        raise errors.RequestLimitExceeded(error.message) from error
 
 
 def create(job: Job) -> None:
