@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from typing import Any
 
 import pytest
@@ -87,21 +86,6 @@ def test_an_answer_of_the_queue_that_is_lost(world: World, monkeypatch: pytest.M
     assert job.status == "SUCCEEDED"
     page = world.api.post("runs/search", experiment_ids=[world.experiment])
     assert [run["info"]["status"] for run in page["runs"]] == ["FINISHED"]
-
-
-def test_an_evaluation_too_large_to_be_kept(world: World) -> None:
-    """No run is left behind."""
-    trace = world.trace("q", "a")
-    noise = random.Random(1).randbytes(500_000).hex()
-    body = {
-        "experiment_id": world.experiment,
-        "trace_ids": [trace],
-        "serialized_scorers": [json.dumps(judge(BOTH + noise))],
-    }
-    answer = ask("POST", "mlflow/genai/evaluate/invoke", body)
-    assert (answer.status, answer.body["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
-    assert world.api.post("runs/search", experiment_ids=[world.experiment]) == {}
-    assert list(jobs.of_workspace("default")) == []
 
 
 def test_a_job_goes_on_where_it_was_cut(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

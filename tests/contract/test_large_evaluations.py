@@ -18,6 +18,7 @@ from mlcore import ids
 from mlcore.db import keys
 from mlcore.db.table import table
 from mlcore.prices.cost import cost
+from mlcore.repos.evaluation import jobs
 from tests.contract import trace_calls
 from tests.contract.conftest import Store
 from tests.contract.judges_world import World, ask, assessments, judge
@@ -261,3 +262,18 @@ def test_how_many_traces_an_evaluation_takes(world: World) -> None:
     for (count, judges), expected in hours.items():
         job = world.job(answer(count, judges).body["job_id"])
         assert job["timeout"] == (None if expected is None else expected * 3600.0)
+
+
+def test_an_evaluation_too_large_to_be_kept(world: World) -> None:
+    """No run is left behind."""
+    trace = world.trace("q", "a")
+    noise = random.Random(1).randbytes(500_000).hex()
+    body = {
+        "experiment_id": world.experiment,
+        "trace_ids": [trace],
+        "serialized_scorers": [json.dumps(judge("{{ inputs }} and {{ outputs }}" + noise))],
+    }
+    answer = ask("POST", "mlflow/genai/evaluate/invoke", body)
+    assert (answer.status, answer.body["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+    assert world.api.post("runs/search", experiment_ids=[world.experiment]) == {}
+    assert list(jobs.of_workspace("default")) == []
