@@ -12,6 +12,7 @@ import pytest
 from lander import app as lander
 from mlcore import artifacts
 from mlcore.db import keys
+from mlcore.system_tables import location
 from tests.contract.conftest import Store
 from tests.contract.lake import Tables, tables
 from tests.contract.trace_calls import START, export, otlp_value, span, start, tell
@@ -126,8 +127,8 @@ def test_a_lost_file_stops_no_other_trace(
     files = artifacts.store()
     locations = {item["location"]["S"] for item in store.items() if "location" in item}
     assert locations
-    for location in locations:
-        files.delete(location)
+    for file in locations:
+        files.delete(file)
     assert export(experiment, [span(f"{12:032x}", 1)]).status == 200
     tables.follow()
     assert sorted(row["trace_id"] for row in tables.rows("spans")) == [
@@ -177,6 +178,25 @@ def test_spans_follow_the_day_of_their_trace(store: Store, tables: Tables) -> No
     (row,) = tables.rows("spans")
     assert row["request_date"] == "2024-02-03"
     assert row["request_time"] == datetime(2024, 2, 3, 4, 5, 6, tzinfo=UTC)
+
+
+def test_a_load_of_several_days_writes_one_file_a_day(
+    store: Store, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ids are random: parts of a load in the order of ids would each write to all its days."""
+    monkeypatch.setattr("mltables.trace_publishing.TRACES_TOGETHER", 5)
+    experiment = store.api.new_experiment("load")
+    spans = [
+        span(f"{number:032x}", 1, start=at, end=at + 1)
+        for number in range(1, 21)
+        for at in [number % 4 * 86_400_000]
+    ]
+    assert export(experiment, spans).status == 200
+    tables.follow()
+    lake = pytest.importorskip("deltalake")
+    for name in ("traces", "spans"):
+        assert tables.frame(name)["trace_id"].n_unique() == 20
+        assert len(lake.DeltaTable(location.table_uri(name)).file_uris()) == 4
 
 
 def test_a_late_change_of_day_leaves_an_expired_trace_one_row(store: Store, tables: Tables) -> None:

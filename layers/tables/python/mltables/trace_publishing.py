@@ -25,6 +25,9 @@ from mltables.writable_table import WritableTable
 TRACES_TOGETHER: Final = 2000
 """Most traces that one commit changes."""
 
+_BY_TIME: Final = "first_time, experiment_id, trace_id"
+"""The order in which traces are published. Ids are random, so that traces in the order of their ids
+would write to all days in each commit."""
 _OWNER: Final = "experiment_id, trace_id"
 """The ids of a trace."""
 STAGED: Final = {
@@ -61,7 +64,7 @@ class TraceStep:
                 another workspace meanwhile; the caller repeats the step.
         """
         places = self._connection.execute(
-            "SELECT experiment_id, trace_id FROM named_traces ORDER BY ALL"
+            f"SELECT experiment_id, trace_id FROM named_traces ORDER BY {_BY_TIME}"
         ).fetchall()
         known = source.find_experiments(sorted({experiment_id for experiment_id, _ in places}))
         self._connection.execute("CREATE TEMP TABLE known_experiments (experiment_id VARCHAR)")
@@ -84,7 +87,7 @@ class TraceStep:
         self._connection.execute(
             f"""
             CREATE OR REPLACE TEMP TABLE part AS
-            SELECT * FROM named_traces ORDER BY experiment_id, trace_id
+            SELECT * FROM named_traces ORDER BY {_BY_TIME}
             LIMIT {TRACES_TOGETHER} OFFSET {at};
             CREATE OR REPLACE TEMP TABLE read_traces AS
             SELECT experiment_id, trace_id FROM new_traces;
@@ -184,6 +187,7 @@ class TraceStep:
             if (trace := span_source.trace_of(stored, now)) is not None:
                 self._with_spans.append(trace)
             yield stored
+        self._with_spans.sort(key=lambda trace: trace.request_time)
 
     def _days(self) -> set[str] | None:
         """Returns the days that may hold rows of the traces in ``decided``; None for all."""
