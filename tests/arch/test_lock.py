@@ -50,6 +50,7 @@ def test_core_layer_declares_these_packages_only() -> None:
         "pynamodb",
         "python-ulid",
         "regex",
+        "tzdata",
     }
 
 

@@ -34,7 +34,7 @@ TABLES_LIMIT = 95_000_000
 ROOM = 3 * 2**20
 """Bytes below the limit that a build leaves free, so that a new release of a library fits."""
 WITH_LAYERS = """
-import importlib, pkgutil
+import datetime, importlib, pkgutil, zoneinfo
 import boto3, mltables, sqlglot
 for module in pkgutil.walk_packages(mltables.__path__, "mltables."):
     importlib.import_module(module.name)
@@ -43,6 +43,8 @@ for place in ("dynamodb eu-central-1", "sqs cn-north-1", "s3 eu-central-1"):
     service, region = place.split()
     print(boto3.client(service, region_name=region, **keys).meta.endpoint_url)
 print(*sqlglot.transpile("SELECT a[1] FROM t", read="databricks", write="duckdb"))
+zone = zoneinfo.ZoneInfo("Australia/Lord_Howe")
+print(datetime.datetime(2026, 1, 1, tzinfo=zone).utcoffset(), *zoneinfo.TZPATH)
 """
 
 
@@ -94,7 +96,8 @@ def test_the_engines_fit_beside_the_core_layer(
 
 
 def test_what_the_layers_lose_is_not_missed(python: str, tmp_path: Path) -> None:
-    """Addresses of services and dialects of SQL that nothing uses are left out."""
+    """Addresses of services and dialects of SQL that nothing uses are left out, and time zones are
+    added: Lambda's system need not have them."""
     architecture = {"aarch64": "arm64"}.get(platform.machine(), platform.machine())
     layers = [
         build(layer, LAYERS[layer], python, tmp_path / layer, architecture) / "python"
@@ -102,7 +105,12 @@ def test_what_the_layers_lose_is_not_missed(python: str, tmp_path: Path) -> None
     ]
     done = subprocess.run(
         [python, "-c", WITH_LAYERS],
-        env={**environment(), "PYTHONPATH": os.pathsep.join(map(str, layers))},
+        # Time zones of this machine are none of Lambda's.
+        env={
+            **environment(),
+            "PYTHONPATH": os.pathsep.join(map(str, layers)),
+            "PYTHONTZPATH": "",
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -114,6 +122,7 @@ def test_what_the_layers_lose_is_not_missed(python: str, tmp_path: Path) -> None
         "https://sqs.cn-north-1.amazonaws.com.cn",
         "https://s3.eu-central-1.amazonaws.com",
         "SELECT a[2] FROM t",
+        "11:00:00",
     ]
 
 

@@ -1,0 +1,196 @@
+"""The schedule of an experiment's issue detection, as MLflow keeps it in tags of the experiment:
+what clients write (schedule and filter of traces), and what the server answers (state).
+
+Tags are texts of clients, so nothing in them is trusted: a schedule that cannot be read is none,
+and a part that cannot be read has its default, as on MLflow's server.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+SCHEDULE_TAG: Final = "mlflow.issueDetection.schedule"
+FILTER_TAG: Final = "mlflow.issueDetection.scheduleTraceFilter"
+STATE_TAG: Final = "mlflow.issueDetection.scheduleState"
+
+HOURLY: Final = "hourly"
+DAILY: Final = "daily"
+WEEKLY: Final = "weekly"
+CADENCES: Final = (HOURLY, DAILY, WEEKLY)
+
+_VERSION: Final = 1
+_UTC: Final = "UTC"
+_FIRE_TIME: Final = "09:00"
+_WEEKDAYS: Final = 7
+_MAX_CLAUSES: Final = 20
+_MAX_NAME_LENGTH: Final = 200
+_FORBIDDEN: Final = "`'\"\\"
+"""Characters that no filter of traces can express, as its grammar has no escape."""
+
+
+class Schedule(NamedTuple):
+    """When and how issues are detected.
+
+    Example: ``Schedule("weekly", "Europe/Berlin", "09:00", 0, False, "e")`` detects issues at nine
+    o'clock on Mondays, with the gateway endpoint ``e``.
+    """
+
+    cadence: str
+    timezone: str
+    """A zone that :mod:`zoneinfo` knows."""
+    fire_time: str
+    """``HH:MM``; of an hourly schedule only the minute counts."""
+    weekday: int
+    """Monday is 0; only a weekly schedule has a day."""
+    is_paused: bool
+    endpoint_name: str
+    """Name of the gateway endpoint that is asked; "" if the schedule names another model or
+    none."""
+
+    @property
+    def timing(self) -> str:
+        """What decides when the schedule fires, such as ``daily|09:00|0|Europe/Berlin``."""
+        return f"{self.cadence}|{self.fire_time}|{self.weekday}|{self.timezone}"
+
+
+class State(NamedTuple):
+    """What the server has made of a schedule; times are in ms since the epoch."""
+
+    last_fire_time: int
+    """The time of the latest occurrence or, before the first one, when the schedule was saved."""
+    timing: str | None
+    """:attr:`Schedule.timing` when this was written; None if unknown."""
+    next_fire_time: int | None
+    last_dispatched_at: int | None = None
+    last_run_id: str | None = None
+
+    def to_json(self) -> str:
+        """Returns the text of the tag, as MLflow writes it."""
+        values = {
+            "version": _VERSION,
+            "lastFireTimeMs": self.last_fire_time,
+            "lastDispatchedAtMs": self.last_dispatched_at,
+            "lastRunId": self.last_run_id,
+            "timing": self.timing,
+            "nextFireTimeMs": self.next_fire_time,
+        }
+        return json.dumps({name: value for name, value in values.items() if value is not None})
+
+
+def parse_schedule(text: str | None) -> Schedule | None:
+    """Returns the schedule in a tag; None if there is none, or one of another version or with an
+    unknown cadence."""
+    values = _envelope(text)
+    if values is None or values.get("cadence") not in CADENCES:
+        return None
+    return Schedule(
+        str(values["cadence"]),
+        _timezone(values.get("timezone")),
+        _fire_time(values.get("fireTime")),
+        _weekday(values.get("weekday")),
+        values.get("paused") is True,
+        _endpoint_name(values.get("model")),
+    )
+
+
+def parse_state(text: str | None) -> State | None:
+    """Returns the state in a tag; None if it cannot be read."""
+    values = _envelope(text)
+    last = None if values is None else _integer(values.get("lastFireTimeMs"))
+    if values is None or last is None:
+        return None
+    return State(
+        last,
+        _text(values.get("timing")) or None,
+        _integer(values.get("nextFireTimeMs")),
+        _integer(values.get("lastDispatchedAtMs")),
+        _text(values.get("lastRunId")),
+    )
+
+
+def trace_filter(text: str | None) -> str:
+    """Returns the filter of a tag for the search of traces, such as ``tags.`team` = 'a' AND
+    request_metadata.`user` = 'b'``; "" for none. Clauses that no filter can express are left out,
+    as on MLflow's server."""
+    try:
+        entries = json.loads(text or "[]")
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(entries, list):
+        return ""
+    clauses = [clause for entry in entries[:_MAX_CLAUSES] if (clause := _clause(entry))]
+    return " AND ".join(clauses)
+
+
+def _clause(entry: Any) -> str:
+    if not isinstance(entry, dict) or entry.get("operator", "=") != "=":
+        return ""
+    key, value = (_text(entry.get("key")) or "").strip(), _text(entry.get("value")) or ""
+    if not key or any(
+        character in _FORBIDDEN or character < " " or character == "\x7f"
+        for character in key + value
+    ):
+        return ""
+    namespace = "tags" if entry.get("field") == "tag" else "request_metadata"
+    return f"{namespace}.`{key}` = '{value}'"
+
+
+def _envelope(text: str | None) -> Mapping[str, Any] | None:
+    """Returns the object in a text; None if it is none of this version."""
+    try:
+        values = json.loads(text or "null")
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(values, dict) or values.get("version") != _VERSION:
+        return None
+    return values
+
+
+def _timezone(name: Any) -> str:
+    if not isinstance(name, str) or not name:
+        return _UTC
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # unknown, no name of a zone, a folder of zones
+        return _UTC
+    return name
+
+
+def _fire_time(value: Any) -> str:
+    if not isinstance(value, str):
+        return _FIRE_TIME
+    hour, _, minute = value.strip().partition(":")
+    if not (_is_short_number(hour) and _is_short_number(minute)):
+        return _FIRE_TIME
+    if int(hour) > 23 or int(minute) > 59:
+        return _FIRE_TIME
+    return f"{int(hour):02d}:{int(minute):02d}"
+
+
+def _is_short_number(text: str) -> bool:
+    return len(text) in {1, 2} and text.isascii() and text.isdecimal()
+
+
+def _weekday(value: Any) -> int:
+    number = _integer(value)
+    return number if number is not None and 0 <= number < _WEEKDAYS else 0
+
+
+def _endpoint_name(model: Any) -> str:
+    name = model.get("endpointName") if isinstance(model, dict) else None
+    stripped = name.strip() if isinstance(name, str) else ""
+    if len(stripped) > _MAX_NAME_LENGTH:
+        return ""
+    has_other = any(character.isspace() or character < " " for character in stripped)
+    return "" if has_other else stripped
+
+
+def _integer(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
