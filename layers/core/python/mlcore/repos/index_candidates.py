@@ -5,6 +5,7 @@ no filter, and reads no run and no trace."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any, Protocol
 
@@ -19,6 +20,10 @@ GROWTH = 4
 """Each page of a range is this many times as long as the page before."""
 RUN_COST = 10
 """Cost of reading a run, in index entries."""
+
+NARROWING_SHARE = 2
+"""Entries of further conditions are read for up to this part of the cost of the runs or traces that
+the cheapest condition refers to: those that not all conditions refer to need not be read."""
 
 FEW = 250
 """Minimum of entries in a page: a further round trip costs as much as reading these."""
@@ -42,6 +47,8 @@ class Entries:
     Args:
         keep: filter on entries; all are kept without it.
         first: length of the first page; later pages are longer.
+        key_of: returns the key of the run or trace that an entry refers to; without it the entry's
+            attributes tell.
     """
 
     def __init__(
@@ -49,11 +56,13 @@ class Entries:
         experiment_id: str,
         keep: Callable[[Raw], bool] | None = None,
         first: int | None = None,
+        key_of: Callable[[Raw], Key] | None = None,
         **query: Any,
     ) -> None:
         self._experiment_id = experiment_id
         self._query = query
         self._keep = keep
+        self._key_of = key_of or partial(key_named_by, experiment_id)
         self._next = PAGE_IDS if first is None else first
         self._start: Raw | None = None
         self.items: list[Raw] = []
@@ -84,7 +93,7 @@ class Entries:
 
     def candidate_keys(self) -> list[Key]:
         """Returns the keys of the runs or traces that the entries read so far refer to."""
-        return [key_named_by(self._experiment_id, item) for item in self.items]
+        return list(map(self._key_of, self.items))
 
 
 class Candidates:
@@ -159,8 +168,8 @@ def read_first_pages(competitors: Sequence[Candidates]) -> None:
     """Reads the first pages of all candidates in parallel, until one is complete or each has a full
     page.
 
-    If the size of one is known before, the pages of the others are limited to it: after more
-    entries than that they cannot be cheaper.
+    If the size of one is known before, the pages of the others are limited to what their entries
+    may cost to narrow it down.
     """
     known = [
         (competitor.most, competitor) for competitor in competitors if competitor.most is not None
@@ -169,7 +178,7 @@ def read_first_pages(competitors: Sequence[Candidates]) -> None:
         fewest, which = min(known, key=itemgetter(0))
         for each in competitors:
             if each is not which:
-                each.hold(max(fewest, FEW))
+                each.hold(max(fewest * RUN_COST // NARROWING_SHARE, FEW))
     while not any(competitor.done for competitor in competitors):
         waiting = [competitor for competitor in competitors if competitor.seen < PAGE_IDS]
         if not waiting:
@@ -177,26 +186,36 @@ def read_first_pages(competitors: Sequence[Candidates]) -> None:
         read_next_pages(waiting)
 
 
-def race(competitors: Sequence[Candidates]) -> list[Candidates]:
-    """Reads the candidates of several conditions in parallel, page by page, until none that is
-    incomplete can be cheaper than the cheapest complete one. Returns all complete ones, cheapest
-    first."""
+def race(conditions: Sequence[Candidates], everything: Candidates) -> list[Candidates]:
+    """Reads the candidates of several conditions, and the list of all runs or traces, in parallel,
+    page by page, until none that is incomplete can be cheaper than the cheapest complete one, or
+    narrow it down at a small share of its cost. Returns all complete ones, cheapest first."""
     while True:
         ended = sorted(
-            (competitor for competitor in competitors if competitor.done),
-            key=lambda each: each.cost,
+            (each for each in (*conditions, everything) if each.done), key=lambda each: each.cost
         )
-        running = [
-            competitor
-            for competitor in competitors
-            if not competitor.done and (not ended or competitor.cost < ended[0].cost)
-        ]
-        if ended and not running:
+        rest = [each for each in conditions if not each.done]
+        if not ended:
+            read_next_pages([*rest, everything])
+            continue
+        cheapest = ended[0]
+        share = cheapest.named * RUN_COST // NARROWING_SHARE // max(1, len(rest))
+        pages = {each: max(_cheaper_by(each, cheapest), share - each.seen) for each in rest}
+        if not everything.done:
+            pages[everything] = _cheaper_by(everything, cheapest)
+        running = [each for each, most in pages.items() if most > 0]
+        if not running:
             return ended
-        for each in running if ended else ():
-            # Beyond that it cannot cost less.
-            each.hold(max(FEW, int(ended[0].cost - each.cost) // (1 + RUN_COST)))
+        for each in running:
+            each.hold(max(FEW, pages[each]))
         read_next_pages(running)
+
+
+def _cheaper_by(candidates: Candidates, cheapest: Candidates) -> int:
+    """Returns after how many further entries incomplete candidates are as costly as complete
+    ones; 0 if they are already."""
+    left = cheapest.cost - candidates.cost
+    return 0 if left <= 0 else max(1, int(left) // (1 + RUN_COST))
 
 
 def read_next_pages(competitors: Sequence[Candidates]) -> None:

@@ -7,6 +7,7 @@ Ranks are the sorted index of metrics and params; the mechanisms are described i
 
 from __future__ import annotations
 
+from mlcore.db.keys.experiments import RUN
 from mlcore.db.keys.pattern import UPPER_BOUND, Key, Pattern, remembering
 from mlcore.db.sortable import escape, escape_ordered
 
@@ -108,6 +109,7 @@ DERIVED_PATTERNS = (
 )
 
 _partition = remembering(RANK_METRIC.pk.build)
+_RUN_PREFIX = RUN.sk.prefix()
 
 
 def dataset_link(experiment_id: str, run_id: str, name: str, digest: str) -> Key:
@@ -131,6 +133,12 @@ def rank_metric_range(key: str, highest: float, lowest: float) -> tuple[str, str
 
 def rank_param(experiment_id: str, key: str, value: str, run_id: str) -> Key:
     return Key(_partition(experiment_id), RANK_PARAM.sk.build(key, value, run_id))
+
+
+def run_of_rank_param(experiment_id: str, sk: str) -> Key:
+    """Returns the key of the run that an item of RANK_PARAM refers to, from the item's sort key:
+    both keys end in the run's id, spelled in the same way."""
+    return Key(_partition(experiment_id), f"{_RUN_PREFIX}{sk[sk.rindex('#') + 1 :]}")
 
 
 def rank_param_value_prefix(key: str, value: str) -> str:

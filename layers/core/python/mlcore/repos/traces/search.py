@@ -228,7 +228,7 @@ class _Search:
             rows_in_order = self._in_index_order()
             if rows_in_order is not None:
                 return rows_in_order
-        cheapest, *others = index_candidates.race([*candidates, Candidates("all", listing)])
+        cheapest, *others = index_candidates.race(candidates, Candidates("all", listing))
         named = cheapest.candidate_keys()
         for other in others:
             # Each of them names every trace of the answer except marked ones.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from mlcore.db import keys
 from mlcore.db.keys import Key
@@ -54,15 +55,10 @@ def candidates(experiment_id: str, access: Access) -> list[Candidates]:
 def _entries(experiment_id: str, access: Access) -> Entries:
     match access:
         case ParamValue(key, value):
-            prefix = keys.rank_param_value_prefix(key, value)
-            return Entries(experiment_id, prefix=prefix, attributes=[RankParam.run_id])
+            return _params(experiment_id, keys.rank_param_value_prefix(key, value))
         case ParamTexts(condition, begin):
-            holds, param = value_test(condition), RankParam.of
-            return Entries(
-                experiment_id,
-                keep=lambda entry: holds(param(entry).value),
-                prefix=keys.rank_param_begin(condition.key, begin),
-                attributes=[RankParam.run_id, RankParam.value],
+            return _params(
+                experiment_id, keys.rank_param_begin(condition.key, begin), value_test(condition)
             )
         case DatasetLinks(condition):
             return _links(experiment_id, condition)
@@ -72,6 +68,19 @@ def _entries(experiment_id: str, access: Access) -> Entries:
             prefix = keys.lsi4_run_name_prefix(text) if whole else keys.lsi4_run_begin(text)
             return _local(experiment_id, "LSI4", prefix)
     raise TypeError(access)
+
+
+def _params(experiment_id: str, prefix: str, holds: Callable[[Any], bool] | None = None) -> Entries:
+    """Returns the entries of params with a prefix, and with a value for which ``holds`` is true."""
+    param = RankParam.of
+    keep = None if holds is None else lambda entry: holds(param(entry).value)
+    return Entries(
+        experiment_id,
+        keep=keep,
+        key_of=lambda entry: keys.run_of_rank_param(experiment_id, entry["SK"]["S"]),
+        prefix=prefix,
+        attributes=[RankParam.SK] if holds is None else [RankParam.SK, RankParam.value],
+    )
 
 
 def _links(experiment_id: str, condition: Comparison) -> Entries:
@@ -131,4 +140,5 @@ def _local(experiment_id: str, index: str, prefix: str, *, descending: bool = Fa
         prefix=prefix,
         descending=descending,
         attributes=KEY,
+        key_of=key_of_item,
     )

@@ -202,7 +202,7 @@ def _of_one(experiment: Experiment, listing: Entries, late: Late, compiled: _Com
     everything = Candidates("all", listing)
     if not listing.seen:
         everything.beside = SMALL_RUNS  # at least
-    cheapest, *others = index_candidates.race([*competitors, everything])
+    cheapest, *others = index_candidates.race(competitors, everything)
     named = cheapest.candidate_keys()
     for other in others:
         # Each of them names every run of the answer, except perhaps marked ones.
