@@ -265,8 +265,8 @@ def _publish(trace_ids: list[str]) -> None:
     known = source.find_experiments(["0"])
     traces = list(trace_source.find_traces([("0", trace_id) for trace_id in trace_ids], known))
     with_spans = [trace for each in traces if (trace := span_source.trace_of(each, time.time()))]
-    rows = [len(spans) for _, spans in span_source.spans_of(with_spans)]
-    assert rows == [20] * len(trace_ids)
+    counts = [len(contents) for _, contents in span_source.contents_of(with_spans)]
+    assert counts == [20] * len(trace_ids)
 
 
 def _text(trace: str, number: int) -> str:

@@ -17,7 +17,7 @@ from mlcore.db import capacity
 from mlcore.db.table import table
 from mlcore.repos.traces import archival, span_packs, traces
 from mlcore.repos.traces.archival import Outcome
-from mlcore.system_tables import span_source
+from mlcore.system_tables import span_rows, span_source
 from tests.contract.api import JSON, called
 from tests.contract.archived_traces import (
     archiving,
@@ -95,10 +95,10 @@ def answers(experiment_id: str, trace: str) -> Fields:
         "artifact": ask("GET", "/ajax-api/3.0/mlflow/get-trace-artifact", request_id=trace_id).body,
         "metrics": tell("POST", "3.0/traces/metrics", metrics),
         "rows": [
-            rows
+            [span_rows.row_of(content) for content in contents]
             for read in [span_source.trace_of(stored(trace), 0)]
             if read is not None
-            for _, rows in span_source.spans_of([read])
+            for _, contents in span_source.contents_of([read])
         ],
         **{condition: sorted(found_by(experiment_id, condition)) for condition in FILTERS},
     }

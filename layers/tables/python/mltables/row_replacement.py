@@ -57,13 +57,18 @@ def replace_rows(
     """
     stored, identity, partition = table.table.stored, table.table.identity, table.table.partition
     files = _holding(connection, table, owner, maybe)
+    # To compare whole rows is slow, and most entities have no published rows.
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE old_rows AS
         SELECT {stored}, filename AS file FROM {table.read(files)}
         SEMI JOIN decided USING ({owner});
         CREATE OR REPLACE TEMP TABLE changed_rows AS
-        SELECT {stored} FROM {new} EXCEPT ALL SELECT {stored} FROM old_rows;
+        SELECT {stored} FROM {new} ANTI JOIN old_rows USING ({owner})
+        UNION ALL (
+            SELECT {stored} FROM {new} SEMI JOIN old_rows USING ({owner})
+            EXCEPT ALL SELECT {stored} FROM old_rows
+        );
         CREATE OR REPLACE TEMP TABLE replaced AS
         SELECT {identity}, file FROM old_rows
         LEFT JOIN (SELECT {identity}, row({stored}) AS new_row FROM {new}) USING ({identity})

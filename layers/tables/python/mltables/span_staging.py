@@ -3,85 +3,108 @@ size."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import duckdb
+from nanoarrow.c_array import CArray
 
 from mlcore.system_tables import span_source
 from mlcore.system_tables.location import account_id
+from mlcore.system_tables.span_rows import SpanRow, row_of
 from mlcore.system_tables.span_source import SpanTrace
+from mltables import arrow_columns
 from mltables.snapshot import quoted
+from mltables.table_columns import integer_column, text_column
 from mltables.table_definitions import SPANS
 
 BATCH_BYTES: Final = 24 << 20
-"""A batch ends with the trace that reaches this size, as JSON. Bounds memory and disk."""
-_LINE_BYTES: Final = 16 << 20
-"""DuckDB's limit for a line, unless it is told another one."""
-_TRACES: Final = (
-    "{workspace_id: 'VARCHAR', experiment_id: 'VARCHAR', trace_id: 'VARCHAR', "
-    "request_time: 'BIGINT'}"
+"""A batch ends with the trace that reaches this size, in characters of stored spans. Bounds memory
+and disk."""
+TOGETHER_BYTES: Final = 2 << 20
+"""Spans become rows in memory until they reach this size, in characters, and are loaded then."""
+
+_OF_TRACE: Final = (
+    text_column("workspace_id"),
+    text_column("experiment_id"),
+    text_column("trace_id"),
+    integer_column("request_time"),
 )
+"""The fields of :class:`SpanTrace`."""
+_OF_SPAN: Final = tuple(column for column in SPANS.columns if column[0] in SpanRow._fields)
+_LOADED: Final = "loaded_rows"
 
 
-def batches(
-    connection: duckdb.DuckDBPyConnection, traces: Sequence[SpanTrace], folder: Path
-) -> Iterator[None]:
+def batches(connection: duckdb.DuckDBPyConnection, traces: Sequence[SpanTrace]) -> Iterator[None]:
     """Creates, for each batch of traces, ``span_traces`` (the traces) and ``new_spans`` (all stored
-    columns of ``spans``), and yields. ``folder`` gets files that are deleted afterwards."""
-    spans_of_traces = span_source.spans_of(traces)
-    paths = (folder / "span-traces.ndjson", folder / "spans.ndjson")
+    columns of ``spans``), and yields."""
+    contents_of_traces = span_source.contents_of(traces)
     is_left = bool(traces)
     while is_left:
-        is_left, longest = _write(spans_of_traces, *paths)
-        _load(connection, *paths, longest)
-        for path in paths:
-            path.unlink()
+        batch = _Batch()
+        is_left = batch.read(contents_of_traces)
+        _create(
+            connection,
+            f"span_traces AS SELECT * FROM {_LOADED}",
+            [arrow_columns.rows_of(_OF_TRACE, batch.traces)],
+        )
+        _create(connection, f"new_spans AS SELECT {_selected()} FROM {_LOADED}", batch.parts)
         yield
 
 
-def _write(
-    spans_of_traces: Iterator[tuple[SpanTrace, list[Any]]], traces: Path, spans: Path
-) -> tuple[bool, int]:
-    """Writes a batch. Returns whether traces may be left, and the length of the longest line."""
-    size = longest = 0
-    with traces.open("w", encoding="ascii") as owners, spans.open("w", encoding="ascii") as file:
-        for trace, rows in spans_of_traces:
-            owners.write(json.dumps(trace._asdict()) + "\n")
-            for row in rows:
-                shared = {"experiment_id": trace.experiment_id, "trace_id": trace.trace_id}
-                line = json.dumps({**shared, **row._asdict()}) + "\n"
-                size += file.write(line)
-                longest = max(longest, len(line))
-            if size >= BATCH_BYTES:
-                return True, longest
-    return False, longest
+class _Batch:
+    """Traces and the rows of their spans. The rows are kept as columns, which take a third of the
+    memory of Python's objects."""
+
+    def __init__(self) -> None:
+        self.traces: list[SpanTrace] = []
+        self.parts: list[CArray] = []
+        """Rows with the columns ``_OF_TRACE`` and ``_OF_SPAN``; at least one part."""
+        self._rows: list[tuple[Any, ...]] = []
+
+    def read(self, contents_of_traces: Iterator[tuple[SpanTrace, list[str]]]) -> bool:
+        """Reads traces until the batch is full. Returns whether traces may be left."""
+        size = pending = 0
+        for trace, contents in contents_of_traces:
+            self.traces.append(trace)
+            for content in contents:
+                self._rows.append((*trace, *row_of(content)))
+                pending += len(content)
+                if pending >= TOGETHER_BYTES:
+                    self._convert()
+                    size, pending = size + pending, 0
+            if size + pending >= BATCH_BYTES:
+                self._convert()
+                return True
+        self._convert()
+        return False
+
+    def _convert(self) -> None:
+        self.parts.append(arrow_columns.rows_of((*_OF_TRACE, *_OF_SPAN), self._rows))
+        self._rows = []
 
 
-def _load(connection: duckdb.DuckDBPyConnection, traces: Path, spans: Path, longest: int) -> None:
-    of_trace = ("account_id", "workspace_id", "request_time")
-    read = ", ".join(
-        f"{name}: '{kind}'" for name, kind, *_ in SPANS.columns if name not in (*of_trace, "time")
-    )
+def _selected() -> str:
+    """Returns expressions for all stored columns of ``spans``."""
     selected = {
         "account_id": quoted(account_id()),
         "request_time": "make_timestamp(request_time * 1000)::TIMESTAMPTZ",
         "time": "make_timestamp(start_time_unix_nano // 1000)::TIMESTAMPTZ",
     }
-    columns = ", ".join(
+    columns = [
         f"{selected[name]} AS {name}" if name in selected else name for name, *_ in SPANS.columns
-    )
-    connection.execute(
-        f"""
-        CREATE OR REPLACE TEMP TABLE span_traces AS
-        SELECT * FROM read_ndjson({quoted(str(traces))}, columns={_TRACES});
-        CREATE OR REPLACE TEMP TABLE new_spans AS
-        SELECT {columns},
-               strftime(make_timestamp(request_time * 1000), '%Y-%m-%d') AS {SPANS.partition}
-        FROM read_ndjson({quoted(str(spans))}, columns={{{read}}},
-                         maximum_object_size={max(_LINE_BYTES, longest)})
-        JOIN span_traces USING (experiment_id, trace_id)
-        """
-    )
+    ]
+    day = "strftime(make_timestamp(request_time * 1000), '%Y-%m-%d')"
+    return ", ".join([*columns, f"{day} AS {SPANS.partition}"])
+
+
+def _create(
+    connection: duckdb.DuckDBPyConnection, definition: str, parts: Sequence[CArray]
+) -> None:
+    """Creates a temporary table from the rows of ``parts``, which ``definition`` calls
+    ``_LOADED``."""
+    connection.register(_LOADED, arrow_columns.joined(parts))
+    try:
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE {definition}")
+    finally:
+        connection.unregister(_LOADED)

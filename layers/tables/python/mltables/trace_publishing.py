@@ -170,7 +170,7 @@ class TraceStep:
         )
         if self._connection.execute("SELECT 1 FROM decided LIMIT 1").fetchall():
             self._replace(table, self._days())
-        for _ in span_staging.batches(self._connection, self._with_spans, self._folder):
+        for _ in span_staging.batches(self._connection, self._with_spans):
             self._connection.execute(
                 """
                 CREATE OR REPLACE TEMP TABLE decided AS

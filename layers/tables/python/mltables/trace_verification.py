@@ -46,7 +46,7 @@ def differences(
                 yield from _compared(connection, table, "new_traces")
             now = time.time()
             with_spans = [trace for each in part if (trace := span_source.trace_of(each, now))]
-            for _ in span_staging.batches(connection, with_spans, folder):
+            for _ in span_staging.batches(connection, with_spans):
                 yield from _compared(connection, SPANS, "span_traces")
 
 

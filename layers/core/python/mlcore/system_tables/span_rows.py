@@ -31,7 +31,7 @@ class SpanRow(NamedTuple):
     attributes: dict[str, str]
     events: list[dict[str, Any]]
     links: list[dict[str, Any]]
-    status: dict[str, str | None]
+    status: dict[str, str]
 
 
 def row_of(content: str) -> SpanRow:
@@ -45,43 +45,44 @@ def row_of(content: str) -> SpanRow:
     return SpanRow(
         span_id=hexadecimal(span["span_id"]),
         parent_span_id=hexadecimal(parent) if parent else None,
-        name=storable(span["name"] or ""),
-        kind=span.get("kind") or INTERNAL,
+        name=_text(span["name"] or ""),
+        kind=_text(span.get("kind") or INTERNAL),
         start_time_unix_nano=_nanos(span["start_time_unix_nano"]) or 0,
         end_time_unix_nano=_nanos(span["end_time_unix_nano"]),
-        attributes=_texts(
-            {key: text_of(value) for key, value in (span["attributes"] or {}).items()}
-        ),
+        attributes={
+            storable(key): _text(text_of(value))
+            for key, value in sorted((span["attributes"] or {}).items())
+        },
         events=[
             {
                 "time_unix_nano": _nanos(event.get("time_unix_nano") or event.get("timestamp")),
-                "name": storable(event["name"] or ""),
+                "name": _text(event["name"] or ""),
                 "attributes": _texts(event.get("attributes")),
             }
             for event in span.get("events") or ()
         ],
         links=[
             {
-                "trace_id": link["trace_id"],
-                "span_id": link["span_id"],
+                "trace_id": _text(link["trace_id"]),
+                "span_id": _text(link["span_id"]),
                 "attributes": _texts(link.get("attributes")),
             }
             for link in span.get("links") or ()
         ],
         status={
-            "message": storable(status.get("message") or ""),
-            "code": status["code"],
+            "message": _text(status.get("message") or ""),
+            "code": _text(status["code"]),
         },
     )
 
 
 def _texts(values: Mapping[str, Any] | None) -> dict[str, str]:
-    """Returns texts unchanged, and other values as JSON."""
     return {storable(key): _text(value) for key, value in sorted((values or {}).items())}
 
 
 def _text(value: Any) -> str:
-    return storable(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    """Returns a text unchanged, and another value as JSON: an import may bring any type."""
+    return storable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def _nanos(value: Any) -> int | None:

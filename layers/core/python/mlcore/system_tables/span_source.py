@@ -12,7 +12,6 @@ from mlcore.db.table import table
 from mlcore.repos.traces import span_packs
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.system_tables.rows import within
-from mlcore.system_tables.span_rows import SpanRow, row_of
 
 _logger = logging.getLogger("mlcore.system_tables")
 
@@ -49,15 +48,15 @@ def trace_of(stored: StoredTrace, now: float) -> SpanTrace | None:
     )
 
 
-def spans_of(traces: Sequence[SpanTrace]) -> Iterator[tuple[SpanTrace, list[SpanRow]]]:
-    """Yields each trace with the rows of its spans. Sends a Query for each trace, and reads a file
-    for each pack that is too large for an item. Leaves out a trace whose file does not exist."""
+def contents_of(traces: Sequence[SpanTrace]) -> Iterator[tuple[SpanTrace, list[str]]]:
+    """Yields each trace with its spans as JSON. Sends a Query for each trace, and reads a file for
+    each pack that is too large for an item. Leaves out a trace whose file does not exist."""
     for at in range(0, len(traces), TOGETHER):
         part = traces[at : at + TOGETHER]
         contents = table.parallel([partial(_read, trace) for trace in part])
         for trace, spans in zip(part, contents, strict=True):
             if spans is not None:
-                yield trace, [row_of(content) for content in spans]
+                yield trace, spans
 
 
 def _read(trace: SpanTrace) -> list[str] | None:
