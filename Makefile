@@ -61,7 +61,7 @@ CHARTS   := .tools/charts-$(ECHARTS_VERSION).stamp
 BROWSER  := .tools/browser-$(CHROMIUM_VERSION).stamp
 NPM_INSTALL := install --ignore-scripts --no-save --no-audit --no-fund --loglevel=error --prefix
 
-.PHONY: help setup example local wheel site test test-long check lint scan imports format prices models build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench bench-gateway profile cost docs lock clean preflight start-api audit package release rehearse-ci test-dynoxide store-comparison store-kills parity screenshots
+.PHONY: help setup example local wheel site test test-long check lint record-answers scan imports format prices models build deploy rollback sizes rehearse invoke-events deploy-tools publish-ui bench bench-gateway profile cost docs lock clean preflight start-api audit package release rehearse-ci test-dynoxide store-comparison store-kills parity screenshots
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -79,13 +79,19 @@ local: .venv/local.stamp .cache/compiled.stamp $(UI) $(CHARTS) ## Serve the prod
 test: setup .cache/compiled.stamp ## Run the tests in parallel, but those of minutes; ARGS="-k name" narrows them
 	LONG_TESTS=without $(BIN)/python -m pytest -n auto --durations 20 $(ARGS)
 
-test-long: setup .cache/compiled.stamp ## Run the tests of minutes, which make test leaves out, and property tests with more examples
+RECORDED = $(patsubst tests/differential/recorded/%.json.xz,tests/differential/%.py,$(wildcard tests/differential/recorded/*.json.xz))
+
+record-answers: setup .cache/compiled.stamp ## Record again what stock MLflow answers to tests/differential; FILES="test_rest_runs.py"
+	STOCK_ANSWERS=write $(BIN)/python -m pytest -n auto $(ARGS) $(if $(FILES),$(addprefix tests/differential/,$(FILES)),$(RECORDED))
+
+test-long: setup .cache/compiled.stamp ## Run the tests of minutes, which make test leaves out, property tests with more examples, and those with recorded answers against the live server
 	LONG_TESTS=only $(BIN)/python -m pytest -n auto --durations 20 $(ARGS)
 	CONTRACT_EXAMPLES=4 $(BIN)/python -m pytest -n auto --durations 20 $(ARGS) tests/contract/test_rewinds.py tests/contract/test_system_tables_in_s3.py
-	SEARCH_SAMPLES=1200 EXACT_CASES=400 REST_SEARCHES=120 INDEXER_SEARCHES=40 HIDDEN_ROWS_QUERIES=120 BOUNDS_QUERIES=120 \
+	STOCK_ANSWERS=live SEARCH_SAMPLES=1200 EXACT_CASES=400 REST_SEARCHES=120 INDEXER_SEARCHES=40 HIDDEN_ROWS_QUERIES=120 BOUNDS_QUERIES=120 \
 		$(BIN)/python -m pytest -n auto --timeout 3600 --durations 20 $(ARGS) \
 		tests/differential/test_search_*.py tests/differential/test_trace_searches.py tests/differential/test_rest_search.py \
 		tests/contract/test_sql_hidden_rows.py tests/contract/test_sql_bounds.py
+	STOCK_ANSWERS=compared $(BIN)/python -m pytest -n auto --durations 20 $(ARGS) $(RECORDED)
 	EVALUATED_TRACES=10000 $(BIN)/python -m pytest -q --timeout 1800 $(ARGS) tests/contract/test_large_evaluations.py
 
 test-dynoxide: setup .cache/compiled.stamp ## Run the tests of the contract on dynoxide in place of the product's own store

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import count
 from typing import Any
 from uuid import uuid4
 
 from tests.differential.rest import Call, Ref, get, post
 
-_NUMBERS = count()
-_PREFIX = uuid4().hex[:8]
 E, R = Ref("experiment"), Ref("run")
 UNKNOWN = "f" * 32
 
 
 def name() -> str:
-    return f"sequences-{_PREFIX}-{next(_NUMBERS)}"
+    return f"sequences-{uuid4().hex[:12]}"
 
 
 def experiment(save: str = "experiment", **more: Any) -> Call:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from tests.differential.auth_calls import NEW, V3, calls
 from tests.differential.rest import Call, Ref, Reply, Side, get, post
-from tests.engines import memory_folder
-from tests.servers import ADMIN, start_product, start_stock_with_login, stopped
+from tests.differential.servers import stock_or_recording
+from tests.servers import ADMIN, Server, start_product, start_stock_with_login, stopped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -63,17 +64,21 @@ MEMBERS = [
 
 
 @pytest.fixture(scope="module")
-def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Side]]:
+def sides(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[Side]]:
+    def with_workspaces(folder: Path) -> Server:
+        return start_stock_with_login(folder, "--enable-workspaces")
+
     folder = tmp_path_factory.mktemp("product")
     options = ("--auth", "--workspaces")
     with (
-        memory_folder() as memory,
-        stopped(start_stock_with_login(memory, "--enable-workspaces")) as stock,
+        stock_or_recording(request, with_workspaces) as stock,
         stopped(
             start_product(folder, *options, MLFLOW_AUTH_ADMIN_PASSWORD=ADMIN[1], INDEX_LAG_MS="0")
         ) as ours,
     ):
-        made = [Side(stock.url), Side(ours.url)]
+        made = [Side(stock), Side(ours.url)]
         for side in made:
             for name in ("team", "other"):
                 call = Call("POST", V3 + "workspaces", {"name": name})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
 from typing import Any
 from uuid import uuid4
 
@@ -27,14 +26,12 @@ from tests.differential.rpc_fields import (
 
 pytestmark = pytest.mark.e2e
 
-_NUMBERS = count()
-_PREFIX = uuid4().hex[:8]
 LENIENT = frozenset({"partial parse", "unknown view", "list as body"})
 
 
 def subject() -> list[Call]:
     """A new experiment with a run; every reply is compared as well."""
-    name = f"fields-{_PREFIX}-{next(_NUMBERS)}"
+    name = f"fields-{uuid4().hex[:12]}"
     return [
         post("experiments/create", {"name": name}, saves={"experiment": "experiment_id"}),
         post(
@@ -56,7 +53,7 @@ def state() -> list[Call]:
 
 def unique(body: dict[str, Any]) -> dict[str, Any]:
     return {
-        key: f"fields-{_PREFIX}-{next(_NUMBERS)}" if value == "{unique}" else value
+        key: f"fields-{uuid4().hex[:12]}" if value == "{unique}" else value
         for key, value in body.items()
     }
 

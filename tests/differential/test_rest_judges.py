@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -40,7 +39,7 @@ JUDGE = {
 }
 SERIALIZED = json.dumps(JUDGE)
 CODE = json.dumps({**JUDGE, "instructions_judge_pydantic_data": None, "call_source": "return 1"})
-TRACE = f"tr-{uuid4().hex}"
+TRACE = f"tr-{'4a' * 16}"
 """In the second experiment."""
 ABSENT: Any = "absent"
 

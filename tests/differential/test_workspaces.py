@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +11,8 @@ import pytest
 from tests.differential.calls import E, R, metric
 from tests.differential.pair import Pair, pair
 from tests.differential.rest import AJAX, Call, Ref, delete, get, patch, post
-from tests.engines import memory_folder
-from tests.servers import start_product, start_stock, stopped
+from tests.differential.servers import stock_or_recording
+from tests.servers import Server, start_product, start_stock, stopped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -19,15 +20,19 @@ SPACES = "/api/3.0/mlflow/workspaces"
 
 
 @pytest.fixture(scope="module")
-def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+def urls(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, str]]:
+    def with_workspaces(folder: Path) -> Server:
+        return start_stock(folder, "--enable-workspaces")
+
     with (
-        memory_folder() as folder,
-        stopped(start_stock(folder, "--enable-workspaces")) as stock,
+        stock_or_recording(request, with_workspaces) as stock,
         stopped(
             start_product(tmp_path_factory.mktemp("product"), "--workspaces", INDEX_LAG_MS="0")
         ) as product,
     ):
-        yield stock.url, product.url
+        yield stock, product.url
 
 
 @pytest.fixture
