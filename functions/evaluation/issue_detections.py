@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from evaluation import experiment_lookup, job_runs
+from evaluation import experiment_lookup
 from evaluation import job_messages as m
 from evaluation.judge_invocations import copy_list, load_traces
 from mlcore import errors, ids, reserved_tags
 from mlcore.entities.evaluation import issue_detection
+from mlcore.entities.evaluation.issue_detection import (
+    MAX_CATEGORIES,
+    MAX_CATEGORY_LENGTH,
+    MAX_INSTRUCTIONS_LENGTH,
+)
 from mlcore.entities.experiments import Experiment
 from mlcore.http import Request
 from mlcore.optimistic_retry import retry_on_conflict
-from mlcore.repos.evaluation import issue_detections, jobs
+from mlcore.repos.evaluation import issue_detections, job_runs, jobs
 from mlcore.repos.gateway import configuration
 from mlcore.wire import checks
 
 MAX_TRACES: Final = 2_000
 """Traces that one request may name."""
-MAX_CATEGORIES: Final = 20
-MAX_CATEGORY_LENGTH: Final = 100
-MAX_INSTRUCTIONS_LENGTH: Final = 10_000
 
 
 def invoke(message: m.InvokeIssueDetection, request: Request) -> dict[str, Any]:

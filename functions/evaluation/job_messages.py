@@ -53,6 +53,11 @@ class InvokeIssueDetection(Message):
     }
 
 
+class UpdateDetectionSchedule(Message):
+    experiment_id: str
+    checks = {"experiment_id": (required, string)}
+
+
 class GetJob(Message):
     job_id: str
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from evaluation import issue_detections, jobs, judge_invocations
+from evaluation import issue_detections, issue_schedules, jobs, judge_invocations
 from evaluation import job_messages as m
 from mlcore.http import get, patch, post
 
@@ -35,6 +35,15 @@ JOB_RPCS = (
         "jobs.invoke_issue_detection",
         since="3.11",
         deviation="At most 2,000 traces; models are endpoints of the AI gateway.",
+    ),
+    _post(
+        "/mlflow/issues/schedule/state",
+        m.UpdateDetectionSchedule,
+        issue_schedules.update_state,
+        "jobs.schedule_issue_detection",
+        since="3.18",
+        cost=2,
+        deviation="Needs an endpoint of the AI gateway that the caller may use; errors are 4xx.",
     ),
     _get("/mlflow/jobs/{job_id}", m.GetJob, jobs.get_status, "jobs.own_job", since="3.11", cost=1),
     _patch(

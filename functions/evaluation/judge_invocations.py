@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from evaluation import experiment_lookup, gateway_scorers, job_runs
+from evaluation import experiment_lookup, gateway_scorers
 from evaluation import job_messages as m
 from mlcore import errors, ids, reserved_tags
 from mlcore.entities.evaluation.jobs import (
@@ -18,7 +18,7 @@ from mlcore.entities.experiments import Experiment
 from mlcore.http import Request
 from mlcore.limits.evaluation.code_scorers import parse_scorer
 from mlcore.limits.evaluation.scorers import check_payload
-from mlcore.repos.evaluation import jobs, scorers
+from mlcore.repos.evaluation import job_runs, jobs, scorers
 from mlcore.repos.traces import traces
 from mlcore.repos.traces.traces import StoredTrace
 from mlcore.wire import checks

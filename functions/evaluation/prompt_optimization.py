@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from evaluation import experiment_lookup, gateway_scorers, job_runs
+from evaluation import endpoint_checks, experiment_lookup, gateway_scorers
 from evaluation import optimization_messages as m
 from mlcore import errors, ids, reserved_tags
 from mlcore.entities.evaluation.code_scorers import CodeScorer
@@ -32,8 +32,7 @@ from mlcore.limits.runs import check_log_batch
 from mlcore.prompt_templates import PromptTemplate
 from mlcore.prompts import is_prompt
 from mlcore.repos.evaluation import datasets as evaluation_datasets
-from mlcore.repos.evaluation import jobs, scorers
-from mlcore.repos.gateway import configuration
+from mlcore.repos.evaluation import job_runs, jobs, scorers
 from mlcore.repos.registry import model_versions, registered_models
 from mlcore.repos.runs.core import datasets as run_datasets
 from mlcore.responses.evaluation import prompt_optimization as responses
@@ -66,7 +65,9 @@ def create_job(message: m.CreatePromptOptimizationJob, request: Request) -> dict
         _scorer_text(name, experiment, settings, request) for name in dict.fromkeys(asked.scorers)
     ]
     endpoint = limits.endpoint_of_prompt(message.source_prompt_uri, _model_config(version))
-    _check_endpoints({endpoint, settings.reflection_endpoint, *_endpoints_of(texts)}, request)
+    endpoint_checks.check_usable(
+        {endpoint, settings.reflection_endpoint, *_endpoints_of(texts)}, request
+    )
     params = {
         "run_id": run_id,
         "experiment_id": experiment.experiment_id,
@@ -217,24 +218,6 @@ def _endpoints_of(texts: list[str]) -> set[str]:
         if not isinstance(scorer, CodeScorer)
     ]
     return {name for name in names if name is not None}
-
-
-def _check_endpoints(names: set[str], request: Request) -> None:
-    """Checks that the endpoints exist and that the caller may use them.
-
-    Raises:
-        PermissionDenied: the caller may not use one, or it does not exist; an administrator, and
-            everybody where there is no login, gets to know the difference.
-        ResourceDoesNotExist: an endpoint does not exist.
-    """
-    if request.access is not None:
-        from mlcore.policies.jobs import may_use_endpoints  # noqa: PLC0415 -- only with logins
-
-        if not may_use_endpoints(request.access, names):
-            raise errors.PermissionDenied("Permission denied")
-    known = configuration.read(request.workspace)
-    for name in sorted(names):
-        known.existing_endpoint(name)
 
 
 def _total(kind: str, settings: OptimizerSettings, dataset: EvaluationDataset | None) -> int:

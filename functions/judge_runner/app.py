@@ -1,5 +1,5 @@
 """Runs the jobs in the queue, in which judges assess traces. On a schedule it submits the jobs of
-online scoring.
+online scoring and of issue detection.
 
 A job whose message is delivered twice runs once. An interrupted job continues at its next delivery.
 """
@@ -18,7 +18,7 @@ from judge_runner import (
     prompt_optimization,
     trace_scoring,
 )
-from judge_runner.issue_detection import detection
+from judge_runner.issue_detection import detection, scheduled_runs
 from judge_runner.job_execution import JobExecution, JobLeased, JobStopped, OutOfTime, start
 from mlcore import ids, job_queue
 from mlcore.entities.evaluation import issue_detection
@@ -55,14 +55,15 @@ class AllMessagesFailed(Exception):
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     """Handles the messages of an SQS event, and returns the ids of those that SQS must deliver
-    again. A scheduled event starts the sweep of online scoring.
+    again. A scheduled event starts the sweeps of online scoring and of scheduled issue
+    detection.
 
     Raises:
         AllMessagesFailed: all messages met an unexpected error. SQS delivers them again, and the
             function's error metric counts the failure.
     """
     if "Records" not in event:
-        online_scoring.sweep()
+        _sweep(context.get_remaining_time_in_millis)
         return {}
     broken: list[str] = []
     failed = [
@@ -71,6 +72,15 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
     if broken and len(broken) == len(event["Records"]):
         raise AllMessagesFailed(f"{len(broken)} messages")
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
+
+
+def _sweep(remaining: Callable[[], float]) -> None:
+    """Starts what is due without a request: automatic scoring, and scheduled detection of issues. A
+    failure of one does not stop the other."""
+    try:
+        online_scoring.sweep()
+    finally:
+        scheduled_runs.sweep(remaining)
 
 
 def _handle(record: Mapping[str, Any], context: Any, broken: list[str]) -> bool:

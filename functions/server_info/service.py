@@ -45,7 +45,7 @@ def get_server_info(_message: GetServerInfo, _request: Request) -> dict[str, Any
         "presigned_upload_run_id_supported": True,
         "presigned_upload_model_id_supported": True,
         "model_artifact_presigned_downloads_supported": True,
-        "features_enabled": {"gateway": True, "scheduled_issue_detection": False},
+        "features_enabled": {"gateway": True, "scheduled_issue_detection": True},
         "tracking_auth": os.environ.get("MLFLOW_SERVER_INFO_TRACKING_AUTH", ""),
     }
 

@@ -273,6 +273,7 @@ REQUESTS: Final[dict[str, Fields]] = {
     },
     f"POST {_ISSUES}": ISSUE,
     f"POST {_ISSUES}/search": OF_EXPERIMENT,
+    f"POST {_ISSUES}/schedule/state": OF_EXPERIMENT,
     f"GET {_ISSUES}/{{issue_id}}": {},
     f"PATCH {_ISSUES}/{{issue_id}}": {"name": "slower"},
     **stored_job.REQUESTS,

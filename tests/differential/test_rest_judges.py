@@ -8,10 +8,13 @@ no job of it, where ours makes one. Searches therefore name jobs that nobody has
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from mlcore.entities.evaluation.detection_schedule import State, parse_schedule
+from mlcore.entities.evaluation.fire_times import following
 from tests.differential.calls import name
 from tests.differential.pair import Pair
 from tests.differential.rest import Call, Ref, post
@@ -121,6 +124,74 @@ def test_detections_of_issues_are_refused_alike(both: Pair) -> None:
                 for value in (5, ["x"], {"a": 1})
             ),
             *(detected(endpoint_name=value) for value in (ABSENT, "")),
+        ]
+    )
+
+
+def scheduled(**fields: Any) -> list[Call]:
+    """A schedule of issue detection and the request for its next time. It is paused, as stock does
+    not look at its model."""
+    values = {"version": 1, "cadence": "daily", "timezone": "UTC", "paused": True, **fields}
+    return [tagged("schedule", json.dumps(values)), *next_time()]
+
+
+def tagged(key: str, value: str) -> Call:
+    tag = {"key": f"mlflow.issueDetection.{key}", "value": value}
+    return post("experiments/set-experiment-tag", {"experiment_id": Ref("experiment"), **tag})
+
+
+def next_time() -> list[Call]:
+    body = {"experiment_id": Ref("experiment")}
+    return [Call("POST", f"{AJAX_3}issues/schedule/state", body)]
+
+
+def test_schedules_of_detections_fire_alike(both: Pair) -> None:
+    """A minute of a day and a week that is not now: both are asked one after the other."""
+    now = datetime.now(UTC)
+    later = now + timedelta(minutes=95)
+    at, day = f"{later:%H:%M}", later.weekday()
+    zones = ("UTC", "Europe/Berlin", "Asia/Kathmandu", "America/New_York", "Nowhere", 5, None)
+    cadences = ("hourly", "daily", "weekly")
+    lasted = parse_schedule(json.dumps({"version": 1, "cadence": "daily", "fireTime": at}))
+    assert lasted is not None
+    last = int(now.timestamp() * 1000) - 86_400_000
+    state = State(last, lasted.timing, following(lasted, last))
+    both.send_all(
+        [
+            *experiments(),
+            *next_time(),
+            *(
+                call
+                for text in ("", "[]", "{")
+                for call in (tagged("schedule", text), *next_time())
+            ),
+            *scheduled(version=2),
+            *(call for cadence in ("off", None, 1) for call in scheduled(cadence=cadence)),
+            *(
+                call
+                for zone in zones
+                for cadence in cadences
+                for call in scheduled(cadence=cadence, timezone=zone, fireTime=at, weekday=day)
+            ),
+            *(
+                call
+                for time in (None, "25:00", 9, f" {at} ")
+                for call in scheduled(cadence="daily", fireTime=time)
+            ),
+            *(
+                call
+                for weekday in (None, 7, -1, True, "1", (day + 2) % 7)
+                for call in scheduled(cadence="weekly", fireTime=at, weekday=weekday)
+            ),
+            tagged("scheduleState", state.to_json()),
+            *scheduled(fireTime=at),
+            tagged("scheduleState", state._replace(timing=None).to_json()),
+            *scheduled(fireTime=at),
+            *(
+                call
+                for text in ("", "[]", "{", json.dumps({"version": 1, "lastFireTimeMs": "1"}))
+                for call in (tagged("scheduleState", text), *scheduled(fireTime=at))
+            ),
         ]
     )
 

@@ -7,7 +7,6 @@ from typing import Final
 
 NOT_SERVED: Final = (
     (r"/assistant/", "The assistant runs a command-line program on the server's machine."),
-    (r"/issues/schedule/state$", "Scheduled issue detection; server-info says that it is off."),
     (r"^POST /ajax-api/3\.0/jobs/$", "Starts any job function by its name; no client calls it."),
     (
         r"/(get-online-trace-details|unified-traces)$",

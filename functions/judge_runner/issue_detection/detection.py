@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from judge_runner.issue_detection import (
+    checkpoints,
     evidence,
     findings,
     groups,
@@ -72,15 +73,21 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
         "total_cost_usd": work.dollars,
     }
     _finish(detection, reports, result)
+    if newest := work.job.params.get("newest_trace"):
+        current = experiments.get(detection.experiment_id, workspace)
+        checkpoints.advance(current, (newest[0], newest[1]), detection.run_id)
     return result
 
 
 def end_failed(job: Job, message: str) -> None:
     """Ends the run of a failed job with the status FAILED and a tag with the error."""
+    _end_of(job, "FAILED", {issue_detection.ERROR_TAG: error_text(message)})
+
+
+def error_text(message: str) -> str:
+    """Returns the text of the tag that says why a detection failed."""
     text = f"{_EXCEPTION}: {message}"
-    if len(text) > _ERROR_CHARACTERS:
-        text = f"{text[: _ERROR_CHARACTERS - 1]}…"
-    _end_of(job, "FAILED", {issue_detection.ERROR_TAG: text})
+    return text if len(text) <= _ERROR_CHARACTERS else f"{text[: _ERROR_CHARACTERS - 1]}…"
 
 
 def end_stopped(job: Job) -> None:

@@ -36,7 +36,7 @@ def test_server_info(prefix: str) -> None:
     info = json.loads(call("GET", f"{prefix}/3.0/mlflow/server-info")["body"])
     assert info["store_type"] == "SqlStore"
     assert info["workspaces_enabled"] is False
-    assert info["features_enabled"] == {"gateway": True, "scheduled_issue_detection": False}
+    assert info["features_enabled"] == {"gateway": True, "scheduled_issue_detection": True}
     assert info["artifacts_presigned_only"] is False
     assert info["tracking_auth"] == ""
 

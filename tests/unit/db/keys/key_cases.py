@@ -205,6 +205,11 @@ CASES = {
         "ISSUEDETECTIONS#team",
         "ISSUEDETECTION#7",
     ),
+    "detection_schedule": (
+        keys.detection_schedule("team", "7"),
+        "DETECTIONSCHEDULES",
+        "DETECTIONSCHEDULE#team#7",
+    ),
     "label_schema": (keys.label_schema("1", "ls-1"), "EXP#1", "LABELSCHEMA#ls-1"),
     "label_schema_name": (keys.label_schema_name("1", "a#b"), "EXP#1", "LABELSCHEMANAME#a#b"),
     "review_queue": (keys.review_queue("1", "rq-1"), "EXP#1", "REVIEWQUEUE#rq-1"),

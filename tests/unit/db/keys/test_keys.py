@@ -187,6 +187,11 @@ LOCAL_CASES = {
         keys.lsi2_evaluation_record_prefix(),
         f"RECORD#{TIME}#{TIME}#dr-1",
     ),
+    "lsi2_detection_schedule": (
+        keys.lsi2_detection_schedule(5, "team", "7"),
+        keys.lsi2_detection_schedules_until(5)[0],
+        f"DETECTIONSCHEDULE#{TIME}#team#7",
+    ),
     "lsi4_trace": (keys.lsi4_trace("t", "01"), keys.lsi4_trace_prefix(), "T#t#01"),
     "lsi3_model_version": (
         keys.lsi3_model_version("None", 3),

@@ -137,6 +137,23 @@ class IssueDetection(Item):
     begun = IntAttribute()
 
 
+class DetectionSchedule(IndexedItem):
+    """A schedule of issue detection as ``owner`` has confirmed it: the texts of the experiment's
+    tags with the schedule and the filter of traces, and the times (ms) at which it has fired last
+    and fires next."""
+
+    pattern = keys.DETECTION_SCHEDULE
+
+    version = IntAttribute()
+    workspace = TextAttribute()
+    experiment_id = TextAttribute()
+    schedule = TextAttribute()
+    trace_filter = TextAttribute(null=True)
+    owner = TextAttribute(null=True)
+    last_fire_time = IntAttribute()
+    fire_time = IntAttribute()
+
+
 class LabelSchema(Item):
     """A label schema: a question that reviewers answer about traces. ``input`` is JSON as clients
     send it."""

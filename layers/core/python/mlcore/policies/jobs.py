@@ -87,12 +87,23 @@ def invoke_issue_detection(access: Access, message: Any) -> bool:
     denied its traces or assessments, and may use the endpoint whose model is asked. An endpoint
     that does not exist is refused like one without a grant, so that names cannot be probed."""
     experiment_id = str(subject(message, "experiment_id"))
+    return may_detect_issues(access, experiment_id, message.endpoint_name)
+
+
+def schedule_issue_detection(access: Access, message: Any) -> bool:
+    """Allows confirming a schedule if the caller may detect issues in the experiment. The endpoint
+    is named by a tag, so the function checks it where it reads the tag."""
+    return may_detect_issues(access, str(subject(message, "experiment_id")), "")
+
+
+def may_detect_issues(access: Access, experiment_id: str, endpoint_name: str) -> bool:
+    """Whether the caller may detect issues in an experiment with an endpoint; "" for any."""
     required = (
         *create_inside(experiment_id, RUN),
         Requirement(TRACE, ANY, NOT_DENIED),
         Requirement(ASSESSMENT, ANY, NOT_DENIED),
     )
-    names = [message.endpoint_name] if message.endpoint_name else []
+    names = [endpoint_name] if endpoint_name else []
     return access.allows(*required) and may_use_endpoints(access, names)
 
 

@@ -38,6 +38,14 @@ def signed_caller(identity: Mapping[str, Any], workspace: str) -> Access | None:
     return Access(username, is_administrator or user.is_admin, workspace, by_password=False)
 
 
+def is_iam_administrator(username: str) -> bool:
+    """Whether the settings make an IAM identity with this user name an administrator."""
+    parameter = dict(entry.split("=", 1) for entry in _setting_entries("IAM_USERS") if "=" in entry)
+    mapped = {**parameter, **iam_users.names()}
+    arns = [username, *_role_arn(username), *(arn for arn in mapped if mapped[arn] == username)]
+    return not set(arns).isdisjoint(_setting_entries("IAM_ADMINISTRATORS"))
+
+
 def _role_arn(arn: str) -> list[str]:
     """Returns a list with the ARN of the role of an assumed-role session; an empty list for other
     ARNs. Neither ARN contains the role's path."""

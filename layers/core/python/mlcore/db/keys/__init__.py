@@ -151,6 +151,8 @@ Items: under each partition key its sort keys, and the items' ``type``::
         JOBCALL#<request_digest>#<number>                   job_call
     ISSUEDETECTIONS#<workspace>
         ISSUEDETECTION#<experiment_id>                      issue_detection
+    DETECTIONSCHEDULES
+        DETECTIONSCHEDULE#<workspace>#<experiment_id>       detection_schedule
     ENTITY#<entity_id>
         ENTITY#REF                                          entity_ref
     CSRC
@@ -196,6 +198,7 @@ Secondary indexes: under each partition key its sort keys, and the pattern's nam
         LM#<run_id>#<time>#<inv_model_id>                   lsi5_logged_model
     LSI2 EVALRECORDS#<evaluation_dataset_id>
         RECORD#<time>#<number>#<record_id>                  lsi2_evaluation_record
+        DETECTIONSCHEDULE#<time>#<workspace>#<experiment_id>  lsi2_detection_schedule
     LSI3 RM#<model_name>
         <stage>#V#<version>                                 lsi3_model_version
     GSI1 RUN#<run_id>

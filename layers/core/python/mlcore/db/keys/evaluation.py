@@ -55,6 +55,19 @@ ISSUE_DETECTION = Pattern(
     "ISSUEDETECTION#<experiment_id>",
     "the job that detects issues in an experiment, so that only one does",
 )
+DETECTION_SCHEDULE = Pattern(
+    "detection_schedule",
+    "DETECTIONSCHEDULES",
+    "DETECTIONSCHEDULE#<workspace>#<experiment_id>",
+    "when issues of an experiment are detected without a request, and in whose name",
+)
+LSI2_DETECTION_SCHEDULE = Pattern(
+    "lsi2_detection_schedule",
+    "DETECTIONSCHEDULES",
+    "DETECTIONSCHEDULE#<time>#<workspace>#<experiment_id>",
+    "schedules of issue detection in the order in which they are due",
+    index="LSI2",
+)
 LABEL_SCHEMA = Pattern(
     "label_schema", _EXP, "LABELSCHEMA#<label_schema_id>", "a question to reviewers"
 )
@@ -82,7 +95,7 @@ ENTITY_REF = Pattern(
     "where the label schema, review queue or issue with this id is",
 )
 
-EVALUATION_INDEX_PATTERNS = (LSI2_EVALUATION_RECORD,)
+EVALUATION_INDEX_PATTERNS = (LSI2_EVALUATION_RECORD, LSI2_DETECTION_SCHEDULE)
 
 EVALUATION_PATTERNS = (
     EVALUATION_DATASET,
@@ -93,6 +106,7 @@ EVALUATION_PATTERNS = (
     JOB,
     JOB_CALL,
     ISSUE_DETECTION,
+    DETECTION_SCHEDULE,
     LABEL_SCHEMA,
     LABEL_SCHEMA_NAME,
     REVIEW_QUEUE,
@@ -195,6 +209,20 @@ def job_call_prefix() -> str:
 
 def issue_detection(workspace: str, experiment_id: str) -> Key:
     return Key(ISSUE_DETECTION.pk.build(workspace), ISSUE_DETECTION.sk.build(experiment_id))
+
+
+def detection_schedule(workspace: str, experiment_id: str) -> Key:
+    sk = DETECTION_SCHEDULE.sk.build(workspace, experiment_id)
+    return Key(DETECTION_SCHEDULE.pk.build(), sk)
+
+
+def lsi2_detection_schedule(fire_time: int, workspace: str, experiment_id: str) -> str:
+    return LSI2_DETECTION_SCHEDULE.sk.build(fire_time, workspace, experiment_id)
+
+
+def lsi2_detection_schedules_until(time: int) -> tuple[str, str]:
+    """Returns inclusive bounds of the LSI2 sort keys of the schedules that are due at a time."""
+    return LSI2_DETECTION_SCHEDULE.sk.prefix(), LSI2_DETECTION_SCHEDULE.sk.prefix(time + 1)
 
 
 def label_schema(experiment_id: str, schema_id: str) -> Key:

@@ -80,6 +80,23 @@ class State(NamedTuple):
         return json.dumps({name: value for name, value in values.items() if value is not None})
 
 
+class ConfirmedSchedule(NamedTuple):
+    """A schedule that runs; times are in ms since the epoch."""
+
+    workspace: str
+    experiment_id: str
+    schedule_text: str
+    """The tags with the schedule and the filter, as the owner has confirmed them."""
+    filter_text: str | None
+    owner: str | None
+    """The user in whose name issues are detected; None without a login."""
+    last_fire_time: int
+    fire_time: int
+    """When it is due."""
+    version: int = 0
+    """How often it was written; 0 if it is not stored yet."""
+
+
 def parse_schedule(text: str | None) -> Schedule | None:
     """Returns the schedule in a tag; None if there is none, or one of another version or with an
     unknown cadence."""

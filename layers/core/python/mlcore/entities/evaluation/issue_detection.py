@@ -10,6 +10,11 @@ RUN_TYPE: Final = "issue_detection"
 """Value of the tag ``mlflow.runType`` of a run that records a detection."""
 
 JOB_TAG: Final = "mlflow.issueDetection.jobId"
+TRIGGER_TAG: Final = "mlflow.issueDetection.trigger"
+BY_SCHEDULE: Final = "schedule"
+"""Value of the tag of runs that a schedule has started."""
+WINDOW_START_TAG: Final = "mlflow.issueDetection.windowStart"
+WINDOW_END_TAG: Final = "mlflow.issueDetection.windowEnd"
 ERROR_TAG: Final = "mlflow.issueDetection.error"
 COST_TAG: Final = "total_cost_usd"
 ANALYZED_TAG: Final = "total_traces_analyzed"
@@ -28,6 +33,9 @@ CATEGORIES: Final = {
 }
 """What MLflow's categories demand of an application."""
 
+MAX_CATEGORIES: Final = 20
+MAX_CATEGORY_LENGTH: Final = 100
+MAX_INSTRUCTIONS_LENGTH: Final = 10_000
 MAX_GROUPS: Final = 100
 """Sessions, or traces without one, that the model is shown; of more, a sample is taken."""
 MAX_ISSUES: Final = 20

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression
 from mlcore.db.failures import ConditionFailed
-from mlcore.db.table import table
+from mlcore.db.table import Put, table
 from mlcore.entities.evaluation.jobs import FINAL, as_of
 from mlcore.entities.experiments import Experiment
 from mlcore.ids import now_ms
@@ -33,6 +33,19 @@ def begin(experiment: Experiment, job_id: str, run_id: str) -> RunningDetection 
     Raises:
         WriteConflict: another detection has begun at this moment.
     """
+    note = beginning(experiment, job_id, run_id)
+    if isinstance(note, RunningDetection):
+        return note
+    try:
+        table.put(note.item, note.condition)
+    except ConditionFailed as failed:
+        raise WriteConflict from failed
+    return None
+
+
+def beginning(experiment: Experiment, job_id: str, run_id: str) -> RunningDetection | Put:
+    """Returns the write that notes a job as :func:`begin` does, for a transaction; instead, the
+    detection that is running."""
     key = keys.issue_detection(experiment.workspace, experiment.experiment_id)
     raw = table.get(key)
     former = None if raw is None else DetectionItem.of(raw)
@@ -53,11 +66,7 @@ def begin(experiment: Experiment, job_id: str, run_id: str) -> RunningDetection 
         unchanged.require_absent(DetectionItem.PK)
     else:
         unchanged.require_equal(DetectionItem.job_id, former.job_id)
-    try:
-        table.put(item.serialize(), unchanged)
-    except ConditionFailed as failed:
-        raise WriteConflict from failed
-    return None
+    return Put(item.serialize(), unchanged)
 
 
 def withdraw(experiment: Experiment, job_id: str) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
 from mlcore import reserved_tags
+from mlcore.db.table import Operation
 from mlcore.entities.evaluation.jobs import DEFAULT_SECONDS, MAX_SECONDS, Job
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.runs import RUNNING, Run
 from mlcore.entities.stages import ACTIVE
+from mlcore.ids import new_ulid
 from mlcore.limits.artifact_locations import join
 from mlcore.repos.evaluation import jobs
 from mlcore.repos.runs.core import creations
@@ -21,17 +23,21 @@ CALLS_PER_HOUR: Final = 2_000
 """A job gets an hour for so many calls of models: eight at a time, with 14 seconds each."""
 
 
-def submit(job: Job, run: Run, experiment: Experiment) -> None:
+def submit(job: Job, run: Run, experiment: Experiment, also: Sequence[Operation] = ()) -> None:
     """Queues a job, and then stores it and the run that it will fill in one transaction: so neither
     is ever without the other.
+
+    Args:
+        also: further operations of the transaction.
 
     Raises:
         InvalidParameterValue: the params of the job are too large; nothing is stored.
         RequestLimitExceeded: the queue takes no jobs; nothing is stored.
+        AdditionalOperationFailed: a condition of ``also`` does not hold; nothing is stored.
     """
     stored = jobs.creation(job)
     jobs.enqueue(job)
-    creations.create(run, experiment, [stored], created_by=job.creator)
+    creations.create(run, experiment, [stored, *also], created_by=job.creator)
 
 
 def new_run(
@@ -42,20 +48,35 @@ def new_run(
 ) -> Run:
     """Returns the running run of a job, whose params have its id. Without a name it gets a random
     one."""
-    run_id, name = job.params["run_id"], name or generate()
+    run = _run(job.params["run_id"], job.creator, job.creation_time, experiment)
+    name = name or run.run_name
+    return run._replace(run_name=name, tags={**tags, reserved_tags.RUN_NAME: name})
+
+
+def ended_run(
+    creator: str | None, time: int, experiment: Experiment, status: str, tags: Mapping[str, str]
+) -> Run:
+    """Returns a new run that needed no job, with a random id and name; it begins and ends at the
+    given time, in ms since the epoch."""
+    run = _run(new_ulid(), creator, time, experiment)
+    return run._replace(status=status, end_time=time, tags={**tags, **run.tags})
+
+
+def _run(run_id: str, creator: str | None, time: int, experiment: Experiment) -> Run:
+    name = generate()
     return Run(
         run_id=run_id,
         experiment_id=experiment.experiment_id,
         run_name=name,
-        user_id=job.creator or "",
+        user_id=creator or "",
         status=RUNNING,
-        start_time=job.creation_time,
+        start_time=time,
         end_time=None,
         artifact_uri=join(experiment.artifact_location, f"{run_id}/artifacts"),
         lifecycle_stage=ACTIVE,
         metrics={},
         params={},
-        tags={**tags, reserved_tags.RUN_NAME: name},
+        tags={reserved_tags.RUN_NAME: name},
     )
 
 

@@ -1,0 +1,114 @@
+"""Confirms the schedule of an experiment's issue detection, and says when it fires next.
+
+Clients save a schedule as a tag of the experiment, which everybody may do who may update the
+experiment. Only the request here makes it run, in its caller's name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evaluation import endpoint_checks
+from evaluation import job_messages as m
+from mlcore import errors, ids
+from mlcore.entities.evaluation.detection_schedule import (
+    FILTER_TAG,
+    SCHEDULE_TAG,
+    STATE_TAG,
+    ConfirmedSchedule,
+    Schedule,
+    State,
+    parse_schedule,
+    parse_state,
+)
+from mlcore.entities.evaluation.fire_times import following
+from mlcore.http import Request
+from mlcore.limits import experiments as limits
+from mlcore.optimistic_retry import retry_on_conflict
+from mlcore.repos.evaluation import detection_schedules
+from mlcore.repos.experiments import experiments, tags
+from mlcore.repos.experiments.experiments import StoredExperiment
+
+
+def update_state(message: m.UpdateDetectionSchedule, request: Request) -> dict[str, Any]:
+    """Brings the stored schedule and the tag with its state in line with the tags that clients have
+    written. Returns ``{"next_fire_time_ms"}``, None without a schedule.
+
+    A paused schedule is not stored, but has a state.
+
+    Raises:
+        InvalidParameterValue: the schedule names no endpoint of the AI gateway, or the experiment
+            is deleted.
+        PermissionDenied: the caller may not use the endpoint, or it does not exist.
+        ResourceDoesNotExist: there is no such experiment or, for callers who may know it, endpoint.
+    """
+    experiment_id = limits.experiment_id(message.experiment_id)
+    stored = experiments.get_active(experiment_id, request.workspace)
+    schedule = parse_schedule(stored.experiment.tags.get(SCHEDULE_TAG))
+    if schedule is None:
+        detection_schedules.remove_of_experiment(request.workspace, experiment_id)
+        return {"next_fire_time_ms": None}
+    former = parse_state(stored.experiment.tags.get(STATE_TAG))
+    if schedule.is_paused:
+        detection_schedules.remove_of_experiment(request.workspace, experiment_id)
+        state = _state(schedule, former, None)
+    else:
+        _check_endpoint(schedule, request)
+        state = retry_on_conflict(
+            "schedule", lambda: _confirm(stored, schedule, former, request.username())
+        )
+    if state != former:
+        tags.set_tag(stored, STATE_TAG, state.to_json())
+    return {"next_fire_time_ms": state.next_fire_time}
+
+
+def _check_endpoint(schedule: Schedule, request: Request) -> None:
+    if not schedule.endpoint_name:
+        raise errors.InvalidParameterValue(
+            "This server detects issues with endpoints of the AI gateway only. Select an endpoint "
+            "for the schedule."
+        )
+    endpoint_checks.check_usable({schedule.endpoint_name}, request)
+
+
+def _confirm(
+    stored: StoredExperiment, schedule: Schedule, former: State | None, username: str | None
+) -> State:
+    """Stores the schedule as the caller's and returns its state. Raises WriteConflict if the stored
+    schedule is written at this moment."""
+    experiment = stored.experiment
+    confirmed = detection_schedules.find(experiment.workspace, experiment.experiment_id)
+    state = _state(schedule, former, confirmed)
+    detection_schedules.put(
+        ConfirmedSchedule(
+            workspace=experiment.workspace,
+            experiment_id=experiment.experiment_id,
+            schedule_text=experiment.tags[SCHEDULE_TAG],
+            filter_text=experiment.tags.get(FILTER_TAG),
+            owner=username,
+            last_fire_time=state.last_fire_time,
+            fire_time=following(schedule, state.last_fire_time),
+            version=confirmed.version if confirmed else 0,
+        )
+    )
+    return state
+
+
+def _state(schedule: Schedule, former: State | None, confirmed: ConfirmedSchedule | None) -> State:
+    """Returns the state of a schedule. If the timing is the former one, it goes on; otherwise its
+    next time is the first one from now on.
+
+    Args:
+        former: what the tag says, which anybody may have written who may update the experiment.
+        confirmed: the stored schedule, which counts more.
+    """
+    now = ids.now_ms()
+    last, stored = now, confirmed and parse_schedule(confirmed.schedule_text)
+    if confirmed is not None and stored is not None and stored.timing == schedule.timing:
+        last = confirmed.last_fire_time
+    elif former is not None and former.timing in (None, schedule.timing):
+        last = former.last_fire_time if 0 <= former.last_fire_time <= now else now
+    state = former or State(last, None, None)
+    return state._replace(
+        last_fire_time=last, timing=schedule.timing, next_fire_time=following(schedule, last)
+    )

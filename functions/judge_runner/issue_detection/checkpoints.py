@@ -1,0 +1,57 @@
+"""Up to which trace the scheduled detections of an experiment have come: a tag of the experiment,
+as MLflow writes it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from mlcore import ids
+from mlcore.entities.experiments import Experiment
+from mlcore.observability import logger
+from mlcore.optimistic_retry import WriteConflict
+from mlcore.repos.experiments import tags
+from mlcore.repos.experiments.experiments import StoredExperiment
+
+TAG: Final = "mlflow.issueDetection.checkpoint"
+_VERSION: Final = 1
+
+
+def read(experiment: Experiment) -> int | None:
+    """Returns the time of the latest trace that was covered, in ms since the epoch; None if none
+    was, or if the tag cannot be read."""
+    try:
+        values = json.loads(experiment.tags.get(TAG) or "null")
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(values, dict) or values.get("version") != _VERSION:
+        return None
+    return _whole_number(values.get("lastScannedTraceTimeMs"))
+
+
+def advance(stored: StoredExperiment, newest: tuple[int, str], run_id: str) -> None:
+    """Notes that a run has covered the traces up to the newest one (its time and id), unless a
+    later one was noted before."""
+    time, trace_id = newest
+    if (read(stored.experiment) or 0) >= time:
+        return
+    values = {
+        "version": _VERSION,
+        "lastScannedTraceTimeMs": time,
+        "lastScannedTraceId": trace_id,
+        "lastRunUuid": run_id,
+        "updatedAtMs": ids.now_ms(),
+    }
+    try:
+        tags.set_tag(stored, TAG, json.dumps(values))
+    except WriteConflict:
+        logger.info("an experiment was deleted during a detection", extra={"run_id": run_id})
+
+
+def _whole_number(value: Any) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        return int(value)
+    except (ValueError, OverflowError):  # not a number, infinite
+        return None

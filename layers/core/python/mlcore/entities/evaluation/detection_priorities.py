@@ -1,0 +1,47 @@
+"""What issue detection shall look for in an experiment, as MLflow's UI keeps it in a tag."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final, NamedTuple
+
+from mlcore.entities.evaluation.issue_detection import (
+    CATEGORIES,
+    MAX_CATEGORIES,
+    MAX_CATEGORY_LENGTH,
+    MAX_INSTRUCTIONS_LENGTH,
+)
+
+PRIORITIES_TAG: Final = "mlflow.issueDetection.priorities"
+
+
+class Priorities(NamedTuple):
+    categories: tuple[str, ...]
+    instructions: str
+
+
+def parse_priorities(text: str | None) -> Priorities:
+    """Returns the priorities in a tag, such as ``{"instructions": "Refunds matter most.",
+    "categories": {"latency": true}}``. Without a category that is true, all are meant, as in
+    MLflow. What is longer than a request may have is cut off."""
+    try:
+        values = json.loads(text or "null")
+    except (ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        return Priorities(tuple(CATEGORIES), "")
+    instructions = values.get("instructions")
+    return Priorities(
+        _categories(values.get("categories")) or tuple(CATEGORIES),
+        instructions[:MAX_INSTRUCTIONS_LENGTH] if isinstance(instructions, str) else "",
+    )
+
+
+def _categories(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, dict):
+        return ()
+    chosen: dict[str, bool] = {}
+    for name, is_chosen in values.items():
+        if isinstance(is_chosen, bool) and 0 < len(name.strip()) <= MAX_CATEGORY_LENGTH:
+            chosen[name.strip()] = is_chosen
+    return tuple(name for name, is_chosen in chosen.items() if is_chosen)[:MAX_CATEGORIES]

@@ -1,0 +1,18 @@
+"""Users in whose name the server acts without a request of theirs, such as the owner of a
+schedule."""
+
+from __future__ import annotations
+
+from mlcore.policies.access import Access
+from mlcore.policies.signed_callers import is_iam_administrator
+from mlcore.repos.users import users
+
+
+def absent_caller(username: str, workspace: str) -> Access | None:
+    """Returns the rights that a user has now; None if there is no such user, or if the directory
+    has deactivated the user. One consistent GetItem."""
+    user = users.find(username)
+    if user is None or not user.is_active:
+        return None
+    is_administrator = user.is_admin or is_iam_administrator(username)
+    return Access(username, is_administrator, workspace, by_password=False)
