@@ -17,6 +17,7 @@ from mlcore.entities.evaluation.issue_detection import (
 from mlcore.entities.experiments import Experiment
 from mlcore.http import Request
 from mlcore.optimistic_retry import retry_on_conflict
+from mlcore.providers.directory import has_address
 from mlcore.repos.evaluation import issue_detections, job_runs, jobs
 from mlcore.repos.gateway import configuration
 from mlcore.wire import checks
@@ -29,8 +30,8 @@ def invoke(message: m.InvokeIssueDetection, request: Request) -> dict[str, Any]:
     """Creates a run and the job that will report issues and end the run. Returns the ids of both.
 
     Raises:
-        InvalidParameterValue: the request names no endpoint of the AI gateway, or too much.
-        ResourceDoesNotExist: there is no such endpoint.
+        InvalidParameterValue: the request names no model that can be called, or too much.
+        ResourceDoesNotExist: there is no such endpoint, or no such key.
         ResourceAlreadyExists: a detection is running in the experiment.
         PermissionDenied: a trace is in another experiment.
         RequestLimitExceeded: the queue takes no jobs; nothing is stored.
@@ -47,11 +48,11 @@ def invoke(message: m.InvokeIssueDetection, request: Request) -> dict[str, Any]:
         raise errors.InvalidParameterValue(
             f"instructions must have at most {MAX_INSTRUCTIONS_LENGTH} characters"
         )
-    _check_endpoint(message, request)
+    model = _model(message, request)
     experiment = experiment_lookup.get_active(message.experiment_id, request)
     load_traces(trace_ids, experiment, request)
-    run_id, model = ids.new_ulid(), f"gateway:/{message.endpoint_name}"
-    params = {
+    run_id = ids.new_ulid()
+    params: dict[str, Any] = {
         "experiment_id": experiment.experiment_id,
         "trace_ids": trace_ids,
         "categories": categories,
@@ -61,6 +62,8 @@ def invoke(message: m.InvokeIssueDetection, request: Request) -> dict[str, Any]:
         "endpoint_name": message.endpoint_name,
         "username": request.username(),
     }
+    if not message.endpoint_name:
+        params["saved_key"] = [message.secret_id, message.provider.lower(), message.model]
     job = jobs.new(
         request.workspace,
         issue_detection.JOB_NAME,
@@ -73,9 +76,10 @@ def invoke(message: m.InvokeIssueDetection, request: Request) -> dict[str, Any]:
         "categories": ",".join(categories),
         "model": model,
         "total_traces": str(len(trace_ids)),
-        "endpoint_name": message.endpoint_name,
         issue_detection.JOB_TAG: job.job_id,
     }
+    if message.endpoint_name:
+        tags["endpoint_name"] = message.endpoint_name
     _begin(experiment, job.job_id, run_id)
     try:
         job_runs.submit(job, job_runs.new_run(job, experiment, tags=tags), experiment)
@@ -99,19 +103,31 @@ def _categories(value: Any) -> list[str]:
     return list(dict.fromkeys(categories))
 
 
-def _check_endpoint(message: m.InvokeIssueDetection, request: Request) -> None:
-    """Checks that the request names an endpoint of the AI gateway; the policy has checked that the
-    caller may use it."""
-    if not message.endpoint_name:
-        if not message.model:
-            raise errors.InvalidParameterValue(
-                "Either 'endpoint_name' or both 'provider' and 'model' must be provided"
-            )
+def _model(message: m.InvokeIssueDetection, request: Request) -> str:
+    """Returns the URI of the model that the request names: an endpoint of the AI gateway, or a
+    provider's model with a saved key. The policy has checked that the caller may use either."""
+    known = configuration.read(request.workspace)
+    if message.endpoint_name:
+        known.existing_endpoint(message.endpoint_name)
+        return f"gateway:/{message.endpoint_name}"
+    if not message.model:
         raise errors.InvalidParameterValue(
-            "This server detects issues with endpoints of the AI gateway only. Create an endpoint "
-            "for the model and select the endpoint."
+            "Either 'endpoint_name' or both 'provider' and 'model' must be provided"
         )
-    configuration.read(request.workspace).existing_endpoint(message.endpoint_name)
+    provider = message.provider.lower()
+    if not has_address(provider):
+        raise errors.InvalidParameterValue(
+            f"Unsupported provider '{message.provider}'. Choose a supported provider or "
+            "AI Gateway endpoint."
+        )
+    if not message.secret_id:
+        # The dialog of MLflow's UI asks for a key if it finds the first words.
+        raise errors.InvalidParameterValue(
+            f"No API key available for provider '{message.provider}'. Save an API key in AI "
+            "Gateway."
+        )
+    known.existing_secret(message.secret_id)
+    return f"{provider}:/{message.model}"
 
 
 def _begin(experiment: Experiment, job_id: str, run_id: str) -> None:

@@ -34,7 +34,7 @@ JOB_RPCS = (
         issue_detections.invoke,
         "jobs.invoke_issue_detection",
         since="3.11",
-        deviation="At most 2,000 traces; models are endpoints of the AI gateway.",
+        deviation="At most 2,000 traces; the server has no keys but those that are saved.",
     ),
     _post(
         "/mlflow/issues/schedule/state",

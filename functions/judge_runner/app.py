@@ -23,6 +23,7 @@ from judge_runner.job_execution import JobExecution, JobLeased, JobStopped, OutO
 from mlcore import ids, job_queue
 from mlcore.entities.evaluation import issue_detection
 from mlcore.entities.evaluation.jobs import INVOKE_EVALUATION, INVOKE_SCORER, OPTIMIZE_PROMPT, Job
+from mlcore.entities.gateway import SavedKeyModel
 from mlcore.errors import MlflowError, TemporarilyUnavailable
 from mlcore.job_queue import JobMessage
 from mlcore.judges.chat import Complete
@@ -147,7 +148,7 @@ def _end_unfinished_run(job: Job) -> None:
 def _attempt(work: JobExecution, attempt: int) -> None:
     job = work.job
     try:
-        complete = judge_costs.metered(_gateway_completion(), work.add_cost)
+        complete = judge_costs.metered(_completion(job), work.add_cost)
         result = _RUN_BY_JOB_NAME[job.name](work, complete)
     except OutOfTime:
         work.pause()
@@ -170,6 +171,16 @@ def _attempt(work: JobExecution, attempt: int) -> None:
             detection.end_failed(job, message)
     else:
         work.succeed(result)
+
+
+def _completion(job: Job) -> Complete:
+    """Returns the function that calls the job's models: endpoints of the gateway, or the one model
+    of a job that has a saved key in place of an endpoint."""
+    if "saved_key" not in job.params:
+        return _gateway_completion()
+    from mlcore.gateway import saved_keys  # noqa: PLC0415 -- as below
+
+    return partial(saved_keys.complete_chat, SavedKeyModel(*job.params["saved_key"]), judges=True)
 
 
 def _gateway_completion() -> Complete:

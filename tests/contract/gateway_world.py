@@ -32,6 +32,28 @@ def configure(path: str, fields: Json) -> Json:
     return dict(made)
 
 
+def saved_key(
+    url: str,
+    name: str,
+    provider: str = "openai",
+    *,
+    secret: Mapping[str, str] | None = None,
+    auth_config: Mapping[str, str] | None = None,
+) -> str:
+    """The id of a secret."""
+    auth = {**({"api_base": url} if url else {}), **(auth_config or {})}
+    kept = configure(
+        "secrets/create",
+        {
+            "secret_name": name,
+            "secret_value": {"api_key": KEY} if secret is None else dict(secret),
+            "provider": provider,
+            "auth_config": auth,
+        },
+    )
+    return str(kept["secret_id"])
+
+
 def model(
     name: str,
     provider: str,
@@ -42,21 +64,12 @@ def model(
     auth_config: Mapping[str, str] | None = None,
 ) -> str:
     """The id of a model definition with a secret of its own."""
-    auth = {**({"api_base": url} if url else {}), **(auth_config or {})}
-    kept = configure(
-        "secrets/create",
-        {
-            "secret_name": f"key of {name}",
-            "secret_value": {"api_key": KEY} if secret is None else dict(secret),
-            "provider": provider,
-            "auth_config": auth,
-        },
-    )
+    secret_id = saved_key(url, f"key of {name}", provider, secret=secret, auth_config=auth_config)
     made = configure(
         "model-definitions/create",
         {
             "name": name,
-            "secret_id": kept["secret_id"],
+            "secret_id": secret_id,
             "provider": provider,
             "model_name": model_name or f"{name}-model",
         },

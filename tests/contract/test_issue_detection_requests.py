@@ -17,6 +17,7 @@ from mlcore.repos.evaluation import issue_detections, jobs
 from mlcore.repos.experiments import experiments
 from mlcore.repos.users import grants, users
 from tests.contract.conftest import Store
+from tests.contract.gateway_world import saved_key
 from tests.contract.issue_detection_world import Detections, five
 from tests.contract.logins import called_as, named
 from tests.contract.threads import at_once
@@ -98,7 +99,9 @@ def test_a_detection_that_was_never_submitted_blocks_a_minute(
         ({"experiment_id": None}, "experiment_id"),
         ({"endpoint_name": ["e"]}, "endpoint_name"),
         ({"endpoint_name": None}, "Either 'endpoint_name'"),
-        ({"endpoint_name": "", "model": "gpt", "secret_id": "s-1"}, "endpoints of the AI gateway"),
+        ({"endpoint_name": "", "model": "m"}, "No API key available for provider 'openai'"),
+        ({"endpoint_name": "", "model": "m", "provider": "nope"}, "Unsupported provider 'nope'"),
+        ({"endpoint_name": "", "secret_id": "s-1"}, "Either 'endpoint_name'"),
     ],
 )
 def test_bad_requests(world: Detections, fields: Json, message: str) -> None:
@@ -108,8 +111,11 @@ def test_bad_requests(world: Detections, fields: Json, message: str) -> None:
     assert world.queue.waiting == []
 
 
-def test_an_endpoint_that_is_not_there(world: Detections) -> None:
-    answer = world.request([world.trace("q", "a")], endpoint_name="none")
+@pytest.mark.parametrize(
+    "fields", [{"endpoint_name": "none"}, {"endpoint_name": "", "model": "m", "secret_id": "none"}]
+)
+def test_an_endpoint_or_a_key_that_is_not_there(world: Detections, fields: Json) -> None:
+    answer = world.request([world.trace("q", "a")], **fields)
     assert (answer.status, answer.code) == (404, "RESOURCE_DOES_NOT_EXIST")
 
 
@@ -156,9 +162,15 @@ def test_rights(world: Detections, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     assert {status for status, _ in refused} == {403}
     assert len({text for _, text in refused}) == 1
-    secrets = [send(model="m", secret_id=each) for each in ("s-1", "s-none")]
-    assert {status for status, _ in secrets} == {400}
-    assert secrets[0] == secrets[1]
+    secret_id = saved_key("", "another")
+    keys = [send(model="m", secret_id=each) for each in (secret_id, "s-none")]
+    keys += [send(model="m", secretId=secret_id), send(model="m", secret_id=f" {secret_id}")]
+    assert set(keys) == {refused[0]}
+    grants.put(user, "default", Grant("gateway_secret", secret_id, "READ"))
+    assert send(model="m", secret_id=secret_id)[0] == 403
+    grants.put(user, "default", Grant("gateway_secret", secret_id, "USE"))
+    assert send(endpoint_name="e", model="m", secret_id=secret_id)[0] == 403, "it is not needed"
+    assert send(model="m", secret_id=secret_id, experiment_id="0")[0] == 403
     grants.put(user, "default", Grant("gateway_endpoint", world.endpoint_id, "USE"))
     for kind in ("trace", "assessment", "run"):
         grants.put(user, "default", Grant(kind, "*", "DENY"))

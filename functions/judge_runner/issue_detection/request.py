@@ -31,7 +31,7 @@ class Detection(NamedTuple):
     priorities: str
     """A paragraph of the instructions of a model; "" if the owner has none."""
     model_uri: str
-    """``gateway:/<endpoint>``."""
+    """``gateway:/<endpoint>``, or ``<provider>:/<model>`` if it is called with a saved key."""
 
 
 def of_job(work: JobExecution, complete: Complete) -> Detection:
@@ -41,7 +41,7 @@ def of_job(work: JobExecution, complete: Complete) -> Detection:
     text = (params.get("instructions") or "").strip()
     return Detection(
         work,
-        StructuredQuestions(work.job, params["endpoint_name"], journal),
+        StructuredQuestions(work.job, params["endpoint_name"] or params["model"], journal),
         journal,
         params["experiment_id"],
         params["run_id"],

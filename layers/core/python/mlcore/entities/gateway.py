@@ -53,6 +53,15 @@ class ModelDefinition(NamedTuple):
     revision: int = 0
 
 
+class SavedKeyModel(NamedTuple):
+    """A model of a provider that is called with a saved key, without a definition and an
+    endpoint."""
+
+    secret_id: str
+    provider: str
+    model_name: str
+
+
 class ModelMapping(NamedTuple):
     """Maps an endpoint to a model definition, as a primary model or a fallback."""
 
@@ -147,6 +156,13 @@ class Configuration(NamedTuple):
         if endpoint is None:
             raise ResourceDoesNotExist(f"GatewayEndpoint not found (name='{name}')")
         return endpoint
+
+    def existing_secret(self, secret_id: str) -> Secret:
+        """Returns the secret of that id. Raises ResourceDoesNotExist."""
+        secret = self.secrets.get(secret_id)
+        if secret is None:
+            raise ResourceDoesNotExist(f"GatewaySecret not found (secret_id='{secret_id}')")
+        return secret
 
     def guardrails_of(self, endpoint: Endpoint) -> list[GuardrailUse]:
         """Returns the existing guardrails of an endpoint in execution order; those without an order

@@ -46,6 +46,7 @@ def complete_chat(
     username: str | None = None,
     *,
     judges: bool = False,
+    known: Configuration | None = None,
 ) -> Json:
     """Completes a chat through an endpoint, for a caller inside the server.
 
@@ -55,6 +56,7 @@ def complete_chat(
             ``tool_choice``, ``response_format``, ``temperature`` (0 to 2), ``max_tokens`` …
         username: the user whose budgets the call counts in.
         judges: whether a judge makes the call; its trace then names the caller ``judge``.
+        known: the gateway's configuration, if it was already read for this call.
 
     Returns:
         ``{"id", "object", "created", "model", "choices": [{"index", "message": {"role", "content",
@@ -68,4 +70,4 @@ def complete_chat(
     """
     request = validated_chat(chat)
     caller = internal_caller(username, judges=judges)
-    return chats.complete(begin(workspace, endpoint_name, caller), request)
+    return chats.complete(begin(workspace, endpoint_name, caller, known=known), request)

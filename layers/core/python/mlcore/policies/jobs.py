@@ -10,6 +10,7 @@ from mlcore.auth.permissions import (
     ASSESSMENT,
     EXPERIMENT,
     GATEWAY_ENDPOINT,
+    GATEWAY_SECRET,
     RUN,
     SCORER,
     SCORER_VERSION,
@@ -84,10 +85,16 @@ def _not_denied_scorers(experiment_id: str, names: Iterable[str]) -> Iterator[Re
 
 def invoke_issue_detection(access: Access, message: Any) -> bool:
     """Allows detecting issues if the caller may create runs and update the experiment, is not
-    denied its traces or assessments, and may use the endpoint whose model is asked. An endpoint
-    that does not exist is refused like one without a grant, so that names cannot be probed."""
+    denied its traces or assessments, and may use the endpoint whose model is asked, or the saved
+    key. One that does not exist is refused like one without a grant, so that names cannot be
+    probed."""
     experiment_id = str(subject(message, "experiment_id"))
-    return may_detect_issues(access, experiment_id, message.endpoint_name)
+    may_call = (
+        not message.secret_id
+        or message.endpoint_name
+        or access.allows(Requirement(GATEWAY_SECRET, message.secret_id, "use"))
+    )
+    return bool(may_call) and may_detect_issues(access, experiment_id, message.endpoint_name)
 
 
 def schedule_issue_detection(access: Access, message: Any) -> bool:

@@ -84,6 +84,11 @@ _UNSUPPORTED: Final = frozenset(("databricks", "databricks-model-serving", "vert
 """Providers that need a login or signature of their own kind."""
 
 
+def has_address(provider: str) -> bool:
+    """Whether models of the provider can be called without an ``api_base`` in their secret."""
+    return provider in _PROVIDERS
+
+
 def provider_of(model: Model) -> Provider:
     """Returns the provider object that calls this model. Raises GatewayCallFailed (501) if this
     server cannot call models of that provider."""

@@ -77,7 +77,7 @@ def _params(experiment_id: str, prefix: str, holds: Callable[[Any], bool] | None
     return Entries(
         experiment_id,
         keep=keep,
-        key_of=lambda entry: keys.run_of_rank_param(experiment_id, entry["SK"]["S"]),
+        key_of=lambda entry: keys.run_of_rank_param(experiment_id, param(entry).SK),
         prefix=prefix,
         attributes=[RankParam.SK] if holds is None else [RankParam.SK, RankParam.value],
     )
