@@ -77,9 +77,9 @@ def _params(experiment_id: str, prefix: str, holds: Callable[[Any], bool] | None
     return Entries(
         experiment_id,
         keep=keep,
-        key_of=lambda entry: keys.run_of_rank_param(experiment_id, param(entry).SK),
+        key_of=lambda entry: keys.run_of_rank_param(experiment_id, key_of_item(entry).sk),
         prefix=prefix,
-        attributes=[RankParam.SK] if holds is None else [RankParam.SK, RankParam.value],
+        attributes=KEY if holds is None else [*KEY, RankParam.value],
     )
 
 
