@@ -15,6 +15,7 @@ from local import cloudformation
 ROOT = Path(__file__).resolve().parents[2]
 LAYER = ROOT / "layers/core/python/mlcore"
 FUNCTIONS = ROOT / "functions"
+TABLES = ROOT / "layers/tables/python"
 DOMAINS = tuple(sorted(path.parent.name for path in FUNCTIONS.glob("*/app.py")))
 SOURCE_FOLDERS = (
     *("layers", "functions", "local", "operate", "distribution", "tests", "bench", "examples"),

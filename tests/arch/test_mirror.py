@@ -17,7 +17,7 @@ def _has_code(test: Path) -> bool:
     own = folder.parent if folder.name == noun else folder
     return any(
         (source / folder / f"{noun}.py").is_file() or (source / own / noun).is_dir()
-        for source in (project.LAYER, project.FUNCTIONS)
+        for source in (project.LAYER, project.FUNCTIONS, project.TABLES)
     )
 
 
