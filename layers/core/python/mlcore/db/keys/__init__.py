@@ -198,6 +198,7 @@ Secondary indexes: under each partition key its sort keys, and the pattern's nam
         LM#<run_id>#<time>#<inv_model_id>                   lsi5_logged_model
     LSI2 EVALRECORDS#<evaluation_dataset_id>
         RECORD#<time>#<number>#<record_id>                  lsi2_evaluation_record
+    LSI2 DETECTIONSCHEDULES
         DETECTIONSCHEDULE#<time>#<workspace>#<experiment_id>  lsi2_detection_schedule
     LSI3 RM#<model_name>
         <stage>#V#<version>                                 lsi3_model_version
