@@ -199,6 +199,39 @@ def test_a_load_of_several_days_writes_one_file_a_day(
         assert len(lake.DeltaTable(location.table_uri(name)).file_uris()) == 4
 
 
+def test_upkeep_merges_the_small_files_of_days(
+    store: Store, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upkeep = pytest.importorskip("mltables.table_maintenance")
+    lake = pytest.importorskip("deltalake")
+    experiment = store.api.new_experiment("load")
+    for part in range(3):
+        spans = [
+            span(f"{3 * day + part + 1:032x}", 1, start=day * 86_400_000, note="é" * part)
+            for day in range(2)
+        ]
+        assert export(experiment, spans).status == 200
+        tables.follow()
+
+    def files(name: str) -> int:
+        return len(lake.DeltaTable(location.table_uri(name)).file_uris())
+
+    before = {name: tables.frame(name).sort("trace_id").to_dicts() for name in ("traces", "spans")}
+    assert [len(rows) for rows in before.values()] == [6, 6]
+    assert [files(name) for name in before] == [6, 6]
+    monkeypatch.setattr(upkeep, "MERGED_ROWS", 1)
+    upkeep.maintain_tables()
+    assert [files(name) for name in before] == [4, 4], "the newest day comes first"
+    upkeep.maintain_tables()
+    assert [files(name) for name in before] == [2, 2]
+    versions = [lake.DeltaTable(location.table_uri(name)).version() for name in before]
+    upkeep.maintain_tables()
+    assert versions == [lake.DeltaTable(location.table_uri(name)).version() for name in before]
+    for name, rows in before.items():
+        assert tables.frame(name).sort("trace_id").to_dicts() == rows
+    assert list(pytest.importorskip("mltables.verification").verify()) == []
+
+
 def test_a_late_change_of_day_leaves_an_expired_trace_one_row(store: Store, tables: Tables) -> None:
     """The record of the change arrives when DynamoDB does not say any more which day is right."""
     world = TracesWorld(store, 1)

@@ -22,7 +22,7 @@ FULL_FILE_ROWS: Final = 20_000
 FULL_FILE_BYTES: Final = FILE_BYTES // 4
 """A file of this size is full, even if it has fewer rows."""
 SMALL_FILES: Final = 8
-"""The small files of a partition are merged when there are more."""
+"""A commit merges the small files of a partition when there are more."""
 
 
 class Partition(NamedTuple):
@@ -92,6 +92,36 @@ def replace_rows(
     )
 
 
+def merge_small_files(
+    connection: duckdb.DuckDBPyConnection, table: WritableTable, most_rows: int
+) -> int:
+    """Merges the small files of each partition that has several, in one commit, until ``most_rows``
+    rows are written. Returns the number of rows that were written. The newest partitions come
+    first. Changes no row.
+
+    Raises:
+        CommitFailedError: a publisher committed first.
+    """
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE changed_rows AS
+        SELECT {table.table.stored} FROM {table.table.nothing};
+        CREATE OR REPLACE TEMP TABLE replaced AS
+        SELECT {table.table.identity}, NULL::VARCHAR AS file FROM {table.table.nothing}
+        """
+    )
+    change = table.change()
+    rows = 0
+    for value, files in sorted(table.files().items(), reverse=True):
+        small = [file for file in files if _is_small(file)]
+        if len(small) > 1 and rows < most_rows:
+            rows += sum(file.rows for file in small)
+            partition = Partition(value, 0, small)
+            _rewrite_partition(connection, table, change, partition, {file.name for file in small})
+    change.commit()
+    return rows
+
+
 def partition_of(name: str) -> str:
     """Returns the value of the partition, which is the name of the first folder in a file's
     name."""
@@ -126,11 +156,7 @@ def _rewrite_partition(
     """
     columns, column = table.table.names, table.table.partition
     identity, order = table.table.identity, table.table.order
-    small = {
-        file.name
-        for file in partition.files
-        if file.rows < FULL_FILE_ROWS and file.size < FULL_FILE_BYTES
-    }
+    small = {file.name for file in partition.files if _is_small(file)}
     replaced = {file.name for file in partition.files if file.name in touched}
     if len(replaced | small) > SMALL_FILES:
         replaced |= small
@@ -159,6 +185,10 @@ def _rewrite_partition(
         part = f"SELECT {columns} FROM partition_rows WHERE number = {number} ORDER BY {order}"
         change.add(part, partition.value)
     connection.execute("DROP TABLE partition_rows")
+
+
+def _is_small(file: ListedFile) -> bool:
+    return file.rows < FULL_FILE_ROWS and file.size < FULL_FILE_BYTES
 
 
 def _texts(connection: duckdb.DuckDBPyConnection, query: str) -> list[str]:

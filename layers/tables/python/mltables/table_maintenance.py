@@ -1,6 +1,6 @@
-"""Maintains the tables: compacts small files of the history and of the audit, sorts past days of
-the history, and deletes files that no version of the last day needs. Changes no rows, but removes
-those of the audit after their time of retention.
+"""Maintains the tables: compacts small files of the history, of the audit and of the tables of
+traces, sorts past days of the history, and deletes files that no version of the last day needs.
+Changes no rows, but removes those of the audit after their time of retention.
 
 The publisher itself keeps the number of files of the other tables low (``run_publishing``,
 ``publish_step``)."""
@@ -21,22 +21,29 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from mltables.duckdb_connection import connect
 from mltables.lake import Lake
+from mltables.row_replacement import merge_small_files
 from mltables.snapshot import Snapshot
+from mltables.table_columns import Table
 from mltables.table_commit import TableCommit
 from mltables.table_definitions import (
     AUDIT,
     FILE_BYTES,
     HISTORY,
     KEPT_HOURS,
+    OF_TRACES,
     TABLES,
     open_or_create,
     writer_properties,
 )
+from mltables.writable_table import WritableTable
 
 _logger = logging.getLogger("mlcore.system_tables")
 
 SMALL_FILES: Final = 8
 """A day with at least this many files is compacted."""
+
+MERGED_ROWS: Final = 500_000
+"""So many rows of a table of traces are merged in one call at most, in some ten seconds."""
 
 SORTED_BYTES: Final = 384 << 20
 """A larger day, above some ten million points, is not sorted as a whole. Each of its appended files
@@ -66,6 +73,8 @@ def maintain_tables(*, today: str = "9999") -> int:
             try:
                 if table is HISTORY:
                     _merge_small(lake, delta, today)
+                if table in OF_TRACES:
+                    _merge_small_of_traces(lake, table, delta)
                 if table is AUDIT:
                     _merge_small_of_audit(lake, delta)
                     _remove_old_audit(lake, delta)
@@ -99,6 +108,18 @@ def _merge_small(lake: Lake, delta: DeltaTable, today: str) -> None:
                     max_concurrent_tasks=1,
                     writer_properties=writer_properties(HISTORY),
                 )
+
+
+def _merge_small_of_traces(lake: Lake, table: Table, delta: DeltaTable) -> None:
+    """Merges the small files of days. A publisher merges those of a day only when it writes to it,
+    so that the files of the days of a load that has ended would stay."""
+    with (
+        tempfile.TemporaryDirectory(dir=lake.temporary) as folder,
+        connect(Path(folder)) as connection,
+    ):
+        snapshot = Snapshot(lake, table, delta)
+        writable = WritableTable(connection, lake, snapshot, Path(folder))
+        merge_small_files(connection, writable, MERGED_ROWS)
 
 
 def _merge_small_of_audit(lake: Lake, delta: DeltaTable) -> None:
