@@ -29,8 +29,10 @@ __all__ = [
     "both",
     "guarded",
     "guarded_product_url",
+    "live_product_url",
     "live_stock_url",
     "product_url",
+    "recorded_product_url",
     "stock_or_recording",
     "stock_url",
 ]
@@ -58,7 +60,7 @@ def stock_url(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def product_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def live_product_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The local runner; DIFFERENTIAL_PRODUCT_URL names another deployment of the product."""
     running = os.environ.get("DIFFERENTIAL_PRODUCT_URL")
     if running:
@@ -66,6 +68,20 @@ def product_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         return
     with stopped(start_product(tmp_path_factory.mktemp("product"))) as server:
         yield server.url
+
+
+@pytest.fixture(scope="session")
+def recorded_product_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Another than beside the live server, for that one has not what recorded tests make."""
+    with stopped(start_product(tmp_path_factory.mktemp("product"))) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def product_url(request: pytest.FixtureRequest) -> str:
+    live = recorded_answers.is_live(request.path)
+    url: str = request.getfixturevalue("live_product_url" if live else "recorded_product_url")
+    return url
 
 
 @pytest.fixture
