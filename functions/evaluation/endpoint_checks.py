@@ -25,5 +25,4 @@ def check_usable(names: Collection[str], request: Request) -> None:
             raise errors.PermissionDenied("Permission denied")
     known = configuration.read(request.workspace)
     for name in sorted(names):
-        if known.endpoint_named(name) is None:
-            raise errors.ResourceDoesNotExist(f"GatewayEndpoint not found (name='{name}')")
+        known.existing_endpoint(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from evaluation import experiment_lookup
+from evaluation import detection_models, experiment_lookup
 from evaluation import job_messages as m
 from evaluation.judge_invocations import copy_list, load_traces
 from mlcore import errors, ids, reserved_tags
@@ -17,7 +17,6 @@ from mlcore.entities.evaluation.issue_detection import (
 from mlcore.entities.experiments import Experiment
 from mlcore.http import Request
 from mlcore.optimistic_retry import retry_on_conflict
-from mlcore.providers.directory import has_address
 from mlcore.repos.evaluation import issue_detections, job_runs, jobs
 from mlcore.repos.gateway import configuration
 from mlcore.wire import checks
@@ -48,22 +47,20 @@ def invoke(message: m.InvokeIssueDetection, request: Request) -> dict[str, Any]:
         raise errors.InvalidParameterValue(
             f"instructions must have at most {MAX_INSTRUCTIONS_LENGTH} characters"
         )
-    model = _model(message, request)
+    model = detection_models.of_message(message)
+    model.check_exists(configuration.read(request.workspace))
     experiment = experiment_lookup.get_active(message.experiment_id, request)
     load_traces(trace_ids, experiment, request)
     run_id = ids.new_ulid()
-    params: dict[str, Any] = {
+    params = {
         "experiment_id": experiment.experiment_id,
         "trace_ids": trace_ids,
         "categories": categories,
         "run_id": run_id,
-        "model": model,
         "instructions": message.instructions or None,
-        "endpoint_name": message.endpoint_name,
+        **model.params,
         "username": request.username(),
     }
-    if not message.endpoint_name:
-        params["saved_key"] = [message.secret_id, message.provider.lower(), message.model]
     job = jobs.new(
         request.workspace,
         issue_detection.JOB_NAME,
@@ -74,12 +71,10 @@ def invoke(message: m.InvokeIssueDetection, request: Request) -> dict[str, Any]:
     tags = {
         reserved_tags.RUN_TYPE: issue_detection.RUN_TYPE,
         "categories": ",".join(categories),
-        "model": model,
+        **model.tags,
         "total_traces": str(len(trace_ids)),
         issue_detection.JOB_TAG: job.job_id,
     }
-    if message.endpoint_name:
-        tags["endpoint_name"] = message.endpoint_name
     _begin(experiment, job.job_id, run_id)
     try:
         job_runs.submit(job, job_runs.new_run(job, experiment, tags=tags), experiment)
@@ -101,33 +96,6 @@ def _categories(value: Any) -> list[str]:
             f"{MAX_CATEGORY_LENGTH} characters"
         )
     return list(dict.fromkeys(categories))
-
-
-def _model(message: m.InvokeIssueDetection, request: Request) -> str:
-    """Returns the URI of the model that the request names: an endpoint of the AI gateway, or a
-    provider's model with a saved key. The policy has checked that the caller may use either."""
-    known = configuration.read(request.workspace)
-    if message.endpoint_name:
-        known.existing_endpoint(message.endpoint_name)
-        return f"gateway:/{message.endpoint_name}"
-    if not message.model:
-        raise errors.InvalidParameterValue(
-            "Either 'endpoint_name' or both 'provider' and 'model' must be provided"
-        )
-    provider = message.provider.lower()
-    if not has_address(provider):
-        raise errors.InvalidParameterValue(
-            f"Unsupported provider '{message.provider}'. Choose a supported provider or "
-            "AI Gateway endpoint."
-        )
-    if not message.secret_id:
-        # The dialog of MLflow's UI asks for a key if it finds the first words.
-        raise errors.InvalidParameterValue(
-            f"No API key available for provider '{message.provider}'. Save an API key in AI "
-            "Gateway."
-        )
-    known.existing_secret(message.secret_id)
-    return f"{provider}:/{message.model}"
 
 
 def _begin(experiment: Experiment, job_id: str, run_id: str) -> None:

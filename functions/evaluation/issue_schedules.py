@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaluation import endpoint_checks
+from evaluation import detection_models
 from evaluation import job_messages as m
 from mlcore import errors, ids
+from mlcore.entities.evaluation.detection_model import DetectionModel
 from mlcore.entities.evaluation.detection_schedule import (
     FILTER_TAG,
     SCHEDULE_TAG,
@@ -28,6 +29,7 @@ from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.evaluation import detection_schedules
 from mlcore.repos.experiments import experiments, tags
 from mlcore.repos.experiments.experiments import StoredExperiment
+from mlcore.repos.gateway import configuration
 
 
 def update_state(message: m.UpdateDetectionSchedule, request: Request) -> dict[str, Any]:
@@ -37,10 +39,11 @@ def update_state(message: m.UpdateDetectionSchedule, request: Request) -> dict[s
     A paused schedule is not stored, but has a state.
 
     Raises:
-        InvalidParameterValue: the schedule names no endpoint of the AI gateway, or the experiment
-            is deleted.
-        PermissionDenied: the caller may not use the endpoint, or it does not exist.
-        ResourceDoesNotExist: there is no such experiment or, for callers who may know it, endpoint.
+        InvalidParameterValue: the schedule names neither an endpoint of the AI gateway nor a model
+            with a saved key, or the experiment is deleted.
+        PermissionDenied: the caller may not use the endpoint or the key, or it does not exist.
+        ResourceDoesNotExist: there is no such experiment or, for callers who may know it, endpoint
+            or key.
     """
     experiment_id = limits.experiment_id(message.experiment_id)
     stored = experiments.get_active(experiment_id, request.workspace)
@@ -53,7 +56,7 @@ def update_state(message: m.UpdateDetectionSchedule, request: Request) -> dict[s
         detection_schedules.remove_of_experiment(request.workspace, experiment_id)
         state = _state(schedule, former, None)
     else:
-        _check_endpoint(schedule, request)
+        _check_model(schedule.model, request)
         state = retry_on_conflict(
             "schedule", lambda: _confirm(stored, schedule, former, request.username())
         )
@@ -62,13 +65,19 @@ def update_state(message: m.UpdateDetectionSchedule, request: Request) -> dict[s
     return {"next_fire_time_ms": state.next_fire_time}
 
 
-def _check_endpoint(schedule: Schedule, request: Request) -> None:
-    if not schedule.endpoint_name:
+def _check_model(model: DetectionModel | None, request: Request) -> None:
+    if model is None:
         raise errors.InvalidParameterValue(
-            "This server detects issues with endpoints of the AI gateway only. Select an endpoint "
-            "for the schedule."
+            "The schedule names no model. Select an endpoint of the AI gateway, or save an API key."
         )
-    endpoint_checks.check_usable({schedule.endpoint_name}, request)
+    if model.saved_key is not None:
+        detection_models.check_provider(model.saved_key.provider)
+    if request.access is not None:
+        from mlcore.policies.jobs import may_use_model  # noqa: PLC0415 -- only with logins
+
+        if not may_use_model(request.access, model):
+            raise errors.PermissionDenied("Permission denied")
+    model.check_exists(configuration.read(request.workspace))
 
 
 def _confirm(

@@ -43,7 +43,7 @@ JOB_RPCS = (
         "jobs.schedule_issue_detection",
         since="3.18",
         cost=2,
-        deviation="Needs an endpoint of the AI gateway that the caller may use; errors are 4xx.",
+        deviation="Needs an endpoint or a saved key that the caller may use; errors are 4xx.",
     ),
     _get("/mlflow/jobs/{job_id}", m.GetJob, jobs.get_status, "jobs.own_job", since="3.11", cost=1),
     _patch(

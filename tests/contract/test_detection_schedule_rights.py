@@ -18,7 +18,7 @@ from mlcore.repos.evaluation import detection_schedules, jobs
 from mlcore.repos.users import grants, users
 from tests.contract.conftest import Store
 from tests.contract.detection_schedule_world import DAILY, DAY, Scheduled, sweep, traces_at
-from tests.contract.gateway_world import endpoint, model
+from tests.contract.gateway_world import endpoint, model, saved_key
 from tests.contract.logins import called_as, named
 
 Json = dict[str, Any]
@@ -86,6 +86,27 @@ def test_only_who_may_use_the_endpoint_confirms(world: Members) -> None:
     stored = world.stored()
     assert stored is not None
     assert stored.owner == "owner"
+
+
+def test_only_who_may_use_the_key_confirms(world: Members) -> None:
+    secret_id = saved_key("", "hidden")
+    answers = []
+    for name in (secret_id, "none", f" {secret_id}", "*"):
+        world.tag_as("owner", model={"provider": "openai", "model": "m", "secretId": name})
+        answers.append(world.confirm_as("owner"))
+    assert {status for status, _ in answers} == {403}
+    assert len({text for _, text in answers}) == 1
+    assert world.stored() is None
+    grants.put(world.owner, "default", Grant("gateway_secret", secret_id, "USE"))
+    due = world.saved("owner", model={"provider": "OpenAI", "model": "m", "secretId": secret_id})
+    traces_at(world, due)
+    grants.delete(world.owner, "default", "gateway_secret", secret_id)
+    world.now = due
+    sweep()
+    (run,) = world.runs()
+    assert run["status"] == "FAILED"
+    assert "may no longer" in run["tags"][ERROR_TAG]
+    assert (world.stored(), world.queue.waiting) == (None, [])
 
 
 def test_experiments_cannot_be_probed(world: Members) -> None:

@@ -82,7 +82,9 @@ def test_what_cannot_be_confirmed(world: Scheduled) -> None:
     assert (missing.status, missing.code) == (404, "RESOURCE_DOES_NOT_EXIST")
     for model, status in (
         (None, 400),
-        ({"provider": "openai", "model": "m", "secretId": "s-1"}, 400),
+        ({"provider": "openai", "model": "m"}, 400),
+        ({"provider": "nope", "model": "m", "secretId": "s-1"}, 400),
+        ({"provider": "openai", "model": "m", "secretId": "s-1"}, 404),
         ({"endpointName": "none"}, 404),
     ):
         world.set_tag(SCHEDULE_TAG, json.dumps({**DAILY, "model": model}))

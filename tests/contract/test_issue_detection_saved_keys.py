@@ -14,6 +14,7 @@ from mlcore.entities.gateway import WORKSPACE
 from mlcore.repos.gateway import configuration
 from tests.contract.api import called
 from tests.contract.conftest import Store
+from tests.contract.detection_schedule_world import HOUR, Scheduled, sweep, traces_at
 from tests.contract.gateway_world import KEY, allow_local, budget, saved_key
 from tests.contract.issue_detection_world import Detections, five
 from tests.doubles import detective, providers
@@ -80,6 +81,22 @@ def test_budgets_hold_for_saved_keys(world: Detections, provider: Provider) -> N
     world.begin(traces, **key)
     assert world.work() == []
     assert len(provider.asked) == asked
+
+
+def test_a_schedule_asks_with_a_saved_key(
+    store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, provider: Provider
+) -> None:
+    world = Scheduled(store.api, monkeypatch, tmp_path)
+    key = saved_key(f"{provider.url}/v1", "the key")
+    due = world.save(model={"provider": "openai", "model": "gpt-4o-mini", "secretId": key})
+    traces_at(world, due, due - HOUR)
+    world.now = due
+    sweep()
+    assert world.work() == []
+    (run,) = world.runs()
+    assert (run["status"], run["tags"]["model"]) == ("FINISHED", "openai:/gpt-4o-mini")
+    assert {asked.headers["authorization"] for asked in provider.asked} == {f"Bearer {KEY}"}
+    assert KEY not in str(run)
 
 
 @pytest.mark.parametrize("name", ["openai:/gpt-4o-mini", "saved key"])

@@ -269,7 +269,7 @@ def test_an_endpoint_that_is_gone_ends_the_schedule(world: Scheduled) -> None:
     sweep()
     (run,) = world.runs()
     assert run["status"] == "FAILED"
-    assert "endpoint does not exist any more" in run["tags"]["mlflow.issueDetection.error"]
+    assert "does not exist any more" in run["tags"]["mlflow.issueDetection.error"]
     assert world.stored() is None
     state = world.tag(STATE_TAG)
     assert (state["lastRunId"], state.get("nextFireTimeMs")) == (run["id"], None)

@@ -17,6 +17,7 @@ from mlcore import errors, ids, reserved_tags
 from mlcore.db.failures import AdditionalOperationFailed
 from mlcore.db.table import Operation
 from mlcore.entities.evaluation import issue_detection
+from mlcore.entities.evaluation.detection_model import DetectionModel
 from mlcore.entities.evaluation.detection_priorities import PRIORITIES_TAG, parse_priorities
 from mlcore.entities.evaluation.detection_schedule import (
     FILTER_TAG,
@@ -39,7 +40,7 @@ from mlcore.http.gate import is_on
 from mlcore.observability import logger
 from mlcore.optimistic_retry import WriteConflict
 from mlcore.policies.absent_callers import absent_caller
-from mlcore.policies.jobs import may_detect_issues
+from mlcore.policies.jobs import may_detect_issues, may_use_model
 from mlcore.repos.evaluation import detection_schedules, issue_detections, job_runs, jobs
 from mlcore.repos.evaluation.issue_detections import RunningDetection
 from mlcore.repos.experiments import experiments, tags
@@ -63,6 +64,7 @@ class _Occurrence(NamedTuple):
 
     confirmed: ConfirmedSchedule
     schedule: Schedule
+    model: DetectionModel
     stored: StoredExperiment
     fire_time: int
 
@@ -113,18 +115,18 @@ def _start(confirmed: ConfirmedSchedule, now: int) -> None:
         detection_schedules.remove(confirmed)  # the experiment was removed, or moved
         return
     schedule = _unchanged(confirmed, stored.experiment)
-    if schedule is None:
+    if schedule is None or schedule.model is None:
         detection_schedules.remove(confirmed)
         return
     fire_time = due(schedule, confirmed.last_fire_time, now)
     if fire_time is None:  # the rules of its time zone have changed since it was stored
         _put(confirmed._replace(fire_time=following(schedule, confirmed.last_fire_time)))
         return
-    occurrence = _Occurrence(confirmed, schedule, stored, fire_time)
+    occurrence = _Occurrence(confirmed, schedule, schedule.model, stored, fire_time)
     if stored.experiment.lifecycle_stage != ACTIVE:
         _put(occurrence.following)
         return
-    reason = _refusal(confirmed, schedule)
+    reason = _refusal(confirmed, schedule.model)
     if reason is None:
         _detect(occurrence, now)
     else:
@@ -147,19 +149,23 @@ def _put(confirmed: ConfirmedSchedule) -> None:
         return  # another sweep, or its owner, has written it
 
 
-def _refusal(confirmed: ConfirmedSchedule, schedule: Schedule) -> str | None:
+def _refusal(confirmed: ConfirmedSchedule, model: DetectionModel) -> str | None:
     """Returns why the schedule must not run in its owner's name; None if it may."""
     if is_on(os.environ):
         caller = absent_caller(confirmed.owner or "", confirmed.workspace)
         if caller is None:
             return "The user who saved the schedule does not exist any more."
-        if not may_detect_issues(caller, confirmed.experiment_id, schedule.endpoint_name):
+        if not (
+            may_detect_issues(caller, confirmed.experiment_id) and may_use_model(caller, model)
+        ):
             return (
                 "The user who saved the schedule may no longer detect issues in this experiment, "
-                "or may no longer use the schedule's endpoint."
+                "or may no longer use the schedule's endpoint or API key."
             )
-    if configuration.read(confirmed.workspace).endpoint_named(schedule.endpoint_name) is None:
-        return "The schedule's endpoint does not exist any more."
+    try:
+        model.check_exists(configuration.read(confirmed.workspace))
+    except errors.ResourceDoesNotExist:
+        return "The schedule's endpoint or API key does not exist any more."
     return None
 
 
@@ -221,9 +227,8 @@ def _job(occurrence: _Occurrence, window: _Window, run_id: str) -> Job:
         "trace_ids": window.trace_ids,
         "categories": list(priorities.categories),
         "run_id": run_id,
-        "model": f"gateway:/{occurrence.schedule.endpoint_name}",
         "instructions": priorities.instructions or None,
-        "endpoint_name": occurrence.schedule.endpoint_name,
+        **occurrence.model.params,
         "username": owner,
         "newest_trace": [newest.request_time, newest.trace_id] if newest else None,
     }
@@ -265,9 +270,8 @@ def _tags(occurrence: _Occurrence, total: int, start: int | None) -> dict[str, s
         reserved_tags.RUN_TYPE: issue_detection.RUN_TYPE,
         issue_detection.TRIGGER_TAG: issue_detection.BY_SCHEDULE,
         "categories": ",".join(priorities.categories),
-        "model": f"gateway:/{occurrence.schedule.endpoint_name}",
+        **occurrence.model.tags,
         "total_traces": str(total),
-        "endpoint_name": occurrence.schedule.endpoint_name,
         issue_detection.WINDOW_END_TAG: str(occurrence.fire_time),
     }
     if start is not None:

@@ -51,7 +51,13 @@ SCHEDULES = st.fixed_dictionaries(
         "model": st.one_of(
             ANYTHING,
             st.fixed_dictionaries(
-                {}, optional={"endpointName": ANYTHING, "provider": TEXTS, "model": TEXTS}
+                {},
+                optional={
+                    "endpointName": ANYTHING,
+                    "provider": TEXTS,
+                    "model": TEXTS,
+                    "secretId": ANYTHING,
+                },
             ),
         ),
     },
@@ -90,7 +96,7 @@ def pairs(draw: Any, zone: str) -> tuple[ours.Schedule, stock.DetectionSchedule]
     at = f"{draw(st.integers(0, 23)):02d}:{draw(st.sampled_from([0, 1, 15, 30, 59])):02d}"
     weekday = draw(st.integers(0, 6))
     return (
-        ours.Schedule(cadence, zone, at, weekday, False, ""),
+        ours.Schedule(cadence, zone, at, weekday, False, None),
         stock.DetectionSchedule(
             stock.DetectionCadence(cadence), zone, fire_time=at, weekday=weekday
         ),
@@ -134,11 +140,17 @@ def test_schedules_are_read_as_mlflow_does(values: dict[str, Any]) -> None:
     assert (mine is None) == (theirs is None)
     if mine is None or theirs is None:
         return
-    endpoint = theirs.model.endpoint_name if theirs.model else ""
-    assert (mine.timing, mine.is_paused, mine.endpoint_name) == (
-        theirs.timing,
-        theirs.paused,
-        endpoint,
+    assert (mine.timing, mine.is_paused) == (theirs.timing, theirs.paused)
+    chosen = theirs.model
+    if chosen is None or not (chosen.endpoint_name or chosen.secret_id):
+        assert mine.model is None
+        return
+    assert mine.model is not None
+    key = mine.model.saved_key
+    assert (mine.model.uri, mine.model.endpoint_name, key.secret_id if key else "") == (
+        chosen.to_model_uri(),
+        chosen.endpoint_name,
+        chosen.secret_id,
     )
 
 
@@ -190,7 +202,7 @@ def test_states_are_mlflows(
 
 @given(st.sampled_from(ours.CADENCES), TIMES, st.one_of(st.none(), TIMES))
 def test_windows_are_mlflows(cadence: str, now: int, scanned: int | None) -> None:
-    mine = ours.Schedule(cadence, "UTC", "09:00", 0, False, "")
+    mine = ours.Schedule(cadence, "UTC", "09:00", 0, False, None)
     known = None if scanned is None else checkpoint.DetectionCheckpoint(scanned)
     theirs = checkpoint.sample_window(known, now, checkpoint.FIRST_RUN_LOOKBACK_MS[cadence])
     assert fire_times.window_start(mine, now, scanned) == theirs.lower_bound_ms
@@ -198,7 +210,7 @@ def test_windows_are_mlflows(cadence: str, now: int, scanned: int | None) -> Non
 
 def test_a_day_without_its_hour() -> None:
     """At 2:30 on the last Sunday of March there is no such time in Berlin, and in October two."""
-    at_half_past = ours.Schedule("daily", "Europe/Berlin", "02:30", 0, False, "")
+    at_half_past = ours.Schedule("daily", "Europe/Berlin", "02:30", 0, False, None)
 
     def fires_after(*day: int) -> str:
         midnight = datetime(*day, tzinfo=ZoneInfo("Europe/Berlin"))  # type: ignore[misc, arg-type]

@@ -18,6 +18,8 @@ from mlcore.auth.permissions import (
     scorer_pattern,
 )
 from mlcore.auth.requirements import NOT_DENIED, InheritedFrom, Requirement
+from mlcore.entities.evaluation.detection_model import DetectionModel
+from mlcore.entities.gateway import SavedKeyModel
 from mlcore.limits.evaluation.scorers import endpoint_in_text, name_in_text
 from mlcore.policies.access import Access
 from mlcore.policies.requests import create_inside, subject
@@ -89,29 +91,36 @@ def invoke_issue_detection(access: Access, message: Any) -> bool:
     key. One that does not exist is refused like one without a grant, so that names cannot be
     probed."""
     experiment_id = str(subject(message, "experiment_id"))
-    may_call = (
-        not message.secret_id
-        or message.endpoint_name
-        or access.allows(Requirement(GATEWAY_SECRET, message.secret_id, "use"))
-    )
-    return bool(may_call) and may_detect_issues(access, experiment_id, message.endpoint_name)
+    if message.endpoint_name:
+        model = DetectionModel(message.endpoint_name)
+    elif message.secret_id:
+        model = DetectionModel("", SavedKeyModel(message.secret_id, "", ""))
+    else:
+        return may_detect_issues(access, experiment_id)  # the function refuses the request
+    return may_detect_issues(access, experiment_id) and may_use_model(access, model)
 
 
 def schedule_issue_detection(access: Access, message: Any) -> bool:
-    """Allows confirming a schedule if the caller may detect issues in the experiment. The endpoint
-    is named by a tag, so the function checks it where it reads the tag."""
-    return may_detect_issues(access, str(subject(message, "experiment_id")), "")
+    """Allows confirming a schedule if the caller may detect issues in the experiment. The model is
+    named by a tag, so the function checks it where it reads the tag."""
+    return may_detect_issues(access, str(subject(message, "experiment_id")))
 
 
-def may_detect_issues(access: Access, experiment_id: str, endpoint_name: str) -> bool:
-    """Whether the caller may detect issues in an experiment with an endpoint; "" for any."""
-    required = (
+def may_detect_issues(access: Access, experiment_id: str) -> bool:
+    """Whether the caller may detect issues in an experiment, with a model that they may use."""
+    return access.allows(
         *create_inside(experiment_id, RUN),
         Requirement(TRACE, ANY, NOT_DENIED),
         Requirement(ASSESSMENT, ANY, NOT_DENIED),
     )
-    names = [endpoint_name] if endpoint_name else []
-    return access.allows(*required) and may_use_endpoints(access, names)
+
+
+def may_use_model(access: Access, model: DetectionModel) -> bool:
+    """Whether the caller may use the endpoint or the key. A missing one is refused like one without
+    a grant."""
+    if model.saved_key is None:
+        return may_use_endpoints(access, [model.endpoint_name])
+    return access.allows(Requirement(GATEWAY_SECRET, model.saved_key.secret_id, "use"))
 
 
 def own_job(access: Access, message: Any) -> bool:

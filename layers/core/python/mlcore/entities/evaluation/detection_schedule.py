@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
+from mlcore.entities.evaluation.detection_model import DetectionModel
+from mlcore.entities.gateway import SavedKeyModel
+
 SCHEDULE_TAG: Final = "mlflow.issueDetection.schedule"
 FILTER_TAG: Final = "mlflow.issueDetection.scheduleTraceFilter"
 STATE_TAG: Final = "mlflow.issueDetection.scheduleState"
@@ -34,8 +37,8 @@ _FORBIDDEN: Final = "`'\"\\"
 class Schedule(NamedTuple):
     """When and how issues are detected.
 
-    Example: ``Schedule("weekly", "Europe/Berlin", "09:00", 0, False, "e")`` detects issues at nine
-    o'clock on Mondays, with the gateway endpoint ``e``.
+    Example: ``Schedule("weekly", "Europe/Berlin", "09:00", 0, False, DetectionModel("e"))`` detects
+    issues at nine o'clock on Mondays, with the gateway endpoint ``e``.
     """
 
     cadence: str
@@ -46,9 +49,8 @@ class Schedule(NamedTuple):
     weekday: int
     """Monday is 0; only a weekly schedule has a day."""
     is_paused: bool
-    endpoint_name: str
-    """Name of the gateway endpoint that is asked; "" if the schedule names another model or
-    none."""
+    model: DetectionModel | None
+    """None if the schedule names no endpoint, and no provider's model with a saved key."""
 
     @property
     def timing(self) -> str:
@@ -109,7 +111,7 @@ def parse_schedule(text: str | None) -> Schedule | None:
         _fire_time(values.get("fireTime")),
         _weekday(values.get("weekday")),
         values.get("paused") is True,
-        _endpoint_name(values.get("model")),
+        _model(values.get("model")),
     )
 
 
@@ -196,9 +198,20 @@ def _weekday(value: Any) -> int:
     return number if number is not None and 0 <= number < _WEEKDAYS else 0
 
 
-def _endpoint_name(model: Any) -> str:
-    name = model.get("endpointName") if isinstance(model, dict) else None
-    stripped = name.strip() if isinstance(name, str) else ""
+def _model(value: Any) -> DetectionModel | None:
+    if not isinstance(value, dict):
+        return None
+    if endpoint_name := _name(value.get("endpointName")):
+        return DetectionModel(endpoint_name)
+    provider, name = _name(value.get("provider")).lower(), _name(value.get("model"))
+    secret_id = _text(value.get("secretId")) or ""
+    if not (provider and name and secret_id.strip()):
+        return None
+    return DetectionModel("", SavedKeyModel(secret_id, provider, name))
+
+
+def _name(value: Any) -> str:
+    stripped = value.strip() if isinstance(value, str) else ""
     if len(stripped) > _MAX_NAME_LENGTH:
         return ""
     has_other = any(character.isspace() or character < " " for character in stripped)

@@ -1,0 +1,38 @@
+"""The model in a request to detect issues."""
+
+from __future__ import annotations
+
+from evaluation import job_messages as m
+from mlcore import errors
+from mlcore.entities.evaluation.detection_model import DetectionModel
+from mlcore.entities.gateway import SavedKeyModel
+from mlcore.providers.directory import has_address
+
+
+def of_message(message: m.InvokeIssueDetection) -> DetectionModel:
+    """Returns the model that a request names. Raises InvalidParameterValue if it names none that
+    this server can call."""
+    if message.endpoint_name:
+        return DetectionModel(message.endpoint_name)
+    if not message.model:
+        raise errors.InvalidParameterValue(
+            "Either 'endpoint_name' or both 'provider' and 'model' must be provided"
+        )
+    check_provider(message.provider)
+    if not message.secret_id:
+        # The dialog of MLflow's UI asks for a key if it finds the first words.
+        raise errors.InvalidParameterValue(
+            f"No API key available for provider '{message.provider}'. Save an API key in AI "
+            "Gateway."
+        )
+    key = SavedKeyModel(message.secret_id, message.provider.lower(), message.model)
+    return DetectionModel("", key)
+
+
+def check_provider(provider: str) -> None:
+    """Raises InvalidParameterValue if the provider's models are called through endpoints only."""
+    if not has_address(provider.lower()):
+        raise errors.InvalidParameterValue(
+            f"Unsupported provider '{provider}'. Choose a supported provider or AI Gateway "
+            "endpoint."
+        )

@@ -1,0 +1,40 @@
+"""The model that a detection of issues asks."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from mlcore.entities.gateway import Configuration, SavedKeyModel
+
+
+class DetectionModel(NamedTuple):
+    """An endpoint of the AI gateway or, if it has no name, a provider's model with a saved key."""
+
+    endpoint_name: str
+    saved_key: SavedKeyModel | None = None
+
+    @property
+    def uri(self) -> str:
+        """``gateway:/<endpoint>`` or ``<provider>:/<model>``."""
+        if self.saved_key is None:
+            return f"gateway:/{self.endpoint_name}"
+        return f"{self.saved_key.provider}:/{self.saved_key.model_name}"
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters of a job that name the model."""
+        key = {} if self.saved_key is None else {"saved_key": list(self.saved_key)}
+        return {"model": self.uri, "endpoint_name": self.endpoint_name, **key}
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """The tags of a run that name the model."""
+        endpoint = {"endpoint_name": self.endpoint_name} if self.endpoint_name else {}
+        return {"model": self.uri, **endpoint}
+
+    def check_exists(self, known: Configuration) -> None:
+        """Raises ResourceDoesNotExist if there is no such endpoint or key."""
+        if self.saved_key is None:
+            known.existing_endpoint(self.endpoint_name)
+        else:
+            known.existing_secret(self.saved_key.secret_id)
