@@ -269,7 +269,7 @@ def test_sources(both: Pair) -> None:
                     f"models:/{other}/1",
                     f"models:/{other}@x",
                     f"models:/{fresh()}/1",
-                    "mlflow-artifacts:/9/unknown/artifacts/model",
+                    "mlflow-artifacts:/9999999/unknown/artifacts/model",
                     "mlflow-artifacts://host/a",
                 )
             ),
