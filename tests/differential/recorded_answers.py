@@ -234,6 +234,8 @@ _GENERATED: Final = re.compile(
     r"|\b20\d\d-\d\d-\d\d[T ][\d:.]+|\b[a-z]+-[a-z]+-\d{1,4}\b"
 )
 """Ids, times and names that a server chooses."""
+_SET: Final = re.compile(r"\{('[^{}]*)\}")
+"""A set as Python prints it, whose order differs from process to process."""
 _CHOSEN: Final = frozenset({"next_page_token", "digest"})
 """Fields that are made of such ids and times."""
 
@@ -258,10 +260,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return sorted((_plain(inner) for inner in value), key=repr)
     if isinstance(value, str):
-        return _GENERATED.sub("*", value)
+        return _GENERATED.sub("*", _SET.sub(_in_order, value))
     if isinstance(value, int) and value > 1_600_000_000_000:
         return "*"
     return value
+
+
+def _in_order(match: re.Match[str]) -> str:
+    return ", ".join(sorted(match[1].split(", ")))
 
 
 _sections: list[str] = []

@@ -168,6 +168,14 @@ def test_a_server_that_answers_otherwise_is_noticed(later: object, is_same: bool
             compared.end()
 
 
+def test_sets_in_texts_have_no_order() -> None:
+    shapes = [
+        recorded_answers.shape(served({"message": f"lacks {{{names}}}"}))
+        for names in ("'a', 'b'", "'b', 'a'", "'a', 'c'")
+    ]
+    assert shapes[0] == shapes[1] != shapes[2]
+
+
 def test_a_live_answer_arrives_as_it_was_sent() -> None:
     sent = Answer(404, "Missing", [["content-type", "text/x"], ["x-a", "b"]], b"\x00\xff")
     seen: list[Request] = []
