@@ -152,6 +152,18 @@ def test_unpaired_surrogates_are_no_text() -> None:
     assert decode(name="é😀").name == "é😀"
 
 
+@pytest.mark.parametrize(
+    "value", ["\ud800", ["a", "\ud800"], {"a": {"b": "\udc00"}}, {"\ud800": 1}]
+)
+def test_no_value_of_any_type_has_unpaired_surrogates(value: Any) -> None:
+    assert "'extra'" in misfit(extra=value)
+
+
+@pytest.mark.parametrize("value", ["é😀", ["é"], {"😀": {"b": None}}, 1.5, True, None, math.nan])
+def test_values_of_any_type_are_kept(value: Any) -> None:
+    assert decode(extra=value).extra is value
+
+
 def test_nested_values() -> None:
     message = decode(
         point={"key": "a"},

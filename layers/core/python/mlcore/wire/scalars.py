@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, NamedTuple, get_args
@@ -78,6 +79,13 @@ def string(value: Any) -> str:
 
 
 def _anything(value: Any) -> Any:
+    if isinstance(value, str):
+        return string(value)
+    if isinstance(value, (list, dict)):
+        try:
+            string(json.dumps(value, ensure_ascii=False))
+        except RecursionError:
+            raise Stop from None
     return value
 
 
