@@ -141,6 +141,13 @@ class Values:
             return self._name("model").replace("-1", "-2")
         return self._name("model" if "registered-models" in self._route else "thing", own=own)
 
+    def _of_issue_id(self) -> str:
+        """Of a new issue one's own: an id that clients choose is one for the whole server, as on
+        MLflow's, so a second issue with it is refused, wherever the first one is."""
+        if self._route == "/3.0/mlflow/issues":
+            return f"⟦{self._me}.issue.{self._counts.get((self._me, 'issue'), 0)}⟧"
+        return self._ref("issue")
+
     def _of_new_name(self) -> str:
         return f"{self._name('renamed', own=True)}-{self._numbers}"
 
