@@ -4,6 +4,7 @@ to do and leave no trace, and all work as soon as the file can be written."""
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from local.store.database import READ_ONLY, Connection, Database
 from local.store.store import Store as EmbeddedStore
 from mlcore import artifacts
 from mlcore.db.client import client as product_client
+from mlcore.entities.evaluation.detection_schedule import SCHEDULE_TAG
 from mlcore.http.routes import only_reads
 from mlcore.process_cache import clear
 from tests.contract import route_environment
@@ -23,6 +25,12 @@ from tests.contract.route_world import DOMAINS, World, routes_of
 
 DONE = {200, 201, 204, 302}
 NAMED_DEFAULT = {"experiment_name": "Default"}
+SCHEDULE = {
+    "experiment_id": "{experiment}",
+    "key": SCHEDULE_TAG,
+    "value": json.dumps({"version": 1, "cadence": "daily", "paused": True}),
+}
+"""Without a schedule the request for its next time writes nothing."""
 ELSEWHERE = ("artifacts", "ui")
 """Domains whose routes write files, or call other servers."""
 
@@ -96,6 +104,8 @@ def test_reads_go_on_and_writes_are_refused(
         method, path = name.split()
         if has_written:
             world.prepare(domain)
+            if domain == "evaluation":
+                world.made("POST", "/2.0/mlflow/experiments/set-experiment-tag", **SCHEDULE)
             before = content(store)
         has_written = not only_reads(route)
         clear()
