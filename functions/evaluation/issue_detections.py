@@ -7,8 +7,9 @@ from typing import Any, Final
 from evaluation import detection_models, experiment_lookup
 from evaluation import job_messages as m
 from evaluation.judge_invocations import copy_list, load_traces
-from mlcore import errors, ids, reserved_tags
+from mlcore import errors, ids
 from mlcore.entities.evaluation import issue_detection
+from mlcore.entities.evaluation.detection_priorities import Priorities
 from mlcore.entities.evaluation.issue_detection import (
     MAX_CATEGORIES,
     MAX_CATEGORY_LENGTH,
@@ -17,7 +18,7 @@ from mlcore.entities.evaluation.issue_detection import (
 from mlcore.entities.experiments import Experiment
 from mlcore.http import Request
 from mlcore.optimistic_retry import retry_on_conflict
-from mlcore.repos.evaluation import issue_detections, job_runs, jobs
+from mlcore.repos.evaluation import issue_detections, job_runs
 from mlcore.repos.gateway import configuration
 from mlcore.wire import checks
 
@@ -52,27 +53,12 @@ def invoke(message: m.InvokeIssueDetection, request: Request) -> dict[str, Any]:
     experiment = experiment_lookup.get_active(message.experiment_id, request)
     load_traces(trace_ids, experiment, request)
     run_id = ids.new_ulid()
-    params = {
-        "experiment_id": experiment.experiment_id,
-        "trace_ids": trace_ids,
-        "categories": categories,
-        "run_id": run_id,
-        "instructions": message.instructions or None,
-        **model.params,
-        "username": request.username(),
-    }
-    job = jobs.new(
-        request.workspace,
-        issue_detection.JOB_NAME,
-        params,
-        len(trace_ids),
-        request.username(),
+    priorities = Priorities(tuple(categories), message.instructions)
+    job = issue_detections.new_job(
+        experiment, run_id, trace_ids, priorities, model, request.username()
     )
     tags = {
-        reserved_tags.RUN_TYPE: issue_detection.RUN_TYPE,
-        "categories": ",".join(categories),
-        **model.tags,
-        "total_traces": str(len(trace_ids)),
+        **issue_detections.run_tags(categories, model, len(trace_ids)),
         issue_detection.JOB_TAG: job.job_id,
     }
     _begin(experiment, job.job_id, run_id)

@@ -7,6 +7,7 @@ import json
 from typing import Any, Final
 
 from mlcore import ids
+from mlcore.entities.evaluation.detection_schedule import VERSION, envelope
 from mlcore.entities.experiments import Experiment
 from mlcore.observability import logger
 from mlcore.optimistic_retry import WriteConflict
@@ -14,17 +15,13 @@ from mlcore.repos.experiments import tags
 from mlcore.repos.experiments.experiments import StoredExperiment
 
 TAG: Final = "mlflow.issueDetection.checkpoint"
-_VERSION: Final = 1
 
 
 def read(experiment: Experiment) -> int | None:
     """Returns the time of the latest trace that was covered, in ms since the epoch; None if none
     was, or if the tag cannot be read."""
-    try:
-        values = json.loads(experiment.tags.get(TAG) or "null")
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(values, dict) or values.get("version") != _VERSION:
+    values = envelope(experiment.tags.get(TAG))
+    if values is None:
         return None
     return _whole_number(values.get("lastScannedTraceTimeMs"))
 
@@ -36,7 +33,7 @@ def advance(stored: StoredExperiment, newest: tuple[int, str], run_id: str) -> N
     if (read(stored.experiment) or 0) >= time:
         return
     values = {
-        "version": _VERSION,
+        "version": VERSION,
         "lastScannedTraceTimeMs": time,
         "lastScannedTraceId": trace_id,
         "lastRunUuid": run_id,

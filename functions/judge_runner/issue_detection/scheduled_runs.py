@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from judge_runner.issue_detection import checkpoints
 from judge_runner.issue_detection.detection import error_text
-from mlcore import errors, ids, reserved_tags
+from mlcore import errors, ids
 from mlcore.db.failures import AdditionalOperationFailed
 from mlcore.db.table import Operation
 from mlcore.entities.evaluation import issue_detection
 from mlcore.entities.evaluation.detection_model import DetectionModel
-from mlcore.entities.evaluation.detection_priorities import PRIORITIES_TAG, parse_priorities
+from mlcore.entities.evaluation.detection_priorities import (
+    PRIORITIES_TAG,
+    Priorities,
+    parse_priorities,
+)
 from mlcore.entities.evaluation.detection_schedule import (
     FILTER_TAG,
     SCHEDULE_TAG,
@@ -71,6 +75,10 @@ class _Occurrence(NamedTuple):
     @property
     def experiment(self) -> Experiment:
         return self.stored.experiment
+
+    @property
+    def priorities(self) -> Priorities:
+        return parse_priorities(self.experiment.tags.get(PRIORITIES_TAG))
 
     @property
     def following(self) -> ConfirmedSchedule:
@@ -188,11 +196,11 @@ def _detect(occurrence: _Occurrence, now: int) -> None:
     if isinstance(noting, RunningDetection):
         return  # the next sweep looks again
     window = _window(occurrence)
-    advancing = detection_schedules.replacement(occurrence.following)
     run_tags = _tags(occurrence, len(window.trace_ids), window.start)
     if not window.trace_ids:
         _finish_quietly(occurrence, window, run_tags, now)
         return
+    advancing = detection_schedules.replacement(occurrence.following)
     job = _job(occurrence, window, run_id)._replace(job_id=job_id)
     run_tags = {**run_tags, issue_detection.JOB_TAG: job_id}
     run = job_runs.new_run(job, experiment, tags=run_tags)
@@ -219,22 +227,17 @@ def _finish_quietly(
 
 
 def _job(occurrence: _Occurrence, window: _Window, run_id: str) -> Job:
-    experiment, owner = occurrence.experiment, occurrence.confirmed.owner
-    priorities = parse_priorities(experiment.tags.get(PRIORITIES_TAG))
     newest = window.newest
-    params: dict[str, Any] = {
-        "experiment_id": experiment.experiment_id,
-        "trace_ids": window.trace_ids,
-        "categories": list(priorities.categories),
-        "run_id": run_id,
-        "instructions": priorities.instructions or None,
-        **occurrence.model.params,
-        "username": owner,
-        "newest_trace": [newest.request_time, newest.trace_id] if newest else None,
-    }
-    return jobs.new(
-        experiment.workspace, issue_detection.JOB_NAME, params, len(window.trace_ids), owner
+    job = issue_detections.new_job(
+        occurrence.experiment,
+        run_id,
+        window.trace_ids,
+        occurrence.priorities,
+        occurrence.model,
+        occurrence.confirmed.owner,
     )
+    covered = [newest.request_time, newest.trace_id] if newest else None
+    return job._replace(params={**job.params, "newest_trace": covered})
 
 
 def _window(occurrence: _Occurrence) -> _Window:
@@ -265,13 +268,9 @@ def _traces(experiment: Experiment, start: int, end: int, text: str, most: int) 
 
 
 def _tags(occurrence: _Occurrence, total: int, start: int | None) -> dict[str, str]:
-    priorities = parse_priorities(occurrence.experiment.tags.get(PRIORITIES_TAG))
     given = {
-        reserved_tags.RUN_TYPE: issue_detection.RUN_TYPE,
+        **issue_detections.run_tags(occurrence.priorities.categories, occurrence.model, total),
         issue_detection.TRIGGER_TAG: issue_detection.BY_SCHEDULE,
-        "categories": ",".join(priorities.categories),
-        **occurrence.model.tags,
-        "total_traces": str(total),
         issue_detection.WINDOW_END_TAG: str(occurrence.fire_time),
     }
     if start is not None:

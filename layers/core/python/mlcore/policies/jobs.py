@@ -19,7 +19,6 @@ from mlcore.auth.permissions import (
 )
 from mlcore.auth.requirements import NOT_DENIED, InheritedFrom, Requirement
 from mlcore.entities.evaluation.detection_model import DetectionModel
-from mlcore.entities.gateway import SavedKeyModel
 from mlcore.limits.evaluation.scorers import endpoint_in_text, name_in_text
 from mlcore.policies.access import Access
 from mlcore.policies.requests import create_inside, subject
@@ -91,13 +90,12 @@ def invoke_issue_detection(access: Access, message: Any) -> bool:
     key. One that does not exist is refused like one without a grant, so that names cannot be
     probed."""
     experiment_id = str(subject(message, "experiment_id"))
+    if not may_detect_issues(access, experiment_id):
+        return False
     if message.endpoint_name:
-        model = DetectionModel(message.endpoint_name)
-    elif message.secret_id:
-        model = DetectionModel("", SavedKeyModel(message.secret_id, "", ""))
-    else:
-        return may_detect_issues(access, experiment_id)  # the function refuses the request
-    return may_detect_issues(access, experiment_id) and may_use_model(access, model)
+        return may_use_endpoints(access, [message.endpoint_name])
+    # The function refuses a request with neither.
+    return not message.secret_id or _may_use_secret(access, message.secret_id)
 
 
 def schedule_issue_detection(access: Access, message: Any) -> bool:
@@ -120,7 +118,11 @@ def may_use_model(access: Access, model: DetectionModel) -> bool:
     a grant."""
     if model.saved_key is None:
         return may_use_endpoints(access, [model.endpoint_name])
-    return access.allows(Requirement(GATEWAY_SECRET, model.saved_key.secret_id, "use"))
+    return _may_use_secret(access, model.saved_key.secret_id)
+
+
+def _may_use_secret(access: Access, secret_id: str) -> bool:
+    return access.allows(Requirement(GATEWAY_SECRET, secret_id, "use"))
 
 
 def own_job(access: Access, message: Any) -> bool:

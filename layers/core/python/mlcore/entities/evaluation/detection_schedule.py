@@ -24,7 +24,8 @@ DAILY: Final = "daily"
 WEEKLY: Final = "weekly"
 CADENCES: Final = (HOURLY, DAILY, WEEKLY)
 
-_VERSION: Final = 1
+VERSION: Final = 1
+"""Version of the objects in tags of issue detection."""
 _UTC: Final = "UTC"
 _FIRE_TIME: Final = "09:00"
 _WEEKDAYS: Final = 7
@@ -72,7 +73,7 @@ class State(NamedTuple):
     def to_json(self) -> str:
         """Returns the text of the tag, as MLflow writes it."""
         values = {
-            "version": _VERSION,
+            "version": VERSION,
             "lastFireTimeMs": self.last_fire_time,
             "lastDispatchedAtMs": self.last_dispatched_at,
             "lastRunId": self.last_run_id,
@@ -102,7 +103,7 @@ class ConfirmedSchedule(NamedTuple):
 def parse_schedule(text: str | None) -> Schedule | None:
     """Returns the schedule in a tag; None if there is none, or one of another version or with an
     unknown cadence."""
-    values = _envelope(text)
+    values = envelope(text)
     if values is None or values.get("cadence") not in CADENCES:
         return None
     return Schedule(
@@ -117,7 +118,7 @@ def parse_schedule(text: str | None) -> Schedule | None:
 
 def parse_state(text: str | None) -> State | None:
     """Returns the state in a tag; None if it cannot be read."""
-    values = _envelope(text)
+    values = envelope(text)
     last = None if values is None else _integer(values.get("lastFireTimeMs"))
     if values is None or last is None:
         return None
@@ -157,13 +158,13 @@ def _clause(entry: Any) -> str:
     return f"{namespace}.`{key}` = '{value}'"
 
 
-def _envelope(text: str | None) -> Mapping[str, Any] | None:
-    """Returns the object in a text; None if it is none of this version."""
+def envelope(text: str | None) -> Mapping[str, Any] | None:
+    """Returns the object in the text of a tag; None if it is none of this version."""
     try:
         values = json.loads(text or "null")
     except (ValueError, RecursionError):
         return None
-    if not isinstance(values, dict) or values.get("version") != _VERSION:
+    if not isinstance(values, dict) or values.get("version") != VERSION:
         return None
     return values
 

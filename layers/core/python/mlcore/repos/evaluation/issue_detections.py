@@ -3,13 +3,18 @@ detection runs at a time. It expires when the job can no longer run."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from mlcore import reserved_tags
 from mlcore.db import keys
 from mlcore.db.expression import ConditionExpression
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, table
-from mlcore.entities.evaluation.jobs import FINAL, as_of
+from mlcore.entities.evaluation import issue_detection
+from mlcore.entities.evaluation.detection_model import DetectionModel
+from mlcore.entities.evaluation.detection_priorities import Priorities
+from mlcore.entities.evaluation.jobs import FINAL, Job, as_of
 from mlcore.entities.experiments import Experiment
 from mlcore.ids import now_ms
 from mlcore.models.evaluation import IssueDetection as DetectionItem
@@ -24,6 +29,44 @@ _KEPT_SECONDS: Final = 2 * 24 * 3600
 class RunningDetection(NamedTuple):
     job_id: str
     run_id: str
+
+
+def new_job(
+    experiment: Experiment,
+    run_id: str,
+    trace_ids: Sequence[str],
+    priorities: Priorities,
+    model: DetectionModel,
+    username: str | None,
+) -> Job:
+    """Returns a new job that detects issues in traces, without storing it.
+
+    Args:
+        run_id: the run that the job will fill.
+        username: the user who asks the model.
+    """
+    params = {
+        "experiment_id": experiment.experiment_id,
+        "trace_ids": list(trace_ids),
+        "categories": list(priorities.categories),
+        "run_id": run_id,
+        "instructions": priorities.instructions or None,
+        **model.params,
+        "username": username,
+    }
+    return jobs.new(
+        experiment.workspace, issue_detection.JOB_NAME, params, len(trace_ids), username
+    )
+
+
+def run_tags(categories: Sequence[str], model: DetectionModel, traces: int) -> dict[str, str]:
+    """Returns the tags with which the run of a detection begins."""
+    return {
+        reserved_tags.RUN_TYPE: issue_detection.RUN_TYPE,
+        "categories": ",".join(categories),
+        **model.tags,
+        "total_traces": str(traces),
+    }
 
 
 def begin(experiment: Experiment, job_id: str, run_id: str) -> RunningDetection | None:
