@@ -94,10 +94,9 @@ def replace_rows(
 
 def merge_small_files(
     connection: duckdb.DuckDBPyConnection, table: WritableTable, most_rows: int
-) -> int:
+) -> None:
     """Merges the small files of each partition that has several, in one commit, until ``most_rows``
-    rows are written. Returns the number of rows that were written. The newest partitions come
-    first. Changes no row.
+    rows are written. The newest partitions come first. Changes no row.
 
     Raises:
         CommitFailedError: a publisher committed first.
@@ -119,7 +118,6 @@ def merge_small_files(
             partition = Partition(value, 0, small)
             _rewrite_partition(connection, table, change, partition, {file.name for file in small})
     change.commit()
-    return rows
 
 
 def partition_of(name: str) -> str:
