@@ -231,9 +231,9 @@ class Writer(Answers):
 
 _GENERATED: Final = re.compile(
     r"[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b1[6-9]\d{11}\b"
-    r"|\b20\d\d-\d\d-\d\d[T ][\d:.]+|\b[a-z]+-[a-z]+-\d{1,4}\b"
+    r"|\b20\d\d-\d\d-\d\d[T ][\d:.]+|\b[a-z]+-[a-z]+-\d{1,4}\b|\bat 0x[0-9a-f]+(?=>)"
 )
-"""Ids, times and names that a server chooses."""
+"""Ids, times and names that a server chooses, and the addresses of its objects."""
 _SET: Final = re.compile(r"\{('[^{}]*)\}")
 """A set as Python prints it, whose order differs from process to process."""
 _CHOSEN: Final = frozenset({"next_page_token", "digest"})
@@ -258,12 +258,17 @@ def _plain(value: Any) -> Any:
             for key, inner in value.items()
         }
     if isinstance(value, list):
-        return sorted((_plain(inner) for inner in value), key=repr)
+        return sorted((_plain(inner) for inner in value), key=_in_text)
     if isinstance(value, str):
         return _GENERATED.sub("*", _SET.sub(_in_order, value))
     if isinstance(value, int) and value > 1_600_000_000_000:
         return "*"
     return value
+
+
+def _in_text(value: Any) -> str:
+    """The same for the same objects, whose fields have no order."""
+    return json.dumps(value, sort_keys=True)
 
 
 def _in_order(match: re.Match[str]) -> str:

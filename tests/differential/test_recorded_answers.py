@@ -176,6 +176,23 @@ def test_sets_in_texts_have_no_order() -> None:
     assert shapes[0] == shapes[1] != shapes[2]
 
 
+def test_objects_of_another_process_are_the_same() -> None:
+    """They have another address, and their fields may have another order."""
+    shapes = [
+        recorded_answers.shape(served(answer))
+        for answer in (
+            {"message": "<function is_ at 0x7f9030ed6340>"},
+            {"message": "<function is_ at 0x7f9cbac9e520>"},
+            {"message": "<function eq at 0x7f9cbac9e520>"},
+            {"points": [{"name": "a", "state": "OK"}, {"name": "b", "state": "ERROR"}]},
+            {"points": [{"state": "ERROR", "name": "b"}, {"state": "OK", "name": "a"}]},
+            {"points": [{"state": "OK", "name": "b"}, {"state": "ERROR", "name": "a"}]},
+        )
+    ]
+    assert shapes[0] == shapes[1] != shapes[2]
+    assert shapes[3] == shapes[4] != shapes[5]
+
+
 def test_a_live_answer_arrives_as_it_was_sent() -> None:
     sent = Answer(404, "Missing", [["content-type", "text/x"], ["x-a", "b"]], b"\x00\xff")
     seen: list[Request] = []
