@@ -27,8 +27,13 @@ def key_of(path: str, request: Request) -> str:
 
 
 def exact_key_of(path: str, request: Request) -> str:
-    """Returns the store's key for exactly this path. To be used for writes and deletions. Raises
-    InvalidParameterValue for an ambiguous path, and PermissionDenied for the files of a skill."""
+    """Returns the store's key of a path, for writes and deletions. It is stricter than
+    :func:`key_of`: a path that could mean two files is refused.
+
+    Raises:
+        InvalidParameterValue: the path could mean two files, such as one with an unencoded "?".
+        PermissionDenied: the path is among the files of a skill.
+    """
     if request.has_query():
         # An unencoded "what?.txt" arrives as the path "what" with a query string.
         raise errors.InvalidParameterValue(

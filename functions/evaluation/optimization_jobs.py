@@ -33,7 +33,8 @@ def get_job(message: m.GetPromptOptimizationJob, request: Request) -> dict[str, 
 
 
 def search_jobs(message: m.SearchPromptOptimizationJobs, request: Request) -> dict[str, Any]:
-    """Returns the jobs of an experiment, oldest first: the newest that fit into an answer."""
+    """Returns the jobs of an experiment, sorted oldest first. If they are larger than an answer
+    may be, the oldest are left out."""
     now = ids.now_ms()
     found = [
         responses.job(as_of(job, now))

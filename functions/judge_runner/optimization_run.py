@@ -153,7 +153,8 @@ def scores_of(candidate: Candidate) -> dict[str, float]:
 
 
 def loggable(values: Mapping[str, float]) -> dict[str, float]:
-    """Returns the values whose names are names of metrics. Names of scorers are freer."""
+    """Returns the values whose names are valid names of metrics. Names of scorers may contain
+    other characters."""
     kept = {}
     for name, value in values.items():
         with contextlib.suppress(errors.InvalidParameterValue):

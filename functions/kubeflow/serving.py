@@ -176,7 +176,8 @@ def list_services_of_environment(call: Call) -> Any:
 
 
 def _readable(call: Call, services: Iterator[Entity]) -> Iterator[Entity]:
-    """Yields the services whose model the caller may read. Takes one BatchGetItem per hundred."""
+    """Yields the services whose model the caller may read. Takes one BatchGetItem for every hundred
+    services."""
     if call.request.access is None:
         yield from services
         return

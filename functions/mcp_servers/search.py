@@ -175,7 +175,8 @@ def _ordering(texts: Iterable[str], names: dict[str, str], words: Container[str]
 
 
 def _comparisons(text: str, entity: SearchableEntity, kinds: Sequence[str]) -> list[Comparison]:
-    """Parses a filter. Raises InvalidParameterValue."""
+    """Parses a filter. Raises InvalidParameterValue if it is malformed or compares something of a
+    kind (attribute, tag, …) that is not in ``kinds``."""
     comparisons = grammar.parse_filter(text, entity)
     for comparison in comparisons:
         if comparison.kind not in kinds:

@@ -42,9 +42,8 @@ class QueuePoller:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops receiving messages. Calls that run may finish; the next run receives unfinished
-        messages again.
-        """
+        """Stops receiving messages. Waits for no running call; messages whose calls do not finish
+        are received again after the next start."""
         self._stop.set()
         self._queues.wake()
         if self._thread.is_alive():

@@ -26,7 +26,8 @@ class RequestThreads:
         self._stopped = False
 
     def run(self, job: Job) -> None:
-        """Runs the job in a thread of its own. The job raises no exceptions.
+        """Starts the job in a thread that does nothing else meanwhile, and returns at once. The
+        job must not raise exceptions.
 
         Raises:
             RuntimeError: the system allows no further thread.

@@ -1,5 +1,5 @@
-"""Transfers label schemas. They keep their ids unless the table's experiment has a schema of the
-same name, such as the default one."""
+"""Transfers label schemas. They keep their ids. If the experiment in the target table has a schema
+of the same name already, such as the default one, that schema is used with its own id."""
 
 from __future__ import annotations
 

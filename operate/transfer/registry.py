@@ -171,8 +171,8 @@ def _create(workspace: str, name: str, want: Content) -> None:
 
 
 def _complete(workspace: str, name: str, want: Content) -> None:
-    """Adds the versions and fields that the table's model lacks. Times are set last, because other
-    writes change them."""
+    """Adds the versions and fields that are in ``want`` and not in the target table. Times are set
+    last, because other writes change them."""
     stored = registered_models.get(workspace, name)
     present = {
         stored_version.version.version: stored_version

@@ -107,8 +107,12 @@ def postings(item: Raw | None, indexed: IndexedFields | None) -> set[Posting]:
 
 def content_postings(pack: Raw, indexed: IndexedFields | None) -> set[Posting]:
     """Returns the full-text postings of the spans in a pack (the item with the spans of one
-    export). Spans in a file are not read; they get one posting that makes every search for contents
-    read their trace."""
+    export). Spans in a file are not read; together they get one posting that makes their trace a
+    candidate of every search for contents.
+
+    Args:
+        indexed: the fields that the experiment's index covers; None without an index.
+    """
     if indexed is None or not indexed.covers(text_fields.CONTENT):
         return set()
     contents = span_packs.inline_content(pack)
@@ -173,7 +177,8 @@ def _index(changes_of_traces: Mapping[Key, _TraceChanges], packs: Iterable[Key])
 
 
 def maintained(experiment: Raw) -> IndexedFields | None:
-    """Returns the fields of traces that the indexer keeps in the full-text index."""
+    """Returns the names of the trace fields that the experiment's full-text index covers; None
+    without an index."""
     both = text_index.maintained_fields(experiment)
     return both.of_traces if both is not None else None
 

@@ -103,7 +103,11 @@ def _first(method: str, attributes: Attributes) -> Any:
 
 
 def _content(method: str, attributes: Attributes, events: Events) -> Any:
-    """Returns the span's ``inputs`` or ``outputs``, from its attributes or else its events."""
+    """Returns the span's inputs or outputs, from its attributes or else from its events.
+
+    Args:
+        method: ``inputs`` or ``outputs``, the method of the conventions that reads them.
+    """
     value = _first(method, attributes)
     if value or not events:
         return value

@@ -20,7 +20,8 @@ class JobMessage(NamedTuple):
 
 
 def send(message: JobMessage) -> None:
-    """Sends a job to the queue. Raises TemporarilyUnavailable if it may not have been sent."""
+    """Sends a job to the queue. Raises TemporarilyUnavailable if it is not certain that the queue
+    has it."""
     body = json.dumps(message._asdict())
     queues.send(os.environ[QUEUE_URL], [queues.Message(body, message.workspace)])
 

@@ -77,7 +77,8 @@ class _Copy(NamedTuple):
 
 
 class ColumnCache:
-    """The cache in a folder: local copies of files that hold some columns."""
+    """The cache: a local folder with partial copies of files, each with the columns that were
+    needed so far."""
 
     def __init__(self, folder: Path, read: Read, room: Callable[[], int] | None = None) -> None:
         """Args:

@@ -115,8 +115,8 @@ class UsageView:
         return gateway_view.tables_read(self._read(columns))
 
     def definition(self, schema: str, columns: Collection[str]) -> str:
-        """Returns the view with some of its columns as a query for DuckDB over the tables'
-        views."""
+        """Returns the query for DuckDB that stands for the view: it has the wanted ``columns``, and
+        reads the tables in ``schema``."""
         named = [name for name in self._columns if name in columns] or ["workspace_id"]
         selected = ", ".join(f"{self._columns[name].sql} AS {name}" for name in named)
         calls = gateway_view.definition(schema, self._read(named))

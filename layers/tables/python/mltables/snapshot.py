@@ -21,12 +21,13 @@ class Snapshot:
         self._lake, self.table, self.delta = lake, table, delta
 
     def source(self, connection: duckdb.DuckDBPyConnection, where: str = "") -> str:
-        """Returns a FROM source with all rows of the matching files, with the columns of the table
-        and its partition.
+        """Returns SQL to put after FROM, which reads all rows of the files that meet ``where``,
+        with the table's columns and its partition column.
 
         Args:
-            where: a condition on ``path``, ``"min.…"`` and ``"max.…"`` of the columns with
-                statistics, and ``"partition.…"``.
+            where: an SQL condition on a file: its ``path``, ``"min.<column>"`` and
+                ``"max.<column>"`` (columns with statistics), ``"partition.<column>"``; empty for
+                all files.
         """
         files = self.files(connection, where)
         if not files:

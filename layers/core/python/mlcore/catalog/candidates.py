@@ -190,8 +190,8 @@ def is_enough_faster(latency: float, slower: float) -> bool:
 
 
 def model_order(candidates: Candidates, target: int | None, models: int) -> list[int]:
-    """Returns the indexes of all models, ordered by the least latency among each model's
-    recommended artifacts; models without recommendations come last.
+    """Returns the positions of all models, ordered by the least latency among each model's
+    artifacts that are recommended for the target rate; models without any come last.
 
     Args:
         target: requests per second; None without a target rate.

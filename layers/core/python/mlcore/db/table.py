@@ -39,8 +39,8 @@ _random = random.SystemRandom()
 
 
 class TransactionFailed(Exception):
-    """Conditions of a transaction did not hold; ``items``: positions of failed operations to
-    items."""
+    """A transaction was cancelled because conditions did not hold. ``items`` maps the position of
+    each operation whose condition failed to the stored item, None if there is none."""
 
     def __init__(self, items: dict[int, Raw | None]) -> None:
         super().__init__("transaction failed")

@@ -25,7 +25,8 @@ _LEASE_MARGIN: Final = 5.0
 
 
 class Origin(NamedTuple):
-    """The key, user, endpoint and workspace of a call, whose limits it counts to."""
+    """The API key, user, endpoint and workspace of a call. The call counts against the limits of
+    each."""
 
     workspace: str
     endpoint_id: str

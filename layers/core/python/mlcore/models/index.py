@@ -134,9 +134,10 @@ class Fts(IndexedItem):
 class FtsRev(Item):
     """The tokens of an entity, stored so that its full-text entries can be deleted later.
 
-    ``postings`` is a JSON list of ``[field, level, token]``. The attribute ``level`` of this item
-    names the part of the entity that has these tokens; its attribute ``token`` numbers the items of
-    that part.
+    ``postings`` is a JSON list of ``[field, level, token]``, the parts of the keys of the entries.
+    The item's own key attributes have these names and other meanings: ``level`` names the part of
+    the entity that has these tokens, ``token`` is the number of the item, as a part may need
+    several.
     """
 
     pattern = keys.FTS_REV

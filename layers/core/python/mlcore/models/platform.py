@@ -187,7 +187,8 @@ class SignIn(Item):
 
 class Session(Item):
     """A session of a browser in which a user is signed in. Times are in seconds since the epoch;
-    ``hint`` is the encrypted token that names the session to the issuer."""
+    ``hint`` is the encrypted ID token, which the OIDC provider gets as ``id_token_hint`` when the
+    user signs out."""
 
     pattern = keys.SESSION
 

@@ -23,8 +23,9 @@ def query(access: Access, message: Any) -> bool:
 
 
 def activity(access: Access, message: Any) -> bool:
-    """Allows administrators, also of the workspace, and whoever may manage the experiment that the
-    message names. A missing experiment is refused like one without a grant."""
+    """The policy of the page of activity (the audit log): allows administrators, administrators of
+    the workspace, and users who may manage the experiment that the message names. A missing
+    experiment is refused like one without a grant."""
     if audited_workspaces(access) != []:
         return True
     experiment_id: str = message.experiment_id

@@ -152,8 +152,8 @@ def _answer_of(response: BaseHTTPResponse) -> Json:
 
 
 def _refused(response: BaseHTTPResponse, detail: Any) -> GatewayCallFailed:
-    """Returns the error to raise when a provider refuses a request. It has the time to try again,
-    if the provider names one."""
+    """Returns the error to raise when a provider refuses a request. If the provider says when to
+    retry, the error holds that (the value of ``Retry-After``)."""
     return GatewayCallFailed(response.status, detail, response.headers.get("Retry-After"))
 
 

@@ -128,7 +128,8 @@ class _Page(Entries):
 
 
 class _Reader:
-    """Makes the ranges of index entries that one lookup needs."""
+    """Makes the lazily read ranges of index entries that one lookup (a condition on the texts of a
+    field) needs."""
 
     def __init__(self, experiment_id: str, field: str, lookup: Lookup, entity_type: str) -> None:
         self.experiment_id = experiment_id

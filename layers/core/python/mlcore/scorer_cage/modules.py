@@ -130,8 +130,9 @@ _MLFLOW: Final[dict[str, dict[str, Any]]] = {
 
 
 def prepare(source: str, packages: Sequence[str]) -> dict[str, Any]:
-    """Imports what the scorer's source imports, and restricts ``import`` to that from now on.
-    Returns the global names of the scorer's function, which are MLflow's.
+    """Imports the allowed modules that the scorer's source imports, and forbids all other imports
+    from now on. Returns the globals in which the scorer's function runs: the names that MLflow
+    gives to such functions.
 
     Args:
         packages: names of installed packages that the scorer may import.

@@ -70,7 +70,7 @@ def dump(made: list[dict[str, Any]]) -> bytes:
 
 
 def _fields(scorer_name: str, result: Any) -> dict[str, Any]:
-    """Returns the JSON of one feedback. Without a source of its own, the scorer is the source."""
+    """Returns the JSON of one feedback. If the feedback has no source, the scorer is its source."""
     if not isinstance(result, Feedback):
         value = str(result) if isinstance(result, str) else result
         return {"name": scorer_name, "source_id": scorer_name, "value": value}

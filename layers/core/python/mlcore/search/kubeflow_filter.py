@@ -299,7 +299,7 @@ class _Reader:
         return values
 
     def _pattern(self) -> Value:
-        """Reads a LIKE pattern; returns it with escapes replaced (:func:`unescape`)."""
+        """Reads a LIKE pattern, and returns it after :func:`unescape` of the string."""
         token = self._next()
         if token.kind != "text":
             raise InvalidParameterValue(_MISMATCH)

@@ -1,5 +1,5 @@
-"""Holds the function that updates the system tables at once. The local runner registers one. In AWS
-there is none, and the tables are updated on a schedule.
+"""Holds the function that updates the system tables immediately. The local runner registers one.
+In AWS there is none, and the tables are updated on a schedule.
 """
 
 from __future__ import annotations

@@ -58,7 +58,8 @@ def name_of(shard: str, first: str, last: str) -> str:
 
 
 def encode(points: Iterable[PointRow], changed: Changed) -> bytes:
-    """Returns the content of a landing object about runs. Equal inputs give equal bytes."""
+    """Returns the content of a landing object about runs (module docstring). Equal inputs give
+    equal bytes."""
     lines = [json.dumps({"x": experiment}) for experiment in sorted(changed.experiments)]
     lines += [
         json.dumps({"x": experiment_id, "r": run}) for experiment_id, run in sorted(changed.runs)

@@ -26,7 +26,8 @@ Record = Mapping[str, Any]
 
 
 class ChangedTraces:
-    """Collects the traces that changed, and makes the lines of their landing object."""
+    """Collects the traces that changed, and makes the lines of the landing object that names them
+    (``landing``)."""
 
     def __init__(self) -> None:
         self._times: dict[tuple[str, str], set[int] | None] = {}

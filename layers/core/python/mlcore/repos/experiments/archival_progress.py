@@ -31,7 +31,8 @@ class Progress(NamedTuple):
 
 
 def of_experiment(stored: StoredExperiment) -> Progress | None:
-    """Returns the progress in an experiment's item; None if no pass has begun."""
+    """Returns how far the archival of the experiment's traces has come, as its item says; None if
+    archival has never begun."""
     item = ExperimentItem.of(stored.document.item)
     if item.archival_started is None:
         return None

@@ -292,12 +292,13 @@ def _source_steps(item: Artifact, after: Entity) -> list[Step]:
 
 
 def delete(raw: Raw, parents: Sequence[int] = ()) -> None:
-    """Deletes an artifact, its external id and its child items.
+    """Deletes an artifact, the lock of its external id, and the items that list it below its
+    versions and runs.
 
     Args:
         raw: the artifact's item.
-        parents: the numbers of the versions and runs that have the artifact, besides the one under
-            which it was created.
+        parents: the Kubeflow numbers of the versions and runs to which the artifact was added after
+            it was created.
     """
     item = Artifact.of(raw)
     mine = ConditionExpression()
@@ -318,8 +319,9 @@ def delete(raw: Raw, parents: Sequence[int] = ()) -> None:
 
 
 def _source_after(item: Artifact) -> list[Step]:
-    """Returns the steps that make the version's next model artifact its source when this one is
-    deleted."""
+    """Returns the steps of a transaction that are needed when an artifact is deleted that is its
+    version's source: the version's next model artifact becomes the source. If the artifact is no
+    source, the list is empty."""
     if item.kind != MODEL_ARTIFACT.name or item.model is None or item.parent is None:
         return []
     version = versions.find(item.parent, item.workspace)
@@ -351,8 +353,8 @@ def create_of_version(
 
     Args:
         version: the version as it was read.
-        reference: the version's reference.
-        name_is_shared: another artifact of the version may have the same type and name.
+        reference: the item that maps the version's Kubeflow number to its MLflow item.
+        name_is_shared: the version is allowed to have several artifacts of this type and name.
 
     Raises:
         ResourceConflict: another artifact has the name or the external id.

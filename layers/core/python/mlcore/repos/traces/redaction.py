@@ -119,8 +119,14 @@ def redacted_info(rules: Redactor, info: Info) -> Info:
 def _preview(
     rules: Redactor, report: dict[str, Any], name: str, shown: str | None, paths: tuple[str, ...]
 ) -> str | None:
-    """Redacts a client's preview in its report, and returns the preview to show. Without a client's
-    preview that is one of redacted spans."""
+    """Returns the preview to show, redacted.
+
+    Args:
+        report: what the client said of the trace; a preview in it is redacted there and returned.
+        name: the preview's field in ``report``.
+        shown: the preview that is shown otherwise: one made from the spans.
+        paths: where the text of the client's preview comes from, for rules on fields.
+    """
     preview = report.get(name)
     if preview is not None:
         report[name] = rules.preview(preview, *paths)

@@ -9,7 +9,7 @@ from mlcore.entities.evaluation.issues import Issue
 
 def issue(entity: Issue, trace_count: int | None = None, *, basic: bool = False) -> dict[str, Any]:
     """Returns the JSON of MLflow's message ``mlflow.issues.Issue``; a ``basic`` one has no
-    description, root causes and metadata."""
+    description, root causes or metadata."""
     if basic:
         entity = entity._replace(description="", root_causes=(), metadata={})
     fields = {

@@ -104,8 +104,8 @@ def finish(owner: Owner) -> None:
 
 
 def retried(call: Callable[[], T]) -> T:
-    """Returns the result of ``call``, which logs metrics to a run. Repeats it after a rewind that
-    it met, which is completed first."""
+    """Calls ``call``, which logs metrics to a run, and returns its result. If that fails because a
+    rewind of the run is open, completes the rewind and calls again."""
 
     def attempt() -> T:
         try:

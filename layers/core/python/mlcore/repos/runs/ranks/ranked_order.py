@@ -151,7 +151,8 @@ class _Stretch:
         return ranked
 
     def _read_pages(self, size: int) -> None:
-        """Reads the next pages of each segment whose values were all returned; one BatchGetItem."""
+        """Reads about ``size`` values with one BatchGetItem: the next pages of each segment whose
+        values the caller has all received."""
         empty = [
             source
             for source in self._sources
