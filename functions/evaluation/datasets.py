@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import json
 from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
@@ -22,6 +21,7 @@ from mlcore.repos.experiments import experiments
 from mlcore.responses.evaluation import datasets as responses
 from mlcore.search import evaluation_fields, grammar, order
 from mlcore.search.match import predicate
+from mlcore.wire.json_text import parse_json_text
 
 
 def create_dataset(message: m.CreateDataset, request: Request) -> dict[str, Any]:
@@ -205,8 +205,8 @@ def _json_object(text: str, parameter: str) -> dict[str, Any]:
     if not text:
         return {}
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = parse_json_text(text)
+    except ValueError:
         value = None
     if not isinstance(value, dict):
         raise errors.InvalidParameterValue(

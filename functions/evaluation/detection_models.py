@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from evaluation import job_messages as m
 from mlcore import errors
-from mlcore.entities.evaluation.detection_model import DetectionModel
+from mlcore.entities.evaluation.job_model import JobModel
 from mlcore.entities.gateway import SavedKeyModel
 from mlcore.providers.directory import has_address
 
 
-def of_message(message: m.InvokeIssueDetection) -> DetectionModel:
+def of_message(message: m.InvokeIssueDetection) -> JobModel:
     """Returns the model that a request names. Raises InvalidParameterValue if it names none that
     this server can call."""
     if message.endpoint_name:
-        return DetectionModel(message.endpoint_name)
+        return JobModel(message.endpoint_name)
     if not message.model:
         raise errors.InvalidParameterValue(
             "Either 'endpoint_name' or both 'provider' and 'model' must be provided"
@@ -26,7 +26,7 @@ def of_message(message: m.InvokeIssueDetection) -> DetectionModel:
             "Gateway."
         )
     key = SavedKeyModel(message.secret_id, message.provider.lower(), message.model)
-    return DetectionModel("", key)
+    return JobModel("", key)
 
 
 def check_provider(provider: str) -> None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaluation import detection_models
+from evaluation import detection_models, model_checks
 from evaluation import job_messages as m
 from mlcore import errors, ids
-from mlcore.entities.evaluation.detection_model import DetectionModel
 from mlcore.entities.evaluation.detection_schedule import (
     FILTER_TAG,
     SCHEDULE_TAG,
@@ -23,13 +22,13 @@ from mlcore.entities.evaluation.detection_schedule import (
     parse_state,
 )
 from mlcore.entities.evaluation.fire_times import following
+from mlcore.entities.evaluation.job_model import JobModel
 from mlcore.http import Request
 from mlcore.limits import experiments as limits
 from mlcore.optimistic_retry import retry_on_conflict
 from mlcore.repos.evaluation import detection_schedules
 from mlcore.repos.experiments import experiments, tags
 from mlcore.repos.experiments.experiments import StoredExperiment
-from mlcore.repos.gateway import configuration
 
 
 def update_state(message: m.UpdateDetectionSchedule, request: Request) -> dict[str, Any]:
@@ -65,19 +64,14 @@ def update_state(message: m.UpdateDetectionSchedule, request: Request) -> dict[s
     return {"next_fire_time_ms": state.next_fire_time}
 
 
-def _check_model(model: DetectionModel | None, request: Request) -> None:
+def _check_model(model: JobModel | None, request: Request) -> None:
     if model is None:
         raise errors.InvalidParameterValue(
             "The schedule names no model. Select an endpoint of the AI gateway, or save an API key."
         )
     if model.saved_key is not None:
         detection_models.check_provider(model.saved_key.provider)
-    if request.access is not None:
-        from mlcore.policies.jobs import may_use_model  # noqa: PLC0415 -- only with logins
-
-        if not may_use_model(request.access, model):
-            raise errors.PermissionDenied("Permission denied")
-    model.check_exists(configuration.read(request.workspace))
+    model_checks.check_usable([model], request)
 
 
 def _confirm(

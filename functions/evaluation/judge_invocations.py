@@ -25,6 +25,8 @@ from mlcore.wire import checks
 
 MAX_TRACES: Final = 2_000
 """Traces that one request may name for a judge."""
+MAX_VERSION: Final = 2**31 - 1
+"""Of a registered scorer; there are none above."""
 MAX_EVALUATED: Final = 10_000
 """Traces that one request may name for an evaluation: as many ids as the job's item can hold."""
 RUN_TYPE: Final = "genai_evaluate"
@@ -176,7 +178,8 @@ def _check_text(value: Any) -> str:
 
 
 def _load_registered(experiment: Experiment, name: str, version: int, request: Request) -> str:
-    scorer = scorers.find(experiment, name, version)
+    is_possible = 0 < version <= MAX_VERSION
+    scorer = scorers.find(experiment, name, version) if is_possible else None
     if scorer is None:
         of_version = f" and version {version}" if scorers.latest(experiment, name) else ""
         raise errors.ResourceDoesNotExist(

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from evaluation import endpoint_checks, experiment_lookup, gateway_scorers
+from evaluation import experiment_lookup, gateway_scorers, model_checks
 from evaluation import optimization_messages as m
 from mlcore import errors, ids, reserved_tags
 from mlcore.entities.evaluation.code_scorers import CodeScorer
 from mlcore.entities.evaluation.datasets import EvaluationDataset
+from mlcore.entities.evaluation.job_model import JobModel
 from mlcore.entities.evaluation.jobs import (
     OPTIMIZE_PROMPT,
     Job,
@@ -65,9 +66,8 @@ def create_job(message: m.CreatePromptOptimizationJob, request: Request) -> dict
         _scorer_text(name, experiment, settings, request) for name in dict.fromkeys(asked.scorers)
     ]
     endpoint = limits.endpoint_of_prompt(message.source_prompt_uri, _model_config(version))
-    endpoint_checks.check_usable(
-        {endpoint, settings.reflection_endpoint, *_endpoints_of(texts)}, request
-    )
+    asked_endpoints = {endpoint, settings.reflection_endpoint, *_endpoints_of(texts)}
+    model_checks.check_usable(list(map(JobModel, asked_endpoints)), request)
     params = {
         "run_id": run_id,
         "experiment_id": experiment.experiment_id,

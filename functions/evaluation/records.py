@@ -26,6 +26,7 @@ from mlcore.repos.evaluation import datasets as evaluation_datasets
 from mlcore.repos.evaluation import records as evaluation_records
 from mlcore.repos.evaluation.records import RecordPosition
 from mlcore.responses.evaluation import datasets as responses
+from mlcore.wire.json_text import parse_json_text
 
 QUERY_RECORDS: Final = 1000
 """Largest number of records that one database query reads."""
@@ -105,8 +106,8 @@ def delete_records(message: m.DeleteDatasetRecords, request: Request) -> dict[st
 def _parse_records(text: str) -> list[dict[str, Any]]:
     """Parses the JSON list of records; an empty JSON object counts as an empty list."""
     try:
-        records = json.loads(text)
-    except (ValueError, RecursionError):
+        records = parse_json_text(text)
+    except ValueError:
         records = None
     if records == {}:
         return []

@@ -17,7 +17,6 @@ from mlcore import errors, ids
 from mlcore.db.failures import AdditionalOperationFailed
 from mlcore.db.table import Operation
 from mlcore.entities.evaluation import issue_detection
-from mlcore.entities.evaluation.detection_model import DetectionModel
 from mlcore.entities.evaluation.detection_priorities import (
     PRIORITIES_TAG,
     Priorities,
@@ -34,6 +33,7 @@ from mlcore.entities.evaluation.detection_schedule import (
     trace_filter,
 )
 from mlcore.entities.evaluation.fire_times import due, following, window_start
+from mlcore.entities.evaluation.job_model import JobModel
 from mlcore.entities.evaluation.jobs import Job
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.stages import ACTIVE
@@ -44,7 +44,7 @@ from mlcore.http.gate import is_on
 from mlcore.observability import logger
 from mlcore.optimistic_retry import WriteConflict
 from mlcore.policies.absent_callers import absent_caller
-from mlcore.policies.jobs import may_detect_issues, may_use_model
+from mlcore.policies.jobs import may_detect_issues, may_use_models
 from mlcore.repos.evaluation import detection_schedules, issue_detections, job_runs, jobs
 from mlcore.repos.evaluation.issue_detections import RunningDetection
 from mlcore.repos.experiments import experiments, tags
@@ -68,7 +68,7 @@ class _Occurrence(NamedTuple):
 
     confirmed: ConfirmedSchedule
     schedule: Schedule
-    model: DetectionModel
+    model: JobModel
     stored: StoredExperiment
     fire_time: int
 
@@ -157,14 +157,14 @@ def _put(confirmed: ConfirmedSchedule) -> None:
         return  # another sweep, or its owner, has written it
 
 
-def _refusal(confirmed: ConfirmedSchedule, model: DetectionModel) -> str | None:
+def _refusal(confirmed: ConfirmedSchedule, model: JobModel) -> str | None:
     """Returns why the schedule must not run in its owner's name; None if it may."""
     if is_on(os.environ):
         caller = absent_caller(confirmed.owner or "", confirmed.workspace)
         if caller is None:
             return "The user who saved the schedule does not exist any more."
         if not (
-            may_detect_issues(caller, confirmed.experiment_id) and may_use_model(caller, model)
+            may_detect_issues(caller, confirmed.experiment_id) and may_use_models(caller, [model])
         ):
             return (
                 "The user who saved the schedule may no longer detect issues in this experiment, "

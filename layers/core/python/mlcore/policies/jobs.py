@@ -18,7 +18,7 @@ from mlcore.auth.permissions import (
     scorer_pattern,
 )
 from mlcore.auth.requirements import NOT_DENIED, InheritedFrom, Requirement
-from mlcore.entities.evaluation.detection_model import DetectionModel
+from mlcore.entities.evaluation.job_model import JobModel
 from mlcore.limits.evaluation.scorers import endpoint_in_text, name_in_text
 from mlcore.policies.access import Access
 from mlcore.policies.requests import create_inside, subject
@@ -93,7 +93,7 @@ def invoke_issue_detection(access: Access, message: Any) -> bool:
     if not may_detect_issues(access, experiment_id):
         return False
     if message.endpoint_name:
-        return may_use_endpoints(access, [message.endpoint_name])
+        return _may_use_endpoints(access, [message.endpoint_name])
     # The function refuses a request with neither.
     return not message.secret_id or _may_use_secret(access, message.secret_id)
 
@@ -113,12 +113,14 @@ def may_detect_issues(access: Access, experiment_id: str) -> bool:
     )
 
 
-def may_use_model(access: Access, model: DetectionModel) -> bool:
-    """Whether the caller may use the endpoint or the key. A missing one is refused like one without
-    a grant."""
-    if model.saved_key is None:
-        return may_use_endpoints(access, [model.endpoint_name])
-    return _may_use_secret(access, model.saved_key.secret_id)
+def may_use_models(access: Access, models: Collection[JobModel]) -> bool:
+    """Whether the caller may use the endpoints or keys of all these models. A missing one is
+    refused like one without a grant."""
+    keys = [model.saved_key for model in models if model.saved_key is not None]
+    names = [model.endpoint_name for model in models if model.saved_key is None]
+    return all(_may_use_secret(access, key.secret_id) for key in keys) and _may_use_endpoints(
+        access, names
+    )
 
 
 def _may_use_secret(access: Access, secret_id: str) -> bool:
@@ -138,7 +140,7 @@ def own_jobs(access: Access, message: Any) -> bool:
     return True
 
 
-def may_use_endpoints(access: Access, names: Collection[str]) -> bool:
+def _may_use_endpoints(access: Access, names: Collection[str]) -> bool:
     """Whether the caller may use the gateway endpoints of these names. A missing one is refused
     like one without a grant."""
     if access.is_admin or not names:

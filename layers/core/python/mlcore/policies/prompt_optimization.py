@@ -29,7 +29,7 @@ def create(access: Access, message: Any) -> bool:
     """Allows the optimization of a prompt if the caller may create runs in the experiment, register
     versions of the prompt (the job registers one), read the dataset, and is denied none of the
     scorers. A prompt or dataset that is missing is refused like one without a grant, so that names
-    and ids cannot be probed. :func:`mlcore.policies.jobs.may_use_endpoints` decides about the
+    and ids cannot be probed. :func:`mlcore.policies.jobs.may_use_models` decides about the
     endpoints, once they are known."""
     experiment_id = subject(message, "experiment_id").strip()
     prompt = parse_prompt_uri(message.source_prompt_uri).name

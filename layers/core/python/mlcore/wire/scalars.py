@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, NamedTuple, get_args
+
+from mlcore.wire.json_text import check_storable
 
 Int32 = Annotated[int, "int32"]
 
@@ -83,8 +84,8 @@ def _anything(value: Any) -> Any:
         return string(value)
     if isinstance(value, (list, dict)):
         try:
-            string(json.dumps(value, ensure_ascii=False))
-        except RecursionError:
+            check_storable(value)
+        except ValueError:
             raise Stop from None
     return value
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final, NamedTuple
 
 from mlcore.entities.evaluation.issue_detection import (
@@ -11,6 +10,7 @@ from mlcore.entities.evaluation.issue_detection import (
     MAX_CATEGORY_LENGTH,
     MAX_INSTRUCTIONS_LENGTH,
 )
+from mlcore.wire.json_text import parse_json_text
 
 PRIORITIES_TAG: Final = "mlflow.issueDetection.priorities"
 
@@ -25,8 +25,8 @@ def parse_priorities(text: str | None) -> Priorities:
     "categories": {"latency": true}}``. Without a category that is true, all are meant, as in
     MLflow. What is longer than a request may have is cut off."""
     try:
-        values = json.loads(text or "null")
-    except (ValueError, RecursionError):
+        values = parse_json_text(text or "null")
+    except ValueError:
         values = None
     if not isinstance(values, dict):
         return Priorities(tuple(CATEGORIES), "")

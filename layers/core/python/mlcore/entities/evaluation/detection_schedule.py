@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
-from mlcore.entities.evaluation.detection_model import DetectionModel
+from mlcore.entities.evaluation.job_model import JobModel
 from mlcore.entities.gateway import SavedKeyModel
+from mlcore.wire.json_text import parse_json_text
 
 SCHEDULE_TAG: Final = "mlflow.issueDetection.schedule"
 FILTER_TAG: Final = "mlflow.issueDetection.scheduleTraceFilter"
@@ -38,7 +39,7 @@ _FORBIDDEN: Final = "`'\"\\"
 class Schedule(NamedTuple):
     """When and how issues are detected.
 
-    Example: ``Schedule("weekly", "Europe/Berlin", "09:00", 0, False, DetectionModel("e"))`` detects
+    Example: ``Schedule("weekly", "Europe/Berlin", "09:00", 0, False, JobModel("e"))`` detects
     issues at nine o'clock on Mondays, with the gateway endpoint ``e``.
     """
 
@@ -50,7 +51,7 @@ class Schedule(NamedTuple):
     weekday: int
     """Monday is 0; only a weekly schedule has a day."""
     is_paused: bool
-    model: DetectionModel | None
+    model: JobModel | None
     """None if the schedule names no endpoint, and no provider's model with a saved key."""
 
     @property
@@ -136,8 +137,8 @@ def trace_filter(text: str | None) -> str:
     request_metadata.`user` = 'b'``; "" for none. Clauses that no filter can express are left out,
     as on MLflow's server."""
     try:
-        entries = json.loads(text or "[]")
-    except (ValueError, RecursionError):
+        entries = parse_json_text(text or "[]")
+    except ValueError:
         return ""
     if not isinstance(entries, list):
         return ""
@@ -161,8 +162,8 @@ def _clause(entry: Any) -> str:
 def envelope(text: str | None) -> Mapping[str, Any] | None:
     """Returns the object in the text of a tag; None if it is none of this version."""
     try:
-        values = json.loads(text or "null")
-    except (ValueError, RecursionError):
+        values = parse_json_text(text or "null")
+    except ValueError:
         return None
     if not isinstance(values, dict) or values.get("version") != VERSION:
         return None
@@ -199,16 +200,16 @@ def _weekday(value: Any) -> int:
     return number if number is not None and 0 <= number < _WEEKDAYS else 0
 
 
-def _model(value: Any) -> DetectionModel | None:
+def _model(value: Any) -> JobModel | None:
     if not isinstance(value, dict):
         return None
     if endpoint_name := _name(value.get("endpointName")):
-        return DetectionModel(endpoint_name)
+        return JobModel(endpoint_name)
     provider, name = _name(value.get("provider")).lower(), _name(value.get("model"))
     secret_id = _text(value.get("secretId")) or ""
     if not (provider and name and secret_id.strip()):
         return None
-    return DetectionModel("", SavedKeyModel(secret_id, provider, name))
+    return JobModel("", SavedKeyModel(secret_id, provider, name))
 
 
 def _name(value: Any) -> str:

@@ -113,7 +113,7 @@ def _builtin_judge(name: str, data: dict[str, Any]) -> Judge:
         data["builtin_scorer_class"],
         data.get("builtin_scorer_pydantic_data") or {},
     )
-    if scorer_class in _WITHOUT_MODEL:
+    if isinstance(scorer_class, str) and scorer_class in _WITHOUT_MODEL:
         raise OnlyRunByClients(
             f"Scorer '{name}' does not use a model, and this server runs only judges that do. "
             "Run it with mlflow.genai.evaluate from a client."
@@ -129,7 +129,7 @@ def _builtin_judge(name: str, data: dict[str, Any]) -> Judge:
             f"Scorer '{name}' needs guidelines: a string or a list of strings"
         )
     return Judge(
-        name=settings.get("name") or name,
+        name=_text(settings, "name") or name,
         model=_text(settings, "model"),
         instructions="",
         variables=(),
@@ -241,7 +241,7 @@ def check_answer_schema(schema: Any) -> None:
             "Only string, integer, number, boolean, object, and array are supported."
         )
     inner = schema.get(inner_field)
-    if not isinstance(inner, dict) or inner.get("type") not in _PRIMITIVES:
+    if not isinstance(inner, dict) or str(inner.get("type")) not in _PRIMITIVES:
         raise InvalidParameterValue(f"Invalid feedback_value_type serialization: {schema}")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from mlcore.errors import InvalidParameterValue
+from mlcore.wire.json_text import parse_json_text
 
 _CODE_REFUSED: Final = (
     "Custom scorer registration (using @scorer decorator) is disabled by default "
@@ -52,8 +53,8 @@ def check_payload(serialized_scorer: str) -> dict[str, Any]:
     """Parses the JSON text of a scorer and returns its object. Raises InvalidParameterValue if it
     is not a JSON object, or holds code although MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS is off."""
     try:
-        data = json.loads(serialized_scorer)
-    except (ValueError, RecursionError):
+        data = parse_json_text(serialized_scorer)
+    except ValueError:
         raise InvalidParameterValue("serialized_scorer must be valid JSON") from None
     if not code_is_allowed() and any(
         part.get("call_source") is not None for part in _objects(data)

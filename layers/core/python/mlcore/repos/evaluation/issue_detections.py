@@ -12,8 +12,8 @@ from mlcore.db.expression import ConditionExpression
 from mlcore.db.failures import ConditionFailed
 from mlcore.db.table import Put, table
 from mlcore.entities.evaluation import issue_detection
-from mlcore.entities.evaluation.detection_model import DetectionModel
 from mlcore.entities.evaluation.detection_priorities import Priorities
+from mlcore.entities.evaluation.job_model import JobModel
 from mlcore.entities.evaluation.jobs import FINAL, Job, as_of
 from mlcore.entities.experiments import Experiment
 from mlcore.ids import now_ms
@@ -36,7 +36,7 @@ def new_job(
     run_id: str,
     trace_ids: Sequence[str],
     priorities: Priorities,
-    model: DetectionModel,
+    model: JobModel,
     username: str | None,
 ) -> Job:
     """Returns a new job that detects issues in traces, without storing it.
@@ -59,7 +59,7 @@ def new_job(
     )
 
 
-def run_tags(categories: Sequence[str], model: DetectionModel, traces: int) -> dict[str, str]:
+def run_tags(categories: Sequence[str], model: JobModel, traces: int) -> dict[str, str]:
     """Returns the tags with which the run of a detection begins."""
     return {
         reserved_tags.RUN_TYPE: issue_detection.RUN_TYPE,

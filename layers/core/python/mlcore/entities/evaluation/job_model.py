@@ -1,4 +1,4 @@
-"""The model that a detection of issues asks."""
+"""The model that a job asks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from mlcore.entities.gateway import Configuration, SavedKeyModel
 
 
-class DetectionModel(NamedTuple):
+class JobModel(NamedTuple):
     """An endpoint of the AI gateway or, if it has no name, a provider's model with a saved key."""
 
     endpoint_name: str

@@ -1,0 +1,28 @@
+"""Checks the models that a request names beyond the fields that its policy knows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from mlcore import errors
+from mlcore.entities.evaluation.job_model import JobModel
+from mlcore.http import Request
+from mlcore.repos.gateway import configuration
+
+
+def check_usable(models: Collection[JobModel], request: Request) -> None:
+    """Checks that the models' endpoints and saved keys exist and that the caller may use them.
+
+    Raises:
+        PermissionDenied: the caller may not use one, or it does not exist; an administrator, and
+            everybody where there is no login, gets to know the difference.
+        ResourceDoesNotExist: an endpoint or a key does not exist.
+    """
+    if request.access is not None:
+        from mlcore.policies.jobs import may_use_models  # noqa: PLC0415 -- only with logins
+
+        if not may_use_models(request.access, models):
+            raise errors.PermissionDenied("Permission denied")
+    known = configuration.read(request.workspace)
+    for model in sorted(models, key=lambda each: each.uri):
+        model.check_exists(known)

@@ -1,0 +1,49 @@
+"""Parses JSON texts that clients send inside fields or have stored, such as those of tags; checks
+JSON values of any type."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+MAX_DEPTH: Final = 200
+"""Lists and objects inside one another. Code that goes through a value recursively stays far below
+Python's limit."""
+
+
+def parse_json_text(text: str) -> Any:
+    """Returns the value of a JSON text. Raises ValueError for a text that is no JSON, and for a
+    value that :func:`check_storable` refuses."""
+    try:
+        value = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    if "\\" in text or _brackets(text) > MAX_DEPTH:  # only an escape can spell half of a pair
+        check_storable(value)
+    return value
+
+
+def check_storable(value: Any) -> None:
+    """Raises ValueError for a JSON value in which a text has half of a surrogate pair, which no
+    item can hold, or that is nested deeper than :data:`MAX_DEPTH`."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    text.encode()  # raises UnicodeEncodeError, a ValueError
+    if _brackets(text) > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+        raise ValueError("nested too deeply")
+
+
+def _brackets(text: str) -> int:
+    return text.count("[") + text.count("{")
+
+
+def _depth(value: Any) -> int:
+    depth, level = 0, [value]
+    while level := [part for part in level if isinstance(part, list | dict)]:
+        depth += 1
+        level = [
+            inner for part in level for inner in (part.values() if isinstance(part, dict) else part)
+        ]
+    return depth

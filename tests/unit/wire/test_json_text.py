@@ -1,0 +1,52 @@
+"""JSON texts and values that cannot be stored, or not be gone through, are refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mlcore.wire.json_text import MAX_DEPTH, check_storable, parse_json_text
+
+REASON = "Expecting|nested|surrogates"
+
+
+def nested(depth: int) -> Any:
+    value: Any = "x"
+    for number in range(depth):
+        value = [value] if number % 2 else {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[" * 3000,
+        '"\\ud800"',
+        '{"a": ["\\udc00"]}',
+        '{"\\ud800": 1}',
+        json.dumps(nested(MAX_DEPTH + 1)),
+    ],
+)
+def test_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=REASON):
+        parse_json_text(text)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, 1, "é☃\U0001f600", "\x00", ["{" * 300], [[]] * 300, nested(MAX_DEPTH), {"a\n": "\\ud8"}],
+)
+def test_accepted(value: Any) -> None:
+    assert parse_json_text(json.dumps(value)) == value
+    assert parse_json_text(json.dumps(value, ensure_ascii=False)) == value
+    check_storable(value)
+
+
+@pytest.mark.parametrize("value", ["\ud800", {"\ud800": 1}, nested(MAX_DEPTH + 1), nested(5000)])
+def test_values_are_checked(value: Any) -> None:
+    with pytest.raises(ValueError, match=REASON):
+        check_storable(value)
