@@ -38,6 +38,10 @@ EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "1"))
 """Multiplies the number of examples of the property tests."""
 
 
+STEP = 1 if EXAMPLES > 1 else 2
+"""Tests that kill a process before each of its writes in turn kill it before every STEPth one."""
+
+
 def examples(number: int) -> Callable[[Any], Any]:
     return settings(max_examples=number * EXAMPLES, deadline=None, database=None)
 
@@ -51,9 +55,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.contract)
 
 
-ON_BOTH = ("test_budgets", "test_paging", "test_retries", "test_registry")
+ON_BOTH = ("test_budgets", "test_paging", "test_registry", "test_sent_twice")
 """Modules that each run of the tests executes on the store and on dynoxide: what counts capacity,
-cuts pages and repeats calls. `make test-dynoxide` does it with all."""
+cuts pages and sends requests twice. `make test-dynoxide` does it with all."""
 
 
 ON_STORE = ("test_unwritable_store",)

@@ -9,11 +9,14 @@ import random
 from collections.abc import Iterator
 from typing import Any, Final
 
+import pytest
+
 import kubeflow.app
 from mlcore.http import PlainRoute
 from tests.contract.conftest import EXAMPLES, Store
 from tests.contract.kubeflow_users import (
     MISSING,
+    MODES,
     SECRET,
     KubeflowUser,
     Pairs,
@@ -245,6 +248,7 @@ def targets(amy: KubeflowUser, ben: KubeflowUser, route: PlainRoute) -> Iterator
         yield "uri", f"mlflow-artifacts:/{amy.ids['experiment']}/x", "s3://elsewhere/x"
 
 
+@pytest.mark.parametrize("two_users", MODES if EXAMPLES > 1 else MODES[1:2], indirect=True)
 def test_every_spelling_in_a_body(two_users: Users, store: Store) -> None:
     """Nothing of the owner's changes, and nothing that the other made shows any of it."""
     amy, ben = two_users

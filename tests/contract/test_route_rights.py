@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -23,6 +23,13 @@ from tests.contract.write_requests import CLOCK
 from tests.e2e.workspace_calls import GRAPHQL
 
 Worlds = tuple[OwnedWorld, OwnedWorld]
+
+CASES: Final = [
+    (mode, domain)
+    for number, domain in enumerate(DOMAINS)
+    for mode in (MODES if EXAMPLES > 1 else (MODES[number % len(MODES)],))
+]
+"""Each domain in one mode of authentication; in every mode where there is time."""
 
 
 @pytest.fixture(params=MODES)
@@ -71,7 +78,7 @@ def owned(store: Store, amy: OwnedWorld) -> dict[str, str]:
     return results
 
 
-@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize(("worlds", "domain"), CASES, indirect=["worlds"])
 def test_no_spelling_crosses(
     worlds: Worlds, store: Store, domain: str, request: pytest.FixtureRequest
 ) -> None:

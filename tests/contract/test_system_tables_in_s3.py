@@ -17,7 +17,7 @@ from mlcore import errors
 from mlcore.system_tables import location
 from tests import ministack
 from tests.contract import delta_readers
-from tests.contract.conftest import EXAMPLES, Store
+from tests.contract.conftest import EXAMPLES, STEP, Store
 from tests.contract.lake import Tables, tables
 from tests.doubles import s3_front
 from tests.doubles.signatures import Sent, Wrong
@@ -161,8 +161,8 @@ def test_copies_on_this_machine_are_those_of_files_that_tables_have(
 def test_whoever_dies_at_any_write_leaves_nothing_undone(
     store: Store, bucket: Tables, s3: tuple[str, Mortal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The lander, the publisher and the upkeep are killed before their first write, their second,
-    and so on until they get through; each time the next one ends what was begun."""
+    """The lander, the publisher and the upkeep are killed before their first write, and so
+    on until they get through; each time the next one ends what was begun."""
     publisher = pytest.importorskip("mltables.publisher")
     upkeep = pytest.importorskip("mltables.table_maintenance")
     of_points = [table for table in upkeep.TABLES if table.name == "run_metrics_history"]
@@ -192,7 +192,7 @@ def test_whoever_dies_at_any_write_leaves_nothing_undone(
 
     through, writes = False, 0
     while not through:
-        run = runs[writes % 2]
+        run = runs[writes // STEP % 2]
         store.api.post(
             "runs/log-metric", run_id=run, key="m", value=writes, step=writes, timestamp=1
         )
@@ -203,11 +203,11 @@ def test_whoever_dies_at_any_write_leaves_nothing_undone(
             land(records)
         through = lived("publish", publisher.publish, writes)
         publisher.publish()
-        writes += 1
+        writes += STEP
     # What was doubled or lost on the way would be so still.
     assert _points() == sorted(points)
     (about,) = _rows("experiments_latest")
-    assert about["name"] == f"name {writes - 1}"
+    assert about["name"] == f"name {writes - STEP}"
     assert len(_rows("runs_latest")) == 2
     through, writes = False, 0
     while not through:
@@ -215,7 +215,7 @@ def test_whoever_dies_at_any_write_leaves_nothing_undone(
         writes += 1
     assert _points() == sorted(points)
     assert deaths["land"] == 1
-    assert deaths["publish"] > 5
+    assert deaths["publish"] > 5 // STEP
     assert deaths["upkeep"] > 2
     differences = list(pytest.importorskip("mltables.verification").verify())
     assert differences == []

@@ -11,7 +11,7 @@ from lander import app as lander
 from mlcore.entities.workspaces import Workspace
 from mlcore.repos.removal import workspace_moves
 from mlcore.repos.workspaces import workspaces
-from tests.contract.conftest import Store
+from tests.contract.conftest import STEP, Store
 from tests.contract.lake import Tables, tables
 from tests.contract.trace_calls import export, span, start, tell
 
@@ -64,7 +64,7 @@ def test_a_kill_between_two_commits_leaves_no_row_in_another_workspace(
 
     monkeypatch.setattr(change, "commit", commit)
     workspaces.create(Workspace("second", None))
-    for commits in range(1, COMMITS + 1):
+    for commits in range(1, COMMITS + 1, STEP):
         experiment = store.api.new_experiment(f"moving {commits}")
         run = store.api.new_run(experiment)
 
