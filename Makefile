@@ -92,6 +92,7 @@ test-long: setup .cache/compiled.stamp ## Run the tests of minutes, which make t
 		$(BIN)/python -m pytest -n auto --timeout 3600 --durations 20 $(ARGS) \
 		tests/differential/test_search_*.py tests/differential/test_trace_searches.py tests/differential/test_rest_search.py \
 		tests/contract/test_sql_hidden_rows.py tests/contract/test_sql_bounds.py
+	DIFFERENTIAL_EXAMPLES=200 $(BIN)/python -m pytest -n auto --timeout 1200 --durations 20 $(ARGS) tests/differential/test_decode.py tests/differential/test_rest_no_crash.py
 	STOCK_ANSWERS=compared $(BIN)/python -m pytest -n auto --durations 20 $(ARGS) $(RECORDED)
 	EVALUATED_TRACES=10000 $(BIN)/python -m pytest -q --timeout 1800 $(ARGS) tests/contract/test_large_evaluations.py
 

@@ -1,14 +1,19 @@
-"""Random request bodies and query strings for a message, most of them a little wrong."""
+"""Random request bodies and query strings for a message, most of them a little wrong.
+
+Hypothesis examines each strategy when it is first drawn from, which takes longer than to draw. So
+those that many examples need are made once.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import Any, get_args
 from urllib.parse import urlencode
 
 from hypothesis import strategies as st
 
-from mlcore.wire import Int32, Message
+from mlcore.wire import Int32
 from mlcore.wire.message import fields_of
 from mlcore.wire.scalars import Enum
 
@@ -80,6 +85,10 @@ anything = st.recursive(
 strange_keys = st.sampled_from(["", "x", "run", "runID", "Run_Id", "checks", "metrics[0]", "x]"])
 
 
+tenths = st.integers(0, 9)
+
+
+@functools.cache
 def well_typed(field: Any) -> st.SearchStrategy[Any]:
     if field.message is not None:
         return bodies(field.message)
@@ -96,34 +105,57 @@ def well_typed(field: Any) -> st.SearchStrategy[Any]:
     )
 
 
+@functools.cache
+def _up_to_three(field: Any) -> st.SearchStrategy[list[Any]]:
+    return st.lists(well_typed(field), max_size=3)
+
+
+@functools.cache
+def _any_order(cls: Any) -> st.SearchStrategy[list[Any]]:
+    return st.permutations(fields_of(cls))
+
+
+_strangeness = st.sampled_from([0, 0, 1, 3])
+_strange_fields = st.dictionaries(strange_keys, anything, max_size=2)
+
+
+@functools.cache
+def bodies(cls: Any) -> st.SearchStrategy[dict[str, Any]]:
+    return _bodies(cls)
+
+
 @st.composite
-def bodies(draw: Any, cls: type[Message]) -> dict[str, Any]:
-    fields = draw(st.permutations(fields_of(cls)))
-    strangeness = draw(st.sampled_from([0, 0, 1, 3]))
+def _bodies(draw: Any, cls: Any) -> dict[str, Any]:
+    fields = draw(_any_order(cls))
+    strangeness = draw(_strangeness)
     body: dict[str, Any] = {}
     for field in fields:
-        if draw(st.integers(0, 9)) < 2:
+        if draw(tenths) < 2:
             continue
-        name = field.json_name if draw(st.integers(0, 9)) < strangeness else field.name
-        if draw(st.integers(0, 9)) < strangeness:
+        name = field.json_name if draw(tenths) < strangeness else field.name
+        if draw(tenths) < strangeness:
             body[name] = draw(anything)
         elif field.repeated:
-            body[name] = draw(st.lists(well_typed(field), max_size=3))
+            body[name] = draw(_up_to_three(field))
         else:
             body[name] = draw(well_typed(field))
     if strangeness:
-        for key, value in draw(st.dictionaries(strange_keys, anything, max_size=2)).items():
+        for key, value in draw(_strange_fields).items():
             body[key] = value
-        if draw(st.integers(0, 9)) == 0 and fields:
+        if draw(tenths) == 0 and fields:
             body[fields[0].json_name] = draw(anything)
     return body
 
 
+_forms = st.sampled_from(["object"] * 12 + ["twice", "broken", "other", "thrice"])
+_broken = st.sampled_from([b"", b"{bad", b"null", b'""', b'"x"', b"[[]]", b"{} {}"])
+
+
 @st.composite
-def raw_bodies(draw: Any, cls: type[Message]) -> Any:
-    form = draw(st.sampled_from(["object"] * 12 + ["twice", "broken", "other", "thrice"]))
+def raw_bodies(draw: Any, cls: Any) -> Any:
+    form = draw(_forms)
     if form == "broken":
-        return draw(st.sampled_from([b"", b"{bad", b"null", b'""', b'"x"', b"[[]]", b"{} {}"]))
+        return draw(_broken)
     value = draw(anything) if form == "other" else draw(bodies(cls))
     text = json.dumps(value)
     if form in ("twice", "thrice"):
@@ -131,15 +163,23 @@ def raw_bodies(draw: Any, cls: type[Message]) -> Any:
     return (json.dumps(text) if form == "thrice" else text).encode()
 
 
+_repetitions = st.sampled_from([0, 1, 1, 1, 2, 3])
+
+
+@functools.cache
+def _in_query(field: Any) -> st.SearchStrategy[Any]:
+    return st.one_of(well_typed(field), scalars)
+
+
 @st.composite
-def queries(draw: Any, cls: type[Message]) -> str:
+def queries(draw: Any, cls: Any) -> str:
     pairs: list[tuple[str, str]] = []
     for field in fields_of(cls):
-        name = field.json_name if draw(st.integers(0, 9)) == 0 else field.name
-        for _ in range(draw(st.sampled_from([0, 1, 1, 1, 2, 3]))):
-            value = draw(st.one_of(well_typed(field), scalars)) if field.message is None else "x"
+        name = field.json_name if draw(tenths) == 0 else field.name
+        for _ in range(draw(_repetitions)):
+            value = draw(_in_query(field)) if field.message is None else "x"
             pairs.append((name, _encodable(str(value))))
-    if draw(st.integers(0, 9)) == 0:
+    if draw(tenths) == 0:
         pairs.append(("extra", "1"))
     return urlencode(pairs)
 

@@ -27,6 +27,7 @@ from tests.servers import (
 
 __all__ = [
     "both",
+    "folder_in_memory",
     "guarded",
     "guarded_product_url",
     "live_product_url",
@@ -36,6 +37,13 @@ __all__ = [
     "stock_or_recording",
     "stock_url",
 ]
+
+
+@pytest.fixture(scope="module")
+def folder_in_memory() -> Iterator[Path]:
+    """For the database of MLflow's store, which waits for the disk after each write."""
+    with memory_folder() as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")

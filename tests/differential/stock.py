@@ -23,7 +23,7 @@ sqlalchemy_store: Any = store
 SearchUtils: Any = search_utils.SearchUtils
 SearchExperimentsUtils: Any = search_utils.SearchExperimentsUtils
 
-COUNT = int(os.environ.get("SEARCH_SAMPLES", "300"))
+COUNT = int(os.environ.get("SEARCH_SAMPLES", "100"))
 """Searches compared per test; the texts parsed are ten times as many."""
 SEED = int(os.environ.get("SEARCH_SEED", "20"))
 

@@ -34,7 +34,7 @@ with warnings.catch_warnings():
 
 pytestmark = pytest.mark.e2e
 
-EXAMPLES = int(os.environ.get("DIFFERENTIAL_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("DIFFERENTIAL_EXAMPLES", "30"))
 
 RPCS: list[tuple[type[Message], str, Any]] = [
     (experiments.CreateExperiment, "POST", handlers._create_experiment),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import http.client
 import json
 import os
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from mlcore.http.routes import Rpc
 from mlcore.wire.message import fields_of
-from tests.differential.generated import anything, bodies, queries, raw_bodies, texts
+from tests.differential.generated import anything, bodies, queries, raw_bodies, tenths, texts
 from tests.servers import start_product, stopped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -97,15 +98,21 @@ def caller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
         caller.close()
 
 
+_sixths = st.integers(0, 5)
+_fifths = st.integers(0, 4)
+_strange_values = st.one_of(WORDS, anything)
+
+
 @st.composite
 def requests(draw: Any, rpc: Rpc, known: dict[str, Any]) -> tuple[str, bytes | None]:
     """Path with query, and body. Some fields are as they should be, so that others are reached."""
-    names = [field.name for field in fields_of(rpc.message)]
-    right = draw(st.sets(st.sampled_from(sorted(known))))
+    message: Any = rpc.message
+    names = [field.name for field in fields_of(message)]
+    right = draw(_subsets(tuple(sorted(known))))
     path = rpc.path
     for name in [part.split("}")[0] for part in rpc.path.split("{")[1:]]:
         field = name.removesuffix("+")
-        value = known[field] if field in known and draw(st.integers(0, 4)) else draw(_PARTS)
+        value = known[field] if field in known and draw(_fifths) else draw(_PARTS)
         path = path.replace(f"{{{name}}}", _escaped(value))
     path = f"/{'ajax-api' if rpc.ajax_only else 'api'}{path}"
     given_ = {name: known[name] for name in names if name in right}
@@ -116,17 +123,32 @@ def requests(draw: Any, rpc: Rpc, known: dict[str, Any]) -> tuple[str, bytes | N
             for text in (value if isinstance(value, list) else [value])
             if not isinstance(text, dict)
         ]
-        return f"{path}?{'&'.join([*more, draw(queries(rpc.message))])}", None
-    if draw(st.integers(0, 5)) == 0:
-        return path, draw(raw_bodies(rpc.message))
-    body = {**draw(bodies(rpc.message)), **given_}
+        return f"{path}?{'&'.join([*more, draw(_queries(message))])}", None
+    if draw(_sixths) == 0:
+        return path, draw(_raw_bodies(message))
+    body = {**draw(bodies(message)), **given_}
     for name in names:
-        if draw(st.integers(0, 9)) == 0:
-            body[name] = draw(st.one_of(WORDS, anything))
+        if draw(tenths) == 0:
+            body[name] = draw(_strange_values)
     return path, json.dumps(body).encode()
 
 
 _PARTS = st.one_of(texts, WORDS)
+
+
+@functools.cache
+def _queries(cls: Any) -> st.SearchStrategy[str]:
+    return queries(cls)
+
+
+@functools.cache
+def _raw_bodies(cls: Any) -> st.SearchStrategy[bytes]:
+    return raw_bodies(cls)
+
+
+@functools.cache
+def _subsets(names: tuple[str, ...]) -> st.SearchStrategy[set[str]]:
+    return st.sets(st.sampled_from(names))
 
 
 def _escaped(value: Any) -> str:

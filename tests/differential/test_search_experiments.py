@@ -64,9 +64,9 @@ def _ours(experiments: tuple[Experiment, ...], made: samples.Made) -> Any:
     return [int(experiment.experiment_id) for experiment in sorted(found, key=key)]
 
 
-def test_experiments(tmp_path: Path) -> None:
+def test_experiments(folder_in_memory: Path) -> None:
     rng = random.Random(SEED)
-    store: Any = open_store(tmp_path)
+    store: Any = open_store(folder_in_memory)
     experiments = _fill(store, rng)
     ids = tuple(experiment.experiment_id for experiment in experiments)
     names = tuple(experiment.name for experiment in experiments)

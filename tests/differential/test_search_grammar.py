@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,8 +36,8 @@ _ALIASES = {
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    store = open_store(tmp_path_factory.mktemp("grammar"))
+def session(folder_in_memory: Path) -> Any:
+    store = open_store(folder_in_memory)
     with store.ManagedSessionMaker() as session:
         yield session
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-POPULATIONS = 3
+POPULATIONS = max(2, COUNT // 100)
 MODELS = 20
 TEXTS = ("a", "A", "ab", "b", "é", "10", "")
 KEYS = ("k", "a b", "é")
@@ -147,12 +147,12 @@ def _ours(
     ]
 
 
-def test_random_searches(tmp_path: Path) -> None:
+def test_random_searches(folder_in_memory: Path) -> None:
     rng = random.Random(SEED)
-    store = open_store(tmp_path)
+    store = open_store(folder_in_memory)
     populations = [_fill(store, rng) for _ in range(POPULATIONS)]
     matched = 0
-    for _ in range(COUNT // 3):
+    for _ in range(COUNT // 2):
         experiment_id, models = rng.choice(populations)
         clauses = [_clause(rng) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
         text = rng.choice((" AND ", " and ")).join(clauses)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-POPULATIONS = 6
+POPULATIONS = max(1, COUNT // 50)
 RUNS = 25
 
 
@@ -118,9 +118,9 @@ def _ours(runs: tuple[Run, ...], made: samples.Made) -> Any:
     return [run.run_id for run in found]
 
 
-def test_runs(tmp_path: Path) -> None:
+def test_runs(folder_in_memory: Path) -> None:
     rng = random.Random(SEED)
-    store: Any = open_store(tmp_path)
+    store: Any = open_store(folder_in_memory)
 
     def stock(experiment_id: str, made: samples.Made) -> list[str]:
         found = store.search_runs([experiment_id], made.filter, 1, 1000, made.order_by)
