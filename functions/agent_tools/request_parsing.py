@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final, NamedTuple
 
 from mlcore.http import Sent
+from mlcore.wire.json_text import parse_json_text
 
 Json = dict[str, Any]
 RequestId = str | int
@@ -43,8 +43,8 @@ def parse(sent: Sent) -> RpcRequest | Malformed:
         # Web pages of other origins can send only other types without being asked for permission.
         return Malformed(INVALID_REQUEST, "The Content-Type must be application/json.")
     try:
-        body = json.loads(sent.body())
-    except (ValueError, RecursionError) as error:
+        body = parse_json_text(sent.body().decode())
+    except ValueError as error:
         return Malformed(PARSE_ERROR, f"The body is not JSON: {error}")
     if not isinstance(body, dict) or body.get("jsonrpc") != "2.0":
         return Malformed(INVALID_REQUEST, "The body must be one object with jsonrpc 2.0.")

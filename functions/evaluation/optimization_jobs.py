@@ -20,6 +20,7 @@ from mlcore.http import Request
 from mlcore.repos.evaluation import jobs
 from mlcore.repos.runs.core import endings, runs
 from mlcore.repos.runs.core import writes as run_writes
+from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.responses.evaluation import prompt_optimization as responses
 
 _MAX_ANSWER: Final = 4_000_000
@@ -72,8 +73,10 @@ def cancel_job(message: m.CancelPromptOptimizationJob, request: Request) -> dict
 def delete_job(message: m.DeletePromptOptimizationJob, request: Request) -> dict[str, Any]:
     """Deletes the run and then the job, so that an interrupted call can be repeated."""
     job = _find(message.job_id, request)
-    with contextlib.suppress(errors.ResourceDoesNotExist):  # somebody has deleted it for good
-        run_writes.set_stage(runs.load(job.params["run_id"], request.workspace), DELETED)
+    run = _run_of(job)
+    if run is not None:
+        with contextlib.suppress(errors.ResourceDoesNotExist):  # somebody has deleted it for good
+            run_writes.set_stage(run, DELETED)
     jobs.delete(request.workspace, job.job_id)
     return {}
 
@@ -90,11 +93,20 @@ def _missing(job_id: str) -> errors.ResourceDoesNotExist:
 
 
 def _metrics(job: Job) -> dict[str, float]:
+    run = _run_of(job)
+    if run is None:
+        return {}
+    return {name: metric.value for name, metric in runs.metrics(run.document).items()}
+
+
+def _run_of(job: Job) -> StoredRun | None:
+    """Returns the run of a job. None if it was deleted for good, or moved: the rights that the
+    caller needs for the job say nothing about other experiments."""
     try:
         run = runs.load(job.params["run_id"], job.workspace)
     except errors.ResourceDoesNotExist:
-        return {}
-    return {name: metric.value for name, metric in runs.metrics(run.document).items()}
+        return None
+    return run if run.experiment.experiment_id == job.params["experiment_id"] else None
 
 
 def _end_run(job: Job, status: str) -> None:

@@ -139,6 +139,8 @@ def test_the_handshake() -> None:
         ("", -32700),
         ("{", -32700),
         ("[" * 100_000, -32700),
+        (request("tools/call", name="get_run", arguments={"run_id": "\ud800"}), -32700),
+        (request("ping", a="\udc00"), -32700),
         ("null", -32600),
         ([request("ping")], -32600),
         ({"id": 1, "method": "ping"}, -32600),
