@@ -17,8 +17,8 @@ from mlcore.entities.evaluation.jobs import (
 )
 from mlcore.entities.stages import DELETED
 from mlcore.http import Request
-from mlcore.repos.evaluation import jobs
-from mlcore.repos.runs.core import endings, runs
+from mlcore.repos.evaluation import job_runs, jobs
+from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.core import writes as run_writes
 from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.responses.evaluation import prompt_optimization as responses
@@ -56,7 +56,7 @@ def cancel_job(message: m.CancelPromptOptimizationJob, request: Request) -> dict
         status = as_of(current, ids.now_ms()).status
         if status in FINAL:
             if status == CANCELED:
-                _end_run(current, "KILLED")
+                job_runs.end(current, "KILLED")
             raise errors.InvalidParameterValue(
                 f"The Job {current.job_id} is already finalized with status: {status}, "
                 "it can't be updated."
@@ -66,7 +66,7 @@ def cancel_job(message: m.CancelPromptOptimizationJob, request: Request) -> dict
     job = jobs.change(request.workspace, found.job_id, cancel)
     if job is None:
         raise _missing(message.job_id)
-    _end_run(job, "KILLED")
+    job_runs.end(job, "KILLED")
     return {"job": responses.job(job)}
 
 
@@ -107,7 +107,3 @@ def _run_of(job: Job) -> StoredRun | None:
     except errors.ResourceDoesNotExist:
         return None
     return run if run.experiment.experiment_id == job.params["experiment_id"] else None
-
-
-def _end_run(job: Job, status: str) -> None:
-    endings.end_existing(job.params["run_id"], job.workspace, status)

@@ -21,6 +21,7 @@ from mlcore.entities.traces import Assessment
 from mlcore.judges import content
 from mlcore.judges.chat import Complete
 from mlcore.limits.evaluation.code_scorers import parse_scorer
+from mlcore.repos.evaluation import job_runs
 from mlcore.repos.runs.core import endings, runs
 from mlcore.repos.runs.history import metric_history
 from mlcore.repos.runs.history.latest_point_text import latest_of
@@ -161,18 +162,14 @@ def finish(run_id: str, workspace: str, summary: Mapping[str, Any]) -> None:
 
 def end_failed(job: Job) -> None:
     """Ends the run of a failed job with the status FAILED."""
-    _end_of(job, "FAILED")
+    job_runs.end(job, "FAILED")
 
 
 def end_stopped(job: Job) -> None:
     """Ends the run of a job that will not continue, with the status KILLED if the job was
     cancelled, otherwise FAILED. Does nothing for a job that succeeded."""
     if job.status != SUCCEEDED:
-        _end_of(job, "KILLED" if job.status == CANCELED else "FAILED")
-
-
-def _end_of(job: Job, status: str) -> None:
-    endings.end_existing(job.params["run_id"], job.workspace, status)
+        job_runs.end(job, "KILLED" if job.status == CANCELED else "FAILED")
 
 
 def _sessions(stored: Sequence[StoredTrace]) -> list[list[StoredTrace]]:

@@ -9,16 +9,13 @@ from typing import Any
 import pytest
 
 import evaluation.app
-import runs.app
 from mlcore.auth.permissions import Grant, scorer_pattern
 from mlcore.entities.evaluation.jobs import PENDING, Job
 from mlcore.environment import AUTHENTICATION
 from mlcore.http import lambda_handler
 from mlcore.ids import now_ms
 from mlcore.repos.evaluation import jobs
-from mlcore.repos.runs.core import moving
 from mlcore.repos.users import grants, users
-from tests.contract.api import called
 from tests.contract.conftest import Store
 from tests.contract.evaluation_calls import new_dataset, sent, upsert
 from tests.contract.judges_world import builtin, judge
@@ -123,27 +120,6 @@ def test_endpoints_of_scorers_and_of_the_rewriting_model(
     for uri in uris:
         assert member.ask("POST", "", {**world.body(), "source_prompt_uri": uri})[0] == 403
     assert world.queue.waiting == []
-
-
-def test_rights_on_a_job_do_not_reach_a_moved_run(
-    world: OptimizationWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The run of a job was moved to an experiment of which the job's reader has no right."""
-    job = world.optimized(world.body("METAPROMPT"))
-    assert job["final_eval_scores"]
-    hidden = world.api.new_experiment("hidden")
-    monkeypatch.setattr(moving, "QUIET_SECONDS", -1)
-    moved = {"run_ids": [job["run_id"]], "experiment_id": hidden}
-    path = "/api/3.0/mlflow-serverless/runs/move"
-    assert called(runs.app.handler, "POST", path, moved).status == 200
-    member = Member("member", monkeypatch, Grant("experiment", world.experiment, "MANAGE"))
-    status, body = member.ask("GET", f"/{job['job_id']}")
-    assert status == 200
-    assert "final_eval_scores" not in body["job"]
-    assert "initial_eval_scores" not in body["job"]
-    assert member.ask("DELETE", f"/{job['job_id']}") == (200, {})
-    assert member.ask("GET", f"/{job['job_id']}")[0] == 403
-    assert world.run(job["run_id"])["info"]["lifecycle_stage"] == "active"
 
 
 def test_a_dataset_of_others(world: OptimizationWorld, monkeypatch: pytest.MonkeyPatch) -> None:

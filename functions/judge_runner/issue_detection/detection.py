@@ -28,6 +28,7 @@ from mlcore.entities.evaluation import issue_detection
 from mlcore.entities.evaluation.jobs import CANCELED, SUCCEEDED, Job
 from mlcore.judges.chat import Complete
 from mlcore.observability import logger
+from mlcore.repos.evaluation import job_runs
 from mlcore.repos.experiments import experiments
 from mlcore.repos.runs.core import endings, runs
 from mlcore.repos.traces import links, traces
@@ -81,7 +82,7 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
 
 def end_failed(job: Job, message: str) -> None:
     """Ends the run of a failed job with the status FAILED and a tag with the error."""
-    _end_of(job, "FAILED", {issue_detection.ERROR_TAG: error_text(message)})
+    job_runs.end(job, "FAILED", {issue_detection.ERROR_TAG: error_text(message)})
 
 
 def error_text(message: str) -> str:
@@ -94,7 +95,7 @@ def end_stopped(job: Job) -> None:
     """Ends the run of a job that will not continue, with the status KILLED if the job was
     cancelled, otherwise FAILED. Does nothing for a job that succeeded."""
     if job.status == CANCELED:
-        _end_of(job, "KILLED", {})
+        job_runs.end(job, "KILLED")
     elif job.status != SUCCEEDED:
         end_failed(job, job.error_message or "The job has timed out.")
 
@@ -172,11 +173,3 @@ def _write_files(location: str, workspace: str, files: Mapping[str, str]) -> Non
     except errors.InvalidParameterValue as error:
         # The experiment's files are in a place that this server does not write to.
         logger.warning("a detection's files were not written", extra={"why": error.message})
-
-
-def _end_of(job: Job, status: str, tags: Mapping[str, str]) -> None:
-    try:
-        run = runs.load(job.params["run_id"], job.workspace)
-        endings.end(run, status, ids.now_ms(), tags=tags)
-    except (errors.ResourceDoesNotExist, errors.InvalidParameterValue):
-        return  # it was deleted

@@ -1,4 +1,5 @@
-"""Runs that are created with the jobs that fill them, and how long such jobs may take."""
+"""Runs that are created with the jobs that fill them, how they end, and how long such jobs may
+take."""
 
 from __future__ import annotations
 
@@ -7,16 +8,17 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from mlcore import reserved_tags
+from mlcore import errors, reserved_tags
 from mlcore.db.table import Operation
 from mlcore.entities.evaluation.jobs import DEFAULT_SECONDS, MAX_SECONDS, Job
 from mlcore.entities.experiments import Experiment
 from mlcore.entities.runs import RUNNING, Run
 from mlcore.entities.stages import ACTIVE
-from mlcore.ids import new_ulid
+from mlcore.ids import new_ulid, now_ms
 from mlcore.limits.artifact_locations import join
 from mlcore.repos.evaluation import jobs
-from mlcore.repos.runs.core import creations
+from mlcore.repos.experiments import experiments
+from mlcore.repos.runs.core import creations, endings, runs
 from mlcore.run_names import generate
 
 CALLS_PER_HOUR: Final = 2_000
@@ -78,6 +80,22 @@ def _run(run_id: str, creator: str | None, time: int, experiment: Experiment) ->
         params={},
         tags={reserved_tags.RUN_NAME: name},
     )
+
+
+def end(job: Job, status: str, tags: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Ends the run of a job now, with further tags, if it exists and has not ended, also if its
+    experiment was moved to another workspace."""
+    try:
+        try:
+            run = runs.load(job.params["run_id"], job.workspace)
+        except errors.ResourceDoesNotExist:
+            workspace = experiments.workspace_of(job.params["experiment_id"])
+            if workspace in (None, job.workspace):
+                return
+            run = runs.load(job.params["run_id"], workspace)
+        endings.end(run, status, now_ms(), tags=tags)
+    except (errors.ResourceDoesNotExist, errors.InvalidParameterValue):
+        return  # it was deleted
 
 
 def timeout(calls: int) -> float | None:

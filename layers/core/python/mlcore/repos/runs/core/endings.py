@@ -6,14 +6,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from mlcore import errors
 from mlcore.db.attributes import ItemAttribute
 from mlcore.db.keys import lsi3_run
 from mlcore.entities.metrics import Metric
 from mlcore.entities.runs import RUNNING
-from mlcore.ids import now_ms
 from mlcore.models.runs import Run as RunItem
-from mlcore.repos.runs.core import runs
 from mlcore.repos.runs.core import writes as run_writes
 from mlcore.repos.runs.core.runs import StoredRun
 from mlcore.repos.runs.history.latest_point_text import newer_texts
@@ -49,11 +46,3 @@ def end(
         return {"metrics": newer, "tags": tags}, ()
 
     run_writes.write(run, decide, attributes)
-
-
-def end_existing(run_id: str, workspace: str, status: str) -> None:
-    """Ends a run now, if it exists and has not ended."""
-    try:
-        end(runs.load(run_id, workspace), status, now_ms())
-    except (errors.ResourceDoesNotExist, errors.InvalidParameterValue):
-        return  # it was deleted
