@@ -106,7 +106,7 @@ def delete_records(message: m.DeleteDatasetRecords, request: Request) -> dict[st
 def _parse_records(text: str) -> list[dict[str, Any]]:
     """Parses the JSON list of records; an empty JSON object counts as an empty list."""
     try:
-        records = parse_json_text(text)
+        records = parse_json_text(text, lone_surrogates=True)
     except ValueError:
         records = None
     if records == {}:

@@ -24,8 +24,9 @@ V3 = "/api/3.0/mlflow/"
 SECONDS = 60
 
 
-def endpoints(data: Data, url: str) -> None:
-    """The endpoints ``another`` and ``detective``, of one model."""
+def endpoints(data: Data, url: str) -> str:
+    """Creates the endpoints ``another`` and ``detective``, of one model. Returns the name of the
+    first of the gateway's endpoints, which may be of another test."""
 
     def made(path: str, **body: Any) -> Any:
         return data.ask(Call("POST", f"{V3}gateway/{path}", body))
@@ -47,6 +48,7 @@ def endpoints(data: Data, url: str) -> None:
     linked = [{"model_definition_id": definition, "linkage_type": "PRIMARY"}]
     for name in ("another", "detective"):
         made("endpoints/create", name=name, model_configs=linked)
+    return str(data.ask(Call("GET", f"{V3}gateway/endpoints/list"))["endpoints"][0]["name"])
 
 
 def traces(data: Data, experiment: str) -> None:
@@ -79,7 +81,7 @@ def test_issues_are_detected_and_detection_is_scheduled(
     traces(data, experiment)
     page = visitor.page
     with providers.serving(detective.answer) as provider:
-        endpoints(data, f"{provider.url}/v1")
+        first = endpoints(data, f"{provider.url}/v1")
         visitor.open(f"/experiments/{experiment}/traces?startTimeLabel=ALL")
         for button in page.get_by_role("button", name="Got it").all():
             button.click()
@@ -87,7 +89,7 @@ def test_issues_are_detected_and_detection_is_scheduled(
         page.get_by_role("button", name="Detect Issues").click()
         dialog = page.get_by_role("dialog")
         # The dialog chooses the first of the gateway's endpoints when it knows them.
-        dialog.get_by_test_id("model-dropdown-trigger").get_by_text("another").wait_for()
+        dialog.get_by_test_id("model-dropdown-trigger").get_by_text(first).wait_for()
         dialog.get_by_test_id("model-dropdown-trigger").click()
         page.get_by_test_id("model-group-gateway").click()
         page.get_by_text("detective", exact=True).locator("visible=true").click()
@@ -101,7 +103,7 @@ def test_issues_are_detected_and_detection_is_scheduled(
         visitor.looks("issue-detection-issues", "Answers say WRONG")
         page.get_by_role("button", name="Schedule detection").click()
         dialog = page.get_by_role("dialog")
-        dialog.get_by_test_id("model-dropdown-trigger").get_by_text("another").wait_for()
+        dialog.get_by_test_id("model-dropdown-trigger").get_by_text(first).wait_for()
         dialog.get_by_role("combobox").first.click()
         page.get_by_role("option", name="Daily").click()
         visitor.looks("issue-detection-schedule", "Scheduled runs incur model usage costs")

@@ -19,6 +19,9 @@ from tests.contract.threads import at_once
 from tests.doubles.faulty import Fault
 from tests.doubles.fixtures import Doubles
 
+HALF = "\ud800"
+"""Half of a surrogate pair."""
+
 WRITERS = 8
 
 
@@ -162,6 +165,35 @@ def test_pages_of_records_hold_each_once_in_order(store: Store) -> None:
             if not token:
                 break
         assert seen == list(range(30))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"inputs": {"q": HALF}},
+        {"inputs": {HALF: 1}},
+        {"outputs": HALF},
+        {"expectations": {HALF: HALF}},
+        {"tags": {HALF: HALF}},
+        {"source": {"source_type": "TRACE", "source_data": {"trace_id": HALF}}},
+        {HALF: 1},
+    ],
+)
+def test_records_may_hold_halves_of_surrogate_pairs(store: Store, fields: Fields) -> None:
+    """As MLflow's server, whose database has the texts as JSON in ASCII."""
+    dataset_id = new_dataset()
+    assert upsert(dataset_id, {"inputs": {"q": "a"}, **fields}).status == 200
+    listed = json.loads(sent("GET", f"datasets/{dataset_id}/records")["records"])
+    known = {name: value for name, value in fields.items() if name != HALF}
+    assert [{name: record[name] for name in known} for record in listed] == [known]
+    assert sent("GET", f"datasets/{dataset_id}")["dataset"]["profile"] == '{"num_records": 1}'
+
+
+def test_a_user_that_no_item_can_hold_is_refused(store: Store) -> None:
+    dataset_id = new_dataset()
+    refused = upsert(dataset_id, {"inputs": {"q": "a"}, "tags": {"mlflow.user": HALF}})
+    assert (refused.status, refused.body["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+    assert json.loads(sent("GET", f"datasets/{dataset_id}/records")["records"]) == []
 
 
 def test_pages_of_datasets_and_issues(store: Store) -> None:

@@ -36,6 +36,14 @@ def test_refused(text: str) -> None:
         parse_json_text(text)
 
 
+@pytest.mark.parametrize("value", ["\ud800", {"\udc00": ["\ud800"]}])
+def test_halves_of_pairs_are_accepted_where_ascii_is_stored(value: Any) -> None:
+    assert parse_json_text(json.dumps(value), lone_surrogates=True) == value
+    for text in ("{", json.dumps(nested(MAX_DEPTH + 1)), "[" * 3000):
+        with pytest.raises(ValueError, match=REASON):
+            parse_json_text(text, lone_surrogates=True)
+
+
 @pytest.mark.parametrize(
     "value",
     [None, 1, "é☃\U0001f600", "\x00", ["{" * 300], [[]] * 300, nested(MAX_DEPTH), {"a\n": "\\ud8"}],

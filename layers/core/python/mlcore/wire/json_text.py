@@ -11,32 +11,38 @@ MAX_DEPTH: Final = 200
 Python's limit."""
 
 
-def parse_json_text(text: str) -> Any:
+def parse_json_text(text: str, *, lone_surrogates: bool = False) -> Any:
     """Returns the value of a JSON text. Raises ValueError for a text that is no JSON, and for a
-    value that :func:`check_storable` refuses."""
+    value that :func:`check_storable` refuses.
+
+    Args:
+        lone_surrogates: whether texts may have halves of surrogate pairs, because the value is
+            stored and returned as JSON in ASCII.
+    """
     try:
         value = json.loads(text)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
-    if "\\" in text or _brackets(text) > MAX_DEPTH:  # only an escape can spell half of a pair
+    _check_depth(value, text)
+    if "\\" in text and not lone_surrogates:  # only an escape can spell half of a pair
         check_storable(value)
     return value
 
 
 def check_storable(value: Any) -> None:
     """Raises ValueError for a JSON value in which a text has half of a surrogate pair, which no
-    item can hold, or that is nested deeper than :data:`MAX_DEPTH`."""
+    string attribute of an item can hold, or that is nested deeper than :data:`MAX_DEPTH`."""
     try:
         text = json.dumps(value, ensure_ascii=False)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
     text.encode()  # raises UnicodeEncodeError, a ValueError
-    if _brackets(text) > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+    _check_depth(value, text)
+
+
+def _check_depth(value: Any, text: str) -> None:
+    if text.count("[") + text.count("{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
         raise ValueError("nested too deeply")
-
-
-def _brackets(text: str) -> int:
-    return text.count("[") + text.count("{")
 
 
 def _depth(value: Any) -> int:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from mlcore import reserved_tags
 from mlcore.entities.evaluation.datasets import EvaluationRecord, Json
 from mlcore.errors import InvalidParameterValue
+from mlcore.wire.json_text import check_storable
 
 USER_TAG: Final = reserved_tags.USER
 UNSPECIFIED: Final = "UNSPECIFIED"
@@ -40,6 +41,13 @@ def check_record(fields: Any) -> Json:
     if "inputs" in fields and fields["inputs"] is None:
         raise InvalidParameterValue("inputs must be provided")
     _source(fields.get("source"))
+    try:
+        # The dataset's item names the user, too, in an attribute of its own.
+        check_storable((fields.get("tags") or {}).get(USER_TAG))
+    except ValueError:
+        raise InvalidParameterValue(
+            f"The tag '{USER_TAG}' of a dataset record must be valid Unicode."
+        ) from None
     return fields
 
 
