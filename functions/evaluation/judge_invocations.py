@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from evaluation import experiment_lookup, gateway_scorers
+from evaluation import experiment_lookup, gateway_scorers, model_checks
 from evaluation import job_messages as m
 from mlcore import errors, ids, reserved_tags
 from mlcore.entities.evaluation.jobs import (
@@ -42,6 +42,7 @@ def invoke_scorer(message: m.InvokeScorer, request: Request) -> dict[str, Any]:
     experiment = experiment_lookup.get_active(str(message.experiment_id), request)
     if message.scorer_name is not None:
         text = _load_registered(experiment, message.scorer_name, version, request)
+        model_checks.check_endpoints_of([text], request)
         data = check_payload(text)
     of_sessions = parse_scorer(data).of_sessions
     stored_traces = load_traces(trace_ids, experiment, request)
@@ -103,6 +104,10 @@ def invoke_evaluation(message: m.InvokeEvaluation, request: Request) -> dict[str
         if not isinstance(name, str):
             raise errors.InvalidParameterValue("A registered scorer must contain a valid name")
         texts[index] = _load_registered(experiment, name, version, request)
+    registered = [
+        text for text, version in zip(texts, versions, strict=True) if version is not None
+    ]
+    model_checks.check_endpoints_of(registered, request)
     for text in texts:
         parse_scorer(check_payload(_check_text(text)))
     run_id = ids.new_ulid()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from mlcore import errors
 from mlcore.entities.evaluation.job_model import JobModel
@@ -26,3 +26,14 @@ def check_usable(models: Collection[JobModel], request: Request) -> None:
     known = configuration.read(request.workspace)
     for model in sorted(models, key=lambda each: each.uri):
         model.check_exists(known)
+
+
+def check_endpoints_of(serialized_scorers: Iterable[str], request: Request) -> None:
+    """Checks that the caller may use the endpoints that registered scorers call, whose texts the
+    request does not have. Raises PermissionDenied."""
+    if request.access is None:
+        return
+    from mlcore.policies.jobs import uses_endpoints  # noqa: PLC0415 -- only with logins
+
+    if not uses_endpoints(request.access, serialized_scorers):
+        raise errors.PermissionDenied("Permission denied")

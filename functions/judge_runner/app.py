@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from judge_runner import (
+    creator_rights,
     evaluation_runs,
     judge_costs,
     online_scoring,
@@ -148,6 +149,7 @@ def _end_unfinished_run(job: Job) -> None:
 def _attempt(work: JobExecution, attempt: int) -> None:
     job = work.job
     try:
+        creator_rights.check(job)
         complete = judge_costs.metered(_completion(job), work.add_cost)
         result = _RUN_BY_JOB_NAME[job.name](work, complete)
     except OutOfTime:

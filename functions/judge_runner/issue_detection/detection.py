@@ -49,9 +49,9 @@ def run(work: JobExecution, complete: Complete) -> dict[str, Any]:
     """
     detection = request.of_job(work, complete)
     workspace = work.job.workspace
+    experiment = experiments.get_active(detection.experiment_id, workspace).experiment
     if work.job.stage is None:  # otherwise an earlier call has done it
         links.put(detection.run_id, detection.trace_ids)
-    experiment = experiments.get_active(detection.experiment_id, workspace).experiment
     work.enter_stage("Selecting traces")
     chosen = groups.sample(_traces(detection, workspace), issue_detection.MAX_GROUPS)
     reports: list[Report] = []

@@ -27,31 +27,58 @@ from mlcore.repos.gateway import configuration
 
 
 def invoke_scorer(access: Access, message: Any) -> bool:
-    """Allows running a judge on traces if the caller may update the experiment (judging writes
-    assessments on its traces), is not denied the registered scorer, and may use the endpoint that
-    the scorer calls."""
-    experiment_id = str(subject(message, "experiment_id"))
+    """Allows running a judge on traces to those who :func:`may_judge`."""
+    return may_judge(
+        access,
+        str(subject(message, "experiment_id")),
+        message.serialized_scorer,
+        message.scorer_name,
+        writes=bool(message.log_assessments),
+    )
+
+
+def may_judge(
+    access: Access, experiment_id: str, serialized_scorer: Any, scorer_name: Any, *, writes: bool
+) -> bool:
+    """Whether the caller may update the experiment (judging writes assessments on its traces), is
+    not denied the registered scorer, and may use the endpoint that the scorer calls.
+
+    Args:
+        scorer_name: the name of a registered scorer; None if the request has the scorer's text.
+        writes: whether the assessments are written.
+    """
     required = [
         Requirement(EXPERIMENT, experiment_id, "update"),
         Requirement(TRACE, ANY, NOT_DENIED),
     ]
-    if message.log_assessments:
+    if writes:
         required.append(Requirement(ASSESSMENT, ANY, NOT_DENIED))
     parents: tuple[InheritedFrom, ...] = ()
-    if isinstance(message.scorer_name, str) and message.scorer_name:
-        pattern = scorer_pattern(experiment_id, message.scorer_name)
+    if isinstance(scorer_name, str) and scorer_name:
+        pattern = scorer_pattern(experiment_id, scorer_name)
         required.append(Requirement(SCORER, pattern, NOT_DENIED))
         parents = (InheritedFrom(SCORER, pattern, NOT_DENIED),)
     required.append(Requirement(SCORER_VERSION, ANY, NOT_DENIED, parents))
-    return access.allows(*required) and uses_endpoints(access, [message.serialized_scorer])
+    return access.allows(*required) and uses_endpoints(access, [serialized_scorer])
 
 
 def invoke_evaluation(access: Access, message: Any) -> bool:
-    """Allows evaluating traces if the caller may create runs in the experiment, is not denied any
-    registered scorer that the request names, and may use the endpoints that the scorers call."""
-    experiment_id = str(subject(message, "experiment_id"))
+    """Allows evaluating traces to those who :func:`may_evaluate`."""
     texts = message.serialized_scorers if isinstance(message.serialized_scorers, list) else []
-    names = _registered_names(texts, message.scorer_versions)
+    return may_evaluate(
+        access, str(subject(message, "experiment_id")), texts, message.scorer_versions
+    )
+
+
+def may_evaluate(access: Access, experiment_id: str, texts: list[Any], versions: Any) -> bool:
+    """Whether the caller may create runs in the experiment, is not denied any registered scorer
+    that the request names, and may use the endpoints that the scorers call.
+
+    Args:
+        texts: the serialized scorers.
+        versions: for each scorer its version; None for one that is not registered.
+    """
+    names = _registered_names(texts, versions)
     if names is None:
         return False
     required = create_inside(experiment_id, RUN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from mlcore.auth.permissions import (
@@ -26,14 +27,33 @@ from mlcore.repos.evaluation import jobs
 
 
 def create(access: Access, message: Any) -> bool:
-    """Allows the optimization of a prompt if the caller may create runs in the experiment, register
-    versions of the prompt (the job registers one), read the dataset, and is denied none of the
-    scorers. A prompt or dataset that is missing is refused like one without a grant, so that names
-    and ids cannot be probed. :func:`mlcore.policies.jobs.may_use_models` decides about the
-    endpoints, once they are known."""
-    experiment_id = subject(message, "experiment_id").strip()
-    prompt = parse_prompt_uri(message.source_prompt_uri).name
-    names = message.config.scorers if message.config is not None else []
+    """Allows the optimization of a prompt to those who :func:`may_optimize`."""
+    config = message.config
+    return may_optimize(
+        access,
+        subject(message, "experiment_id").strip(),
+        message.source_prompt_uri,
+        config.scorers if config is not None else [],
+        config.dataset_id if config is not None else "",
+    )
+
+
+def may_optimize(
+    access: Access,
+    experiment_id: str,
+    prompt_uri: str,
+    scorer_names: Iterable[str],
+    dataset_id: str,
+) -> bool:
+    """Whether the caller may create runs in the experiment, register versions of the prompt (the
+    job registers one), read the dataset, and is denied none of the scorers. A prompt or dataset
+    that is missing is refused like one without a grant, so that names and ids cannot be probed.
+    :func:`mlcore.policies.jobs.may_use_models` decides about the endpoints, once they are known.
+
+    Args:
+        dataset_id: empty for an optimization without a dataset.
+    """
+    prompt = parse_prompt_uri(prompt_uri).name
     if kind_of(access.workspace, prompt) != PROMPT or not access.allows(
         *create_inside(experiment_id, RUN),
         Requirement(PROMPT, prompt, "update"),
@@ -41,11 +61,10 @@ def create(access: Access, message: Any) -> bool:
         Requirement(SCORER_VERSION, ANY, NOT_DENIED),
         *(
             Requirement(SCORER, scorer_pattern(experiment_id, name), NOT_DENIED)
-            for name in dict.fromkeys(names)
+            for name in dict.fromkeys(scorer_names)
         ),
     ):
         return False
-    dataset_id = message.config.dataset_id if message.config is not None else ""
     if not dataset_id:
         return True
     dataset = evaluation_datasets.find(access.workspace, dataset_id)

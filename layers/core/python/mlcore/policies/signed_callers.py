@@ -40,10 +40,13 @@ def signed_caller(identity: Mapping[str, Any], workspace: str) -> Access | None:
 
 def is_iam_administrator(username: str) -> bool:
     """Whether the settings make an IAM identity with this user name an administrator."""
+    administrators = _setting_entries("IAM_ADMINISTRATORS")
+    if not administrators:
+        return False
     parameter = dict(entry.split("=", 1) for entry in _setting_entries("IAM_USERS") if "=" in entry)
     mapped = {**parameter, **iam_users.names()}
     arns = [username, *_role_arn(username), *(arn for arn in mapped if mapped[arn] == username)]
-    return not set(arns).isdisjoint(_setting_entries("IAM_ADMINISTRATORS"))
+    return not set(arns).isdisjoint(administrators)
 
 
 def _role_arn(arn: str) -> list[str]:
