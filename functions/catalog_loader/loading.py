@@ -9,8 +9,8 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from catalog_loader import generation_parts, source_files, source_reading, yaml_text
+from catalog_loader.catalog_files import Files, OutsideCatalog
 from catalog_loader.field_checks import InvalidField
-from catalog_loader.files import Files, OutsideCatalog
 from catalog_loader.source_files import Configuration, Source
 from catalog_loader.source_reading import DISABLED, ERROR, MAX_ERROR_LENGTH, PARTIAL, Read
 from catalog_loader.yaml_text import NotYaml

@@ -8,8 +8,8 @@ from email.policy import HTTP
 from typing import Any, Final, NamedTuple
 
 from catalog_loader import entry_parsing, hugging_face, source_files, yaml_text
+from catalog_loader.catalog_files import OutsideCatalog, files, resolve
 from catalog_loader.field_checks import InvalidField
-from catalog_loader.files import OutsideCatalog, files, resolve
 from catalog_loader.hugging_face import NotReached
 from catalog_loader.source_files import HUGGING_FACE, Source
 from catalog_loader.source_reading import PATH

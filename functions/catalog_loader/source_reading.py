@@ -9,8 +9,8 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from catalog_loader import entry_parsing, hugging_face, source_files
+from catalog_loader.catalog_files import OutsideCatalog, resolve
 from catalog_loader.field_checks import InvalidField
-from catalog_loader.files import OutsideCatalog, resolve
 from catalog_loader.hugging_face import NotReached
 from catalog_loader.source_files import Source
 from catalog_loader.yaml_text import NotYaml

@@ -62,7 +62,7 @@ STORE_ACTIONS = {
     "delete_older": (_REMOVE, _LIST),
 }
 INTERNAL_FILES = (
-    "catalog_loader.files",
+    "catalog_loader.catalog_files",
     "mlcore.repos.runs.history.history_files",
     "mlcore.repos.traces.span_packs",
     "mlcore.repos.traces.traces",
