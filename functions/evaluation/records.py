@@ -151,7 +151,7 @@ def _parse_token(token: str, dataset_id: str) -> RecordPosition | None:
     position = paging.position_of(token, dataset_id)
     if position is None:
         return None
-    if [type(part) for part in position] != [int, int, str]:
-        raise errors.InvalidParameterValue("Invalid page token")
-    created_time, number, last_id = position
-    return int(str(created_time)), int(str(number)), str(last_id)
+    match position:
+        case [int(created_time), int(number), str(last_id)] if max(created_time, number) < 2**63:
+            return created_time, number, last_id
+    raise errors.InvalidParameterValue("Invalid page token")

@@ -31,6 +31,7 @@ DOMAINS: Final = (
     *("registry", "runs", "skills", "traces"),
 )
 """Whose routes are about what users make."""
+_OTHERS: Final = ("ui", "webhooks", "workspaces")
 
 _WORDS: Final = {
     **dict.fromkeys(("experiment_id", "experiment_ids"), "experiment"),
@@ -72,7 +73,7 @@ class OwnedWorld(World):
         self._administrator = administrator
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(AUTHENTICATION, mode)
-            self._handlers = {domain: _handler(domain) for domain in (*DOMAINS, "ui")}
+            self._handlers = {domain: _handler(domain) for domain in (*DOMAINS, *_OTHERS)}
 
     def send(self, method: str, path: str, fields: Fields) -> tuple[int, Any]:
         """As :meth:`World.send`, of a template whose names are the user's own."""
