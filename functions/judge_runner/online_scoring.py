@@ -13,7 +13,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from judge_runner import trace_scoring
@@ -46,6 +47,8 @@ LOOKBACK_MS: Final = 3_600_000
 """Traces that are older than this when a sweep first sees them are not assessed."""
 MAX_TRACES: Final = 500
 """Traces of an experiment in one sweep; the next sweep continues after them."""
+_MIN_REMAINING_MS: Final = 60_000
+"""If a sweep has less time than this left, it begins with no other experiment."""
 _NOT_OF_RUNS: Final = "metadata.`mlflow.sourceRun` IS NULL"
 
 run = trace_scoring.run
@@ -66,13 +69,22 @@ class _Window(NamedTuple):
     last: int
 
 
-def sweep() -> None:
+def sweep(remaining: Callable[[], float]) -> None:
     """Submits the jobs for new traces in all experiments with online scorers. An error in one
-    experiment is logged and does not affect the others."""
+    experiment is logged and does not affect the others. Their order is random: so those for which
+    the time of one sweep is too short are not the same each time.
+
+    Args:
+        remaining: returns the remaining milliseconds of the sweep.
+    """
     by_experiment: dict[tuple[str, str], list[OnlineScorer]] = {}
     for config in online_scorers.active():
         by_experiment.setdefault((config.workspace, config.experiment_id), []).append(config)
-    for (workspace, experiment_id), configs in by_experiment.items():
+    swept = list(by_experiment.items())
+    random.shuffle(swept)
+    for (workspace, experiment_id), configs in swept:
+        if remaining() < _MIN_REMAINING_MS:
+            return
         try:
             found_experiments = experiments.find_existing([experiment_id], workspace)
             if not found_experiments:

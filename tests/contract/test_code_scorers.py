@@ -253,13 +253,13 @@ def test_new_traces_are_scored_by_code_automatically(
     assert ask("PUT", "mlflow/scorers/online-config", config).status == 200
     trace = world.trace("q", "a")
     monkeypatch.setattr(ids, "now_ms", lambda: int(trace_calls.START / 1_000_000) + 60_000)
-    online_scoring.sweep()
+    online_scoring.sweep(lambda: 600_000)
     world.work()
     [written] = assessments(trace)
     assert written["feedback"] == {"value": True}
     monkeypatch.setenv(FLAG, "false")
     later = world.trace("q", "b")
-    online_scoring.sweep()
+    online_scoring.sweep(lambda: 600_000)
     world.work()
     assert assessments(later) == []
 

@@ -59,6 +59,9 @@ MAX_SCHEDULES: Final = 500
 MAX_TRACES: Final = 500
 """Traces of one run, the newest of its window."""
 _MIN_REMAINING_MS: Final = 60_000
+_LATE_MS: Final = 300_000
+"""Interval of the sweeps. A schedule that is later than this may have stopped an earlier sweep."""
+_POSTPONED_MS: Final = 900_000
 _FAILED: Final = "FAILED"
 _FINISHED: Final = "FINISHED"
 
@@ -101,7 +104,11 @@ class _Window(NamedTuple):
 
 def sweep(remaining: Callable[[], float]) -> None:
     """Starts what is due in all experiments. An error in one is logged and does not affect the
-    others; it is tried again by the next sweep.
+    others; it is tried again by a later sweep.
+
+    A schedule that is late moves behind all that are due before it is tried: so however many cannot
+    be started, and whether they fail, take all the time or end the process, the others have their
+    turn.
 
     Args:
         remaining: returns the remaining milliseconds of the function call.
@@ -111,9 +118,25 @@ def sweep(remaining: Callable[[], float]) -> None:
             return
         details = {"experiment_id": confirmed.experiment_id, "workspace": confirmed.workspace}
         try:
-            _start(confirmed, ids.now_ms())
+            now = ids.now_ms()
+            is_late = now - confirmed.fire_time >= _LATE_MS
+            current = _postponed(confirmed, now) if is_late else confirmed
+            if current is not None:
+                _start(current, now)
         except Exception:  # any error: the other experiments must still be swept
             logger.exception("a scheduled detection was not started", extra=details)
+
+
+def _postponed(confirmed: ConfirmedSchedule, now: int) -> ConfirmedSchedule | None:
+    """Writes a later time at which a schedule is tried again, and returns the schedule as stored.
+    The occurrence that it has missed stays the same. Returns None if another sweep, or the
+    schedule's owner, has written it."""
+    later = confirmed._replace(fire_time=now + _POSTPONED_MS)
+    try:
+        detection_schedules.put(later)
+    except WriteConflict:
+        return None
+    return later._replace(version=later.version + 1)
 
 
 def _start(confirmed: ConfirmedSchedule, now: int) -> None:
